@@ -124,8 +124,7 @@ SMOKE = {
     "warploom.sanitize": "sanitize/test_findings.py::test_a_finding_says_who_and_where",
     "warploom.machinecode": "machinecode/test_counts.py::"
     "test_straight_code_is_executed_once_by_each_warp",
-    "warploom.timing": "timing/test_traced.py::"
-    "test_the_states_of_a_warp_follow_each_other_and_add_up",
+    "warploom.timing": "timing/test_traced.py::test_states_of_a_warp_are_contiguous_and_add_up",
     "warploom.tuning": "tuning/test_space.py",
     "warploom.report": "report/test_report.py::test_sections_hold_the_counters_and_the_launch",
     "warploom.host": "host/test_device.py::test_a_launch_computes_and_counts",

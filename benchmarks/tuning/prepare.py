@@ -48,8 +48,8 @@ STEPS = {
     "LLVM": ("warploom.llvm.objects:object_of", "warploom.compilation.jit:_load"),
     "first blocks": ("warploom.machine.compiled.running:run_all",),
     "record": (
-        "warploom.timing.record.records:Recorder.add",
-        "warploom.timing.record.records:Recorder.record",
+        "warploom.timing.record.records:RecordBuilder.add",
+        "warploom.timing.record.records:RecordBuilder.record",
     ),
     "ptxas, nvdisasm": (
         "warploom.host.programs.assembly:_printed",
@@ -57,7 +57,7 @@ STEPS = {
     ),
     "listing": ("warploom.machinecode.listing:read_listing",),
     "matching": ("warploom.machinecode.counted:Matching.of",),
-    "rerouting": ("warploom.timing.machinecode.record:rerouted",),
+    "rerouting": ("warploom.timing.machinecode.record:machine_code_record",),
     "machine work": ("warploom.timing.machinecode.work:machine_work",),
     "replay": ("warploom.timing.replay:Replay.run",),
 }

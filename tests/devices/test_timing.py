@@ -9,7 +9,7 @@ import pytest
 from warploom.devices.catalog import catalog
 from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import TimingSpec, find_timing
-from warploom.timing.work.costs import UNITS, Costs
+from warploom.timing.work.costs import UNITS, WorkCosts
 
 DEVICES = list(catalog().values())
 STATED = {field.name for field in fields(TimingSpec)} - {"sources"}
@@ -52,5 +52,5 @@ def test_a_warp_takes_a_unit_for_32_lanes_over_its_own() -> None:
         ("k40", "fp32", 2 / 3),
     ):
         device = catalog()[name]
-        assert Costs(device, find_timing(device)).interval(unit) == round(1024 * cycles)
+        assert WorkCosts(device, find_timing(device)).interval(unit) == round(1024 * cycles)
     assert len(set(UNITS)) == len(UNITS)

@@ -1,5 +1,5 @@
-"""Kernels of one instruction, again and again: each needs the one before (a chain), or none needs
-another (a stream)."""
+"""Builds kernels that repeat one instruction: each needs the result of the one before (a chain), or
+none needs another (a stream)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ mov.u32 %r9, s;
 """
 TAIL = "ret;\n}\n"
 LINES = 32
-"""Lines of 128 bytes through which a chase goes."""
+"""Lines of 128 bytes in the chain of pointers."""
 
 
 def module(body: str, cc: str) -> str:

@@ -1,4 +1,4 @@
-"""Traces of machine code in Accel-Sim's format: written, read, timed."""
+"""Tests traces of machine code in Accel-Sim's format: writing, reading, timing."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def blocks_of(path: Path) -> list[TracedBlock]:
 
 
 @pytest.mark.parametrize("suffix", [".traceg", ".traceg.xz"])
-def test_a_trace_made_by_hand_is_read_as_it_is_meant(tmp_path: Path, suffix: str) -> None:
+def test_handwritten_trace_is_parsed(tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"kernel-1{suffix}"
     packed = TRACE.encode() if suffix == ".traceg" else lzma.compress(TRACE.encode())
     file.write_bytes(packed)
@@ -101,8 +101,8 @@ def test_a_trace_made_by_hand_is_read_as_it_is_meant(tmp_path: Path, suffix: str
     )
 
 
-def test_a_trace_made_by_hand_is_timed(tmp_path: Path) -> None:
-    """Warps load sectors of 32 bytes: 8, then 2, then 3, and none."""
+def test_handwritten_trace_has_expected_cycles(tmp_path: Path) -> None:
+    """Warps load 8, 2, 3 and no sectors of 32 bytes."""
     file = tmp_path / "kernel-1.traceg"
     file.write_text(TRACE)
     [kernel] = wl.read_accelsim(file)
@@ -114,7 +114,7 @@ def test_a_trace_made_by_hand_is_timed(tmp_path: Path) -> None:
     assert "0010:LDG.E.64.SYS" in timing.by_line()
 
 
-def test_lines_are_read_as_they_were_written() -> None:
+def test_lines_round_trip() -> None:
     for text in (
         "0000 ffffffff 1 R1 IMAD.MOV.U32 2 R255 R255 0",
         "0160 b6db6db6 1 R5 LDS.U 1 R5 4 2 0xf8" + 20 * " -4",
@@ -122,7 +122,7 @@ def test_lines_are_read_as_they_were_written() -> None:
         "0250 00000000 0 BRA 0 0",
     ):
         assert str(parse_line(text)) == text
-    lined = parse_line("31 0 0 3 77 0000 ffffffff 1 R1 MOV 0 0", has_line=True, has_place=True)
+    lined = parse_line("31 0 0 3 77 0000 ffffffff 1 R1 MOV 0 0", has_line=True, has_position=True)
     assert str(lined) == "0000 ffffffff 1 R1 MOV 0 0"
     widths = {"LDG.E.128.SYS": 16, "LDG.E.U8": 1, "LDS.S16": 2, "STG.E": 4}
     assert {opcode: width_of(opcode) for opcode in widths} == widths
@@ -139,14 +139,14 @@ def test_lines_are_read_as_they_were_written() -> None:
         (("(2,1,1)", "(3,1,1)"), "has 2 blocks, and its grid 3"),
     ],
 )
-def test_a_damaged_trace_is_an_error(tmp_path: Path, damage: tuple[str, str], error: str) -> None:
+def test_damaged_trace_raises(tmp_path: Path, damage: tuple[str, str], error: str) -> None:
     file = tmp_path / "kernel-1.traceg"
     file.write_text(TRACE.replace(*damage))
     with pytest.raises(WarploomError, match=error):
         wl.read_accelsim(file)[0].time("rtx-2080-ti")
 
 
-def test_what_is_no_trace_is_an_error(tmp_path: Path) -> None:
+def test_file_that_is_no_trace_raises(tmp_path: Path) -> None:
     with pytest.raises(WarploomError, match="is no list of kernels"):
         wl.read_accelsim(tmp_path)
     (tmp_path / "kernel-1.traceg").write_text(TRACE.replace("-nregs = 16", "-nregs = 1600"))
@@ -167,7 +167,7 @@ BLOCKS, THREADS = 3, 64
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run, int]:
-    """The folder of a trace of a launch, the launch, and where its output begins."""
+    """Returns the folder of a launch's trace, the launch, and the address of its output."""
     folder = tmp_path_factory.mktemp("trace")
     gpu = wl.Device("rtx-2080-ti", record=True)
     x, y = gpu.zeros(1024, np.float32), gpu.zeros(1024, np.float32)
@@ -176,7 +176,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run, int]:
 
 
 @NEEDS_PTXAS
-def test_a_launch_is_written_as_its_machine_code(written: tuple[Path, Run, int]) -> None:
+def test_launch_is_written_as_machine_code(written: tuple[Path, Run, int]) -> None:
     folder, run, _ = written
     [file] = kernel_files(folder)
     listed = {made.offset: made.opcode for made in run.machine.matching.listing.instructions}
@@ -191,10 +191,11 @@ def test_a_launch_is_written_as_its_machine_code(written: tuple[Path, Run, int])
 
 
 @NEEDS_PTXAS
-def test_accesses_have_the_lanes_and_addresses_of_the_launch(
+def test_written_accesses_have_lanes_and_addresses_of_launch(
     written: tuple[Path, Run, int],
 ) -> None:
-    """Thread i loads as often as its two lowest bits say; those below 150 store 8 bytes apart."""
+    """Thread i loads as many times as its two lowest bits; threads below 150 store with a stride of
+    8 bytes."""
     folder, _, output = written
     [file] = kernel_files(folder)
     for number, block in enumerate(blocks_of(file)):
@@ -213,7 +214,7 @@ def test_accesses_have_the_lanes_and_addresses_of_the_launch(
 
 
 @NEEDS_PTXAS
-def test_a_trace_that_was_written_is_timed_like_the_launch(
+def test_written_trace_takes_time_of_launch(
     written: tuple[Path, Run, int],
 ) -> None:
     folder, _, _ = written
@@ -229,7 +230,7 @@ def test_a_trace_that_was_written_is_timed_like_the_launch(
 
 
 @NEEDS_PTXAS
-def test_a_second_launch_stands_behind_the_first(tmp_path: Path) -> None:
+def test_second_launch_is_appended(tmp_path: Path) -> None:
     gpu = wl.Device("rtx-2080-ti")
     launcher = gpu.compile(SOURCE)["parted"][1, 32]
     x = gpu.zeros(1024, np.float32)
@@ -239,7 +240,7 @@ def test_a_second_launch_stands_behind_the_first(tmp_path: Path) -> None:
     assert [kernel.head.number for kernel in wl.read_accelsim(tmp_path)] == [1, 2]
 
 
-def test_a_device_without_machine_code_has_no_trace(tmp_path: Path) -> None:
+def test_device_without_machine_code_is_refused(tmp_path: Path) -> None:
     gpu = wl.Device("gtx-1080")
     x = gpu.zeros(1024, np.float32)
     with pytest.raises(WarploomError, match="there is no trace of machine code"):

@@ -1,4 +1,4 @@
-"""Every cycle is accounted for, whatever the program and the device."""
+"""Tests that every cycle is charged to a state, for random programs and devices."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ DEVICES = ("1.3", "2.0", "2.1", "3.5", "6.1", "7.0", "7.5", "8.0", "8.6", "9.0",
 
 
 def balanced(time: Timing) -> None:
-    """Schedulers: issued and the reasons are all cycles. Warps: the states of all are the cycles
-    for which they were resident. Each issue is of one warp in its state "selected"."""
+    """Asserts that the issues and stalls of schedulers add up to all cycles, and the states of
+    warps to the cycles for which they were resident; each issue is one cycle of a warp in the state
+    "selected"."""
     assert time.issued + sum(time.stalls.values()) == time.scheduler_cycles
     assert time.issued <= time.instructions
     resident = time.active_warps * time.active_cycles
@@ -52,7 +53,7 @@ FIGURES = st.fixed_dictionaries(
 """Figures of devices that do not exist."""
 
 
-def test_accounts_balance_on_random_programs(random_examples: int) -> None:
+def test_cycles_balance_on_random_programs(random_examples: int) -> None:
     @settings(max_examples=random_examples, database=None)  # fmt: skip
     @given(
         kernels(),
@@ -96,7 +97,7 @@ extern "C" __global__ void k(const float *x, float *y, int n) {
 
 
 @pytest.mark.parametrize("device", ["gtx-480", "k40", "gtx-1080", "v100", "h100"])
-def test_one_and_two_workers_give_the_same(device: str) -> None:
+def test_workers_do_not_change_results(device: str) -> None:
     gpu = wl.Device(device, record=True)
     n = 1 << 16
     x, y = gpu.zeros(n, np.float32), gpu.zeros(1, np.float32)

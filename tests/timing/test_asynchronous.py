@@ -1,5 +1,5 @@
-"""Copies of the Tensor Memory Accelerator and mbarriers in modelled time: what they take by the
-device's figures, who waits for whom, and what stages hide."""
+"""Tests copies of the Tensor Memory Accelerator and mbarriers in modelled time: their latencies by
+the device's figures, the waits for them, and what pipeline stages hide."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCE = Path(__file__).with_name("pipeline.cu")
 
 @cache
 def run(stages: int, size: int, count: int, skip: int = 1) -> Run:
-    """Launch the pipeline, and check its sums; every `skip`-th row of a tile is added up."""
+    """Launches the pipeline and checks its sums; every `skip`-th row of a tile is added up."""
     gpu = wl.Device("h100", record=True)
     options = [f"-DSTAGES={stages}", f"-DBYTES={size}", f"-DSKIP={skip}"]
     kernel = gpu.compile(SOURCE.read_text(), options=options)["sums"]
@@ -34,8 +34,8 @@ def run(stages: int, size: int, count: int, skip: int = 1) -> Run:
     return done
 
 
-def test_a_copy_takes_its_latency_and_its_lines() -> None:
-    """4 KiB more are 32 lines more, which the unit asks for one after the other."""
+def test_copy_takes_latency_plus_time_per_line() -> None:
+    """4 KiB more are 32 lines more, which the unit requests one after the other."""
     spec = find_timing(wl.Device("h100").spec)
     small, large = (run(1, size, 1, skip=size // 512).time(spec=spec) for size in (4096, 8192))
     assert large.cycles - small.cycles == pytest.approx(32 * spec.tma_line_cycles, abs=16)
@@ -45,9 +45,10 @@ def test_a_copy_takes_its_latency_and_its_lines() -> None:
     assert small.cycles > least + 32 * spec.tma_line_cycles
 
 
-def test_one_stage_pays_the_latency_of_every_tile_and_more_stages_hide_it() -> None:
-    """With one stage a tile is copied when the one before was read; so 16 tiles pay 16 latencies.
-    With four stages, four are on their way at a time, which pay one together."""
+def test_stages_hide_copy_latency() -> None:
+    """With one stage a tile is copied when the one before has been read, so 16 tiles pay 16
+    latencies. With four stages, four copies are in flight at a time and pay one latency
+    together."""
     spec = find_timing(wl.Device("h100").spec)
     later = replace(spec, latency_tma=spec.latency_tma + 1000)
     one = [run(1, 2048, 16).time(spec=each) for each in (spec, later)]
@@ -57,7 +58,7 @@ def test_one_stage_pays_the_latency_of_every_tile_and_more_stages_hide_it() -> N
     assert one[0].cycles - four[0].cycles > 12 * spec.latency_dram
 
 
-def test_the_report_says_that_warps_wait_for_copies() -> None:
+def test_report_names_waits_for_copies() -> None:
     one, four = run(1, 2048, 16).time(), run(4, 2048, 16).time()
     assert one.pipeline
     assert four.pipeline
@@ -71,8 +72,8 @@ def test_the_report_says_that_warps_wait_for_copies() -> None:
 
 
 @pytest.mark.parametrize("stages", [1, 4])
-def test_as_many_copies_are_in_flight_as_there_are_stages(stages: int, tmp_path: Path) -> None:
-    """A stage is copied to again when it was read, so that one copy for each is on its way."""
+def test_copies_in_flight_equal_stages(stages: int, tmp_path: Path) -> None:
+    """A stage is copied to again when it has been read, so one copy for each stage is in flight."""
     timing = run(stages, 2048, 16).time(timeline=1 << 14)
     copies = timing.copies()
     assert len(copies) == 16
@@ -88,14 +89,14 @@ def test_as_many_copies_are_in_flight_as_there_are_stages(stages: int, tmp_path:
     assert names == [f"copy in flight {number}" for number in range(stages)]
 
 
-def test_every_cycle_is_accounted_for_and_workers_change_nothing() -> None:
+def test_cycles_balance_and_workers_do_not_change_results() -> None:
     found = [run(4, 2048, 16).time(workers=workers) for workers in (1, 2)]
     assert found[0].cycles == found[1].cycles
     for one in found:
         assert one.issued + sum(one.stalls.values()) == one.scheduler_cycles
 
 
-def test_a_replay_of_copies_goes_on_where_it_was_saved() -> None:
+def test_saved_replay_with_copies_resumes() -> None:
     whole = run(4, 2048, 16).time().cycles
     first = run(4, 2048, 16).replay()
     first.advance(whole // 2)
@@ -133,8 +134,8 @@ END:
 """
 
 
-def test_a_warp_waits_until_the_other_has_arrived() -> None:
-    """The other one sleeps before it arrives: 2,000 ns more are as many cycles more."""
+def test_warp_waits_for_arrival_of_other_warp() -> None:
+    """The other warp sleeps before it arrives: 2,000 ns more are as many cycles more."""
     gpu = wl.Device("h100", record=True)
     times = [
         gpu.compile(ARRIVES_LATE.replace("NANOSECONDS", str(sleep)), "ptx")["k"][1, 64](
@@ -150,7 +151,7 @@ def test_a_warp_waits_until_the_other_has_arrived() -> None:
 
 def test_phases_are_counted_by_block_and_barrier() -> None:
     """Two blocks; barrier 0 of the first goes through phases 0 to 4, of which the log has the last
-    two bits. Two arrivals complete a phase; what waits has seen the phase behind it."""
+    two bits. Two arrivals complete a phase; a wait has logged the phase after it."""
     rows = [  # block, barrier, phase, waits
         *[(0, 0, phase, False) for phase in (0, 0, 1, 1, 2, 2, 3, 3, 0)],
         (0, 0, 0, True),

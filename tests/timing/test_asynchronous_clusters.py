@@ -1,5 +1,5 @@
-"""Phases of mbarriers that other blocks of a cluster, copies to several blocks and products in
-tensor memory complete: in modelled time they end when those have come."""
+"""Tests phases of mbarriers that are completed by other blocks of a cluster, multicast copies and
+products in tensor memory: in modelled time they complete with the last of those."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ BODIES = {
 
 @cache
 def run(name: str, nanoseconds: int) -> Run:
-    """Launch one cluster of two blocks, each of a thread."""
+    """Launches one cluster of two blocks of one thread each."""
     head = HEAD.replace(".reg .b32", ".reg .b16 %h<2>; .reg .b32").replace("TARGET", "sm_90")
     text = head + BODIES[name].replace("NANOSECONDS", str(nanoseconds)) + WAIT
     gpu = wl.Device("h100", record=True)
@@ -89,9 +89,9 @@ def spec() -> TimingSpec:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_block_waits_for_the_other_one(name: str) -> None:
-    """The other one sleeps 2,000 ns more before it does what completes the phase: as many cycles
-    more. The first block, which alone would have ended long before, is what takes them."""
+def test_block_waits_for_arrival_of_other_block(name: str) -> None:
+    """The other block sleeps 2,000 ns longer before it completes the phase: the launch takes as
+    many cycles more, because of the first block, which alone would have ended long before."""
     times = [run(name, sleep).time() for sleep in (1000, 3000)]
     cycles = 2000 * times[0].spec.clock_mhz / 1000
     assert times[1].cycles - times[0].cycles == pytest.approx(cycles, abs=8)
@@ -102,13 +102,13 @@ def test_a_block_waits_for_the_other_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["arrives", "stores"])
-def test_what_comes_from_another_block_takes_the_latency_between_sms(name: str) -> None:
+def test_arrival_of_other_block_takes_cluster_latency(name: str) -> None:
     late = replace(spec(), latency_cluster=spec().latency_cluster + 1000)
     first, second = run(name, 1000).time(), run(name, 1000).time(spec=late)
     assert second.cycles - first.cycles == pytest.approx(1000, abs=8)
 
 
-def test_a_copy_to_two_blocks_is_there_in_both_when_it_is_over() -> None:
+def test_multicast_copy_completes_in_both_blocks() -> None:
     late = replace(spec(), latency_tma=spec().latency_tma + 1000)
     first, second = run("multicasts", 1000).time(), run("multicasts", 1000).time(spec=late)
     assert second.cycles - first.cycles == pytest.approx(1000, abs=8)
@@ -118,7 +118,7 @@ def test_a_copy_to_two_blocks_is_there_in_both_when_it_is_over() -> None:
 
 @cache
 def products(count: int) -> Run:
-    """Launch a block that multiplies so often in tensor memory, commits and waits."""
+    """Launches a block that makes `count` products in tensor memory, commits and waits."""
     descriptor = 1 << 4 | 8 << 17 | 8 << 24  # f32 += f16 * f16, 64 columns, 128 rows
     multiply = f"""
     tcgen05.mma.cta_group::1.kind::f16 [%r6], %d4, %d4, {descriptor}, %p1;"""
@@ -151,9 +151,9 @@ WAIT:
     return kernel[1, 32](gpu.zeros(1, np.uint32), gpu.zeros(1, np.uint32))
 
 
-def test_a_commit_tells_its_mbarrier_when_products_are_over() -> None:
-    """Products of a thread follow each other in the tensor cores, each for its interval; what waits
-    at the mbarrier waits for the latency of the last one."""
+def test_commit_signals_mbarrier_after_products() -> None:
+    """Products of a thread follow each other in the tensor cores, each for its interval; the wait
+    at the mbarrier includes the latency of the last one."""
     own = find_timing(wl.Device("b200").spec)
     few, many = products(4).time(), products(12).time()
     interval = 128 * 128 * 32 // 2 // 4 / (own.tensor_fma / 4)
@@ -162,10 +162,10 @@ def test_a_commit_tells_its_mbarrier_when_products_are_over() -> None:
     assert products(4).time(spec=late).cycles - few.cycles == pytest.approx(1000, abs=8)
 
 
-def test_places_in_the_memory_of_a_cluster_are_those_of_its_blocks() -> None:
-    """A grid of 4 x 4 blocks in clusters of 2 x 2, whose shared memory has 100 bytes a block:
-    blocks 2, 3, 6 and 7 are a cluster in the order of their ranks, and 13 is at rank 3 of that of
-    block 8."""
+def test_cluster_addresses_map_to_owning_blocks() -> None:
+    """A grid of 4 x 4 blocks in clusters of 2 x 2, with 100 bytes of shared memory a block: blocks
+    2, 3, 6 and 7 are a cluster in the order of their ranks, and 13 has rank 3 in that of block
+    8."""
     launch = Launch((4, 4, 1), (32, 1, 1), b"", (), cluster=(2, 2, 1))
     block = np.array([2, 2, 2, 2, 7, 7, 13, 13])
     place = np.array([8, 108, 208, 308, 8, 308, 8, -1])

@@ -1,4 +1,5 @@
-"""Loads from constant memory take the load/store unit for each address in which lanes differ."""
+"""Tests that a load from constant memory occupies the load/store unit for each different address
+among its lanes."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ WARPS = 32
 
 @pytest.mark.parametrize("code", ["machine", "ptx"])
 @pytest.mark.parametrize("different", [8, 32])
-def test_an_address_takes_two_cycles(code: str, different: int) -> None:
-    """Bytes, so that lanes differ within a word, too. On an H100 Nsight Compute counts a request
-    (idc__requests) for each address of a kernel that encodes base64, and the busiest SM has 12,448
-    of them in 27,454 cycles."""
+def test_each_address_takes_two_cycles(code: str, different: int) -> None:
+    """Loads bytes, so that lanes also differ within a word. On an H100 Nsight Compute counts a
+    request (idc__requests) for each address of a kernel that encodes base64, and the busiest SM has
+    12,448 of them in 27,454 cycles."""
     gpu = wl.Device("h100", record=True)
     kernel = gpu.compile(KERNEL)["follow"]
     y = gpu.zeros(32 * WARPS, np.int32)

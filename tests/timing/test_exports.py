@@ -1,4 +1,4 @@
-"""Modelled time for other tools: Perfetto's trace and the roofline agree with the timing."""
+"""Tests exports of modelled time: Perfetto's trace and the roofline agree with the timing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_state_of_a_warp_is_a_slice(timing: Timing, tmp_path: Path) -> Non
 
 
 def test_counters_add_up(timing: Timing, tmp_path: Path) -> None:
-    """Issues per cycle times cycles are the issues; all warps have left at the end."""
+    """Issues per cycle times cycles are the issues; all warps have ended at the end."""
     file = tmp_path / "saxpy.pftrace"
     write_trace(timing, file)
     trace = Trace.FromString(file.read_bytes())

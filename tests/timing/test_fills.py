@@ -1,4 +1,4 @@
-"""Sectors that L1 gets take its time, and the way of special functions' results, on 8.x."""
+"""Tests that fills of L1 take its time, and that of special functions' results, on 8.x."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ WARPS, SECTORS = 32, 8
 
 
 @pytest.mark.parametrize(("device", "bytes_per_cycle"), [("a100", 128), ("rtx-a6000", 64)])
-def test_busy_conversions_wait_for_32_bytes_of_a_sector(device: str, bytes_per_cycle: int) -> None:
-    """The units are always busy, so each sector adds what its bytes take of L1."""
+def test_fills_delay_busy_conversions(device: str, bytes_per_cycle: int) -> None:
+    """The units are always busy, so each sector adds the time that its 32 bytes take of L1."""
     gpu = wl.Device(device, record=True)
     kernel = gpu.compile(KERNEL)["convert"]
     turns = (16, 48)
@@ -64,8 +64,8 @@ extern "C" __global__ void load(const float *x, const float *kept, float *y, int
 
 
 @pytest.mark.parametrize(("device", "bytes_per_cycle"), [("a100", 128), ("rtx-a6000", 64)])
-def test_loads_that_hit_wait_for_32_bytes_of_a_sector(device: str, bytes_per_cycle: int) -> None:
-    """L1 is always busy with what it has, so each sector it gets adds what its bytes take."""
+def test_fills_delay_loads_that_hit(device: str, bytes_per_cycle: int) -> None:
+    """L1 is always busy with hits, so each fill adds the time of its 32 bytes."""
     gpu = wl.Device(device, record=True)
     kernel = gpu.compile(LOADS)["load"]
     turns = (16, 48)

@@ -1,4 +1,4 @@
-"""What other warps hide, and what nothing does."""
+"""Tests which latencies other warps hide, and which effects nothing hides."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ STEPS = 64
 
 @pytest.mark.parametrize("warps", [1, 2, 4, 8, 16, 32, 64])
 @pytest.mark.parametrize(("device", "latency"), [("jetson-tk1", 440), ("a100", 570)])
-def test_bytes_a_cycle_follow_littles_law(device: str, latency: int, warps: int) -> None:
-    """Each warp has one sector of 32 bytes on its way from DRAM, which is there after 570 cycles on
-    an A100 (gpu-benches; an estimate for the other, which has one SM): so many warps on each SM
-    move so many times as much. Both hold 64 warps on an SM, and have bandwidth for that."""
+def test_bandwidth_follows_littles_law(device: str, latency: int, warps: int) -> None:
+    """Each warp has one sector of 32 bytes in flight from DRAM, with a latency of 570 cycles on an
+    A100 (gpu-benches; an estimate for the other, which has one SM): n warps on each SM move n times
+    as much. Both hold 64 warps on an SM, and have bandwidth for that."""
     gpu = wl.Device(device, record=True)
     all_warps, blocks = warps * gpu.spec.sms, gpu.spec.sms * (1 + warps // 64)
     x = gpu.zeros((all_warps * STEPS, 16), np.int64)
@@ -43,9 +43,9 @@ def test_bytes_a_cycle_follow_littles_law(device: str, latency: int, warps: int)
     assert time.dram_read_bytes == all_warps * 32 * STEPS
 
 
-def test_the_bandwidth_is_the_roof_of_littles_law() -> None:
-    """64 warps on each SM of a V100 with 256 bytes on their way each would move 80 x 64 x 256 / 436
-    = 3,006 bytes a cycle; reads alone get 866 GB/s (gpu-stream), 628 bytes a cycle of 1,380 MHz."""
+def test_littles_law_is_limited_by_bandwidth() -> None:
+    """64 warps on each SM of a V100 with 256 bytes in flight each would move 80 x 64 x 256 / 436 =
+    3,006 bytes a cycle; reads alone get 866 GB/s (gpu-stream), 628 bytes a cycle of 1,380 MHz."""
     gpu = wl.Device("v100", record=True)
     rows = 80 * 64 * STEPS
     x = gpu.zeros((rows, 32), np.int64)
@@ -65,9 +65,10 @@ def test_the_bandwidth_is_the_roof_of_littles_law() -> None:
         pytest.param("l40s", 770, marks=pytest.mark.nightly),
     ],
 )
-def test_saxpy_reaches_the_bandwidth_of_a_copy(device: str, copied: int) -> None:
-    """GB/s of gpu-benches' gpu-stream, "scale" at full occupancy (on an L40, not an L40S; their
-    memories are the same): L2 is full before, and half of what a copy leaves there is dirty."""
+def test_saxpy_achieves_copy_bandwidth(device: str, copied: int) -> None:
+    """Compares with GB/s of gpu-benches' gpu-stream, "scale" at full occupancy (on an L40, not an
+    L40S; their memories are the same): L2 is full before, and half of what a copy leaves there is
+    dirty."""
     gpu = wl.Device(device, record=True)
     n = 1 << 24
     x, y = gpu.zeros(n, np.float32), gpu.zeros(n, np.float32)
@@ -108,7 +109,7 @@ extern "C" __global__ void ways(float *y, int m, int n) {
 
 
 def region(name: str, threads: int, *more: int) -> int:
-    """Cycles of the loops of 1,024 more rounds."""
+    """Returns the cycles of 1,024 further iterations of the loops."""
     gpu = wl.Device("v100", record=True)
     kernel = gpu.compile(SIDES)[name]
     y = gpu.zeros(threads, np.float32)
@@ -116,20 +117,20 @@ def region(name: str, threads: int, *more: int) -> int:
     return long - short
 
 
-def test_sides_inside_a_warp_double_the_region_and_between_warps_cost_nothing() -> None:
+def test_divergence_within_warps_doubles_time_between_warps_is_free() -> None:
     whole = region("one", 32)
     assert region("inside", 32) == 2 * whole
     assert region("between", 64) == region("one", 64) == whole
 
 
-def test_thirty_two_ways_take_thirty_two_times() -> None:
+def test_32_divergent_paths_take_32_times() -> None:
     assert region("ways", 32, 32) == pytest.approx(32 * region("ways", 32, 1), rel=0.01)
 
 
 @pytest.mark.nightly
-def test_a_stride_of_32_costs_the_ratio_of_its_sectors() -> None:
-    """Consecutive floats share a sector by eights; at a stride of 32 each has one of its own. L2 is
-    full before, and half of what a copy leaves there is dirty."""
+def test_stride_of_32_costs_ratio_of_sectors() -> None:
+    """Eight consecutive floats share a sector; at a stride of 32 each has its own. L2 is full
+    before, and half of what a copy leaves there is dirty."""
     gpu = wl.Device("v100", record=True)
     text = """extern "C" __global__ void copy(const float *x, float *y, int stride) {
         long i = (long)(blockIdx.x * blockDim.x + threadIdx.x) * stride; y[i] = x[i]; }"""
@@ -161,7 +162,8 @@ extern "C" __global__ void computes(long long *x, long long *y, int steps) {
 
 
 def with_registers(name: str, registers: int) -> Timing:
-    """The time of a kernel whose threads take so many registers, in four waves of one SM's."""
+    """Returns the time of a kernel whose threads have `registers` registers, in four waves of one
+    SM's blocks."""
     gpu = wl.Device("v100", record=True)
     kernel = gpu.compile(TWO_KINDS)[name]
     kernel.__dict__["resources"] = replace(kernel.resources, registers=registers)
@@ -172,10 +174,10 @@ def with_registers(name: str, registers: int) -> Timing:
 
 
 @pytest.mark.nightly
-def test_twice_the_registers_halve_occupancy_and_slow_what_waits_for_memory() -> None:
+def test_twice_the_registers_halve_occupancy_and_slow_memory_bound_kernel() -> None:
     """64 K registers hold 64 warps of 32 threads with 32 registers each, and 32 with 64. A warp
-    that waits for L2 all the time needs the others; four independent sums in each of 8 warps a
-    scheduler are enough for an FP32 unit that takes one every second cycle."""
+    that waits for L2 all the time needs the others; four independent sums in each of 8 warps of a
+    scheduler are enough for an FP32 unit that accepts one every second cycle."""
     few, many = (with_registers("waits", registers) for registers in (32, 64))
     assert few.achieved_occupancy == pytest.approx(1, abs=0.1)
     assert many.achieved_occupancy == pytest.approx(few.achieved_occupancy / 2, rel=0.05)
@@ -215,10 +217,10 @@ extern "C" __global__ void product(const float4 *a, const float4 *b, float4 *c, 
 
 
 @pytest.mark.nightly
-def test_a_register_blocked_product_is_bound_by_fp32() -> None:
-    """In a round a warp makes 256 products, for which its scheduler's FP32 unit takes 512 cycles.
-    It reads 24 times 16 bytes a lane from shared memory, by quarter-warps: the warps of four
-    schedulers take 384 wavefronts for that."""
+def test_register_blocked_product_is_bound_by_fp32() -> None:
+    """In an iteration a warp makes 256 products, which occupy its scheduler's FP32 unit for 512
+    cycles. It reads 24 times 16 bytes a lane from shared memory, by quarter-warps: the warps of
+    four schedulers take 384 wavefronts for that."""
     gpu = wl.Device("jetson-xavier", record=True)
     n = 768
     rng = np.random.default_rng(1)

@@ -1,4 +1,4 @@
-"""Chains and streams of each class of instruction against published figures."""
+"""Tests chains and streams of each class of instruction against published figures."""
 
 from __future__ import annotations
 
@@ -81,38 +81,38 @@ GLOBAL = [
 
 
 @pytest.mark.parametrize(("cc", "line", "cycles"), [*VERIFIED, *REMEMBERED])
-def test_a_chain_takes_the_latency(cc: str, line: str, cycles: float) -> None:
+def test_dependent_chain_takes_latency(cc: str, line: str, cycles: float) -> None:
     assert each(line, cc, count=8) == cycles
 
 
 @pytest.mark.parametrize(("cc", "line", "cycles"), INTERVALS)
-def test_a_stream_takes_the_issue_interval(cc: str, line: str, cycles: float) -> None:
+def test_independent_stream_takes_issue_interval(cc: str, line: str, cycles: float) -> None:
     assert each(line, cc, count=32) == pytest.approx(cycles, rel=0.02)
 
 
 @pytest.mark.parametrize("cc", THROUGHPUT)
 @pytest.mark.parametrize("kind", range(len(STREAMS)))
-def test_every_capability_has_the_throughput_of_its_table(cc: str, kind: int) -> None:
+def test_compute_capabilities_have_throughput_of_guide(cc: str, kind: int) -> None:
     found = each(STREAMS[kind], cc, count=24)
     assert found == pytest.approx(THROUGHPUT[cc][kind], rel=0.03)
 
 
 @pytest.mark.parametrize(("cc", "load", "cycles"), GLOBAL)
-def test_a_pointer_chase_shows_the_level_that_it_hits(cc: str, load: str, cycles: float) -> None:
-    """All lines come from DRAM once; then each is found where the load looks first. One thread goes
-    through them."""
+def test_pointer_chase_has_latency_of_memory_level(cc: str, load: str, cycles: float) -> None:
+    """All lines come from DRAM once; then each hits the first cache that the load looks up. One
+    thread follows the pointers."""
     assert each(f"{load} %d2, [%d2];", cc, count=2 * LINES, block=1) == pytest.approx(
         cycles, rel=0.03
     )
 
 
-def test_an_atomic_of_one_lane_takes_its_latency() -> None:
+def test_atomic_of_one_lane_takes_latency() -> None:
     """243.6 cycles on a TITAN V, by Accel-Sim's microbenchmarks."""
     line = "atom.global.add.u32 %r1, [%d2], %r1;"
     assert each(line, "7.0", block=1) == pytest.approx(243.6, rel=0.01)
 
 
 @pytest.mark.parametrize(("threads", "cycles"), [(128, 63), (256, 72), (512, 88), (1024, 122)])
-def test_a_barrier_takes_longer_with_more_warps(threads: int, cycles: int) -> None:
-    """31.8, 36.4, 44.4 and 61.5 ns of an H200 at 1,980 MHz, by probes that others published."""
+def test_barrier_takes_longer_with_more_warps(threads: int, cycles: int) -> None:
+    """31.8, 36.4, 44.4 and 61.5 ns of an H200 at 1,980 MHz, by published probes."""
     assert each("bar.sync 0;", "9.0", block=threads) == pytest.approx(cycles, rel=0.03)

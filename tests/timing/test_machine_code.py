@@ -1,4 +1,5 @@
-"""The replay of machine code: what issues, which accesses are made, what its cycles are for."""
+"""Tests the replay of machine code: which instructions issue, which accesses they make, and where
+cycles are spent."""
 
 from __future__ import annotations
 
@@ -92,15 +93,16 @@ def floats(count: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
 
 
 def balanced(timing: Timing) -> bool:
-    """Whether each cycle of a scheduler is an issue or has a reason, and states are in lines."""
+    """Returns whether each cycle of a scheduler is an issue or has a reason, and the states of
+    lines add up to those of warps."""
     lines = sum(sum(line.states.values()) for line in timing.by_line().values())
     whole = timing.issued + sum(timing.stalls.values())
     return whole == timing.scheduler_cycles and lines == sum(timing.warp_states.values())
 
 
 @pytest.mark.parametrize("turns", [1, 6, 33])
-def test_what_issues_is_what_is_counted_from_machine_code(turns: int) -> None:
-    """All warps go the same way, so that their ways one by one are those of all together."""
+def test_issues_equal_counts_from_machine_code(turns: int) -> None:
+    """All warps follow the same path, so their paths one by one are that of all together."""
     run = looped("7.5", turns)
     timing = run.time(code="machine")
     assert timing.basis.code == "machine code"
@@ -109,18 +111,18 @@ def test_what_issues_is_what_is_counted_from_machine_code(turns: int) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1])
-def test_a_replay_calls_the_routine_for_special_values(value: float) -> None:
-    """0 / 0 is NaN, and so is every quotient after it: each of 8 turns calls it. 1 / 2 and what
-    follows are normal numbers."""
+def test_replay_calls_division_slow_path_for_special_values(value: float) -> None:
+    """0 / 0 is NaN, and so is every quotient after it: each of 8 iterations calls the routine. 1 /
+    2 and what follows are normal numbers."""
     run = ran("7.5", "divided", 1, floats(128), floats(128) * np.float32(value))
     timing = run.time(code="machine")
     assert run.machine.by_opcode.get("CALL", 0) == 4 * 8 * (value == 0)
     assert timing.instructions == run.machine.instructions
 
 
-def test_accesses_are_those_of_the_ptx() -> None:
-    """Each of 24 warps loads 128 bytes in each of 33 turns and stores as many once, and uses shared
-    memory twice a turn; the same sectors come from DRAM and stay in L2."""
+def test_accesses_equal_those_of_ptx() -> None:
+    """Each of 24 warps loads 128 bytes in each of 33 iterations, stores as many once, and uses
+    shared memory twice an iteration; the same sectors come from DRAM and stay in L2."""
     run = looped("7.5", 33)
     ptx, machine = run.time(code="ptx"), run.time(code="machine")
     assert machine.l1_bytes == ptx.l1_bytes == 24 * 33 * 128
@@ -130,7 +132,7 @@ def test_accesses_are_those_of_the_ptx() -> None:
 
 
 @pytest.mark.parametrize("cc", ["7.5", "9.0"])
-def test_parted_lanes_are_followed_and_cycles_are_accounted_for(cc: str) -> None:
+def test_diverged_warps_are_followed_and_cycles_balance(cc: str) -> None:
     run = ran(cc, "parted", 9, floats(9 * 128 + 1), floats(9 * 128 + 8))
     one, two = run.time(code="machine"), run.time(code="machine", workers=2)
     assert one.basis.code == "machine code"
@@ -139,14 +141,14 @@ def test_parted_lanes_are_followed_and_cycles_are_accounted_for(cc: str) -> None
     assert (one.cycles, one.warp_states) == (two.cycles, two.warp_states)
 
 
-def test_a_local_array_in_registers_moves_nothing() -> None:
+def test_local_array_in_registers_makes_no_accesses() -> None:
     run = ran("7.5", "promoted", 1, floats(128), 3)
     assert run.time(code="ptx").l2_dirty_bytes > 512, "the PTX stores the array"
     assert run.time(code="machine").l2_dirty_bytes == 512
 
 
 @pytest.mark.parametrize("cc", ["7.5", "8.0", "9.0"])
-def test_a_link_of_a_chain_takes_four_cycles(cc: str) -> None:
+def test_dependent_ffma_takes_four_cycles(cc: str) -> None:
     """Jia et al. 2019 (T4), Abdelkhalik et al. 2022 (A100): FFMA 4 cycles; probes of an H200: 4."""
     few, many = (
         ran(cc, "chain", 1, floats(32), 0.5, 1.0, block=32, links=n).time(code="machine").cycles
@@ -155,17 +157,17 @@ def test_a_link_of_a_chain_takes_four_cycles(cc: str) -> None:
     assert (many - few) / 64 == pytest.approx(4, abs=0.1)
 
 
-def test_older_devices_are_timed_by_ptx_and_it_is_said() -> None:
+def test_older_devices_are_timed_by_ptx() -> None:
     run = looped("6.1", 3)
     timing = run.time(code="machine")
     assert timing.cycles == run.time().cycles
     assert "does not assemble for compute capability 6.1" in str(timing.basis)
 
 
-def test_an_access_that_ptxas_merged_takes_the_wavefronts_of_all_that_it_stands_for() -> None:
-    """Lanes are 32 bytes apart. Each of four loads of 4 bytes has eight lanes on a bank: 8
-    wavefronts. One load of 16 bytes goes by quarter-warps, two lanes of each on a bank: 4 times 2.
-    The two stores of the block take one each."""
+def test_merged_access_takes_wavefronts_of_wide_access() -> None:
+    """Lanes have a stride of 32 bytes. Each of four loads of 4 bytes has eight lanes on a bank: 8
+    wavefronts. One load of 16 bytes is served by quarter-warps, two lanes of each on a bank: 4
+    times 2. The two stores of the block take one each."""
     run = ran("8.0", "wide", 1, floats(32), block=32)
     ptx, machine = run.time(code="ptx"), run.time(code="machine")
     assert "LDS.128" in {one.opcode for one in run.machine.matching.listing.instructions}
@@ -187,19 +189,19 @@ def test_an_access_that_ptxas_merged_takes_the_wavefronts_of_all_that_it_stands_
         pytest.param(8, (), 4, None, id="no wider"),
     ],
 )
-def test_accesses_of_consecutive_addresses_are_one(
+def test_accesses_to_consecutive_addresses_are_merged(
     own: int, taken: tuple[int, ...], width: int, merged: Merged | None
 ) -> None:
-    """Eight accesses of 4 bytes, one behind the other, and one from another register."""
+    """Eight accesses of 4 bytes at consecutive addresses, and one through another register."""
     reaches = {place: Reach(("r1",), 4 * place, 4) for place in range(8)}
     reaches[8] = Reach(("r2",), 32, 4)
     assert merged_into(reaches, own, taken, width) == merged
 
 
-def test_banks_of_the_register_file_limit_the_issue() -> None:
-    """Each bank serves one register a cycle (Huerta et al., MICRO 2025): what 128 more turns of two
-    chains of multiply-adds take, with 8 warps on a scheduler, is what the busier bank has to serve
-    of registers that the operand cache does not have, or one cycle an instruction."""
+def test_register_banks_limit_issue() -> None:
+    """Each bank serves one register a cycle (Huerta et al., MICRO 2025): 128 further iterations of
+    two chains of multiply-adds, with 8 warps on a scheduler, take the time in which the busier bank
+    serves the registers that the operand cache does not have, or one cycle an instruction."""
     runs = [ran("8.6", "banked", 1, floats(1024), 1.5, 0.5, block=1024, links=n) for n in (64, 192)]
     cycles = [run.time().cycles for run in runs]
     least = [_served(run) for run in runs]
@@ -208,7 +210,8 @@ def test_banks_of_the_register_file_limit_the_issue() -> None:
 
 
 def _served(run: Run) -> int:
-    """Cycles that eight warps of a scheduler take at least for the multiply-adds of a kernel."""
+    """Returns the cycles that eight warps of a scheduler take at least for the multiply-adds of a
+    kernel."""
     made = [one for one in run.machine.matching.listing.instructions if one.name == "FFMA"]
     odd = [int(name[1:]) % 2 for one in made for name in one.reads]
     assert not any(one.control.reuse for one in made), "nothing in the operand cache"

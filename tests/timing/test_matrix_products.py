@@ -1,4 +1,5 @@
-"""What matrix instructions cost a tensor core: as many multiply-adds of 16 bits as take as long."""
+"""Tests the cost of matrix instructions for a tensor core: as many multiply-adds of 16 bits as take
+equally long."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ SCALED = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1
         ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", 16 * 16 * 16),
     ],
 )
-def test_products_by_their_width(opcode: str, products: int) -> None:
+def test_multiply_adds_by_element_width(opcode: str, products: int) -> None:
     """8 bits take half as long as 16, 4 bits a quarter (NVIDIA's data sheets of H100 and B200). A
     warp of a warp group has a quarter of its product's rows, on a tensor core of its own."""
     assert products_of(Instruction(decode(opcode), (), None)) == products
@@ -43,7 +44,7 @@ def test_products_by_their_width(opcode: str, products: int) -> None:
         ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "memory"),
     ],
 )
-def test_what_works_for_tensor_memory(opcode: str, wanted: str) -> None:
+def test_classes_of_tensor_memory_instructions(opcode: str, wanted: str) -> None:
     assert class_of(Instruction(decode(opcode), (), None)) == wanted
 
 
@@ -63,7 +64,7 @@ LOOP:
 """
 
 
-def test_launches_with_narrow_products_have_a_time() -> None:
+def test_narrow_products_are_timed() -> None:
     gpu = wl.Device("rtx-5090", record=True)
     narrow = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"
     scales = ", %r1, {0, 0}, %r1, {0, 0}"
@@ -94,9 +95,9 @@ LOOP:
 """
 
 
-def test_a_warp_group_has_all_tensor_cores() -> None:
-    """64x64x16 multiply-adds at 2,048 a cycle of an H100's SM are 32 cycles, in each of which an
-    SM with two warp groups has work: 64 products take 64 x 32 cycles of its tensor cores."""
+def test_warp_group_uses_all_tensor_cores() -> None:
+    """64x64x16 multiply-adds at 2,048 a cycle of an H100's SM are 32 cycles, in each of which an SM
+    with two warp groups has work: 64 products take 64 x 32 cycles of its tensor cores."""
     registers = ", ".join(f"%f{n}" for n in range(1, 33))
     # Stretches of 128 and 256 bytes, no swizzle (PTX ISA, "Matrix Descriptor Format").
     descriptor = (128 >> 4) << 16 | (256 >> 4) << 32
@@ -110,9 +111,9 @@ def test_a_warp_group_has_all_tensor_cores() -> None:
     assert took[1] - took[0] == pytest.approx(32 * 32, rel=0.01)
 
 
-def test_products_wait_for_the_tensor_core_and_not_for_each_other() -> None:
+def test_grouped_products_wait_for_tensor_core_only() -> None:
     """16 products of a group, on the same registers: the tensor core is the bound, at 32 cycles
-    each; awaited one by one, each has its latency on top."""
+    each; awaited one by one, each adds its latency."""
     registers = ", ".join(f"%f{n}" for n in range(1, 33))
     descriptor = (128 >> 4) << 16 | (256 >> 4) << 32
     text = GROUP_KERNEL.replace("REGISTERS", registers).replace("DESCRIPTOR", str(descriptor))
@@ -157,7 +158,8 @@ LEADING = 128 >> 4 << 16 | 256 >> 4 << 32 | 1 << 46
 
 
 def busy(access: str, turns: int) -> float:
-    """Cycles of a sub-partition in which it moves words of tensor memory, for one warp."""
+    """Returns the cycles of a sub-partition in which it moves words of tensor memory, for one
+    warp."""
     gpu = wl.Device("b200", record=True)
     text = TENSOR_MEMORY.replace("MATRIX", str(LEADING)).replace("TURNS", str(turns))
     run = gpu.compile(text.replace("ACCESS", access), "ptx")["k"][1, 32](gpu.zeros(1, np.int32))
@@ -173,7 +175,7 @@ def busy(access: str, turns: int) -> float:
         ("@%one tcgen05.cp.cta_group::1.128x256b [%base], %m;", 32),
     ],
 )
-def test_accesses_to_tensor_memory_take_a_cycle_for_each_word(access: str, cycles: int) -> None:
+def test_tensor_memory_access_takes_cycle_per_word(access: str, cycles: int) -> None:
     """32 registers of 32 lanes, at 32 words a cycle; a copy of 128 x 256 bits reads 1,024 words of
-    shared memory, 32 a cycle. 16 turns more are 16 times as many."""
+    shared memory, 32 a cycle. 16 iterations more are 16 times as many."""
     assert busy(access, 24) - busy(access, 8) == pytest.approx(16 * cycles, rel=0.01)

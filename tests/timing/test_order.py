@@ -1,4 +1,4 @@
-"""The order of issue in a basic block."""
+"""Tests the order of issue in a basic block."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from warploom.timing.record.order import issue_order
 
 
 def issued(*lines: str) -> list[str]:
-    """These lines in the order of issue."""
+    """Returns the opcodes of these lines in the order of issue."""
     program = build(parse(module("\n".join(lines), "7.0")), "k")
     texts = [made.operation.text for made in program.instructions]
     order = [texts[index] for block in issue_order(program) for index in block]
     return [text for text in order if text.split(".")[0] not in ("cvta", "mov", "ret")][1:]
 
 
-def test_a_load_goes_ahead_of_what_waits_for_another() -> None:
-    """The second pair is as the first: both loads come before both stores to another space."""
+def test_load_moves_above_dependent_store() -> None:
+    """Both loads come before both stores to another space."""
     found = issued(
         "ld.global.u32 %r1, [%d2];",
         "st.shared.u32 [%r9], %r1;",
@@ -28,19 +28,19 @@ def test_a_load_goes_ahead_of_what_waits_for_another() -> None:
     assert found == ["ld.global.u32", "ld.global.u32", "st.shared.u32", "st.shared.u32"]
 
 
-def test_a_load_stays_behind_a_store_to_its_space_and_behind_a_barrier() -> None:
+def test_load_stays_below_aliasing_store_and_barrier() -> None:
     stores = ("st.global.u32 [%d2], %r1;", "ld.global.u32 %r2, [%d2+4];")
     assert issued(*stores) == ["st.global.u32", "ld.global.u32"]
     walls = ("add.s32 %r3, %r1, %r1;", "bar.sync 0;", "ld.global.u32 %r2, [%d2+4];")
     assert issued(*walls) == ["add.s32", "bar.sync", "ld.global.u32"]
 
 
-def test_what_is_read_only_goes_ahead_of_any_store() -> None:
+def test_read_only_load_moves_above_stores() -> None:
     lines = ("st.global.u32 [%d2], %r1;", "ld.global.nc.u32 %r2, [%d2+4];")
     assert issued(*lines) == ["ld.global.nc.u32", "st.global.u32"]
 
 
-def test_registers_keep_their_order() -> None:
+def test_register_dependences_are_preserved() -> None:
     """%r1 is read before it is written again."""
     lines = ("add.s32 %r3, %r1, %r1;", "ld.global.u32 %r1, [%d2];", "mul.lo.s32 %r3, %r3, %r1;")
     assert issued(*lines) == ["add.s32", "ld.global.u32", "mul.lo.s32"]

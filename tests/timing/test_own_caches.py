@@ -1,4 +1,4 @@
-"""Replacement policies, cache geometries and mappings of lines that users write in Python."""
+"""Tests replacement policies, cache geometries and address mappings that users write in Python."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def by_zero(line, places):  # type: ignore[no-untyped-def]
 
 @cache
 def ring() -> Run:
-    """One warp loads a word of each of 8 lines, again and again, 64 in all."""
+    """Runs a warp that loads a word of each of 8 lines, repeatedly, 64 in all."""
     gpu = wl.Device("v100", record=True)
     x, y = gpu.zeros(32 * RING, np.float32), gpu.zeros(32, np.float32)
     return gpu.compile(KERNEL)["ring"][1, 32](x, y, RING, RING * LAPS)
@@ -78,43 +78,43 @@ def copy() -> Run:
     return gpu.compile(KERNEL)["copy"][COPIED // 256, 256](x, y)
 
 
-def test_a_policy_that_keeps_lines_has_the_hits_of_those() -> None:
-    """Eight lines of one set of four ways: the least recently used line is always the next that is
-    wanted. Where three are kept, these hit in every lap but the first."""
+def test_policy_that_retains_lines_hits_them() -> None:
+    """Eight lines of one set of four ways: LRU evicts the line that is needed next. With three
+    lines retained, these hit in every round but the first."""
     kept = wl.CacheModel(ways=4, mapping=all_to_first, replacement=last_way)
     assert ring().time(l1=kept).l1_hit_rate == 3 * (LAPS - 1) / (RING * LAPS)
     usual = wl.CacheModel(ways=4, mapping=all_to_first)
     assert ring().time(l1=usual).l1_hit_rate == 0
 
 
-def test_ways_make_room_for_the_lines_of_a_set() -> None:
+def test_more_ways_hold_lines_of_a_set() -> None:
     roomy = wl.CacheModel(ways=8, mapping=all_to_first)
     assert ring().time(l1=roomy).l1_hit_rate == (LAPS - 1) / LAPS
 
 
-def test_bytes_are_those_of_a_cache() -> None:
-    """One line has no room for eight, eight have."""
+def test_size_of_cache_can_be_set() -> None:
+    """A cache of one line cannot hold eight lines, one of eight can."""
     assert ring().time(l1=wl.CacheModel(bytes=128, ways=1)).l1_hit_rate == 0
     assert ring().time(l1=wl.CacheModel(bytes=128 * 8, ways=8)).l1_hit_rate == (LAPS - 1) / LAPS
 
 
-def test_the_usual_policy_written_as_a_function_gives_the_same_time() -> None:
+def test_lru_as_user_function_gives_same_time() -> None:
     run = copy()
     usual, own = run.time(), run.time(l1=least_recent, l2=least_recent)
     assert (own.cycles, own.warp_states) == (usual.cycles, usual.warp_states)
     assert run.time(l2=least_recent, workers=2).cycles == usual.cycles
 
 
-def test_a_policy_of_l2_decides_what_it_keeps() -> None:
-    """L2 has one set of four ways, and L1 one line. Each load asks L2 for a sector, the store at
-    the end for four."""
+def test_policy_of_l2_is_called() -> None:
+    """L2 has one set of four ways, and L1 one line. Each load requests a sector from L2, the store
+    at the end four."""
     small = wl.CacheModel(bytes=128, ways=1)
     l2 = wl.CacheModel(bytes=128 * 4, ways=4, replacement=last_way)
     hits = 3 * (LAPS - 1)
     assert ring().time(l1=small, l2=l2).l2_hit_rate == hits / (RING * LAPS + 4)
 
 
-def test_dram_whose_lines_are_all_in_one_bank_has_the_bandwidth_of_one() -> None:
+def test_dram_mapping_to_one_bank_has_bandwidth_of_one() -> None:
     run = copy()
     spec, usual = run.time().spec, run.time().cycles
     one = run.time(dram=all_to_first).cycles
@@ -123,7 +123,7 @@ def test_dram_whose_lines_are_all_in_one_bank_has_the_bandwidth_of_one() -> None
     assert one > spec.dram_banks / 2 * usual
 
 
-def test_exceptions_of_functions_are_errors_that_name_them() -> None:
+def test_exceptions_of_user_functions_are_reported() -> None:
     with pytest.raises(WarploomError, match="the replacement policy of L1 raised an exception"):
         ring().time(l1=beyond)
     with pytest.raises(WarploomError, match="the replacement policy of L2 raised an exception"):
@@ -134,7 +134,7 @@ def test_exceptions_of_functions_are_errors_that_name_them() -> None:
         ring().time(l2=wl.CacheModel(mapping=by_zero))
 
 
-def test_caches_that_cannot_be_are_refused() -> None:
+def test_impossible_caches_are_refused() -> None:
     with pytest.raises(WarploomError, match="a L1 of 128 bytes with 4 ways cannot be"):
         ring().time(l1=wl.CacheModel(bytes=128, ways=4))
     with pytest.raises(WarploomError, match="with 17 ways cannot be"):

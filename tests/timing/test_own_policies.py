@@ -1,4 +1,4 @@
-"""Warp schedulers and prefetchers that users write in Python."""
+"""Tests warp schedulers and prefetchers that users write in Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import warploom as wl
 from warploom.core.errors import WarploomError
 from warploom.host.run import Run
-from warploom.timing.layout import OWN_WORDS
+from warploom.timing.layout import USER_WORDS
 
 KERNEL = """
 extern "C" __global__ void lines(const float *x, float *y, int rounds) {
@@ -43,7 +43,7 @@ def following(line, missed, instruction, slot, nth, words):  # type: ignore[no-u
 
 @wl.prefetcher
 def beyond(line, missed, instruction, slot, nth, words):  # type: ignore[no-untyped-def]
-    return words[OWN_WORDS]
+    return words[USER_WORDS]
 
 
 def ran(block: int = 32, grid: int = 1) -> Run:
@@ -52,16 +52,16 @@ def ran(block: int = 32, grid: int = 1) -> Run:
     return gpu.compile(KERNEL)["lines"][grid, block](x, gpu.zeros(block, np.float32), 64)
 
 
-def test_a_policy_in_python_does_what_the_same_one_of_the_engine_does() -> None:
+def test_policy_in_python_equals_built_in_policy() -> None:
     run = ran(block=512, grid=3)
     own, known = run.time(scheduler=oldest), run.time(scheduler="oldest")
     assert (own.cycles, own.warp_states) == (known.cycles, known.warp_states)
     assert (own.scheduler, known.scheduler) == ("oldest", "oldest")
 
 
-def test_what_was_prefetched_is_in_l1_when_it_is_loaded() -> None:
-    """One warp loads 64 lines, one a turn; lines 1 to 65 are asked for ahead. Without that each
-    waits for the memory."""
+def test_prefetched_lines_hit_l1() -> None:
+    """One warp loads 64 lines, one an iteration; lines 1 to 65 are prefetched. Without that each
+    load waits for the memory."""
     run = ran()
     before, ahead = run.time(), run.time(prefetcher=following)
     assert (before.prefetched_lines, ahead.prefetched_lines) == (0, 65)
@@ -70,12 +70,12 @@ def test_what_was_prefetched_is_in_l1_when_it_is_loaded() -> None:
     assert (two.cycles, two.prefetched_lines) == (ahead.cycles, 65)
 
 
-def test_an_index_beyond_the_words_is_an_error() -> None:
+def test_index_beyond_policy_memory_raises() -> None:
     with pytest.raises(WarploomError, match="the prefetcher raised an exception: an index beyond"):
         ran().time(prefetcher=beyond)
 
 
-def test_a_function_that_numba_refuses_is_named() -> None:
+def test_function_that_numba_rejects_is_named() -> None:
     def three(a, b, c):  # type: ignore[no-untyped-def]
         return a
 
@@ -83,7 +83,7 @@ def test_a_function_that_numba_refuses_is_named() -> None:
         ran().time(scheduler=wl.warp_scheduler(three))
 
 
-def test_the_example_shows_the_effect_on_three_kernels() -> None:
+def test_example_affects_three_kernels() -> None:
     script = Path(__file__).parents[2] / "examples" / "policies.py"
     made = subprocess.run(
         [sys.executable, str(script)], capture_output=True, text=True, check=True, env=os.environ

@@ -1,4 +1,4 @@
-"""Stores to a part of a sector take a slice of L2 longer than those of whole ones."""
+"""Tests that stores to a part of a sector occupy a slice of L2 longer than stores of whole ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stored(name: str, threads: int, block: int = 256) -> Run:
     return gpu.compile(KERNELS)[name][threads // block, block](y)
 
 
-def test_a_slice_takes_two_cycles_more_for_a_part() -> None:
+def test_partial_sector_takes_two_more_slice_cycles() -> None:
     """80 slices share 4,900 bytes a cycle, and all of the sectors: an H100 takes 2.4 to 3.1 cycles
     of a slice for each sector of one word, where threads store at random or in columns (Nsight
     Compute)."""
@@ -44,20 +44,20 @@ def test_a_slice_takes_two_cycles_more_for_a_part() -> None:
 
 
 @pytest.mark.parametrize("name", ["whole", "add"])
-def test_whole_sectors_and_reductions_take_no_such_time(name: str) -> None:
+def test_whole_sectors_and_reductions_take_no_extra_time(name: str) -> None:
     run = stored(name, 1 << 14)
     without = replace(run.time().spec, l2_part_cycles=0)
     assert run.time().cycles == run.time(spec=without).cycles
 
 
-def test_a_sector_that_a_warp_fills_by_several_stores_is_whole() -> None:
+def test_sector_filled_by_several_stores_of_a_warp_is_whole() -> None:
     """Three stores of 4 bytes in 12: an H100 writes 151,720 sectors of L2 for 150,000 sectors of
-    such records, which three stores reach each. Those that a quantum divides stay apart."""
+    such records, each written by three stores. Stores in different quanta are not merged."""
     threads = 1 << 16
     assert stored("three", threads).time().l2_bytes == pytest.approx(12 * threads, rel=0.1)
 
 
-def test_stores_of_different_warps_stay_apart() -> None:
+def test_stores_of_different_warps_are_not_merged() -> None:
     """32 warps store a word each to the same 32 sectors times 4: an H100 writes 627,438 sectors of
     L2 for 630,000 stored ones."""
     assert stored("columns", 1024, 1024).time().l2_bytes == 32 * 1024

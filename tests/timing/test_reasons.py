@@ -1,4 +1,4 @@
-"""Each reason for which warps wait: a kernel in which it is the most frequent one."""
+"""Tests each stall reason with a kernel in which it is the most frequent one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KERNELS = {
 
 
 @pytest.mark.parametrize("reason", KERNELS)
-def test_a_kernel_made_for_a_reason_has_it_most(reason: str) -> None:
+def test_kernel_made_for_a_stall_reason_has_it_most(reason: str) -> None:
     cc, block, text = KERNELS[reason]
     time = timed(lines(text), cc, block)
     balanced(time)
@@ -74,11 +74,11 @@ extern "C" __global__ void stores(float4 *y) { y[threadIdx.x * 64] = make_float4
         ("stores", "drain", ()),
     ],
 )
-def test_kernels_that_wait_for_each_other_and_for_their_own_end(
+def test_waits_at_barriers_branches_and_drains(
     name: str, reason: str, arguments: tuple[int, ...]
 ) -> None:
-    """All warps but one wait at the barrier; a loop of nothing is branches; stores that nobody
-    waits for have to be on their way before their warp has ended."""
+    """All warps but one wait at the barrier; an empty loop is branches; a warp ends only after its
+    stores have left the queue."""
     gpu = wl.Device("v100", record=True)
     buffer = gpu.zeros(1024 * 64 * 4, np.int32 if name == "branches" else np.float32)
     threads = 32 if name == "branches" else 1024
@@ -88,9 +88,10 @@ def test_kernels_that_wait_for_each_other_and_for_their_own_end(
     assert max(states, key=lambda one: states[one]) == reason
 
 
-def test_code_that_is_larger_than_its_cache_waits_for_instructions() -> None:
-    """A loop of 1,600 instructions goes through a cache for 768 (an estimate) 8 times: where it
-    begins again, its first line has gone, and takes 39 cycles to come. One of 400 stays there."""
+def test_code_larger_than_instruction_cache_stalls() -> None:
+    """A loop of 1,600 instructions runs 8 times through a cache for 768 (an estimate): when it
+    begins again, its first line has been evicted, and takes 39 cycles to load. A loop of 400 stays
+    cached."""
     waits: list[int] = []
     for count in (400, 1600):
         body = "\n".join(f"add.rn.f32 %f{10 + i % 54}, %f2, %f3;" for i in range(count))
@@ -100,7 +101,7 @@ def test_code_that_is_larger_than_its_cache_waits_for_instructions() -> None:
     assert waits[1] - waits[0] == pytest.approx(7 * 39, rel=0.2)
 
 
-def test_every_reason_has_its_test() -> None:
+def test_every_stall_reason_has_a_test() -> None:
     """Texture throttle is in test_textures; selected and no_warp are in every kernel."""
     tested = {*KERNELS, "barrier", "branch_resolving", "drain", "no_instruction"}
     assert tested | {"tex_throttle", "selected", "no_warp"} == set(REASONS)

@@ -1,4 +1,4 @@
-"""What is kept of a launch: little, and recording changes nothing."""
+"""Tests the record of a launch: it is small, and recording changes nothing."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ extern "C" __global__ void count(const unsigned *x, unsigned *bins, float *sum, 
 """
 
 
-def test_saxpy_is_one_stream_and_a_place_for_each_access() -> None:
-    """Its warps all do the same: two loads and a store, each from a place of its own."""
+def test_saxpy_is_one_stream_and_an_address_per_access() -> None:
+    """All warps do the same: two loads and a store, each with a base address of its own."""
     gpu = wl.Device("v100", record=True)
     n = 1 << 18
     x, y = gpu.zeros(n, np.float32), gpu.zeros(n, np.float32)
@@ -36,8 +36,8 @@ def test_saxpy_is_one_stream_and_a_place_for_each_access() -> None:
     assert np.array_equal(np.diff(places), np.full(n // 32 - 1, 128))
 
 
-def test_accesses_move_within_their_entry_alone() -> None:
-    """Two basic blocks with two accesses each: in an order that turns each of them round."""
+def test_reordering_stays_within_entries() -> None:
+    """Two basic blocks with two accesses each, reordered by an order that reverses each block."""
     gpu = wl.Device("v100", record=True)
     source = """extern "C" __global__ void twice(volatile float *x) {
         x[threadIdx.x] += 1; __syncthreads(); x[threadIdx.x] *= 3; }"""
@@ -51,7 +51,7 @@ def test_accesses_move_within_their_entry_alone() -> None:
     assert turned.accesses[:, A_INSTRUCTION].tolist() == [second, first, fourth, third]
 
 
-def test_recording_changes_no_result_and_no_count() -> None:
+def test_recording_changes_no_result_or_counter() -> None:
     """Sums of floats show the order of atomics, bit for bit."""
     left: list[tuple[list[float], dict[str, object]]] = []
     for record in (False, True):
@@ -64,7 +64,7 @@ def test_recording_changes_no_result_and_no_count() -> None:
     assert left[0] == left[1]
 
 
-def test_a_fault_is_told_as_without_recording() -> None:
+def test_fault_is_reported_while_recording() -> None:
     gpu = wl.Device(record=True)
     x, y = gpu.zeros(1000, np.float32), gpu.zeros(1000, np.float32)
     kernel = gpu.compile(
@@ -77,7 +77,7 @@ def test_a_fault_is_told_as_without_recording() -> None:
     assert fault.value.block == (3, 0, 0)
 
 
-def test_what_is_not_recorded_has_no_time() -> None:
+def test_unrecorded_launch_is_refused() -> None:
     gpu = wl.Device()
     x, y = gpu.zeros(32, np.float32), gpu.zeros(32, np.float32)
     run = gpu.load("examples/saxpy.cu")["saxpy"][1, 32](32, 2.0, x, y)
@@ -87,9 +87,8 @@ def test_what_is_not_recorded_has_no_time() -> None:
         wl.Device(engine="reference", record=True)
 
 
-def test_a_sample_tells_the_whole_and_by_how_much_it_may_be_off() -> None:
-    """48 MiB go through 6 MiB of L2, which is full of what was written in the middle of the
-    sample."""
+def test_sample_extrapolates_to_whole_launch() -> None:
+    """48 MiB go through 6 MiB of L2, which is full of written data in the middle of the sample."""
     gpu = wl.Device("v100", record=True)
     n = 1 << 22
     x, y = gpu.zeros(n, np.float32), gpu.zeros(n, np.float32)
@@ -103,7 +102,7 @@ def test_a_sample_tells_the_whole_and_by_how_much_it_may_be_off() -> None:
         run.time(sample=0)
 
 
-def test_a_changed_figure_changes_the_time() -> None:
+def test_changed_specification_changes_time() -> None:
     """Twice the latency of DRAM: a single warp's loads take twice as long."""
     gpu = wl.Device("v100", record=True)
     x = gpu.zeros((64, 16), np.int64)

@@ -1,4 +1,4 @@
-"""A replay that was stopped, saved and gone on with ends as one that was not."""
+"""Tests that a replay that was stopped, saved and resumed ends like one that was not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import warploom as wl
 from warploom.core.errors import WarploomError
 from warploom.timing import saved
 from warploom.timing.result import Timing
-from warploom.timing.saved import State
+from warploom.timing.saved import ReplayState
 
 N = 1 << 16
 
@@ -35,25 +35,23 @@ def same(one: Timing, other: Timing) -> None:
 
 
 @pytest.mark.parametrize("device", some_now(["v100", "gtx-480"], 2))
-def test_what_goes_on_from_a_file_ends_as_if_it_had_not_stopped(
-    device: str, tmp_path: Path
-) -> None:
-    """Every few hundred cycles it is saved, and another replay with other workers goes on."""
+def test_resumed_replay_ends_like_uninterrupted_one(device: str, tmp_path: Path) -> None:
+    """Saves it every few hundred cycles; another replay with other workers resumes."""
     run = launched(device)
     whole, stops = run.time(timeline=4000), 0
     replaying = run.replay(timeline=4000)
     while replaying.advance(replaying.now + 300):
         replaying.state.save(tmp_path / "state.npz")
         replaying = launched(device).replay(timeline=4000, workers=1 + stops % 2)
-        replaying.restore(State.load(tmp_path / "state.npz"))
+        replaying.restore(ReplayState.load(tmp_path / "state.npz"))
         stops += 1
     assert stops > 3
     same(replaying.time(), whole)
     balanced(replaying.time())
 
 
-def test_a_state_is_a_copy() -> None:
-    """What runs on does not change it."""
+def test_state_is_a_copy() -> None:
+    """Running on does not change a state."""
     run = launched()
     replaying = run.replay()
     replaying.advance(1500)
@@ -65,7 +63,7 @@ def test_a_state_is_a_copy() -> None:
     same(again.time(), first)
 
 
-def test_a_state_of_another_replay_is_refused(tmp_path: Path) -> None:
+def test_state_of_another_replay_is_refused(tmp_path: Path) -> None:
     replaying = launched().replay()
     replaying.advance(1000)
     state = replaying.state
@@ -75,45 +73,45 @@ def test_a_state_of_another_replay_is_refused(tmp_path: Path) -> None:
         launched("a100").replay().restore(state)
     (tmp_path / "none.npz").write_bytes(b"nothing")
     with pytest.raises(WarploomError, match="no state of a replay"):
-        State.load(tmp_path / "none.npz")
+        ReplayState.load(tmp_path / "none.npz")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\3\4", b"\x93NUMPY", bytes(100)])
-def test_what_is_no_state_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_file_that_is_no_state_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "state.npz"
     path.write_bytes(content)
     with pytest.raises(WarploomError, match="no state of a replay"):
-        State.load(path)
+        ReplayState.load(path)
 
 
-def test_a_state_that_unpacks_to_too_much_is_refused(
+def test_state_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saved, "MOST_BYTES", 1000)
-    State(7, *[np.arange(100, dtype=np.int64)] * 7).save(tmp_path / "state.npz")
+    ReplayState(7, *[np.arange(100, dtype=np.int64)] * 7).save(tmp_path / "state.npz")
     with pytest.raises(WarploomError, match="and at most 1,000 are read"):
-        State.load(tmp_path / "state.npz")
+        ReplayState.load(tmp_path / "state.npz")
 
 
-def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
+def test_damaged_state_is_refused(tmp_path: Path) -> None:
     """Bits flipped all over the file, other types, parts that are missing."""
     words = np.arange(100, dtype=np.int64)
     path, refused = tmp_path / "state.npz", 0
-    State(7, *[words] * 7).save(path)
+    ReplayState(7, *[words] * 7).save(path)
     data = path.read_bytes()
     for at in range(0, len(data), 50):
         broken = bytearray(data)
         broken[at] ^= 1 << at % 8
         path.write_bytes(bytes(broken))
         try:
-            State.load(path)
+            ReplayState.load(path)
         except WarploomError:
             refused += 1
     assert refused > 10
     np.savez(path, now=words[:1])
     with pytest.raises(WarploomError, match="no state"):
-        State.load(path)
-    floats: Any = {name: np.ones(2) for name in State.__dataclass_fields__}
+        ReplayState.load(path)
+    floats: Any = {name: np.ones(2) for name in ReplayState.__dataclass_fields__}
     np.savez(path, **floats)
     with pytest.raises(WarploomError, match="integers of 64 bits"):
-        State.load(path)
+        ReplayState.load(path)

@@ -1,4 +1,4 @@
-"""Loads from shared memory take the load/store unit for each of their wavefronts."""
+"""Tests that loads from shared memory occupy the load/store unit for each of their wavefronts."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ WARPS = 32
 
 @pytest.mark.parametrize("ways", [8, 32])
 @pytest.mark.parametrize(("device", "cycles"), [("rtx-2080-ti", 2), ("rtx-3090", 1), ("a100", 1)])
-def test_cycles_of_a_wavefront(device: str, cycles: int, ways: int) -> None:
-    """An RTX 2080 Ti reaches half of the peak of wavefronts, which is one a cycle (KTT's counters
+def test_cycles_per_wavefront(device: str, cycles: int, ways: int) -> None:
+    """An RTX 2080 Ti achieves half of the peak of wavefronts, which is one a cycle (KTT's counters
     of a convolution, benchmarks/tuning/wavefronts.py)."""
     gpu = wl.Device(device, record=True)
     kernel = gpu.compile(KERNEL)["follow"]

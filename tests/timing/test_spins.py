@@ -1,5 +1,5 @@
-"""Loops that wait in memory for other blocks take as long as these do, not as many turns as the
-functional run made."""
+"""Tests that polling loops take as long as what they wait for, however often they iterated in the
+functional run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import pytest
 from test_accounts import balanced
 
 import warploom as wl
-from warploom.timing.record.spins import early_parts, last_turns, poll_barrier_warps
+from warploom.timing.record.spins import (
+    last_iterations,
+    partial_barrier_arrivals,
+    poll_barrier_warps,
+)
 
 SOURCE = """
 #include <cooperative_groups.h>
@@ -44,65 +48,65 @@ def turns(count: int, chain: int = CHAIN, schedule: str = "converge") -> int:
     return time.cycles
 
 
-def test_blocks_that_take_turns_take_the_sum_of_their_times() -> None:
-    """In each phase another block makes a chain of 4,096 sums of 4 cycles, and the grid waits. The
-    first warps of blocks are not in it: they do what waiting takes."""
+def test_grid_sync_serialises_blocks_that_work_in_turn() -> None:
+    """In each phase another block computes a chain of 4,096 sums of 4 cycles, and the grid waits.
+    The first warps of blocks only wait."""
     one, eight = turns(1), turns(8)
     assert eight - one >= 7 * 4 * CHAIN
     assert eight == pytest.approx(8 * one, rel=0.1)
 
 
 @pytest.mark.nightly
-def test_the_order_of_the_functional_run_changes_nothing() -> None:
-    """How often loops turned there depends on its schedule."""
+def test_order_of_functional_run_does_not_change_time() -> None:
+    """How often loops iterated there depends on its schedule."""
     first = turns(4, 64)
     for schedule in ("fair", "random"):
         assert turns(4, 64, schedule=schedule) == pytest.approx(first, rel=0.02)
 
 
-def test_a_loop_that_waits_for_a_flag_is_one_question() -> None:
+def test_loop_that_polls_a_flag_is_one_iteration() -> None:
     gpu = wl.Device("v100", record=True)
     ready, y = gpu.zeros(1, np.int32), gpu.zeros(BLOCKS, np.int32)
     run = gpu.compile(SOURCE)["flag"][BLOCKS, 32](ready, y)
     record, time = run.record, run.time()
     assert record is not None
-    assert record.asked.tolist() == [1] * BLOCKS
+    assert record.poll_counts.tolist() == [1] * BLOCKS
     balanced(time)
     assert time.instructions < 40 * BLOCKS
 
 
-def test_a_loop_that_keeps_what_it_reads_is_all_of_its_turns() -> None:
+def test_loop_that_carries_a_value_keeps_all_iterations() -> None:
     gpu = wl.Device("v100", record=True)
     x, y = gpu.zeros(1, np.int32), gpu.zeros(32, np.int32)
     run = gpu.compile(SOURCE)["sum"][1, 32](x, y, 100)
     assert run.record is not None
-    assert not run.record.asked.any()
+    assert not run.record.poll_counts.any()
     assert run.time().instructions > 100
 
 
-def test_turns_of_lanes_that_are_apart_are_told_from_one_another() -> None:
-    """Block 1 is the loop. Lanes 0 and 1 turn twice, then lane 1 alone, while lanes 2 and 3 go from
-    block 2 to 3; another warp turns once."""
-    asks = np.array([False, True, False, False])
+def test_iterations_of_diverged_lanes_are_distinguished() -> None:
+    """Block 1 is the loop. Lanes 0 and 1 iterate twice, then lane 1 alone, while lanes 2 and 3 go
+    from block 2 to 3; another warp iterates once."""
+    is_polling = np.array([False, True, False, False])
     rows = [(0, 1, 3), (0, 1, 3), (0, 2, 12), (0, 1, 2), (0, 3, 12), (0, 2, 3), (1, 1, 15)]
     entries = np.array([row[:2] for row in rows])
-    kept = last_turns(entries, np.array([row[2] for row in rows]), asks)
+    kept = last_iterations(entries, np.array([row[2] for row in rows]), is_polling)
     assert kept.tolist() == [False, False, True, True, True, True, True]
 
 
-def test_a_warp_has_come_to_a_barrier_when_the_last_of_its_lanes_has() -> None:
-    """Block 1 ends with a barrier, of which lanes 2 and 3 come before lanes 0 and 1, then all come;
-    a warp that never parts, and one whose other lanes have ended, come at once."""
-    waits = np.array([False, True])
+def test_partial_arrivals_at_a_barrier_are_found() -> None:
+    """Block 1 ends with a barrier, at which lanes 2 and 3 arrive before lanes 0 and 1, then all
+    arrive; a warp that never diverges, and one whose other lanes have ended, arrive at once."""
+    ends_with_barrier = np.array([False, True])
     rows = [(0, 1, 12, 15), (0, 0, 3, 15), (0, 1, 3, 15), (0, 1, 15, 15), (1, 1, 15, 15),
             (2, 1, 8, 8)]  # fmt: skip
     columns = np.array(rows).T
-    found = early_parts(columns[:2].T, columns[2], columns[3], waits)
+    found = partial_barrier_arrivals(columns[:2].T, columns[2], columns[3], ends_with_barrier)
     assert found.tolist() == [True, False, False, False, False, False]
 
 
 @pytest.mark.parametrize(
-    ("asked", "come"),
+    ("poll_counts", "warps"),
     [
         ([2, 0, 2, 0], 2),  # a warp of each block, twice
         ([1, 1, 1, 1], 4),
@@ -111,8 +115,10 @@ def test_a_warp_has_come_to_a_barrier_when_the_last_of_its_lanes_has() -> None:
         ([0, 0, 0, 0], 0),
     ],
 )
-def test_warps_meet_where_all_blocks_ask_as_often(asked: list[int], come: int) -> None:
-    assert poll_barrier_warps(np.array(asked), 2) == come
+def test_warps_wait_for_each_other_where_all_blocks_poll_equally(
+    poll_counts: list[int], warps: int
+) -> None:
+    assert poll_barrier_warps(np.array(poll_counts), 2) == warps
 
 
 MBARRIER = r"""
@@ -145,8 +151,8 @@ WAITS = {
 
 
 @pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
-def test_looks_at_an_mbarrier_in_vain_take_no_time(wait: str) -> None:
-    """How often a warp looked before the other one arrived depends on the functional run."""
+def test_failed_tests_of_an_mbarrier_take_no_time(wait: str) -> None:
+    """How often a warp tested before the other one arrived depends on the functional run."""
     cycles: list[int] = []
     for schedule in ("converge", "fair"):
         gpu = wl.Device("h100", record=True, schedule=schedule)

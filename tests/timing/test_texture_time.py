@@ -1,4 +1,4 @@
-"""Textures and surfaces: latency and throughput of the texture path, what it brings from memory."""
+"""Tests the latency and throughput of the texture path, and its memory traffic."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ extern "C" __global__ void apart(cudaTextureObject_t t, float *y, int rows) {
 
 
 def steps(device: str, name: str, block: int) -> float:
-    """Cycles of one more step: those of 64 less those of 32."""
+    """Returns the cycles of one more step: those of 64 less those of 32."""
     gpu = wl.Device(device, record=True)
     kernel = gpu.compile(SOURCE)[name]
     texture = gpu.texture(np.zeros(256, np.int32))
@@ -40,16 +40,16 @@ def steps(device: str, name: str, block: int) -> float:
     return (more.cycles - few.cycles) / 32
 
 
-def test_a_chain_of_fetches_takes_the_latency_of_the_texture_path() -> None:
-    """Each fetch says where the next one is; all find their sector in the cache. A step adds what
-    the loop does: a branch and an address, less than a fifth of the wait."""
+def test_dependent_fetches_take_texture_latency() -> None:
+    """Each fetch returns the coordinates of the next one; all hit the cache. A step adds the branch
+    and the address computation of the loop, less than a fifth of the latency."""
     assert 90 <= steps("v100", "chain", 32) < 1.2 * 90
 
 
 @pytest.mark.parametrize(("device", "texels"), [("v100", 4), ("gtx-1080", 8)])
-def test_a_stream_of_fetches_takes_the_texture_units(device: str, texels: int) -> None:
+def test_independent_fetches_take_texture_throughput(device: str, texels: int) -> None:
     """An SM of a V100 has 4 texture units, one of a GTX 1080 has 8: 32 warps of 32 lanes take 256
-    or 128 cycles, which is more than all else that they do."""
+    or 128 cycles, which is more than all other work."""
     assert steps(device, "many", 1024) == pytest.approx(1024 / texels, rel=0.05)
 
 
@@ -63,7 +63,7 @@ def copied(device: str) -> Timing:
 
 
 @pytest.mark.parametrize("device", ["gtx-480", "k40", "v100", "h100"])
-def test_texels_come_from_memory_once(device: str) -> None:
+def test_texels_are_read_from_memory_once(device: str) -> None:
     """256 KiB are read and as many written, in whole sectors, which stay in L2 where there is
     one."""
     time = copied(device)
@@ -73,7 +73,7 @@ def test_texels_come_from_memory_once(device: str) -> None:
     assert time.warp_states["long_scoreboard"] > 0
 
 
-def test_a_request_may_touch_more_sectors_than_it_has_lanes() -> None:
+def test_request_can_touch_more_sectors_than_lanes() -> None:
     """Between four texels, two rows apart and never in another lane's sector: 32 lanes take 2
     sectors of each of two rows, or more where they begin one."""
     gpu = wl.Device("v100", record=True)

@@ -1,4 +1,4 @@
-"""Modelled time in a trace: every cycle of a warp is told, once, and belongs to a step."""
+"""Tests modelled time in a trace: every cycle of a warp is in it once, and belongs to a step."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def launched(device: str, blocks: int, timeline: int = 1 << 14) -> tuple[Timing,
 
 
 def modelled(timing: Timing, trace: Trace, sm: int = 0) -> ModelledTime:
-    """What a file of the trace has of it."""
+    """Returns the modelled time that a file of the trace has."""
     found = Trace.from_bytes(timing.add_to(trace, sm).to_bytes()).modelled
     assert found is not None
     return found
@@ -56,8 +56,8 @@ def rows(told: ModelledTime) -> list[dict[str, int]]:
 
 
 @pytest.mark.parametrize("device", ["gtx-480", "gtx-1080", "v100"])
-def test_the_states_of_a_warp_follow_each_other_and_add_up(device: str) -> None:
-    """One block is on one SM, so that what the engine counted is all of what is told."""
+def test_states_of_a_warp_are_contiguous_and_add_up(device: str) -> None:
+    """One block is on one SM, so the timeline has all that the engine counted."""
     timing, trace = launched(device, 1)
     told = modelled(timing, trace)
     assert (told.sms, told.left_out, told.cycles) == (1, 0, timing.cycles)
@@ -75,8 +75,8 @@ def test_the_states_of_a_warp_follow_each_other_and_add_up(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", ["gtx-480", "gtx-1080", "v100"])
-def test_every_state_belongs_to_a_step(device: str) -> None:
-    """A warp came to an instruction as often as its trace has steps of it: to those of the loop as
+def test_every_state_belongs_to_a_trace_step(device: str) -> None:
+    """A warp executed an instruction as often as its trace has steps of it: those of the loop as
     often as the lane that stays longest. The GTX 1080 issues two instructions at once."""
     timing, trace = launched(device, 1)
     told = rows(modelled(timing, trace))
@@ -105,8 +105,8 @@ extern "C" __global__ void g(float *y) {
 
 
 @pytest.mark.nightly
-def test_parts_of_a_warp_that_do_the_same_in_turn_are_told_apart() -> None:
-    """Lanes that part before a barrier come to the branch behind it in turn; it is all that its
+def test_repeated_execution_by_parts_of_a_warp_is_distinguished() -> None:
+    """Lanes that diverge before a barrier execute the branch after it in turn; it is all that its
     block has."""
     gpu = wl.Device("v100", record=True)
     y = gpu.zeros(4 * 64, np.float32)
@@ -122,7 +122,7 @@ def test_parts_of_a_warp_that_do_the_same_in_turn_are_told_apart() -> None:
     assert own == set(range(steps[branch]))
 
 
-def test_an_sm_is_chosen() -> None:
+def test_sm_can_be_selected() -> None:
     timing, trace = launched("v100", 81)
     assert blocks_of(timing, 0) == (0, 80)
     told = modelled(timing, trace, 7)
@@ -130,7 +130,7 @@ def test_an_sm_is_chosen() -> None:
     assert {row["warp"] // WARPS for row in rows(told)} == {7}
 
 
-def test_what_there_was_no_room_for_is_told() -> None:
+def test_cycles_beyond_capacity_are_counted() -> None:
     whole, trace = launched("v100", 2)
     kept, _ = launched("v100", 2, timeline=40)
     told, all_of_it = modelled(kept, trace), modelled(whole, trace)
@@ -140,7 +140,7 @@ def test_what_there_was_no_room_for_is_told() -> None:
     assert told.left_out > 0
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_mismatched_trace_is_refused() -> None:
     timing, trace = launched("v100", 2)
     _, other = launched("v100", 3)
     with pytest.raises(WarploomError, match=r"grid \(2, 1, 1\).*one of .*grid \(3, 1, 1\)"):
@@ -152,7 +152,7 @@ def test_what_does_not_fit_is_refused() -> None:
         without.add_to(trace)
 
 
-def test_traces_of_before_are_refused() -> None:
+def test_older_traces_are_refused() -> None:
     _, trace = launched("v100", 1)
     assert Trace.from_bytes(trace.to_bytes()).modelled is None
     older = msgspec.structs.replace(trace, version=VERSION - 1)

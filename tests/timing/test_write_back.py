@@ -1,4 +1,4 @@
-"""L2 keeps what is written until its line gives way."""
+"""Tests that L2 holds written data until its line is evicted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def copy(count: int = COPIED) -> Run:
     return gpu.compile(KERNELS)["copy"][count // 256, 256](x, y)
 
 
-def test_what_fits_into_l2_is_not_written_to_dram() -> None:
+def test_data_that_fits_l2_is_not_written_to_dram() -> None:
     """A V100 has 6 MiB of L2, of which 1 MiB is read and as much written. Nsight Compute counts no
     byte written to DRAM by kernels that write less than L2 holds (an H100, 50 MiB)."""
     time = copy().time()
@@ -39,7 +39,7 @@ def test_what_fits_into_l2_is_not_written_to_dram() -> None:
     assert time.dram_written_bytes == 0
 
 
-def test_what_does_not_fit_is_written_once() -> None:
+def test_data_beyond_l2_is_written_once() -> None:
     """1 MiB is written, and L2 has 256 KiB."""
     size = 256 << 10
     time = copy().time(l2=wl.CacheModel(bytes=size))
@@ -48,9 +48,9 @@ def test_what_does_not_fit_is_written_once() -> None:
 
 
 @pytest.mark.parametrize(("ways", "written"), [(1, 15), (2, 0)])
-def test_a_sector_is_written_whenever_its_line_gives_way(ways: int, written: int) -> None:
-    """16 stores go to two lines in turn: with one place each but the first drives the other's
-    sector out, and with two none does."""
+def test_sector_is_written_at_each_eviction_of_its_line(ways: int, written: int) -> None:
+    """16 stores alternate between two lines: with one way each store but the first evicts the
+    other's sector, with two ways none does."""
     gpu = wl.Device("v100", record=True)
     run = gpu.compile(KERNELS)["ring"][1, 1](gpu.zeros(64, np.int32), 2, 16)
     time = run.time(l2=wl.CacheModel(bytes=128 * ways, ways=ways))
@@ -59,15 +59,15 @@ def test_a_sector_is_written_whenever_its_line_gives_way(ways: int, written: int
 
 
 @pytest.mark.parametrize("dirty", [1, 0.5, 0.25])
-def test_a_full_l2_writes_a_line_for_each_that_comes(dirty: float) -> None:
-    """Two lines come for each 32 elements, fewer than L2 holds: all that give way are those of
-    earlier launches, of which a share is dirty, four sectors each."""
+def test_full_l2_evicts_a_line_per_fill(dirty: float) -> None:
+    """Two lines are filled for each 32 elements, fewer than L2 holds: all evicted lines belong to
+    earlier launches; a share of them is dirty, four sectors each."""
     time = copy().time(l2=wl.CacheModel(dirty=dirty))
     assert time.dram_written_bytes == pytest.approx(dirty * 2 * 4 * COPIED, rel=0.01)
 
 
-def test_a_sample_of_a_stream_tells_what_dram_takes_of_the_whole() -> None:
-    """64 MiB are written, of which L2 keeps half of 6 MiB, and 64 read; two waves of 5 MiB write
+def test_sample_of_a_stream_includes_write_back() -> None:
+    """64 MiB are written, of which L2 holds half of 6 MiB, and 64 read; two waves of 5 MiB write
     nothing."""
     run = copy(1 << 24)
     sample, whole = run.time(sample=2), run.time()
@@ -75,7 +75,7 @@ def test_a_sample_of_a_stream_tells_what_dram_takes_of_the_whole() -> None:
     assert sample.cycles == pytest.approx(whole.cycles, rel=0.1)
 
 
-def test_a_share_that_cannot_be_is_refused() -> None:
+def test_impossible_dirty_share_is_refused() -> None:
     with pytest.raises(WarploomError, match="the dirty share of L2 is 2"):
         copy().time(l2=wl.CacheModel(dirty=2))
     with pytest.raises(WarploomError, match="L1 has no dirty lines"):

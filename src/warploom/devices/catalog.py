@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any, cast
 
 from warploom.core.errors import OptionTypeError, OptionValueError
-from warploom.devices.spec import DeviceSpec, Source
+from warploom.devices.spec import DeviceSpec, FactSource
 
 DEFAULT = "h100"
 
@@ -51,7 +51,9 @@ def _first_of(cc: str) -> DeviceSpec:
 def catalog() -> dict[str, DeviceSpec]:
     """Return every device by name, in order of compute capability."""
     tables = _load("architectures.json")
-    sources = {tag: Source(text, verified) for tag, (text, verified) in tables["sources"].items()}
+    sources = {
+        tag: FactSource(text, verified) for tag, (text, verified) in tables["sources"].items()
+    }
     made: dict[str, DeviceSpec] = {}
     for name, product in _load("products.json").items():
         cc = cast(str, product["compute_capability"])

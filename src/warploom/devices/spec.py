@@ -1,7 +1,7 @@
-"""The description of a device: its limits and sizes, and the source of each figure.
+"""Describes a device: its limits and sizes, and the source of each figure.
 
-Facts only. What follows from them is for others: `devices.occupancy` says how many blocks fit and
-which launches a device refuses, `rules` what a memory access costs.
+This module has facts only. `devices.occupancy` computes from them how many blocks fit and which
+launches a device refuses, `cost` what a memory access costs.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from warploom.core.errors import Dim3
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The source of a fact; one that is not `verified` was remembered and waits for a source."""
+class FactSource:
+    """Holds the source of a fact; a fact that is not `verified` was written from memory and still
+    needs one."""
 
     text: str
     verified: bool
@@ -22,15 +23,16 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceSpec:
-    """One device. Sizes are in bytes, registers have 32 bits, "sm" is a streaming multiprocessor.
+    """Holds the specification of one device. Sizes are in bytes, registers have 32 bits, "sm" is a
+    streaming multiprocessor.
 
     `sources` has an entry for every field that states a fact.
     """
 
     name: str
-    """What users call it, such as "rtx-2080-ti"."""
+    """The name by which users select it, such as "rtx-2080-ti"."""
     title: str
-    """What the product is called."""
+    """The name of the product."""
     compute_capability: tuple[int, int]
     sms: int
     l2_bytes: int
@@ -53,52 +55,52 @@ class DeviceSpec:
     registers_per_block: int
     max_registers_per_thread: int
     register_allocation: str
-    """What registers are given out to: a "block" or a "warp"."""
+    """The unit to which registers are allocated: a "block" or a "warp"."""
     register_allocation_unit: int
-    """A block's or a warp's registers come in multiples of so many."""
+    """The registers of a block or warp are rounded up to a multiple of this."""
     double_unit_registers: tuple[int, ...]
-    """Registers a thread for which that unit is twice as large."""
+    """Registers per thread for which that unit is twice as large."""
     warp_allocation_unit: int
-    """Registers are given out as if to warps in multiples of so many: on 1.x of a block, later one
-    to each part of an SM."""
+    """Registers are allocated for a multiple of this number of warps: on 1.x of a block, later of
+    each sub-partition of an SM."""
     warp_check_unit: int
-    """A launch must fit with its warps rounded up to a multiple of so many."""
+    """A launch must fit with its warps rounded up to a multiple of this."""
 
     barriers_per_block: int
     barriers_per_sm: int
-    """The barriers of all blocks of an SM together; 0 where they set no limit."""
+    """The barriers of all blocks of an SM together; 0 for no limit."""
 
     shared_bytes_per_sm: int
     shared_bytes_per_block: int
-    """What a block may have without asking for more."""
+    """The shared memory of a block without opting in to more."""
     shared_bytes_per_block_optin: int
-    """What a block may have at most."""
+    """The shared memory that a block can have at most."""
     shared_allocation_unit: int
     shared_reserved_per_block: int
-    """Shared memory of each block that the system keeps for itself."""
+    """Shared memory of each block that the system reserves."""
     shared_capacities: tuple[int, ...]
-    """What an SM's shared memory can be set to."""
+    """The sizes to which an SM's shared memory can be set."""
     shared_banks: int
     constant_bytes: int
 
     l1_bytes: int
-    """The L1 cache of an SM; 0 where there is none."""
+    """The L1 cache of an SM; 0 without one."""
     l1_holds_shared: bool
-    """Whether shared memory is cut out of it."""
+    """True if shared memory is carved out of L1."""
     l1_global: str
-    """Whether L1 caches global loads: "never", or a choice that is "off" or "on" by default."""
+    """If L1 caches global loads: "never", or by a choice whose default is "off" or "on"."""
     l1_local: bool
-    """Whether L1 caches local memory."""
+    """True if L1 caches local memory."""
     texture_cache_bytes: int
     """The cache for textures and read-only data; 0 where that is L1."""
     constant_cache_bytes: int
 
     global_rule: str
     shared_rule: str
-    """The families of rules by which accesses are cut up; `cost.device_rules` knows them."""
+    """The families of rules that split accesses into transactions (`cost.device_rules`)."""
     constant_rule: str
 
-    sources: Mapping[str, Source] = field(default_factory=dict[str, Source], repr=False)
+    sources: Mapping[str, FactSource] = field(default_factory=dict[str, FactSource], repr=False)
 
     @property
     def max_threads_per_sm(self) -> int:
@@ -106,11 +108,11 @@ class DeviceSpec:
 
     @property
     def cc(self) -> str:
-        """Return the compute capability as text, such as "7.5"."""
+        """Returns the compute capability as text, such as "7.5"."""
         return f"{self.compute_capability[0]}.{self.compute_capability[1]}"
 
     def with_warps_of(self, lanes: int) -> DeviceSpec:
-        """Return the same device with warps of so many lanes, which holds as many threads as
+        """Returns the same device with warps of `lanes` lanes, which holds as many threads as
         before."""
         held = self.max_threads_per_sm // lanes
         return replace(self, warp_size=lanes, max_warps_per_sm=held)

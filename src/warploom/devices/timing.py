@@ -1,7 +1,9 @@
-"""The parameters of a device's modelled time: its schedulers, units, latencies and bandwidths.
+"""Describes the time of a device: the parameters of its schedulers, units, latencies and
+bandwidths.
 
-Facts only, and each with its source; "estimate" says that there is none. What follows from them is
-for `timing`. The facts are in `data/timing.json`, by compute capability and by product.
+This module has facts only, each with its source; "estimate" marks a fact without one. `timing`
+models what follows from them. The facts are in `data/timing.json`, by compute capability and by
+product.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from warploom.devices.spec import DeviceSpec, Source
+from warploom.devices.spec import DeviceSpec, FactSource
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimingSpec:
-    """The time of one device. Latencies are in cycles from the issue of an instruction to that of
-    one which needs its result; `lanes_*` are results of a cycle of a whole SM.
+    """Holds the parameters of one device's modelled time. `latency_*` are cycles from the issue of
+    an instruction to that of one which needs its result; `lanes_*` are results per cycle of a whole
+    SM; `*_cycles` are cycles of the SM's clock.
 
     `sources` has an entry for every field that states a fact.
     """
@@ -31,9 +34,9 @@ class TimingSpec:
     dispatch_width: int
     """Instructions of one warp that a scheduler can issue together."""
     policy: str
-    """Which ready warp goes first, where nobody chooses (`timing.engine.schedulers`)."""
+    """The default policy that selects among ready warps (`timing.engine.schedulers`)."""
     active_warps: int
-    """Warps of a scheduler that the policy "two-level" chooses from."""
+    """Warps of a scheduler from which the policy "two-level" selects."""
 
     lanes_fp32: float
     lanes_int: float
@@ -41,12 +44,12 @@ class TimingSpec:
     lanes_shift: float
     lanes_fp64: float
     fp64_shared: bool
-    """Whether the sub-partitions share one unit for double precision."""
+    """True if the sub-partitions share one unit for double precision."""
     lanes_fp16: float
-    """Of instructions on two halves."""
+    """Results of instructions on two halves."""
     lanes_special: float
     lanes_bits: float
-    """Counting and reversing bits."""
+    """Results of instructions that count and reverse bits."""
     lanes_convert: float
     lanes_shuffle: float
     lanes_barrier: float
@@ -55,7 +58,7 @@ class TimingSpec:
     lanes_tensor_memory: float
     """Words that an SM moves between registers and tensor memory in a cycle; 0 without it."""
     tensor_fma: float
-    """Multiply-adds of 16-bit floats in a cycle of an SM's tensor cores; 0 where it has none."""
+    """Multiply-adds of 16-bit floats in a cycle of an SM's tensor cores; 0 without them."""
 
     latency_fp32: int
     latency_int: int
@@ -71,19 +74,19 @@ class TimingSpec:
     latency_shuffle: int
     latency_tensor: int
     latency_tensor_memory: int
-    """Of a load of tensor memory, beyond the time in which its words are moved."""
+    """Of a load from tensor memory, beyond the time in which its words are moved."""
     latency_special_register: int
     latency_shared: int
     latency_l1: int
-    """Of a load that hits L1; 0 where there is none."""
+    """Of a load that hits L1; 0 without an L1."""
     latency_l2: int
-    """Of a load that misses L1 and hits L2; 0 where there is none."""
+    """Of a load that misses L1 and hits L2; 0 without an L2."""
     latency_dram: int
     """Of a load that misses all caches."""
     latency_constant: int
     latency_texture: int
     latency_atomic: int
-    """Of an atomic on global memory, which L2 carries out."""
+    """Of an atomic on global memory, which L2 executes."""
     latency_shared_atomic: int
     latency_barrier: int
     """From the arrival of a block's last warp to its next issue."""
@@ -91,71 +94,76 @@ class TimingSpec:
     latency_fence_device: int
     latency_fence_system: int
     latency_branch: int
-    """From a branch that is taken to the next issue of the warp."""
+    """From a taken branch to the next issue of the warp."""
     latency_fetch: int
-    """Of instructions that the first instruction cache has not."""
+    """Of instructions that miss the first instruction cache."""
 
     constant_cycles: int
-    """What each address that lanes of a load from constant memory differ in takes of the load/store
-    unit."""
+    """Cycles of the load/store unit for each different address among the lanes of a load from
+    constant memory."""
     shared_wavefront_cycles: int
     l1_request_cycles: int
-    """The least that a request takes of L1."""
+    """Cycles of L1 that a request takes at least."""
     l1_wavefront_cycles: int
     l1_lines: int
-    """Lines of a load that L1 looks up in a cycle, where its banks then serve as those of shared
-    memory do; 0 where it serves line by line."""
+    """Lines of a load that L1 looks up in a cycle, where its banks then serve the load as those of
+    shared memory do; 0 where L1 serves line by line."""
     l1_word_cycles: int
-    """The least that each four bytes of a load's lanes take of L1."""
+    """Cycles of L1 for each four bytes of a load's lanes, at least."""
     fill_cycles: float
-    """Of L1's time that a sector takes which it gets; for as long special functions, conversions
-    and bit counts return no results. 0 where fills have a way of their own."""
+    """Cycles of L1 that the fill of a sector takes; special functions, conversions and bit counts
+    return no results for as long. 0 where fills have a path of their own."""
     lsu_queue: int
     """Memory instructions of a scheduler that wait for the load/store unit at most."""
     mshrs: int
-    """Requests of an SM that are on their way beyond L1 at most."""
+    """Requests of an SM in flight beyond L1 at most (miss status holding registers)."""
     l2_bytes_per_cycle: float
     l2_slices: int
     l2_part_cycles: float
-    """A slice's cycles for a sector of which a store writes a part, beyond those of a whole one."""
+    """Cycles of a slice for a sector of which a store writes only a part, beyond those of a whole
+    one."""
     sm_bytes_per_cycle: float
-    """What one SM gets from beyond L1."""
+    """Bytes that one SM receives from beyond L1 in a cycle."""
     latency_tma: int
-    """Of a copy by the Tensor Memory Accelerator, beyond that of its last line; 0 without one."""
+    """Of a copy by the Tensor Memory Accelerator, beyond that of its last line; 0 without that
+    unit."""
     tma_line_cycles: float
-    """Of that unit, for a line of 128 bytes."""
+    """Cycles of the Tensor Memory Accelerator for a line of 128 bytes."""
     latency_cluster: int
     """Of a message to another SM of a cluster; 0 without clusters."""
     atomic_cycles: int
-    """An L2 slice's cycles for one more lane on the same address."""
+    """Cycles of an L2 slice for each further lane at the same address."""
     block_launch_cycles: int
-    """From a free place in an SM to the first issue of the block that gets it."""
+    """From the launch of a block into a free slot of an SM to its first issue."""
     fetch_instructions: int
     """Instructions that the first instruction cache of a scheduler holds."""
 
     clock_mhz: float
-    """Of an SM; what cycles are counted in."""
+    """The clock of an SM, in which cycles are counted."""
     dram_gb_per_s: float
-    """The peak, in 10^9 bytes a second."""
+    """The peak bandwidth, in 10^9 bytes a second."""
     dram_efficiency: float
-    """What a long stream of reads alone, or of writes, reaches of the peak."""
+    """The share of the peak bandwidth that a long stream of only reads, or only writes,
+    achieves."""
     dram_banks: int
     """Banks that share the bandwidth: a power of two."""
     dram_turn_cycles: int
-    """A bank's cycles from reading to writing or back."""
+    """Cycles of a bank between reading and writing."""
 
-    sources: Mapping[str, Source] = field(default_factory=dict[str, Source], repr=False)
+    sources: Mapping[str, FactSource] = field(default_factory=dict[str, FactSource], repr=False)
 
     @property
     def dram_bytes_per_cycle(self) -> float:
-        """Returns what a long copy moves in a cycle."""
+        """Returns the bytes that a long stream transfers in a cycle."""
         return self.dram_gb_per_s * 1000 / self.clock_mhz * self.dram_efficiency
 
 
 def find_timing(spec: DeviceSpec) -> TimingSpec:
-    """Return the time of a device of the catalog."""
+    """Returns the parameters of a device of the catalog."""
     tables = _tables()
-    sources = {tag: Source(text, verified) for tag, (text, verified) in tables["sources"].items()}
+    sources = {
+        tag: FactSource(text, verified) for tag, (text, verified) in tables["sources"].items()
+    }
     facts = {**_architecture(spec.cc), **tables["products"][spec.name]}
     return TimingSpec(
         sources={name: sources[tag] for name, (_, tag) in facts.items()},
@@ -164,8 +172,8 @@ def find_timing(spec: DeviceSpec) -> TimingSpec:
 
 
 def _architecture(cc: str) -> dict[str, Any]:
-    """Return the facts of a compute capability; those that it does not state are those of
-    another."""
+    """Returns the facts of a compute capability; a fact that its entry does not state is that of
+    the entry named by "like"."""
     stated = dict(_tables()["architectures"][cc])
     like = stated.pop("like", None)
     return stated if like is None else {**_architecture(like), **stated}
@@ -173,5 +181,6 @@ def _architecture(cc: str) -> dict[str, Any]:
 
 @cache
 def _tables() -> dict[str, Any]:
+    """Returns the contents of `data/timing.json`."""
     path = files("warploom.devices").joinpath("data", "timing.json")
     return json.loads(path.read_text("utf-8"))

@@ -18,7 +18,8 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     TrackEvent,
 )
 
-from warploom.timing.result import CopyInFlight, Timing, WarpState
+from warploom.timing.readings import CopyInFlight, WarpState
+from warploom.timing.result import Timing
 
 SEQUENCE = 1
 WINDOW = 64

@@ -12,8 +12,8 @@ import math
 from dataclasses import dataclass
 from html import escape
 
+from warploom.timing.readings import Roof
 from warploom.timing.result import Timing
-from warploom.timing.roofs import Roof
 
 MEMORIES = ("L1", "Shared", "L2", "DRAM")
 FLOATING = ("FP64", "FP32", "FP16", "TENSOR")

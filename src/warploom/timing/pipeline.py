@@ -1,5 +1,5 @@
-"""Says how well asynchronous copies are hidden: for how long warps wait for what at mbarriers, and
-how busy the Tensor Memory Accelerator is."""
+"""Measures how well asynchronous copies are hidden: how long warps wait at mbarriers and for what,
+and how busy the Tensor Memory Accelerator is."""
 
 from __future__ import annotations
 
@@ -10,61 +10,71 @@ import numpy.typing as npt
 
 from warploom.timing import layout as w
 from warploom.timing.record.records import Record
-from warploom.timing.work.operations import Work
+from warploom.timing.work.operations import MachineWork
 
 Words = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Cycles of warps that wait at mbarriers: for bytes that a copy brings, and for other threads;
-    and the share of the cycles of an SM in which its Tensor Memory Accelerator works, from 0 to
-    1."""
+    """Holds the cycles in which warps wait at mbarriers for bytes that a copy brings (`for_copies`)
+    and for other threads (`for_threads`), and the share of an SM's cycles in which its Tensor
+    Memory Accelerator works, from 0 to 1."""
 
     for_copies: int
     for_threads: int
     tma_use: float
 
 
-def pipeline_of(record: Record, work: Work, states: Words, tma_use: float) -> Pipeline | None:
-    """Return how a pipeline works, given the cycles of warps by operation and state; None where no
-    mbarrier is waited for and the Tensor Memory Accelerator copies nothing."""
+def pipeline_of(
+    record: Record, work: MachineWork, states: Words, tma_use: float
+) -> Pipeline | None:
+    """Returns the figures of a pipeline, given the cycles of warps by operation and state; None for
+    launches that wait for no mbarrier and copy nothing with the Tensor Memory Accelerator."""
     if not record.phases and not record.copies:
         return None
-    waiting = _instructions(record.accesses[record.accesses[:, w.A_NEEDED] > 0])
+    waiting = _instructions(record.accesses[record.accesses[:, w.A_ARRIVALS] > 0])
     copying = _waits_for_copies(record)
+    # A wait for an mbarrier is an operation with a result: the cycles are charged to the operations
+    # that need it.
     cycles = {
-        index: sum(int(states[row, w.SHORT_SCOREBOARD]) for row in _behind(work, index))
+        index: sum(
+            int(states[row, w.SHORT_SCOREBOARD]) for row in _dependent_operations(work, index)
+        )
         for index in waiting
     }
+    # A phase that a copy and threads complete counts as a wait for the copy.
     for_copies = sum(count for index, count in cycles.items() if index in copying)
     return Pipeline(for_copies, sum(cycles.values()) - for_copies, tma_use)
 
 
 def _instructions(accesses: Words) -> set[int]:
+    """Returns the instructions that made some accesses."""
     return set(np.unique(accesses[:, w.A_INSTRUCTION]).tolist())
 
 
 def _waits_for_copies(record: Record) -> set[int]:
-    """Return the instructions that wait for a phase which a copy adds to."""
+    """Returns the instructions that wait for a phase which a copy completes."""
     accesses = record.accesses
-    by_copy = record.bulk[accesses[:, w.A_INSTRUCTION]] & (accesses[:, w.A_EVENT] > 0)
-    told = np.unique(accesses[by_copy, w.A_EVENT])
-    waits = accesses[accesses[:, w.A_NEEDED] > 0]
-    return _instructions(waits[np.isin(waits[:, w.A_EVENT], told)])
+    by_copy = record.bulk[accesses[:, w.A_INSTRUCTION]] & (accesses[:, w.A_PHASE_ID] > 0)
+    signalled_phases = np.unique(accesses[by_copy, w.A_PHASE_ID])
+    waits = accesses[accesses[:, w.A_ARRIVALS] > 0]
+    return _instructions(waits[np.isin(waits[:, w.A_PHASE_ID], signalled_phases)])
 
 
-def _behind(work: Work, instruction: int) -> list[int]:
-    """Return the operations that need what an instruction writes."""
+def _dependent_operations(work: MachineWork, instruction: int) -> list[int]:
+    """Returns the operations that need a register which an instruction writes."""
     [row] = np.flatnonzero(work.operations[:, w.OP_INSTRUCTION] == instruction)[:1]
-    written = _registers(work, row, w.OP_WRITES_AT, w.OP_WRITES)
+    written = _registers_of(work, row, w.OP_WRITES_AT, w.OP_WRITES)
     return [
         other
         for other in range(len(work.operations))
-        if other != row and written & _registers(work, other, w.OP_NEEDS_AT, w.OP_NEEDS)
+        if other != row and written & _registers_of(work, other, w.OP_NEEDS_AT, w.OP_NEEDS)
     ]
 
 
-def _registers(work: Work, row: int, at: int, count: int) -> set[int]:
-    first = int(work.operations[row, at])
-    return set(work.registers[first : first + int(work.operations[row, count])].tolist())
+def _registers_of(work: MachineWork, row: int, first_word: int, count_word: int) -> set[int]:
+    """Returns the registers that an operation names, given the fields of their first index and
+    their count."""
+    first = int(work.operations[row, first_word])
+    return set(work.registers[first : first + int(work.operations[row, count_word])].tolist())

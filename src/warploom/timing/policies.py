@@ -1,4 +1,5 @@
-"""Warp schedulers, prefetchers, replacement policies and mappings that users write in Python.
+"""Compiles warp schedulers, prefetchers, replacement policies and address mappings that users write
+in Python.
 
     @wl.warp_scheduler
     def youngest(slot, age, last, instruction, now, words):
@@ -10,7 +11,7 @@
 
     @wl.replacement_policy
     def first_in(place, way, line, ways, now, words):
-        words[0] += way < 0              # a miss takes the place of the line that came first
+        words[0] += way < 0              # a miss evicts the line that came first
         return (words[0] - 1) % ways
 
     @wl.address_mapping
@@ -19,10 +20,11 @@
 
     run.time(scheduler=youngest, prefetcher=next_line, l1=first_in, dram=modulo)
 
-Numba compiles them, and the engine calls them by address. `words` is an array of integers of 64
-bits, zero at first: the memory of a policy. Schedulers and prefetchers have one of OWN_WORDS on
-each SM, replacement policies one of SET_WORDS for each set. Where a function raises an exception
-(an index beyond that array, a division by zero), the replay fails."""
+Numba compiles the functions, and the engine calls them by address. `words` is the memory of a
+policy: an array of 64-bit integers, zero at first. Schedulers and prefetchers have an array of
+USER_WORDS on each SM, replacement policies one of SET_WORDS for each set. If a function raises an
+exception (an index beyond that array, a division by zero), the replay fails.
+"""
 
 from __future__ import annotations
 
@@ -33,19 +35,19 @@ from typing import Any, ClassVar
 
 from warploom.core.errors import WarploomError
 from warploom.core.options import checked_fields
-from warploom.timing.layout import LINE_BYTES, MOST_WAYS, OWN_WORDS, SET_WORDS
+from warploom.timing.layout import LINE_BYTES, MOST_WAYS, SET_WORDS, USER_WORDS
 
-_PASSED = 6
-"""Numbers that the engine passes to any function, the last one the address of its words."""
+_ARGUMENT_COUNT = 6
+"""Arguments that the engine passes to any function; the last one is the address of its words."""
 
 
 @dataclass(frozen=True)
-class _Policy:
-    """A function of the user's that the engine calls."""
+class _UserFunction:
+    """Holds a function of the user's that the engine calls, and compiles it."""
 
     function: Callable[..., Any]
-    arguments: ClassVar[int] = _PASSED
-    words: ClassVar[int] = OWN_WORDS
+    arguments: ClassVar[int] = _ARGUMENT_COUNT
+    words: ClassVar[int] = USER_WORDS
 
     @property
     def name(self) -> str:
@@ -53,45 +55,53 @@ class _Policy:
 
     @property
     def address(self) -> int:
-        """Return where its machine code is. Raises WarploomError where Numba cannot compile it."""
+        """Returns the address of the function's machine code. Raises WarploomError if Numba cannot
+        compile it."""
         return int(self._compiled.address)
 
     @cached_property
     def _compiled(self) -> Any:
+        """Returns the function as a C callback that sets the word after its memory if it raises an
+        exception."""
         from importlib import import_module
 
         numba: Any = import_module("numba")  # without types for what is used here
-        inner = numba.njit(boundscheck=True)(self.function)
-        number = numba.types.int64
-        kind = number(*[number] * (_PASSED - 1), numba.types.CPointer(number))
+        compiled = numba.njit(boundscheck=True)(self.function)
+        int64 = numba.types.int64
+        signature = int64(*[int64] * (_ARGUMENT_COUNT - 1), numba.types.CPointer(int64))
         count = self.words
 
-        def call(a: Any, b: Any, c: Any, d: Any, e: Any, words: Any) -> Any:
+        def call(arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any) -> Any:
             try:
-                return inner(a, b, c, d, e, numba.carray(words, count))
+                return compiled(arg0, arg1, arg2, arg3, arg4, numba.carray(words, count))
             except Exception:
                 words[count] = 1
                 return 0
 
-        def call_without_words(a: Any, b: Any, c: Any, d: Any, e: Any, words: Any) -> Any:
+        def call_without_words(
+            arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
+        ) -> Any:
             try:
-                return inner(a, b)
+                return compiled(arg0, arg1)
             except Exception:
                 words[count] = 1
                 return 0
 
         try:
-            return numba.cfunc(kind)(call if self.arguments == _PASSED else call_without_words)
+            return numba.cfunc(signature)(
+                call if self.arguments == _ARGUMENT_COUNT else call_without_words
+            )
         except numba.core.errors.NumbaError as error:
-            last = ", the last an array of integers," if self.arguments == _PASSED else ""
+            last = ", the last an array of integers," if self.arguments == _ARGUMENT_COUNT else ""
             raise WarploomError(
                 f"Numba cannot compile {self.name}, which has to take {self.arguments}"
                 f" arguments{last} and to return an integer: {error}"
             ) from error
 
 
-class WarpScheduler(_Policy):
-    """A warp scheduler: of the ready warps the one goes first for which it returns the least.
+class WarpScheduler(_UserFunction):
+    """Ranks warps for a warp scheduler: the ready warp goes first for which the function returns
+    the least number.
 
     Its arguments are the warp's slot on its SM; its age (warps of the SM that began before it);
     whether it issued last (0 or 1); its next instruction (a number in the program, or in the
@@ -99,65 +109,68 @@ class WarpScheduler(_Policy):
     """
 
 
-class Prefetcher(_Policy):
-    """A prefetcher of L1: returns a line to ask for, -1 for none.
+class Prefetcher(_UserFunction):
+    """Names lines that L1 prefetches: the function returns a line to request, or -1 for none.
 
-    It is called for each line (of 128 bytes, by its number) that a load reaches, and again, up to
+    It is called for each line (of 128 bytes, by its number) that a load accesses, and again, up to
     four times, while it returns one. Its arguments are the line; whether L1 lacked some of it (0 or
     1); the instruction; the slot of its warp; how often it was called for that line before; and its
-    words. Where no request is free, a line is not asked for.
+    words. A line is not requested while no request is free.
     """
 
 
-class ReplacementPolicy(_Policy):
-    """A replacement policy of a cache: returns the way of the line that gives way.
+class ReplacementPolicy(_UserFunction):
+    """Chooses the line that a cache evicts: the function returns the way of that line.
 
-    It is called whenever a line is used. Its arguments are the number of the set; the way in which
-    the line is there, -1 for a line that is not; the line (of 128 bytes, by its number); how many
-    ways a set has; the cycle; and the words of the set. Where the line is there, what it returns is
-    not looked at; else it is taken modulo the ways.
+    It is called whenever a line is used. Its arguments are the number of the set; the way of the
+    line, -1 for a line that is not in the cache; the line (of 128 bytes, by its number); how many
+    ways a set has; the cycle; and the words of the set. The result is ignored if the line is in the
+    cache, else it is taken modulo the ways.
     """
 
     words = SET_WORDS
 
 
-class AddressMapping(_Policy):
-    """A mapping of lines to the sets of a cache or to the banks of DRAM.
+class AddressMapping(_UserFunction):
+    """Maps lines to the sets of a cache or to the banks of DRAM.
 
-    Its arguments are the line (of 128 bytes, by its number) and how many places there are. What it
-    returns is taken modulo the places.
+    Its arguments are the line (of 128 bytes, by its number) and how many sets or banks there are.
+    The result is taken modulo that number.
     """
 
     arguments = 2
 
 
 def warp_scheduler(function: Callable[..., Any]) -> WarpScheduler:
-    """Make a function a warp scheduler, for `run.time(scheduler=)`."""
+    """Makes a function a warp scheduler, for `run.time(scheduler=)`."""
     return WarpScheduler(function)
 
 
 def prefetcher(function: Callable[..., Any]) -> Prefetcher:
-    """Make a function a prefetcher, for `run.time(prefetcher=)`."""
+    """Makes a function a prefetcher, for `run.time(prefetcher=)`."""
     return Prefetcher(function)
 
 
 def replacement_policy(function: Callable[..., Any]) -> ReplacementPolicy:
-    """Make a function a replacement policy, for `run.time(l1=, l2=)` and `CacheModel`."""
+    """Makes a function a replacement policy, for `run.time(l1=, l2=)` and `CacheModel`."""
     return ReplacementPolicy(function)
 
 
 def address_mapping(function: Callable[..., Any]) -> AddressMapping:
-    """Make a function a mapping of lines, for `run.time(dram=)` and `CacheModel`."""
+    """Makes a function a mapping of lines, for `run.time(dram=)` and `CacheModel`."""
     return AddressMapping(function)
 
 
 @checked_fields
 @dataclass(frozen=True)
 class CacheModel:
-    """The geometry and the functions of a cache in the model of time: its bytes (L1's on each SM),
-    the ways of a set (at most 16), which line gives way, and to which set a line belongs. What is
-    None is as the model has it. `dirty`: L2 begins full of data of earlier launches, and this share
-    of its lines, from 0 to 1, is still to be written to DRAM; with 0 it begins empty."""
+    """Describes a cache in the model of time: its bytes (L1's on each SM), the ways of a set (at
+    most 16), the replacement policy, and the mapping of lines to sets. None leaves a value as the
+    model has it.
+
+    `dirty`: L2 begins full of data of earlier launches, and this share of its lines, from 0 to 1,
+    is still to be written to DRAM; with 0 it begins empty.
+    """
 
     bytes: int | None = None
     ways: int | None = None
@@ -165,16 +178,17 @@ class CacheModel:
     mapping: AddressMapping | None = None
     dirty: float = 0.0
 
-    def sets(self, name: str, usual: int, ways: int) -> int:
-        """Return the sets of the cache of that name, which has so many bytes as the device has it.
-        Raises WarploomError for a cache that is asked for and that there cannot be."""
-        size = usual if self.bytes is None else self.bytes
-        if self != CacheModel() and not usual:
+    def sets(self, name: str, device_bytes: int, ways: int) -> int:
+        """Returns the number of sets of the cache `name`, which has `device_bytes` bytes on the
+        device. Raises WarploomError if the launch uses no such cache, or the sizes are
+        impossible."""
+        size = device_bytes if self.bytes is None else self.bytes
+        if self != CacheModel() and not device_bytes:
             raise WarploomError(
                 f"the launch uses no {name} on this device, so there is nothing to choose of it"
             )
-        found = size // (LINE_BYTES * ways)
-        if not 1 <= ways <= MOST_WAYS or (self.bytes is not None and found < 1):
+        sets = size // (LINE_BYTES * ways)
+        if not 1 <= ways <= MOST_WAYS or (self.bytes is not None and sets < 1):
             raise WarploomError(
                 f"a {name} of {size:,} bytes with {ways} ways cannot be. Give it 1 to {MOST_WAYS}"
                 f" ways, and at least {LINE_BYTES} bytes for each."
@@ -183,21 +197,21 @@ class CacheModel:
             raise WarploomError(f"{name} has no dirty lines: what is written goes on to L2")
         if not 0 <= self.dirty <= 1:
             raise WarploomError(f"the dirty share of L2 is {self.dirty}; it is from 0 to 1")
-        return found
+        return sets
 
 
-def cache_model(given: CacheModel | ReplacementPolicy | None) -> CacheModel:
-    """Return the model of a cache; a replacement policy stands for one that is else as usual."""
-    if isinstance(given, ReplacementPolicy):
-        return CacheModel(replacement=given)
-    return given or CacheModel()
+def cache_model(model: CacheModel | ReplacementPolicy | None) -> CacheModel:
+    """Returns the model of a cache, given one or only a replacement policy."""
+    if isinstance(model, ReplacementPolicy):
+        return CacheModel(replacement=model)
+    return model or CacheModel()
 
 
 @dataclass(frozen=True)
 class Policies:
-    """The policies of a replay: a scheduler, one of `schedulers.POLICIES` or the user's; a
-    prefetcher, None for none; the caches, and the mapping of lines to the banks of DRAM, None for
-    the model's."""
+    """Holds the policies of a replay: a warp scheduler (a name in `schedulers.POLICIES`, or the
+    user's); a prefetcher, or None; the caches; and the mapping of lines to the banks of DRAM, None
+    for the model's."""
 
     scheduler: str | WarpScheduler
     prefetcher: Prefetcher | None = None
@@ -207,5 +221,5 @@ class Policies:
 
     @property
     def name(self) -> str:
-        """Return the name of the scheduler."""
+        """Returns the name of the scheduler."""
         return self.scheduler if isinstance(self.scheduler, str) else self.scheduler.name

@@ -1,4 +1,8 @@
-"""Replays a record on a modelled device, quantum by quantum."""
+"""Replays the record of a launch on a modelled device, quantum by quantum.
+
+In each quantum every SM runs on its own, distributed over workers; then the requests of all SMs are
+served in order. So results do not depend on the number of workers.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +14,22 @@ import numpy as np
 
 from warploom.core.errors import WarploomError
 from warploom.timing import layout as w
-from warploom.timing.engine.blocks import Dealer
+from warploom.timing.engine.blocks import BlockDispatcher
 from warploom.timing.engine.compiled import functions
-from warploom.timing.engine.notes import deliver
-from warploom.timing.engine.state import Setting, Words, empty_sms, first_memory
+from warploom.timing.engine.notes import deliver_messages
+from warploom.timing.engine.state import EngineSetting, Words, empty_sms, initial_memory
 from warploom.timing.record.records import Record
-from warploom.timing.saved import State
-from warploom.timing.work.operations import Work
+from warploom.timing.saved import ReplayState
+from warploom.timing.work.operations import MachineWork
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The outcome of a replay: the cycle at which it was over, its SMs, the memory behind them, and
-    by operation the cycles of warps in each state, shape (operations, REASONS), and its issues.
-    `ends` are pairs of a cycle and how many blocks had ended then."""
+class ReplayOutcome:
+    """Holds the result of a replay: the cycle at which it ended; the state of its SMs and of the
+    memory system; the cycles of warps by operation and state, shape (operations, REASONS); the
+    issues of each operation; and `ends`, pairs of a cycle and how many blocks had ended then."""
 
-    setting: Setting
+    setting: EngineSetting
     cycles: int
     sms: Words
     memory: Words
@@ -35,17 +39,21 @@ class Outcome:
 
 
 class Replay:
-    """A replay on its way. Its state is plain data (`state`, `restore`); the same is left whatever
-    the number of `workers`."""
+    """Runs a replay, which can be stopped, saved and resumed (`state`, `restore`)."""
 
     def __init__(
-        self, setting: Setting, work: Work, record: Record, blocks: int, workers: int = 1
+        self,
+        setting: EngineSetting,
+        work: MachineWork,
+        record: Record,
+        blocks: int,
+        workers: int = 1,
     ) -> None:
         self.setting, self.now = setting, 0
-        self.sms, self.memory = empty_sms(setting), first_memory(setting)
+        self.sms, self.memory = empty_sms(setting), initial_memory(setting)
         size = len(work.operations) * (w.REASON_COUNT + 1)
         self.totals = np.zeros((workers, size), np.int64)
-        self._dealer = Dealer(setting, self.sms, blocks, record.launch)
+        self._dispatcher = BlockDispatcher(setting, self.sms, blocks, record.launch)
         self._workers = workers
         self._ends: list[tuple[int, int]] = []
         fixed = (
@@ -53,139 +61,151 @@ class Replay:
             *(record.streams, record.entries, record.accesses),
             *(record.patterns.rows, record.patterns.lines, record.warps),
         )
-        self._kept = [np.ascontiguousarray(_some(array)) for array in fixed]
-        self._fixed = [array.ctypes.data for array in self._kept]
-        self._of_what = np.array([blocks, *(crc32(array.data) for array in self._kept)], np.int64)
+        # Keeps the arrays alive: the engine gets only their addresses.
+        self._arrays = [np.ascontiguousarray(_non_empty(array)) for array in fixed]
+        self._array_addresses = [array.ctypes.data for array in self._arrays]
+        self._fingerprint = np.array(
+            [blocks, *(crc32(array.data) for array in self._arrays)], np.int64
+        )
 
     def advance(self, cycle: int | None = None) -> bool:
-        """Run it up to this cycle or, as quanta end, not much further; to its end where there is
-        none. Whether something is left to run."""
+        """Runs up to this cycle or, as quanta end, a little further; without one, to the end.
+        Returns whether something is left to run."""
         with ThreadPoolExecutor(max(1, self._workers - 1)) as pool:
             while cycle is None or self.now < cycle:
                 if not self._quantum(pool):
                     return False
         return True
 
-    def state(self) -> State:
-        """Return all that it needs to go on, as it is now."""
+    def state(self) -> ReplayState:
+        """Returns all that is needed to resume the replay."""
         totals, ends = self.totals.sum(axis=0), np.array(self._ends, np.int64).reshape(-1, 2)
-        sms, memory, dealt = self.sms.copy(), self.memory.copy(), self._dealer.state()
+        sms, memory, dealt = self.sms.copy(), self.memory.copy(), self._dispatcher.state()
         parameters = self.setting.parameters
-        return State(self.now, parameters, self._of_what, sms, memory, totals, ends, dealt)
+        return ReplayState(
+            self.now, parameters, self._fingerprint, sms, memory, totals, ends, dealt
+        )
 
-    def restore(self, state: State) -> None:
-        """Go on from a state. Raises WarploomError where it is one of another replay."""
-        own = self.setting.parameters, self._of_what
-        theirs = state.parameters, state.of_what
-        if not all(np.array_equal(a, b) for a, b in zip(own, theirs, strict=True)):
+    def restore(self, state: ReplayState) -> None:
+        """Resumes from a state. Raises WarploomError for the state of another replay."""
+        of_replay = self.setting.parameters, self._fingerprint
+        of_state = state.parameters, state.of_what
+        if not all(np.array_equal(a, b) for a, b in zip(of_replay, of_state, strict=True)):
             raise WarploomError(
                 "this state is of another replay: the launch, the device and its figures, the"
                 " scheduler, sample and timeline have to be the same"
             )
         self.now = state.now
         self.sms[:], self.memory[:] = state.sms, state.memory
+        # The sum of the workers' totals becomes that of the first worker.
         self.totals[:] = 0
         self.totals[0] = state.totals
         self._ends = [(int(cycle), int(count)) for cycle, count in state.ends]
-        self._dealer.restore(state.dealt)
+        self._dispatcher.restore(state.dealt)
 
-    def run(self) -> Outcome:
-        """Run it to its end."""
+    def run(self) -> ReplayOutcome:
+        """Runs the replay to its end and returns the result."""
         self.advance()
         last = int(self.sms[:, w.LAST_DONE].max(initial=0))
-        issued = int(self._of_schedulers(w.S_FROM).max(initial=0))  # the last issue is over
+        issued = int(self._scheduler_words(w.S_ACCOUNTED).max(initial=0))  # the last issue is over
         cycles = max(last, issued, int(self.memory[w.LAST_ANSWER]))
+        # Charges the cycles up to the end to the last states.
         self._run(0, np.arange(len(self.sms)), cycles, ends=True)
         self._check_policies()
         total = self.totals.sum(axis=0)
         states, issues = np.split(total, [len(total) // (w.REASON_COUNT + 1) * w.REASON_COUNT])
         ends = np.array(self._ends, np.int64).reshape(-1, 2)
-        shaped = states.reshape(-1, w.REASON_COUNT)
-        return Outcome(self.setting, cycles, self.sms, self.memory, shaped, issues, ends)
+        by_state = states.reshape(-1, w.REASON_COUNT)
+        return ReplayOutcome(self.setting, cycles, self.sms, self.memory, by_state, issues, ends)
 
     def _check_policies(self) -> None:
-        """Raise WarploomError where a function of the user's raised an exception."""
+        """Raises WarploomError if a function of the user's raised an exception."""
         p = self.setting.parameters
-        first = int(p[w.AT_OWN]) + w.OWN_WORDS
+        flag_offset = int(p[w.AT_USER]) + w.USER_WORDS
         failed = {
-            name: self.sms[:, first + place * w.OWN_STRIDE].any()
-            for place, name in enumerate(w.OWN_FUNCTIONS)
+            name: self.sms[:, flag_offset + index * w.USER_STRIDE].any()
+            for index, name in enumerate(w.USER_FUNCTIONS)
         }
-        failed["mapping of DRAM"] = self.memory[p[w.AT_DRAM_OWN] + w.OWN_WORDS] != 0
+        failed["mapping of DRAM"] = self.memory[p[w.AT_DRAM_USER] + w.USER_WORDS] != 0
         for name, words in (
-            ("L1", self._of_sets(self.sms, w.L1_REPLACES, w.AT_L1_OWN, w.L1_SETS)),
-            ("L2", self._of_sets(self.memory, w.L2_REPLACES, w.AT_L2_OWN, w.L2_SETS)),
+            ("L1", self._set_words(self.sms, w.L1_REPLACEMENT, w.AT_L1_USER, w.L1_SETS)),
+            ("L2", self._set_words(self.memory, w.L2_REPLACEMENT, w.AT_L2_USER, w.L2_SETS)),
         ):
             failed[f"replacement policy of {name}"] = words[..., w.SET_WORDS :: w.SET_STRIDE].any()
-        for name in (name for name, one in failed.items() if one):
-            count = w.SET_WORDS if name.startswith("replacement") else w.OWN_WORDS
+        for name in (name for name, policy_failed in failed.items() if policy_failed):
+            count = w.SET_WORDS if name.startswith("replacement") else w.USER_WORDS
             raise WarploomError(
                 f"the {name} raised an exception: an index beyond its {count} words, or"
                 " what else Numba's functions raise; call it as a Python function to see which"
             )
 
-    def _of_sets(self, words: Words, policy: int, at: int, sets: int) -> Words:
-        """Return the words of a replacement policy, if there is one, of all sets of a cache."""
+    def _set_words(self, words: Words, policy: int, at: int, sets: int) -> Words:
+        """Returns the memory of a replacement policy for all sets of a cache, empty without such a
+        policy."""
         p = self.setting.parameters
         count = int(p[sets]) * w.SET_STRIDE if p[policy] else 0
         return words[..., p[at] : p[at] + count]
 
     def _quantum(self, pool: ThreadPoolExecutor) -> bool:
-        """Run one quantum; False where nothing is left to run."""
-        self._dealer.deal()
-        self._part()
+        """Runs one quantum; returns False if nothing is left to run."""
+        self._dispatcher.reserve_blocks()
+        self._release_stalled()
         state = self.sms[:, [w.LIVE_BLOCKS, w.RESERVED_COUNT, w.REQUEST_COUNT]]
         busy = np.flatnonzero(state.any(axis=1))
         if not len(busy):
             return False
         stop = self.now + self.setting.quantum
         self.sms[busy, w.NOW] = self.now
+        # The first part runs on this thread, the others on the pool.
         parts = np.array_split(busy, self._workers)
-        others = [
+        futures = [
             pool.submit(self._run, worker, part, stop)
             for worker, part in enumerate(parts[1:], 1)
             if len(part)
         ]
         self._run(0, parts[0], stop)
-        for other in others:
-            other.result()
-        p, sms, memory = self._fixed[0], self.sms.ctypes.data, self.memory.ctypes.data
+        for future in futures:
+            future.result()
+        p, sms, memory = self._array_addresses[0], self.sms.ctypes.data, self.memory.ctypes.data
+        # Requests can be one cycle older than the quantum (`start` in `engine.loads`).
         functions()["serve_all"](p, sms, memory, self.now - 1, stop)
-        if self.setting.parameters[w.NOTES]:
-            deliver(self.setting.parameters, self.sms, self._dealer.begun())
+        # Only clusters with mbarriers exchange messages.
+        if self.setting.parameters[w.MESSAGES]:
+            deliver_messages(self.setting.parameters, self.sms, self._dispatcher.launched_blocks())
         self.now = stop
         self._ends.append((stop, int(self.sms[:, w.BLOCKS_DONE].sum())))
         return True
 
-    def _part(self) -> None:
-        """Let warps go on that have met in memory, once all have come; or, with those that wait for
-        a phase of an mbarrier, where nothing else can go on: the functional run says that they
+    def _release_stalled(self) -> None:
+        """Resumes warps that poll memory, once all warps have polled; or, together with those that
+        wait for a phase of an mbarrier, when nothing else can go on: in the functional run they
         did."""
-        come, p = self.sms[:, w.COME].sum(), self.setting.parameters
-        all_come = come and come >= p[w.POLL_BARRIER]
-        if all_come or ((come or p[w.PHASES]) and self._stands_still()):
-            self.sms[:, w.MET] = 1
-            self.sms[:, w.COME] = 0
+        polling, p = self.sms[:, w.POLLING_WARPS].sum(), self.setting.parameters
+        all_polling = polling and polling >= p[w.POLL_BARRIER]
+        if all_polling or ((polling or p[w.PHASES]) and self._is_stalled()):
+            self.sms[:, w.POLLING_DONE] = 1
+            self.sms[:, w.POLLING_WARPS] = 0
 
-    def _stands_still(self) -> bool:
-        """Returns whether no SM has anything to do at any time."""
-        columns = [w.QUEUE_COUNT, w.TMA_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT, w.TOLD_COUNT]
+    def _is_stalled(self) -> bool:
+        """Returns whether no SM has anything to do at any later cycle."""
+        columns = [w.QUEUE_COUNT, w.TMA_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT, w.RECEIVED_COUNT]
         todo = self.sms[:, columns]
-        return bool((self._of_schedulers(w.S_NEXT) >= w.NEVER).all()) and not todo.any()
+        return bool((self._scheduler_words(w.S_NEXT) >= w.NEVER).all()) and not todo.any()
 
-    def _of_schedulers(self, word: int) -> Words:
-        """Return a word of every scheduler, shape (SMs, schedulers)."""
+    def _scheduler_words(self, word: int) -> Words:
+        """Returns a word of every scheduler, shape (SMs, schedulers)."""
         p = self.setting.parameters
         first = int(p[w.AT_SCHEDULERS])
         return self.sms[:, first + word : first + int(p[w.SCHEDULERS]) * w.S_WORDS : w.S_WORDS]
 
     def _run(self, worker: int, sms: Words, stop: int, *, ends: bool = False) -> None:
-        """Let a worker run some of the SMs up to a cycle, or account for what was before it."""
+        """Runs some of the SMs up to the cycle `stop`, as the worker with this number; with `ends`,
+        only charges the cycles before it."""
         chosen = np.ascontiguousarray(sms)
-        own = self.totals[worker].ctypes.data, self.sms.ctypes.data, chosen.ctypes.data
-        functions()["run_sms"](*self._fixed, *own, len(chosen), stop, ends)
+        own_addresses = self.totals[worker].ctypes.data, self.sms.ctypes.data, chosen.ctypes.data
+        functions()["run_sms"](*self._array_addresses, *own_addresses, len(chosen), stop, ends)
 
 
-def _some(array: Words) -> Words:
-    """Return the array, or a word where there is nothing: it has an address."""
+def _non_empty(array: Words) -> Words:
+    """Returns the array, or one word if it is empty, so that it has an address."""
     return array if array.size else np.zeros(1, np.int64)

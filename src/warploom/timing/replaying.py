@@ -1,53 +1,53 @@
-"""A replay that its user runs: it can stop, be looked at, saved, and go on."""
+"""Lets users step a replay: stop it, look at it, save it and resume it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
 
-from warploom.timing.replay import Outcome, Replay
+from warploom.timing.replay import Replay, ReplayOutcome
 from warploom.timing.result import Timing
-from warploom.timing.saved import State
+from warploom.timing.saved import ReplayState
 
 
 class Replaying:
-    """A launch's replay on its way.
+    """Controls the replay of a launch.
 
     replaying = run.replay(scheduler="gto")
     replaying.advance(100_000)           # cycles
     replaying.state.save("half.npz")
     ...
     again = run.replay(scheduler="gto")  # in another process, of the same launch
-    again.restore(State.load("half.npz"))
-    again.time()                         # what the first would have come to
+    again.restore(ReplayState.load("half.npz"))
+    again.time()                         # the result of the first replay, had it not stopped
     """
 
-    def __init__(self, replay: Replay, timed: Callable[[Outcome], Timing]) -> None:
-        self._replay, self._timed = replay, timed
+    def __init__(self, replay: Replay, _make_timing: Callable[[ReplayOutcome], Timing]) -> None:
+        self._replay, self._make_timing = replay, _make_timing
 
     @property
     def now(self) -> int:
-        """Return the cycle that comes next."""
+        """Returns the next cycle."""
         return self._replay.now
 
     def advance(self, cycle: int) -> bool:
-        """Run up to this cycle, or to the end of a stretch in which SMs cannot learn of each other;
-        whether something is left to run."""
+        """Runs up to this cycle, or a little further: to the end of a quantum, in which SMs are
+        simulated independently. Returns whether something is left to run."""
         return self._replay.advance(cycle)
 
     @property
-    def state(self) -> State:
-        """Return all that is needed to go on from here; plain arrays."""
+    def state(self) -> ReplayState:
+        """Returns all that is needed to resume from here, as plain arrays."""
         return self._replay.state()
 
-    def restore(self, state: State) -> None:
-        """Go on from a state. Raises WarploomError where it is one of another replay."""
+    def restore(self, state: ReplayState) -> None:
+        """Resumes from a state. Raises WarploomError for the state of another replay."""
         self._replay.restore(state)
 
     def time(self) -> Timing:
-        """Run it to its end, for what it tells."""
+        """Runs the replay to its end and returns the modelled time."""
         return self._time
 
     @cached_property
     def _time(self) -> Timing:
-        return self._timed(self._replay.run())
+        return self._make_timing(self._replay.run())

@@ -1,11 +1,11 @@
-"""The result of a replay: modelled cycles, where they went, and what bounds the kernel."""
+"""Reads the figures off a finished replay: modelled cycles, where they were spent, and what bounds
+the kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -14,47 +14,21 @@ from warploom.devices.timing import TimingSpec
 from warploom.observe.trace import Trace
 from warploom.timing import layout as w
 from warploom.timing.pipeline import Pipeline, pipeline_of
+from warploom.timing.readings import CopyInFlight, NamedCode, Roof, WarpState
 from warploom.timing.record.records import Record
-from warploom.timing.record.visits import Visits
-from warploom.timing.replay import Outcome
-from warploom.timing.roofs import Roof, bound_of, roofs_of
-from warploom.timing.sampling import extrapolated
+from warploom.timing.record.visits import VisitCounter
+from warploom.timing.replay import ReplayOutcome
+from warploom.timing.roofs import bound_of, roofs_of
+from warploom.timing.sampling import extrapolate_cycles
 from warploom.timing.traced import with_time
 from warploom.timing.work.costs import TICKS, UNITS
-from warploom.timing.work.operations import Work
-
-
-@dataclass(frozen=True)
-class WarpState:
-    """A time in which the warp of an SM's slot was in one state, before or while it issued the PTX
-    instruction `instruction` of the program, to which it had come `visit` times before. `warp` is
-    its number in the launch."""
-
-    slot: int
-    warp: int
-    state: str
-    since: int
-    until: int
-    instruction: int
-    visit: int
-
-
-@dataclass(frozen=True)
-class CopyInFlight:
-    """A copy by the Tensor Memory Accelerator of an SM, from its issue until its bytes are there:
-    the slot and the number of the warp that issued it, and its PTX instruction."""
-
-    slot: int
-    warp: int
-    since: int
-    until: int
-    instruction: int
+from warploom.timing.work.operations import MachineWork
 
 
 @dataclass(frozen=True)
 class LineTime:
-    """A source line: machine instructions issued for it, and the cycles of all warps before them,
-    by state."""
+    """Holds the time of a source line: machine instructions issued for it, and the cycles that all
+    warps spent before them, by state."""
 
     line: str
     issued: int
@@ -62,16 +36,18 @@ class LineTime:
 
     @property
     def stalled(self) -> int:
-        """Cycles in which a warp could not issue."""
-        going = self.states["selected"] + self.states["not_selected"]
-        return sum(self.states.values()) - going
+        """Returns the cycles in which a warp could not issue."""
+        issuable = self.states["selected"] + self.states["not_selected"]
+        return sum(self.states.values()) - issuable
 
 
 @dataclass(frozen=True)
 class Basis:
-    """The code that a time rests on: "machine code", "ptx" or "trace"; for machine code the share
-    of the executed PTX instructions that was found in it, from 0 to 1, for PTX the reason where
-    machine code was asked for."""
+    """Describes the code that a time rests on: "machine code", "ptx" or "trace".
+
+    `found` is, for machine code, the share of the executed PTX instructions that were found in it,
+    from 0 to 1; `reason` says for "ptx" why machine code, which was requested, was not used.
+    """
 
     code: str
     found: float = 0.0
@@ -85,29 +61,12 @@ class Basis:
         return f"machine code, in which {100 * self.found:.1f} % of the executed PTX was found"
 
 
-PTX_ALONE = Basis("ptx")
-
-
-class NamedCode(Protocol):
-    """The code of a launch, and where each of its instructions comes from."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def size(self) -> int: ...
-
-    def opcode(self, instruction: int) -> str: ...
-
-    def line(self, instruction: int) -> str: ...
+PTX_BASIS = Basis("ptx")
 
 
 class Timing:
-    """The modelled time of a launch. Every number here is modelled, in cycles of the SMs' clock;
-    all but `cycles` and `seconds` are of the blocks that were replayed (`sampled_blocks`)."""
+    """Holds the modelled time of a launch. Every number is modelled, in cycles of the SMs' clock;
+    all but `cycles` and `seconds` refer to the blocks that were replayed (`sampled_blocks`)."""
 
     def __init__(
         self,
@@ -116,222 +75,234 @@ class Timing:
         timing: TimingSpec,
         scheduler: str,
         record: Record,
-        work: Work,
-        outcome: Outcome,
-        basis: Basis = PTX_ALONE,
+        work: MachineWork,
+        outcome: ReplayOutcome,
+        basis: Basis = PTX_BASIS,
     ) -> None:
         self.program, self.device, self.spec, self.scheduler = program, device, timing, scheduler
         self._record, self._work, self._outcome = record, work, outcome
         self._p = outcome.setting.parameters
         self.launch = record.launch
-        """What was launched."""
+        """The launch that was timed."""
         self.basis = basis
-        """What was replayed: PTX, or machine code."""
+        """The code that was replayed: PTX, or machine code."""
         self.blocks = record.launch.blocks
         """Blocks of the launch."""
         self.sampled_blocks = int(outcome.sms[:, w.BLOCKS_DONE].sum())
         """Blocks that were replayed: the first ones."""
         self.predicted_blocks = max(0, self.sampled_blocks + record.predicted - record.blocks)
-        """Those of them that went the ways of others, for the record had no room for theirs."""
+        """Replayed blocks that follow the paths of other blocks, as the record had no space for
+        theirs."""
 
     @property
     def prefetched_lines(self) -> int:
-        """Lines of 128 bytes that a prefetcher asked for."""
+        """Returns the lines of 128 bytes that a prefetcher requested."""
         return self._sum(w.PREFETCHED)
 
     @property
     def sms(self) -> int:
-        """SMs that had blocks."""
+        """Returns the number of SMs that had blocks."""
         return len(self._outcome.sms)
 
     # ---- time -------------------------------------------------------------------------------
 
     @cached_property
-    def _whole(self) -> tuple[int, int]:
-        return extrapolated(self._outcome, self.sampled_blocks, self.blocks)
+    def _extrapolated_cycles(self) -> tuple[int, int]:
+        """Returns the cycles of all blocks, and the error of their extrapolation."""
+        return extrapolate_cycles(self._outcome, self.sampled_blocks, self.blocks)
 
     @property
     def cycles(self) -> int:
-        """From the first block's launch to the last answer of the memory; extrapolated where only a
-        part of the blocks was replayed."""
-        return self._whole[0]
+        """Returns the cycles from the first block's launch to the last answer of the memory;
+        extrapolated where only a part of the blocks was replayed."""
+        return self._extrapolated_cycles[0]
 
     @property
     def cycles_error(self) -> int:
-        """Returns how far off the extrapolation may be: 0 where all blocks were replayed."""
-        return self._whole[1]
+        """Returns how far off the extrapolation may be, in cycles: 0 where all blocks were
+        replayed."""
+        return self._extrapolated_cycles[1]
 
     @property
     def sample_cycles(self) -> int:
-        """Cycles of what was replayed."""
+        """Returns the cycles of the replayed blocks."""
         return self._outcome.cycles
 
     @property
     def seconds(self) -> float:
-        """Return the same as time, by the clock of the device."""
+        """Returns `cycles` in seconds, by the clock of the device."""
         return self.cycles / (self.spec.clock_mhz * 1e6)
 
     # ---- issue ------------------------------------------------------------------------------
 
     def _sum(self, word: int) -> int:
+        """Returns a counter of the SMs' state, summed over all SMs."""
         return int(self._outcome.sms[:, word].sum())
 
     @cached_property
     def _schedulers(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """Return the words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
+        """Returns the words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
         start = int(self._p[w.AT_SCHEDULERS])
         stop = start + int(self._p[w.SCHEDULERS]) * w.S_WORDS
         return self._outcome.sms[:, start:stop].reshape(-1, w.S_WORDS)
 
     @property
     def instructions(self) -> int:
-        """Machine instructions that warps issued: a PTX instruction is none, one or several."""
+        """Returns the machine instructions that warps issued; a PTX instruction becomes none, one
+        or several."""
         return self._sum(w.INSTRUCTIONS)
 
     @property
     def issued(self) -> int:
-        """Scheduler cycles with an issue. `issued` and the sum of `stalls` are
+        """Returns the scheduler cycles with an issue. `issued` and the sum of `stalls` make
         `scheduler_cycles`."""
         return int(self._schedulers[:, w.S_ISSUED].sum())
 
     @property
     def scheduler_cycles(self) -> int:
-        """Cycles of all schedulers of the SMs that had blocks."""
+        """Returns the cycles of all schedulers of the SMs that had blocks."""
         return self.sample_cycles * len(self._schedulers)
 
     @cached_property
     def stalls(self) -> dict[str, int]:
-        """Scheduler cycles without an issue, by the reason that most of the warps had; `no_warp`
-        where none was resident."""
+        """Returns the scheduler cycles without an issue, by the reason that most of the warps had;
+        `no_warp` where none was resident."""
         by_reason = self._schedulers[:, w.S_STALLS : w.S_STALLS + w.REASON_COUNT].sum(axis=0)
         named = dict(zip(w.REASONS, by_reason.tolist(), strict=True))
-        return {name: count for name, count in named.items() if name not in _GOING}
+        return {name: count for name, count in named.items() if name not in _NOT_STALLED}
 
     @cached_property
     def warp_states(self) -> dict[str, int]:
-        """Cycles of all warps by their state."""
+        """Returns the cycles of all warps by their state."""
         return dict(zip(w.REASONS, self._outcome.states.sum(axis=0).tolist(), strict=True))
 
     @property
     def active_cycles(self) -> int:
-        """Cycles in which an SM had a warp, of all SMs."""
+        """Returns the cycles in which an SM had a warp, summed over all SMs."""
         return self._sum(w.ACTIVE_CYCLES)
 
     @property
     def ipc(self) -> float:
-        """Machine instructions of a cycle of an SM that had a warp."""
+        """Returns the machine instructions per cycle of an SM that had a warp."""
         return self.instructions / max(1, self.active_cycles)
 
     @property
     def issue_utilisation(self) -> float:
-        """Return the share of the schedulers' cycles with an issue, while their SM had a warp."""
+        """Returns the share of the schedulers' cycles with an issue, while their SM had a warp."""
         return self.issued / max(1, self.active_cycles * int(self._p[w.SCHEDULERS]))
 
     @property
     def active_warps(self) -> float:
-        """Resident warps of an SM, on average while it had any."""
+        """Returns the resident warps of an SM, on average while it had any."""
         return self._sum(w.ACTIVE_WARP_CYCLES) / max(1, self.active_cycles)
 
     @property
     def achieved_occupancy(self) -> float:
-        """`active_warps` over the most that an SM can hold."""
+        """Returns `active_warps` divided by the most warps that an SM can hold."""
         return self.active_warps / self.device.max_warps_per_sm
 
     @property
     def eligible_warps(self) -> float:
-        """Warps of a scheduler that could issue, on average over its active cycles."""
+        """Returns the warps of a scheduler that could issue, on average over its active cycles."""
         return self._sum(w.ELIGIBLE) / max(1, self.active_cycles * int(self._p[w.SCHEDULERS]))
 
     # ---- memory -----------------------------------------------------------------------------
 
     @property
     def l1_hit_rate(self) -> float:
-        """Return the share of the sectors looked up in L1 that it had; 0 where none was."""
+        """Returns the share of the sectors looked up in L1 that were found; 0 where none was looked
+        up."""
         hits, misses = self._sum(w.L1_HIT_SECTORS), self._sum(w.L1_MISS_SECTORS)
         return hits / max(1, hits + misses)
 
     @property
     def l2_hit_rate(self) -> float:
-        """Return the same of L2; a sector that is written whole counts as it was found."""
-        hits, misses = (int(self._outcome.memory[at]) for at in (w.L2_HITS, w.L2_MISSES))
+        """Returns the share of the sectors looked up in L2 that were found; sectors that are
+        written whole count as found if L2 held them before."""
+        hits, misses = (int(self._outcome.memory[word]) for word in (w.L2_HITS, w.L2_MISSES))
         return hits / max(1, hits + misses)
 
     @property
     def l1_bytes(self) -> int:
-        """Bytes of the sectors that were looked up in L1."""
+        """Returns the bytes of the sectors that were looked up in L1."""
         return 32 * (self._sum(w.L1_HIT_SECTORS) + self._sum(w.L1_MISS_SECTORS))
 
     @property
     def l2_bytes(self) -> int:
-        """Bytes between the SMs and what is behind them."""
+        """Returns the bytes that the SMs exchanged with the memory system behind them."""
         return int(self._outcome.memory[w.L2_BYTES])
 
     @property
     def dram_read_bytes(self) -> int:
+        """Returns the bytes that L2 (or an SM, where there is no L2) read from DRAM."""
         return int(self._outcome.memory[w.DRAM_READ])
 
     @property
     def dram_written_bytes(self) -> int:
-        """Returns what L2 wrote to DRAM, as its lines gave way."""
+        """Returns the bytes that were written to DRAM, by L2 as it evicted lines."""
         return int(self._outcome.memory[w.DRAM_WRITTEN])
 
     @property
     def l2_dirty_bytes(self) -> int:
-        """Returns what was written and is in L2 at the end, not in DRAM."""
+        """Returns the bytes that are in L2 at the end and were not yet written to DRAM."""
         return int(self._outcome.memory[w.L2_DIRTY])
 
     @property
     def dram_bytes(self) -> int:
+        """Returns the bytes that were read from DRAM and written to it."""
         return self.dram_read_bytes + self.dram_written_bytes
 
     # ---- what it means ----------------------------------------------------------------------
 
     @cached_property
     def unit_use(self) -> dict[str, float]:
-        """Return the share of each unit's cycles that issues took, over all SMs of the device that
-        had blocks."""
-        took = self._outcome.issues * self._work.operations[:, w.OP_INTERVAL]
-        units = np.bincount(self._work.operations[:, w.OP_UNIT], weights=took, minlength=len(UNITS))
-        places = [
+        """Returns the share of each unit's cycles that issues occupied, over the SMs that had
+        blocks."""
+        ticks = self._outcome.issues * self._work.operations[:, w.OP_INTERVAL]
+        ticks_by_unit = np.bincount(
+            self._work.operations[:, w.OP_UNIT], weights=ticks, minlength=len(UNITS)
+        )
+        copies = [
             1 if self._p[w.SHARED_UNITS_MASK] >> unit & 1 else int(self._p[w.SCHEDULERS])
             for unit in range(len(UNITS))
         ]
-        whole = TICKS * max(1, self.sample_cycles) * len(self._outcome.sms)
+        available = TICKS * max(1, self.sample_cycles) * len(self._outcome.sms)
         return {
-            name: float(units[unit]) / (whole * places[unit])
+            name: float(ticks_by_unit[unit]) / (available * copies[unit])
             for unit, name in enumerate(UNITS)
-            if units[unit]
+            if ticks_by_unit[unit]
         }
 
     @property
     def lsu_use(self) -> tuple[float, float]:
-        """Return the share of the load/store unit's cycles that L1 took, and that shared memory
-        did."""
-        whole = max(1, self.sample_cycles) * len(self._outcome.sms)
-        return self._sum(w.L1_CYCLES) / whole, self._sum(w.SHARED_CYCLES) / whole
+        """Returns the share of the load/store unit's cycles that L1 took, and the share of shared
+        memory."""
+        available = max(1, self.sample_cycles) * len(self._outcome.sms)
+        return self._sum(w.L1_CYCLES) / available, self._sum(w.SHARED_CYCLES) / available
 
     @cached_property
     def pipeline(self) -> Pipeline | None:
-        """Returns how well asynchronous copies are hidden; None where there are none, and no
+        """Returns how well asynchronous copies are hidden, or None for a launch without copies and
         mbarriers."""
-        whole = max(1, self.sample_cycles) * len(self._outcome.sms)
-        busy = self._sum(w.TMA_CYCLES) / whole
+        available = max(1, self.sample_cycles) * len(self._outcome.sms)
+        busy = self._sum(w.TMA_CYCLES) / available
         return pipeline_of(self._record, self._work, self._outcome.states, busy)
 
     @cached_property
     def roofs(self) -> tuple[Roof, ...]:
-        """Returns what the device has of each kind of throughput, and how much of it was used."""
+        """Returns the throughputs of the device and how much of each the kernel used, the most used
+        first."""
         return roofs_of(self)
 
     @cached_property
     def bound(self) -> str:
-        """Returns what bounds the kernel, in one sentence with the evidence."""
+        """Returns what bounds the kernel, as one sentence with the evidence."""
         return bound_of(self)
 
     def by_line(self) -> dict[str, LineTime]:
-        """Returns where the warps' cycles went, by source line, the most stalled first; "" is
-        machine code that was made for no instruction of the PTX."""
-        found: dict[str, tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
+        """Returns the cycles of the warps by source line, the most stalled line first; "" stands
+        for machine code that belongs to no instruction of the PTX."""
+        sums_by_line: dict[str, tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
         rows = zip(
             self._work.instructions.tolist(),
             self._outcome.issues.tolist(),
@@ -340,58 +311,59 @@ class Timing:
         )
         for instruction, issues, states in rows:
             line = self.program.line(instruction) if instruction >= 0 else ""
-            before, sums = found.get(line, (0, np.zeros(w.REASON_COUNT, np.int64)))
-            found[line] = before + issues, sums + states
+            issued, sums = sums_by_line.get(line, (0, np.zeros(w.REASON_COUNT, np.int64)))
+            sums_by_line[line] = issued + issues, sums + states
         lines = [
             LineTime(line, issues, dict(zip(w.REASONS, sums.tolist(), strict=True)))
-            for line, (issues, sums) in found.items()
+            for line, (issues, sums) in sums_by_line.items()
         ]
-        return {one.line: one for one in sorted(lines, key=lambda one: -one.stalled)}
+        return {time.line: time for time in sorted(lines, key=lambda time: -time.stalled)}
 
     def timeline(self, sm: int = 0) -> list[WarpState]:
-        """Returns what state every warp of an SM was in, from when to when; as much as `timeline=`
-        of `time` had room for."""
+        """Returns the states of every warp of an SM as intervals, up to the number of events that
+        `timeline=` of `time` reserved."""
         events = self._events(sm)
         events = events[events[:, w.E_STATE] != w.IN_FLIGHT]
-        places = self._work.instructions[events[:, w.E_OP]].tolist()
+        instructions = self._work.instructions[events[:, w.E_OP]].tolist()
         rows: list[list[int]] = events.tolist()
-        found: list[WarpState] = []
-        ways: dict[int, Visits] = {}
-        for row, instruction in zip(rows, places, strict=True):
+        states: list[WarpState] = []
+        visits: dict[int, VisitCounter] = {}
+        for row, instruction in zip(rows, instructions, strict=True):
             slot, warp, state, since, until, operation = row
-            if warp not in ways:
-                ways[warp] = Visits(self._record, self._work, warp)
-            visit = ways[warp].nth(operation, selected=state == w.SELECTED)
+            if warp not in visits:
+                visits[warp] = VisitCounter(self._record, self._work, warp)
+            visit = visits[warp].nth(operation, selected=state == w.SELECTED)
             name = w.REASONS[state]
-            found.append(WarpState(slot, warp, name, since, until, instruction, visit))
-        return found
+            states.append(WarpState(slot, warp, name, since, until, instruction, visit))
+        return states
 
     def copies(self, sm: int = 0) -> list[CopyInFlight]:
-        """Returns what copies were on their way to or from an SM, in the order in which they ended;
-        as many as `timeline=` of `time` had room for."""
+        """Returns the copies that were in flight to or from an SM, in the order of their ends, up
+        to the number of events that `timeline=` of `time` reserved."""
         events = self._events(sm)
         events = events[events[:, w.E_STATE] == w.IN_FLIGHT]
-        places = self._work.instructions[events[:, w.E_OP]]
+        instructions = self._work.instructions[events[:, w.E_OP]]
         columns = [w.E_SLOT, w.E_WARP, w.E_SINCE, w.E_UNTIL]
-        rows = np.column_stack([events[:, columns], places]).tolist()
+        rows = np.column_stack([events[:, columns], instructions]).tolist()
         return [CopyInFlight(*row) for row in rows]
 
     def _events(self, sm: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        row = self._outcome.sms[sm]
-        start, count = int(self._p[w.AT_EVENTS]), int(row[w.EVENT_COUNT])
-        return row[start : start + count * w.EVENT_WORDS].reshape(-1, w.EVENT_WORDS)
+        """Returns the events of an SM's timeline, shape (events, EVENT_WORDS)."""
+        sm_words = self._outcome.sms[sm]
+        start, count = int(self._p[w.AT_EVENTS]), int(sm_words[w.EVENT_COUNT])
+        return sm_words[start : start + count * w.EVENT_WORDS].reshape(-1, w.EVENT_WORDS)
 
     def warp_cycles(self, sm: int = 0) -> int:
-        """Cycles of all warps of an SM: of those that `timeline` tells, and of those for which it
-        had no room."""
+        """Returns the cycles of all warps of an SM, also of those beyond the capacity of its
+        timeline."""
         return int(self._outcome.sms[sm, w.ACTIVE_WARP_CYCLES])
 
     def add_to(self, trace: Trace, sm: int = 0) -> Trace:
-        """Return the trace of the same launch (`kernel[grid, block].trace`), with what the warps of
-        an SM did cycle by cycle: the view shows both. `timeline=` of `time` bounds it.
+        """Returns a copy of a trace of this launch (`kernel[grid, block].trace`) with the states of
+        an SM's warps, so that the view can show both. `timeline=` of `time` limits how many.
 
-        Raises WarploomError for a trace of another launch, an SM without blocks, or without a
-        timeline.
+        Raises WarploomError for a trace of another launch, an SM without blocks, or a replay
+        without a timeline.
         """
         return with_time(trace, self, sm)
 
@@ -399,4 +371,4 @@ class Timing:
         return f"Timing({self.cycles:,} cycles on {self.device.name}, {self.scheduler}; modelled)"
 
 
-_GOING = ("selected", "not_selected")
+_NOT_STALLED = ("selected", "not_selected")

@@ -1,20 +1,17 @@
-"""Computes the roofs of a kernel: the throughputs of the device, and how much of each was used."""
+"""Computes the roofs of a kernel (the throughputs of the device and how much of each the kernel
+used), and names what bounds it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
+from warploom.timing.pipeline import Pipeline
+from warploom.timing.readings import Roof, TimedLaunch
 from warploom.timing.work.costs import UNITS
 
-if TYPE_CHECKING:
-    from warploom.timing.pipeline import Pipeline
-    from warploom.timing.result import Timing
+BOUND_SHARE = 0.6
+"""The share of a throughput from which on it bounds a kernel; below it, latency does (Nsight
+Compute, "Speed Of Light", calls 60 % low)."""
 
-NEAR = 0.6
-"""From this share of a throughput on, that bounds a kernel; under it, latency does (Nsight Compute,
-"Speed Of Light", calls 60 % low)."""
-
-SAYS = {
+WAITS_FOR = {
     "wait": "on results of arithmetic",
     "short_scoreboard": "on shared memory, mbarriers or the special function units",
     "long_scoreboard": "on global or local memory",
@@ -31,26 +28,17 @@ SAYS = {
     "drain": "for their stores, to end",
     "no_warp": "",
 }
+"""Phrases of each stall reason, to follow "most warps wait"."""
 
 
-class Roof(NamedTuple):
-    """A throughput of the device: its name, how much of it a kernel used (0 to 1), the most that a
-    whole device does of it in a second, and of what."""
-
-    name: str
-    used: float
-    peak: float
-    unit: str
-
-
-def roofs_of(timing: Timing) -> tuple[Roof, ...]:
-    """Return the roofs, the most used first."""
+def roofs_of(timing: TimedLaunch) -> tuple[Roof, ...]:
+    """Returns the roofs, the most used first."""
     spec, device = timing.spec, timing.device
     hertz = spec.clock_mhz * 1e6
     cycles = max(1, timing.sample_cycles)
     l1, shared = timing.lsu_use
     share = len(timing.unit_use) and timing.sms / device.sms
-    found = [
+    roofs = [
         Roof("Issue", timing.issued / max(1, timing.scheduler_cycles) * share,
              device.sms * spec.schedulers * hertz, "instructions"),
         Roof("L1", l1 * share, 128 * hertz * device.sms / spec.l1_wavefront_cycles, "bytes"),
@@ -61,58 +49,61 @@ def roofs_of(timing: Timing) -> tuple[Roof, ...]:
     ]  # fmt: skip
     if spec.l2_bytes_per_cycle:
         used = timing.l2_bytes / cycles / spec.l2_bytes_per_cycle
-        found.append(Roof("L2", used, spec.l2_bytes_per_cycle * hertz, "bytes"))
+        roofs.append(Roof("L2", used, spec.l2_bytes_per_cycle * hertz, "bytes"))
     for name, used in timing.unit_use.items():
         if name not in ("control", "tensor", "lsu"):
             lanes = getattr(spec, f"lanes_{name}")
-            found.append(Roof(name.upper(), used * share, lanes * device.sms * hertz, "results"))
+            roofs.append(Roof(name.upper(), used * share, lanes * device.sms * hertz, "results"))
         elif name == "tensor":
             peak = spec.tensor_fma * device.sms * hertz
-            found.append(Roof("TENSOR", used * share, peak, "products"))
-    return tuple(sorted(found, key=lambda roof: -roof.used))
+            roofs.append(Roof("TENSOR", used * share, peak, "products"))
+    return tuple(sorted(roofs, key=lambda roof: -roof.used))
 
 
-def bound_of(timing: Timing) -> str:
-    """Returns what bounds a kernel, in a sentence with the evidence."""
+def bound_of(timing: TimedLaunch) -> str:
+    """Returns what bounds a kernel, as one sentence with the evidence."""
     top = timing.roofs[0]
     percent = f"{100 * top.used:.0f} %"
-    if top.used >= NEAR:
-        return f"bound by {_called(top.name)}: {percent} of what it can do"
-    worst = max(timing.stalls.items(), key=lambda item: item[1])
-    share = f"{100 * worst[1] / max(1, timing.scheduler_cycles):.0f} %"
+    if top.used >= BOUND_SHARE:
+        return f"bound by {_phrase(top.name)}: {percent} of what it can do"
+    main_stall = max(timing.stalls.items(), key=lambda item: item[1])
+    share = f"{100 * main_stall[1] / max(1, timing.scheduler_cycles):.0f} %"
     pipeline = timing.pipeline
-    if pipeline is not None and _waits_most_for_copies(timing, pipeline):
+    if pipeline is not None and _waits_mostly_for_copies(timing, pipeline):
+        share = f"{100 * pipeline.for_copies / _waiting_cycles(timing):.0f} %"
         return (
             "bound by the latency of copies: of the cycles in which warps wait,"
-            f" {100 * pipeline.for_copies / _waited(timing):.0f} % are at mbarriers, for bytes that"
+            f" {share} are at mbarriers, for bytes that"
             f" are on their way, while the Tensor Memory Accelerator works for"
             f" {100 * pipeline.tma_use:.0f} % of the time; more stages, or larger ones, would hide"
             " more"
         )
-    if worst[0] == "no_warp":
+    if main_stall[0] == "no_warp":
         return (
             f"bound by too few warps: for {share} of the schedulers' cycles there is none; the most"
-            f" used throughput is {_called(top.name)} with {percent}"
+            f" used throughput is {_phrase(top.name)} with {percent}"
         )
     return (
         f"bound by latency: for {share} of the schedulers' cycles most warps wait"
-        f" {SAYS[worst[0]]}; the most used throughput is {_called(top.name)} with {percent}"
+        f" {WAITS_FOR[main_stall[0]]};"
+        f" the most used throughput is {_phrase(top.name)} with {percent}"
     )
 
 
-def _waits_most_for_copies(timing: Timing, pipeline: Pipeline) -> bool:
-    """Returns whether warps wait for copies half of the time that they wait at all."""
-    return 2 * pipeline.for_copies > _waited(timing)
+def _waits_mostly_for_copies(timing: TimedLaunch, pipeline: Pipeline) -> bool:
+    """Returns whether warps spend more than half of their waiting time on copies."""
+    return 2 * pipeline.for_copies > _waiting_cycles(timing)
 
 
-def _waited(timing: Timing) -> int:
-    """Returns the cycles in which warps wait."""
-    going = ("selected", "not_selected")
-    waits = (count for name, count in timing.warp_states.items() if name not in going)
+def _waiting_cycles(timing: TimedLaunch) -> int:
+    """Returns the cycles in which warps wait, at least 1."""
+    issuable = ("selected", "not_selected")
+    waits = (count for name, count in timing.warp_states.items() if name not in issuable)
     return max(1, sum(waits))
 
 
-def _called(name: str) -> str:
+def _phrase(name: str) -> str:
+    """Returns the name of a roof as it reads in a sentence."""
     if name.lower() in UNITS:
         return f"the {name} units"
     return {"Issue": "the issue of instructions", "Shared": "shared memory"}.get(name, name)

@@ -1,51 +1,57 @@
-"""From the blocks that were replayed to all of the launch."""
+"""Extrapolates the cycles of a launch from those of the blocks that were replayed."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from warploom.timing import layout as w
-from warploom.timing.replay import Outcome
+from warploom.timing.replay import ReplayOutcome
 from warploom.timing.work.costs import TICKS
 
 
-def extrapolated(outcome: Outcome, sampled: int, blocks: int) -> tuple[int, int]:
-    """Return the cycles of all blocks, from those of the first `sampled`, and how far off that may
-    be.
+def extrapolate_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> tuple[int, int]:
+    """Returns the cycles of all `blocks` blocks, given the replay of the first `sampled`, and an
+    estimate of the error.
 
-    Blocks end at a steady rate once the first have ended and until the device drains: the rate is
-    that between a quarter and three quarters of the sample, or what DRAM needs for the others once
-    L2 is full of what was written. The error is what the rates of the two halves of this stretch
-    differ by.
+    Blocks end at a constant rate once the first have ended and until the device drains. The
+    remaining blocks take the time that follows from the rate between a quarter and three quarters
+    of the sample or, if longer, the time that DRAM needs for them once L2 is full of written data.
+    The error is the difference between the rates of the two halves of that stretch.
     """
-    left = blocks - sampled
-    if left <= 0 or sampled == 0:
+    remaining = blocks - sampled
+    if remaining <= 0 or sampled == 0:
         return outcome.cycles, 0
-    whole = _cycles_between(outcome, sampled, 0.25, 0.75)
+    middle = _cycles_between(outcome, sampled, 0.25, 0.75)
     halves = [_cycles_between(outcome, sampled, *part) for part in ((0.25, 0.5), (0.5, 0.75))]
-    each = whole / (0.5 * sampled)
+    cycles_per_block = middle / (0.5 * sampled)
     spread = abs(halves[0] - halves[1]) / (0.25 * sampled)
-    rest = max(left * each, _dram_cycles(outcome, sampled, blocks))
-    return outcome.cycles + round(rest), round(left * spread)
+    rest = max(remaining * cycles_per_block, _dram_cycles(outcome, sampled, blocks))
+    return outcome.cycles + round(rest), round(remaining * spread)
 
 
-def _dram_cycles(outcome: Outcome, sampled: int, blocks: int) -> float:
-    """Cycles in which DRAM reads what blocks behind the sample read, if they do as those of the
-    sample did, and writes what L2 cannot hold: whole lines, those that are written at random among
-    those that are read, so that of all pairs of neighbours in a bank 2 f (1 - f) turn it."""
+def _dram_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> float:
+    """Returns the cycles that DRAM takes to read what blocks after the sample read, if they read as
+    much as those of the sample, and to write what L2 cannot hold.
+
+    Whole lines are written at random among those that are read: a share f of writes makes 2 f (1 -
+    f) of all pairs of neighbours in a bank switch between reading and writing.
+    """
     p, memory = outcome.setting.parameters, outcome.memory
-    held = w.LINE_BYTES * int(p[w.L2_SETS] * p[w.L2_WAYS])
-    written = int(memory[w.DRAM_WRITTEN] + memory[w.L2_DIRTY] - outcome.setting.dirty * held)
-    later = max(0, written * blocks // sampled - max(held, written))
-    moved = int(memory[w.DRAM_READ]) * (blocks - sampled) // sampled + later
-    writes = later / max(1, moved)
-    line = w.SECTORS * int(p[w.BANK_TICKS]) + 2 * writes * (1 - writes) * int(p[w.TURN_TICKS])
-    return moved / w.LINE_BYTES * line / (TICKS << int(p[w.BANK_BITS]))
+    l2_bytes = w.LINE_BYTES * int(p[w.L2_SETS] * p[w.L2_WAYS])
+    # Dirty lines of earlier launches, which L2 began with, are not written by this one.
+    written = int(memory[w.DRAM_WRITTEN] + memory[w.L2_DIRTY] - outcome.setting.dirty * l2_bytes)
+    written_back = max(0, written * blocks // sampled - max(l2_bytes, written))
+    bytes_moved = int(memory[w.DRAM_READ]) * (blocks - sampled) // sampled + written_back
+    write_share = written_back / max(1, bytes_moved)
+    line_ticks = w.SECTORS * int(p[w.BANK_TICKS]) + 2 * write_share * (1 - write_share) * int(
+        p[w.TURN_TICKS]
+    )
+    return bytes_moved / w.LINE_BYTES * line_ticks / (TICKS << int(p[w.BANK_BITS]))
 
 
-def _cycles_between(outcome: Outcome, sampled: int, first: float, last: float) -> float:
-    """Cycles from when this share of the sample had ended to when that one had."""
+def _cycles_between(outcome: ReplayOutcome, sampled: int, first: float, last: float) -> float:
+    """Returns the cycles between the ends of the blocks at two shares of the sample."""
     times, ended = outcome.ends[:, 0], outcome.ends[:, 1]
     shares = np.array([first, last]) * sampled
-    at = np.interp(shares, ended, times)
-    return float(at[1]) - float(at[0])
+    cycles = np.interp(shares, ended, times)
+    return float(cycles[1]) - float(cycles[0])

@@ -1,4 +1,4 @@
-"""The state of a replay, in memory and as a file."""
+"""Saves the state of a replay to a file, and loads it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warploom.core.errors import WarploomError
 from warploom.timing.engine.state import Words
 
 MOST_BYTES = 1 << 30
-"""Files that unpack to more are refused."""
+"""Files that unpack to more bytes are refused."""
 
 FAILURES = (
     OSError,
@@ -33,14 +33,19 @@ FAILURES = (
     zlib.error,
     struct.error,
 )
-"""Exceptions of zipfile and NumPy for damaged files."""
+"""Exceptions that zipfile and NumPy raise for damaged files."""
 
 
 @dataclass(frozen=True)
-class State:
-    """A replay at the cycle `now`: its SMs and the memory behind them (`timing.layout` says what
-    stands where), what was counted, when blocks ended, which were dealt. `parameters` and sums over
-    the record (`of_what`) say which replay it is of. All of it is 64-bit words."""
+class ReplayState:
+    """Holds a replay at the cycle `now`: the state of its SMs and of the memory system
+    (`timing.layout` has the fields), counters (`totals`), how many blocks had ended when (`ends`),
+    and the state of the block dispatcher (`dealt`).
+
+    `parameters` and checksums of the record (`of_what`) identify the launch and the options that
+    the state belongs to. All are 64-bit words; the names of the fields are those of the arrays in
+    the file.
+    """
 
     now: int
     parameters: Words
@@ -52,14 +57,14 @@ class State:
     dealt: Words
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file (NumPy's .npz)."""
+        """Writes the state to a file (NumPy's .npz)."""
         with Path(path).open("wb") as file:
             np.savez_compressed(file, **asdict(self))
 
     @classmethod
-    def load(cls, path: str | Path) -> State:
-        """Read it back. Raises WarploomError for what is no such file, or unpacks to more than
-        MOST_BYTES."""
+    def load(cls, path: str | Path) -> ReplayState:
+        """Returns the state that a file holds. Raises WarploomError for any other file, or one that
+        unpacks to more than MOST_BYTES."""
         try:
             with ZipFile(path) as file:
                 size = sum(part.file_size for part in file.infolist())
@@ -67,8 +72,8 @@ class State:
                 raise ValueError(
                     f"it unpacks to {size:,} bytes, and at most {MOST_BYTES:,} are read"
                 )
-            with np.load(path, allow_pickle=False) as found:
-                parts = {name: found[name] for name in cls.__dataclass_fields__}
+            with np.load(path, allow_pickle=False) as arrays:
+                parts = {name: arrays[name] for name in cls.__dataclass_fields__}
             if not all(isinstance(part, np.ndarray) for part in parts.values()):
                 raise ValueError("a part of it is no array")
             if any(part.dtype != np.int64 for part in parts.values()):

@@ -1,8 +1,6 @@
-"""Modelled time as a part of a trace, so that whatever shows the trace can show both."""
+"""Adds modelled time to a trace, so that the view of the trace can show both."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -11,12 +9,10 @@ from warploom.core.errors import WarploomError
 from warploom.observe.schema import ModelledCopies, ModelledRoof, ModelledTime
 from warploom.observe.trace import Trace
 from warploom.timing import layout as w
-
-if TYPE_CHECKING:
-    from warploom.timing.result import Timing
+from warploom.timing.readings import TimedLaunch
 
 MOST_STATES = 1 << 15
-"""So many states of each SM's warps are kept for who wants to look at them."""
+"""The events of each SM's timeline that callers reserve for the view and for exports."""
 
 COLUMNS = {
     "slot": "<u4",
@@ -27,40 +23,40 @@ COLUMNS = {
     "instruction": "<u4",
     "visit": "<u4",
 }
-"""The columns of the states, each with the type of its numbers."""
+"""The columns of the states, each with its NumPy type."""
 
 
-def with_time(trace: Trace, timing: Timing, sm: int) -> Trace:
-    """Return the trace with what the warps of an SM did, cycle by cycle. Raises WarploomError where
-    it is one of another launch, or the SM had no blocks."""
+def with_time(trace: Trace, timing: TimedLaunch, sm: int) -> Trace:
+    """Returns a copy of a trace with the states of an SM's warps. Raises WarploomError for a trace
+    of another launch, or an SM that had no blocks."""
     launch, program = timing.launch, timing.program
-    own = program.name, program.size, launch.grid, launch.block, timing.device.name
-    of_trace = trace.launch.grid, trace.launch.block, trace.device.name
-    theirs = trace.launch.kernel, len(trace.code), *of_trace
-    if own != theirs:
+    of_timing = program.name, program.size, launch.grid, launch.block, timing.device.name
+    trace_launch = trace.launch.grid, trace.launch.block, trace.device.name
+    of_trace = trace.launch.kernel, len(trace.code), *trace_launch
+    if of_timing != of_trace:
         timed, traced = (
             f"{kernel} ({count} instructions) with grid {grid} and block {block} on {device}"
-            for kernel, count, grid, block, device in (own, theirs)
+            for kernel, count, grid, block, device in (of_timing, of_trace)
         )
         raise WarploomError(f"this is the modelled time of {timed}; the trace is one of {traced}")
     return msgspec.structs.replace(trace, modelled=modelled_time(timing, sm))
 
 
-def modelled_time(timing: Timing, sm: int) -> ModelledTime:
-    """Returns what the warps of an SM did. Raises WarploomError where it had no blocks, or no
-    timeline was kept."""
+def modelled_time(timing: TimedLaunch, sm: int) -> ModelledTime:
+    """Returns the states of an SM's warps as columns of a trace. Raises WarploomError for an SM
+    that had no blocks, or a replay without a timeline."""
     check_sm(timing, sm)
-    found = timing.timeline(sm)
-    if not found:
+    states = timing.timeline(sm)
+    if not states:
         raise WarploomError(
             f"nothing was kept of what SM {sm} did; run.time(timeline=N) keeps N states of each SM"
         )
-    found.sort(key=lambda one: (one.slot, one.since))
+    states.sort(key=lambda state: (state.slot, state.since))
     columns: dict[str, bytes] = {}
-    for name, kind in COLUMNS.items():
-        values = [getattr(one, name) for one in found]
+    for name, dtype in COLUMNS.items():
+        values = [getattr(state, name) for state in states]
         numbers = map(w.REASONS.index, values) if name == "state" else values
-        columns[name] = np.fromiter(numbers, kind, len(found)).tobytes()
+        columns[name] = np.fromiter(numbers, dtype, len(states)).tobytes()
     return ModelledTime(
         scheduler=timing.scheduler,
         clock_mhz=timing.spec.clock_mhz,
@@ -70,36 +66,36 @@ def modelled_time(timing: Timing, sm: int) -> ModelledTime:
         sm=sm,
         sms=timing.sms,
         states=w.REASONS[: w.NO_WARP],
-        count=len(found),
+        count=len(states),
         **columns,
         roofs=tuple(ModelledRoof(*roof) for roof in timing.roofs),
         copies=_copies_of(timing, sm),
-        left_out=timing.warp_cycles(sm) - sum(one.until - one.since for one in found),
+        left_out=timing.warp_cycles(sm) - sum(state.until - state.since for state in states),
     )
 
 
-def _copies_of(timing: Timing, sm: int) -> ModelledCopies | None:
-    """Returns the copies of an SM, by their beginnings; None where it had none."""
-    found = sorted(timing.copies(sm), key=lambda one: (one.since, one.until))
-    if not found:
+def _copies_of(timing: TimedLaunch, sm: int) -> ModelledCopies | None:
+    """Returns the copies of an SM by their start, or None for none."""
+    copies = sorted(timing.copies(sm), key=lambda copy: (copy.since, copy.until))
+    if not copies:
         return None
-    kinds = {"warp": "<u4", "instruction": "<u4", "since": "<u8", "until": "<u8"}
+    dtypes = {"warp": "<u4", "instruction": "<u4", "since": "<u8", "until": "<u8"}
     columns = (
-        np.array([getattr(one, name) for one in found], kind).tobytes()
-        for name, kind in kinds.items()
+        np.array([getattr(copy, name) for copy in copies], dtype).tobytes()
+        for name, dtype in dtypes.items()
     )
-    return ModelledCopies(len(found), *columns)
+    return ModelledCopies(len(copies), *columns)
 
 
-def blocks_of(timing: Timing, sm: int) -> tuple[int, ...]:
-    """Return the blocks of an SM's timeline, in the order in which they came. Raises WarploomError
-    where it had none."""
+def blocks_of(timing: TimedLaunch, sm: int) -> tuple[int, ...]:
+    """Returns the blocks of an SM's timeline in the order of their launch. Raises WarploomError for
+    an SM that had no blocks."""
     check_sm(timing, sm)
     warps = timing.launch.warps_per_block
     return tuple(dict.fromkeys(state.warp // warps for state in timing.timeline(sm)))
 
 
-def check_sm(timing: Timing, sm: int) -> None:
-    """Raise WarploomError for an SM that had no blocks."""
+def check_sm(timing: TimedLaunch, sm: int) -> None:
+    """Raises WarploomError for an SM that had no blocks."""
     if not 0 <= sm < timing.sms:
         raise WarploomError(f"there is no SM {sm}: {timing.sms} had blocks, the first of them SM 0")

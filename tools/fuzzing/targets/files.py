@@ -28,7 +28,7 @@ from warploom.core import zstd
 from warploom.core.errors import WarploomError
 from warploom.llvm.disk_cache import find, store
 from warploom.observe.trace import Trace
-from warploom.timing.saved import State
+from warploom.timing.saved import ReplayState
 
 MOST_BYTES = 3 << 29
 """A file may take 1.5 GiB of the host: what the largest that is read unpacks to, and half of it."""
@@ -116,7 +116,7 @@ def read_trace(data: bytes) -> None:
 def states() -> tuple[bytes, ...]:
     """A state of a replay with words that mean nothing: NumPy's .npz."""
     words = np.arange(100, dtype=np.int64)
-    state = State(7, *[words] * 7)
+    state = ReplayState(7, *[words] * 7)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.npz"
         state.save(path)
@@ -152,7 +152,7 @@ def read_state(data: bytes) -> None:
         path = Path(folder) / "state.npz"
         path.write_bytes(data)
         with suppress(WarploomError):
-            State.load(path)
+            ReplayState.load(path)
 
 
 CACHE = "WARPLOOM_CACHE_DIR"

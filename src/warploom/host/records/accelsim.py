@@ -16,7 +16,7 @@ from warploom.timing.accelsim.files import (
     write_list,
 )
 from warploom.timing.accelsim.writing import LaunchTrace
-from warploom.timing.machinecode.record import rerouted
+from warploom.timing.machinecode.record import machine_code_record
 from warploom.timing.record.records import Record
 
 
@@ -33,7 +33,7 @@ def write_trace(folder: str | Path, run: Run, record: Record) -> Path:
             f" {launch.blocks} blocks. Launch fewer of them, or give them less to do."
         )
     ways = record.entries[:, 0] >= len(kernel.program.blocks)
-    if ways.any() or record.asked.any() or record.phases or record.copies:
+    if ways.any() or record.poll_counts.any() or record.phases or record.copies:
         raise WarploomError(
             f"the machine code of {kernel.program.title} cannot be followed: its warps wait in"
             f" memory for each other, or parts of them at barriers, or it copies in bulk"
@@ -54,7 +54,7 @@ def write_trace(folder: str | Path, run: Run, record: Record) -> Path:
             number,
         )
         matching = kernel.assembly.matching
-        after = rerouted(record, run.machine)
+        after = machine_code_record(record, run.machine)
         trace = LaunchTrace(head, matching.listing, record, after, kernel.context.memory.base)
         write_kernel(target / name, head, trace.blocks())
         write_list(target, [*known, name])

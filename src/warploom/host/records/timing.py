@@ -30,7 +30,7 @@ from warploom.machine.tally import Tally
 from warploom.program.accesses import route_of
 from warploom.program.program import Program
 from warploom.timing import layout as w
-from warploom.timing.engine.state import Shape, setting_of
+from warploom.timing.engine.state import LaunchSizes, setting_of
 from warploom.timing.policies import (
     AddressMapping,
     CacheModel,
@@ -42,14 +42,14 @@ from warploom.timing.policies import (
 )
 from warploom.timing.record.order import issue_order
 from warploom.timing.record.patterns import PatternTable
-from warploom.timing.record.predicted import filled, repetition
-from warploom.timing.record.records import Record, Recorder
-from warploom.timing.record.spins import poll_barrier_warps, polls_of
-from warploom.timing.replay import Outcome, Replay
+from warploom.timing.record.predicted import alignment_period, with_predicted_blocks
+from warploom.timing.record.records import Record, RecordBuilder
+from warploom.timing.record.spins import load_polling_loops, poll_barrier_warps
+from warploom.timing.replay import Replay, ReplayOutcome
 from warploom.timing.replaying import Replaying
 from warploom.timing.result import Timing
-from warploom.timing.work.costs import Costs
-from warploom.timing.work.operations import Work, work_of
+from warploom.timing.work.costs import WorkCosts
+from warploom.timing.work.operations import MachineWork, work_of
 
 if TYPE_CHECKING:
     from warploom.host.run import Run
@@ -95,7 +95,7 @@ class TimedRun:
         context = self._kernel.context
         rules = access_rules(context.spec, replace(context.options, caches=True))
         patterns = PatternTable(lambda index: route_of(program.instructions[index]), rules)
-        recorder = Recorder(program, launch, patterns, memory.base, self._keeps_masks)
+        recorder = RecordBuilder(program, launch, patterns, memory.base, self._keeps_masks)
         counted: list[Counted] = []
         last = self._last_block(launch)
         part = self._first_part(program, launch, memory, last)
@@ -153,12 +153,12 @@ class TimedRun:
         in_one_run = launch.cooperative or launch.max_instructions is not None or not apart
         return range(last if in_one_run else min(FIRST_BLOCKS, last))
 
-    def _aligned(self, launch: Launch, last: int, recorder: Recorder) -> int:
+    def _aligned(self, launch: Launch, last: int, recorder: RecordBuilder) -> int:
         """Return the block before which execution ends, once the first part is recorded: of a
         sample, at least those until accesses along x begin at the same bytes of lines again."""
         if not self._kernel.context.sampled or launch.max_instructions is not None:
             return last
-        return max(last, min(resident_blocks(launch), repetition(recorder.record())))
+        return max(last, min(resident_blocks(launch), alignment_period(recorder.record())))
 
 
 def resident_blocks(launch: Launch) -> int:
@@ -221,20 +221,22 @@ def replaying(
             "a timeline tells of PTX instructions: leave out code='machine', or the timeline"
         )
     wave = min(device.sms, record.launch.blocks) * _block_slots(kernel, record)
-    record = filled(record, min(record.launch.blocks, (sample or FILLED_WAVES) * wave))
-    costs = Costs(device, timing)
+    record = with_predicted_blocks(
+        record, min(record.launch.blocks, (sample or FILLED_WAVES) * wave)
+    )
+    costs = WorkCosts(device, timing)
     replayed = code_of(run, record, costs, code, timeline=timeline > 0)
     record, work = replayed.record, replayed.work
     shape = _shape(kernel, record, work)
     blocks = _sampled(record, work, shape, sample)
-    met = poll_barrier_warps(record.asked, record.launch.warps_per_block)
+    met = poll_barrier_warps(record.poll_counts, record.launch.warps_per_block)
     if met and blocks == record.launch.blocks:
         program = kernel.program
-        work = work_of(program, costs, issue_order(program), polls_of(program).values())
+        work = work_of(program, costs, issue_order(program), load_polling_loops(program).values())
     shape = shape._replace(sms=min(device.sms, blocks), poll_barrier_warps=met)
     setting = setting_of(device, timing, shape, policies, timeline)
 
-    def timed(outcome: Outcome) -> Timing:
+    def timed(outcome: ReplayOutcome) -> Timing:
         basis = replayed.basis
         name = policies.name
         return Timing(kernel.program, device, timing, name, record, work, outcome, basis)
@@ -247,9 +249,9 @@ def _block_slots(kernel: LoadedKernel, record: Record) -> int:
     return max(1, kernel.occupancy(record.launch).active_blocks)
 
 
-def _shape(kernel: LoadedKernel, record: Record, work: Work) -> Shape:
+def _shape(kernel: LoadedKernel, record: Record, work: MachineWork) -> LaunchSizes:
     launch, spec = record.launch, kernel.context.spec
-    return Shape(
+    return LaunchSizes(
         max(1, work.register_count),
         len(work.operations),
         bool((work.operations[:, w.OP_KIND] == w.COPY).any()),
@@ -264,7 +266,7 @@ def _shape(kernel: LoadedKernel, record: Record, work: Work) -> Shape:
     )
 
 
-def _sampled(record: Record, work: Work, shape: Shape, sample: int | None) -> int:
+def _sampled(record: Record, work: MachineWork, shape: LaunchSizes, sample: int | None) -> int:
     """Returns how many blocks are replayed: those of the waves that are asked for, else as many as
     make MOST_REPLAYED operations, but a few waves at least."""
     wave = shape.sms * shape.block_slots

@@ -19,7 +19,7 @@ from warploom.machine.launch import Launch, Schedule
 from warploom.timing.accelsim.files import KernelHead, kernel_files, read_kernel
 from warploom.timing.accelsim.replayed import record_of, traced_work
 from warploom.timing.engine.schedulers import POLICIES as SCHEDULERS
-from warploom.timing.engine.state import Shape, setting_of
+from warploom.timing.engine.state import LaunchSizes, setting_of
 from warploom.timing.policies import (
     AddressMapping,
     CacheModel,
@@ -32,7 +32,7 @@ from warploom.timing.policies import (
 from warploom.timing.record.patterns import PatternTable
 from warploom.timing.replay import Replay
 from warploom.timing.result import Basis, Timing
-from warploom.timing.work.costs import Costs
+from warploom.timing.work.costs import WorkCosts
 
 
 class TraceTimeOptions(TypedDict, total=False):
@@ -72,8 +72,8 @@ class TracedKernel:
         record, code = record_of(
             head, launch, PatternTable(lambda _: "", rules), read_kernel(self.path)[1]
         )
-        work = traced_work(code, Costs(spec, figures))
-        shape = Shape(
+        work = traced_work(code, WorkCosts(spec, figures))
+        shape = LaunchSizes(
             max(1, work.register_count),
             len(work.operations),
             False,

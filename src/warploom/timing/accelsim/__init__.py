@@ -1,2 +1,2 @@
-"""Traces of machine code in the format of Accel-Sim: written of launches here, and read to be
-timed."""
+"""Writes traces of machine code in the format of Accel-Sim, and reads such traces to model their
+time."""

@@ -1,5 +1,6 @@
-"""The files of a trace in Accel-Sim's format: `kernelslist.g` with the name of each kernel's file,
-and `kernel-N.traceg` with a head and the instructions of each block, warp by warp.
+"""Reads and writes the files of a trace in Accel-Sim's format: `kernelslist.g` with the name of
+each kernel's file, and `kernel-N.traceg` with a head and the instructions of each block, warp by
+warp.
 
 Source: accel-sim-framework, gpu-simulator/trace-parser.
 """
@@ -17,8 +18,8 @@ from warploom.core.errors import Dim3, WarploomError
 from warploom.timing.accelsim.lines import TracedInstruction, parse_line
 
 LIST = "kernelslist.g"
-FIRST_WITHOUT_PLACES = 3
-"""The version of traces whose lines do not begin with a block and a warp."""
+FIRST_WITHOUT_POSITIONS = 3
+"""The first version of traces whose lines do not begin with a block and a warp."""
 
 COLUMNS = (
     "PC mask dest_num [reg_dests] opcode src_num [reg_srcs] mem_width [adrrescompress?]"
@@ -28,8 +29,8 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class KernelHead:
-    """The head of a kernel's trace. `shared` are the bytes of a block's shared memory, `registers`
-    those of a thread; `binary` is the compute capability times ten."""
+    """Holds the head of a kernel's trace. `shared` is the size of a block's shared memory in bytes,
+    `registers` counts those of a thread, and `binary` is the compute capability times ten."""
 
     name: str
     grid: Dim3
@@ -65,56 +66,56 @@ class KernelHead:
 
 @dataclass(frozen=True)
 class TracedBlock:
-    """The instructions of a block, by warp."""
+    """Holds the instructions of a thread block, by warp."""
 
     index: Dim3
     warps: Mapping[int, tuple[TracedInstruction, ...]]
 
 
 def write_kernel(path: Path, head: KernelHead, blocks: Iterable[TracedBlock]) -> None:
-    """Write the trace of a kernel. Raises OSError."""
+    """Writes the trace of a kernel. Raises OSError."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{head}\n#traces format = {COLUMNS}\n\n")
         for block in blocks:
             file.write("\n#BEGIN_TB\n\nthread block = {},{},{}\n".format(*block.index))
             for warp, instructions in block.warps.items():
                 file.write(f"\nwarp = {warp}\ninsts = {len(instructions)}\n")
-                file.writelines(f"{one} \n" for one in instructions)
+                file.writelines(f"{instruction} \n" for instruction in instructions)
             file.write("\n#END_TB\n")
 
 
 def write_list(folder: Path, kernels: Iterable[str]) -> None:
-    """Write the list of the kernels' files in a folder. Raises OSError."""
+    """Writes the list of the kernels' files into a folder. Raises OSError."""
     (folder / LIST).write_text("".join(f"{name}\n" for name in kernels), encoding="utf-8")
 
 
 def kernel_files(path: str | Path) -> tuple[Path, ...]:
-    """Return the files of kernels that a list names, or a folder that has one; a kernel's file
-    itself. Raises WarploomError where there is none."""
-    given = Path(path)
-    kernel_list = given / LIST if given.is_dir() else given
+    """Returns the files of kernels that a list names, or the list in a folder; for a kernel's file,
+    the file itself. Raises WarploomError if there is none."""
+    location = Path(path)
+    kernel_list = location / LIST if location.is_dir() else location
     if kernel_list.name.endswith((".traceg", ".traceg.xz")):
         return (kernel_list,)
     try:
         names = kernel_list.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise WarploomError(f"{kernel_list} is no list of kernels: {error}") from None
-    found = tuple(kernel_list.parent / name.strip() for name in names if name.startswith("kernel"))
-    if not found:
+    files = tuple(kernel_list.parent / name.strip() for name in names if name.startswith("kernel"))
+    if not files:
         raise WarploomError(f"{kernel_list} names no kernel")
-    return found
+    return files
 
 
 def read_kernel(path: Path) -> tuple[KernelHead, Iterator[TracedBlock]]:
-    """Return the head of a kernel's trace, and its blocks, which are read as they are asked for.
-    Raises WarploomError for what is no such trace."""
+    """Returns the head of a kernel's trace and an iterator that reads its blocks. Raises
+    WarploomError for any other file."""
     lines = _lines(path)
     head = _read_head(path, lines)
     return head, _read_blocks(path, head, lines)
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file that are not empty."""
+    """Yields the lines of a file that are not empty."""
     try:
         with _opened(path) as file:
             for line in file:
@@ -125,32 +126,34 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _opened(path: Path) -> TextIO:
+    """Opens a trace, which may be compressed (.xz)."""
     if path.suffix == ".xz":
         return lzma.open(path, "rt", encoding="utf-8")
     return path.open(encoding="utf-8")
 
 
 def _read_head(path: Path, lines: Iterator[str]) -> KernelHead:
-    found: dict[str, str] = {}
+    """Returns the head of a kernel's trace, consuming the lines up to the first comment."""
+    values: dict[str, str] = {}
     for line in lines:
         if line.startswith("#"):
             break
         key, _, value = line.removeprefix("-").partition("=")
-        found[key.strip()] = value.strip()
+        values[key.strip()] = value.strip()
     try:
         return KernelHead(
-            found["kernel name"],
-            _triple(found["grid dim"]),
-            _triple(found["block dim"]),
-            int(found["shmem"]),
-            int(found["nregs"]),
-            int(found["binary version"]),
-            int(found.get("kernel id", "1")),
-            int(found.get("shmem base_addr", "0"), 0),
-            int(found.get("local mem base_addr", "0"), 0),
-            found.get("nvbit version", ""),
-            int(found.get("accelsim tracer version", "1")),
-            found.get("enable lineinfo", "0") == "1",
+            values["kernel name"],
+            _triple(values["grid dim"]),
+            _triple(values["block dim"]),
+            int(values["shmem"]),
+            int(values["nregs"]),
+            int(values["binary version"]),
+            int(values.get("kernel id", "1")),
+            int(values.get("shmem base_addr", "0"), 0),
+            int(values.get("local mem base_addr", "0"), 0),
+            values.get("nvbit version", ""),
+            int(values.get("accelsim tracer version", "1")),
+            values.get("enable lineinfo", "0") == "1",
         )
     except (KeyError, ValueError) as error:
         raise WarploomError(
@@ -167,19 +170,22 @@ _MARK = re.compile(r"(thread block|warp|insts) = ([\d,]+)")
 
 
 def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator[TracedBlock]:
+    """Yields the blocks of a kernel's trace."""
     index: Dim3 | None = None
     warps: dict[int, list[TracedInstruction]] = {}
     warp = -1
-    has_place = head.version < FIRST_WITHOUT_PLACES
+    has_position = head.version < FIRST_WITHOUT_POSITIONS
     for line in lines:
         mark = _MARK.fullmatch(line)
         if line == "#END_TB" and index is not None:
-            yield TracedBlock(index, {number: tuple(made) for number, made in warps.items()})
+            yield TracedBlock(
+                index, {number: tuple(instructions) for number, instructions in warps.items()}
+            )
             index, warps, warp = None, {}, -1
         elif mark is None and not line.startswith("#"):
             if warp < 0:
                 raise WarploomError(f"{path} has an instruction outside of a warp: {line!r}")
-            warps[warp].append(parse_line(line, has_line=head.has_lines, has_place=has_place))
+            warps[warp].append(parse_line(line, has_line=head.has_lines, has_position=has_position))
         elif mark is not None and mark[1] == "thread block":
             index = _triple(mark[2])
         elif mark is not None and mark[1] == "warp":

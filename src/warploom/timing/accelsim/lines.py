@@ -1,11 +1,13 @@
-"""One instruction of a trace in Accel-Sim's format: a line of text.
+"""Reads and writes one instruction of a trace in Accel-Sim's format, which is a line of text.
 
     [line] PC mask destinations [registers] opcode sources [registers] width [mode addresses]
 
-`PC` and `mask` are hexadecimal. A width of 0 bytes is that of an instruction without addresses;
-else those of the active lanes follow in one of three modes: all of them (0), the first and the
+`PC` and `mask` are hexadecimal. A width of 0 bytes marks an instruction without addresses; else the
+addresses of the active lanes follow in one of three modes: all of them (0), the first and the
 distance from lane to lane (1), the first and each distance to the one before (2). A line may end
-with an immediate operand, which is not kept.
+with an immediate operand, which is ignored.
+
+    0080 0000000f 1 R4 LDG.E 1 R2 4 1 0x7f0000000000 4      four lanes, 4 bytes apart
 
 Source: accel-sim-framework, gpu-simulator/trace-parser and util/tracer_nvbit/README.md.
 """
@@ -23,16 +25,16 @@ LANES = 32
 ALL_ADDRESSES, STRIDE, DISTANCES = range(3)
 
 MOST_DESTINATIONS, MOST_SOURCES = 1, 4
-"""Registers of a line that Accel-Sim's parser takes."""
+"""Registers of a line that Accel-Sim's parser accepts."""
 
 BULK = ("UTMALDG", "UTMASTG", "UTMAPF", "UTMAREDG", "UBLKCP", "UBLKPF", "UBLKRED")
-"""Opcodes of bulk copies, whose lines have addresses of another form."""
+"""Opcodes of bulk copies, whose lines have addresses in another form."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracedInstruction:
-    """One executed warp instruction. Registers are numbers; `width` is 0 for what has no addresses;
-    `addresses` are those of the lanes of `mask`, from the lowest."""
+    """Holds one executed warp instruction. Registers are numbers; `width` is 0 for an instruction
+    without addresses; `addresses` are those of the lanes in `mask`, from the lowest."""
 
     pc: int
     mask: int
@@ -53,7 +55,8 @@ class TracedInstruction:
         return " ".join(parts)
 
     def _compressed(self) -> list[str]:
-        """Return the addresses as they are written."""
+        """Returns the mode and the addresses as they are written: a stride if the lanes are
+        consecutive and have one, else distances."""
         first = self.addresses[0] if self.addresses else 0
         steps = [after - before for before, after in pairwise(self.addresses)]
         low = self.mask >> ((self.mask & -self.mask).bit_length() - 1) if self.mask else 0
@@ -62,11 +65,13 @@ class TracedInstruction:
         return [str(DISTANCES), f"{first:#x}", *map(str, steps)]
 
 
-def parse_line(text: str, *, has_line: bool = False, has_place: bool = False) -> TracedInstruction:
-    """Return the instruction that a line has: `has_line`, behind the number of a source line,
-    `has_place`, behind a block and a warp (before version 3). Raises WarploomError for any other
+def parse_line(
+    text: str, *, has_line: bool = False, has_position: bool = False
+) -> TracedInstruction:
+    """Returns the instruction of a line; with `has_line` after the number of a source line, with
+    `has_position` after a block and a warp (before version 3). Raises WarploomError for any other
     text."""
-    parts = iter(text.split()[4 * has_place + has_line :])
+    parts = iter(text.split()[4 * has_position + has_line :])
     try:
         pc, mask = int(next(parts), 16), int(next(parts), 16)
         destinations = _registers(parts)
@@ -87,34 +92,35 @@ def parse_line(text: str, *, has_line: bool = False, has_place: bool = False) ->
 
 
 def _registers(parts: Iterator[str]) -> tuple[int, ...]:
-    """Return the registers that their number is followed by."""
+    """Returns the registers that follow their number."""
     return tuple(int(next(parts).removeprefix("R")) for _ in range(int(next(parts))))
 
 
 def _addresses(parts: Iterator[str], mask: int) -> tuple[int, ...]:
-    """Return the addresses of the lanes of a mask."""
+    """Returns the addresses of the lanes of a mask."""
     count, mode = mask.bit_count(), int(next(parts))
     if mode == ALL_ADDRESSES:
         return tuple(int(next(parts), 16) for _ in range(count))
     first = int(next(parts), 16)
     if mode == STRIDE:
         stride = int(next(parts))
-        return tuple(first + stride * place for place in range(count))
+        return tuple(first + stride * index for index in range(count))
     if mode != DISTANCES:
         raise ValueError
-    found = [first][:count]
+    addresses = [first][:count]
     for _ in range(count - 1):
-        found.append(found[-1] + int(next(parts)))
-    return tuple(found)
+        addresses.append(addresses[-1] + int(next(parts)))
+    return tuple(addresses)
 
 
 _BITS = re.compile(r"[US]?(\d+)")
 
 
 def width_of(opcode: str) -> int:
-    """Return the bytes that a lane moves, by an opcode's modifiers; 4 where they do not say."""
+    """Returns the bytes that a lane accesses, by an opcode's modifiers; 4 without such a
+    modifier."""
     for part in opcode.split(".")[1:]:
-        found = _BITS.fullmatch(part)
-        if found:
-            return max(1, int(found[1]) // 8)
+        bits = _BITS.fullmatch(part)
+        if bits:
+            return max(1, int(bits[1]) // 8)
     return 4

@@ -1,7 +1,7 @@
-"""Makes a record and its work of a kernel's trace, so that the model of time can replay it.
+"""Converts a kernel's trace to a record and its work, so that the model of time can replay it.
 
-A trace has no control information: an instruction waits for the registers that it reads, which are
-there after the latency of the unit that writes them.
+Traces have no control information: an instruction waits for the registers that it reads, which are
+ready after the latency of the unit that writes them.
 """
 
 from __future__ import annotations
@@ -21,107 +21,123 @@ from warploom.timing import layout as w
 from warploom.timing.accelsim.files import KernelHead, TracedBlock
 from warploom.timing.accelsim.lines import LANES, TracedInstruction, width_of
 from warploom.timing.accelsim.writing import ZERO_REGISTER
-from warploom.timing.machinecode.work import NEAR, accesses_memory
+from warploom.timing.machinecode.work import ON_CHIP_OPCODES, accesses_memory
 from warploom.timing.record.patterns import PatternTable
 from warploom.timing.record.records import Record
-from warploom.timing.work.costs import QUEUED_UNITS, UNITS, Costs
-from warploom.timing.work.operations import Work, fence_cycles
+from warploom.timing.work.costs import QUEUED_UNITS, UNITS, WorkCosts
+from warploom.timing.work.operations import MachineWork, fence_cycles
 
-_LOCAL = ("LDL", "STL")
+LOCAL_OPCODES = ("LDL", "STL")
 _SHARED_BITS = 24
-"""Shared and local memory take 16 MiB each of a trace's addresses."""
+"""Shared and local memory occupy 16 MiB each of a trace's addresses."""
 
-Static = tuple[int, str, tuple[int, ...], tuple[int, ...], bool]
-"""An instruction of the code: PC, opcode, destinations, sources, whether it ends its warp."""
+StaticInstruction = tuple[int, str, tuple[int, ...], tuple[int, ...], bool]
+"""An instruction of the code: PC, opcode, destinations, sources, and whether it ends its warp."""
 
 
 @dataclass(frozen=True)
 class TracedCode:
-    """The instructions of a kernel that its trace has, in the order of their PCs; named as the
-    sources of other programs are."""
+    """Holds the instructions of a kernel that occur in its trace, in the order of their PCs;
+    implements `timing.readings.NamedCode`."""
 
     name: str
-    rows: tuple[Static, ...]
+    rows: tuple[StaticInstruction, ...]
 
     @property
     def title(self) -> str:
-        """Return the kernel's name."""
+        """Returns the kernel's name."""
         return self.name
 
     @property
     def size(self) -> int:
-        """Return how many instructions there are."""
+        """Returns the number of instructions."""
         return len(self.rows)
 
     def opcode(self, instruction: int) -> str:
-        """Return the opcode of an instruction with its modifiers."""
+        """Returns the opcode of an instruction with its modifiers."""
         return self.rows[instruction][1]
 
     def line(self, instruction: int) -> str:
-        """Return the place of an instruction, as `PC:opcode`."""
+        """Returns the address and opcode of an instruction, as `PC:opcode`."""
         pc, opcode, *_ = self.rows[instruction]
         return f"{pc:04x}:{opcode}"
 
 
 @dataclass
-class TraceRecorder:
-    """Takes in the blocks of a kernel's trace, in the order in which they are to run."""
+class TraceRecordBuilder:
+    """Builds the record of a kernel's trace from its blocks, added in the order in which they are
+    to run."""
 
     head: KernelHead
     launch: Launch
     patterns: PatternTable
-    _numbers: dict[Static, int] = field(default_factory=dict[Static, int])
+    _numbers: dict[StaticInstruction, int] = field(default_factory=dict[StaticInstruction, int])
     _streams: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     _entries: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     _accesses: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
 
     def add(self, block: TracedBlock) -> None:
-        """Take in a block. Raises WarploomError where it has not the warps of the launch."""
-        wanted = set(range(self.launch.warps_per_block))
-        if set(block.warps) != wanted:
+        """Adds a block. Raises WarploomError if its warps are not those of the launch."""
+        expected = set(range(self.launch.warps_per_block))
+        if set(block.warps) != expected:
             raise WarploomError(
                 f"block {block.index} of the trace has warps {sorted(block.warps)}, and not"
-                f" {len(wanted)} of them"
+                f" {len(expected)} of them"
             )
         for warp in range(self.launch.warps_per_block):
             self._add_warp(block.warps[warp])
 
-    def _add_warp(self, made: tuple[TracedInstruction, ...]) -> None:
+    def _add_warp(self, instructions: tuple[TracedInstruction, ...]) -> None:
+        """Adds the stream and the accesses of a warp; each instruction is a basic block of its
+        own."""
         first = len(self._entries)
-        for place, one in enumerate(made):
-            last = place == len(made) - 1
-            key = one.pc, one.opcode, one.destinations, one.sources, last
+        for index, instruction in enumerate(instructions):
+            last = index == len(instructions) - 1
+            key = (
+                instruction.pc,
+                instruction.opcode,
+                instruction.destinations,
+                instruction.sources,
+                last,
+            )
             number = self._numbers.setdefault(key, len(self._numbers))
             self._entries.append((number, len(self._accesses)))
-            if one.addresses:
-                self._accesses.append((number, *self._access(one)))
+            if instruction.addresses:
+                self._accesses.append((number, *self._access(instruction)))
         self._streams.append((first, len(self._entries)))
         self._entries.append((0, len(self._accesses)))
 
-    def _access(self, one: TracedInstruction) -> tuple[int, int]:
-        """Return the pattern and the place of an access."""
-        space, op = _space_of(one, self.head), _op_of(one.opcode)
-        addresses = list(one.addresses)
+    def _access(self, instruction: TracedInstruction) -> tuple[int, int]:
+        """Returns the pattern and the base address of an access."""
+        space, op = _space_of(instruction, self.head), _op_of(instruction.opcode)
+        addresses = list(instruction.addresses)
         if space is not Space.GLOBAL:
             addresses = [address & ((1 << _SHARED_BITS) - 1) for address in addresses]
+        # Bases are multiples of a line in global memory, 0 in shared and local memory.
         base = min(addresses) // 128 * 128 if space is Space.GLOBAL else 0
-        lanes = [lane for lane in range(LANES) if one.mask >> lane & 1]
+        lanes = [lane for lane in range(LANES) if instruction.mask >> lane & 1]
         offsets = dict(zip(lanes, (address - base for address in addresses), strict=True))
-        kind = SPACES.index(space) | OPS.index(op) << 8 | width_of(one.opcode) << 16
+        kind = SPACES.index(space) | OPS.index(op) << 8 | width_of(instruction.opcode) << 16
         row = [offsets.get(lane, 0) for lane in range(LANES)]
-        return self.patterns.number((0, kind, one.mask, *row)), base
+        return self.patterns.number((0, kind, instruction.mask, *row)), base
 
     def record(self) -> tuple[Record, TracedCode]:
-        """Return the record of what was taken in, and its code."""
-        order = sorted(self._numbers, key=lambda key: (key[0], key[4]))
-        place = np.zeros(max(1, len(order)), np.int64)
-        place[[self._numbers[key] for key in order]] = np.arange(len(order))
+        """Returns the record of all that was added, and its code."""
+        # Instructions are numbered by first use; the code is in the order of PCs.
+        static_instructions = sorted(self._numbers, key=lambda key: (key[0], key[4]))
+        position = np.zeros(max(1, len(static_instructions)), np.int64)
+        position[[self._numbers[key] for key in static_instructions]] = np.arange(
+            len(static_instructions)
+        )
         entries = np.array(self._entries, np.int64).reshape(-1, w.ENTRY_WORDS)
-        entries[:, w.ENTRY_BLOCK] = place[entries[:, w.ENTRY_BLOCK]]
-        given = np.array(self._accesses, np.int64).reshape(-1, 3)
-        accesses = np.zeros((len(given), w.ACCESS_WORDS), np.int64)
-        accesses[:, w.A_INSTRUCTION] = place[given[:, 0]]
-        accesses[:, w.A_PATTERN], accesses[:, w.A_DELTA] = given[:, 1], given[:, 2]
+        entries[:, w.ENTRY_BLOCK] = position[entries[:, w.ENTRY_BLOCK]]
+        accesses_in_order = np.array(self._accesses, np.int64).reshape(-1, 3)
+        accesses = np.zeros((len(accesses_in_order), w.ACCESS_WORDS), np.int64)
+        accesses[:, w.A_INSTRUCTION] = position[accesses_in_order[:, 0]]
+        accesses[:, w.A_PATTERN], accesses[:, w.A_DELTA] = (
+            accesses_in_order[:, 1],
+            accesses_in_order[:, 2],
+        )
         warps = np.zeros((len(self._streams), 2), np.int64)
         warps[:, 0] = np.arange(len(self._streams))
         record = Record(
@@ -133,78 +149,95 @@ class TraceRecorder:
             warps,
             self.patterns,
             np.zeros(len(self._streams), np.int64),
-            np.zeros(max(1, len(order)), np.bool_),
+            np.zeros(max(1, len(static_instructions)), np.bool_),
             copies=False,
         )
-        return record, TracedCode(self.head.name, tuple(order))
+        return record, TracedCode(self.head.name, tuple(static_instructions))
 
 
-def _space_of(one: TracedInstruction, head: KernelHead) -> Space:
-    """Return the space of an access; a generic one's is that of its first address."""
-    name = one.opcode.partition(".")[0]
-    if name in NEAR:
+def _space_of(instruction: TracedInstruction, head: KernelHead) -> Space:
+    """Returns the space of an access; for a generic access that of its first address."""
+    name = instruction.opcode.partition(".")[0]
+    if name in ON_CHIP_OPCODES:
         return Space.SHARED
-    if name in _LOCAL:
+    if name in LOCAL_OPCODES:
         return Space.LOCAL
     size = 1 << _SHARED_BITS
     for space, base in ((Space.SHARED, head.shared_base), (Space.LOCAL, head.local_base)):
-        if base and base <= one.addresses[0] < base + size and name in ("LD", "ST", "ATOM"):
+        if base and base <= instruction.addresses[0] < base + size and name in ("LD", "ST", "ATOM"):
             return space
     return Space.GLOBAL
 
 
 def _op_of(opcode: str) -> str:
+    """Returns "load", "store" or "atomic" for an opcode."""
     name = opcode.partition(".")[0]
     if name.startswith(("ATOM", "RED")):
         return "atomic"
     return "store" if name.startswith("ST") or name == "SUST" else "load"
 
 
-def traced_work(code: TracedCode, costs: Costs) -> Work:
-    """Return the work of a trace's instructions, each a block of its own."""
+def traced_work(code: TracedCode, costs: WorkCosts) -> MachineWork:
+    """Returns the work of a trace's instructions, each a block of its own."""
     registers: list[int] = []
     numbers: dict[int, int] = defaultdict(lambda: len(numbers))
     rows = [
-        _operation(number, row, costs, registers, numbers) for number, row in enumerate(code.rows)
+        _operation_row(number, row, costs, registers, numbers)
+        for number, row in enumerate(code.rows)
     ]
-    places = np.arange(len(rows), dtype=np.int64)
-    return Work(
+    blocks = np.arange(len(rows), dtype=np.int64)
+    return MachineWork(
         np.array(rows, np.int64).reshape(-1, w.OP_WORDS),
         np.array(registers, np.int64),
-        np.stack([places, places + 1], axis=1),
-        places,
+        np.stack([blocks, blocks + 1], axis=1),
+        blocks,
         len(numbers),
     )
 
 
-def _operation(
-    number: int, row: Static, costs: Costs, registers: list[int], numbers: dict[int, int]
+def _operation_row(
+    number: int,
+    row: StaticInstruction,
+    costs: WorkCosts,
+    registers: list[int],
+    numbers: dict[int, int],
 ) -> list[int]:
-    """Return the row of an instruction; its registers go behind `registers`."""
-    _, opcode, targets, sources, last = row
+    """Returns the row of an instruction; appends its registers to `registers`."""
+    _, opcode, destinations, sources, last = row
     name = opcode.partition(".")[0]
     unit = execution_of(name).unit
     unit = unit if unit in UNITS else "control"
-    made = [0] * w.OP_WORDS
-    made[w.OP_INSTRUCTION], made[w.OP_SLOTS] = number, 1
-    made[w.OP_UNIT] = UNITS.index(unit)
-    made[w.OP_INTERVAL] = costs.tensor_interval(1024) if unit == "tensor" else costs.interval(unit)
-    made[w.OP_LATENCY] = costs.unit_latency(unit)
-    made[w.OP_GAP] = costs.timing.issue_cycles
-    made[w.OP_WAIT] = w.SHORT_SCOREBOARD if unit in QUEUED_UNITS else w.WAIT
-    made[w.OP_KIND], made[w.OP_X], made[w.OP_Y] = _kind(name, opcode, costs, ends=last)
-    written = [one + more for one in targets for more in range(max(1, width_of(opcode) // 4))]
+    operation = [0] * w.OP_WORDS
+    operation[w.OP_INSTRUCTION], operation[w.OP_SLOTS] = number, 1
+    operation[w.OP_UNIT] = UNITS.index(unit)
+    operation[w.OP_INTERVAL] = (
+        costs.tensor_interval(1024) if unit == "tensor" else costs.interval(unit)
+    )
+    operation[w.OP_LATENCY] = costs.unit_latency(unit)
+    operation[w.OP_GAP] = costs.timing.issue_cycles
+    operation[w.OP_WAIT] = w.SHORT_SCOREBOARD if unit in QUEUED_UNITS else w.WAIT
+    operation[w.OP_KIND], operation[w.OP_X], operation[w.OP_Y] = _kind(
+        name, opcode, costs, ends=last
+    )
+    written = [
+        register + offset
+        for register in destinations
+        for offset in range(max(1, width_of(opcode) // 4))
+    ]
+    # Loads write consecutive registers, which the trace names by the first one.
     if not name.startswith("LD"):
-        written = list(targets)
-    for at, given in ((w.OP_NEEDS_AT, (*sources, *written)), (w.OP_WRITES_AT, written)):
-        named = list(dict.fromkeys(one for one in given if one != ZERO_REGISTER))
-        made[at], made[at + 1] = len(registers), len(named)
-        registers += [numbers[one] for one in named]
-    return made
+        written = list(destinations)
+    for word, registers_of in ((w.OP_NEEDS_AT, (*sources, *written)), (w.OP_WRITES_AT, written)):
+        unique = list(
+            dict.fromkeys(register for register in registers_of if register != ZERO_REGISTER)
+        )
+        operation[word], operation[word + 1] = len(registers), len(unique)
+        registers += [numbers[register] for register in unique]
+    return operation
 
 
-def _kind(name: str, opcode: str, costs: Costs, *, ends: bool) -> tuple[int, int, int]:
-    """Return the kind of an operation, and what its kind needs."""
+def _kind(name: str, opcode: str, costs: WorkCosts, *, ends: bool) -> tuple[int, int, int]:
+    """Returns the kind of an operation, and its operands X and Y (`layout`)."""
     if ends:
         return w.EXIT, 0, 0
     if name in ("MEMBAR", "FENCE"):
@@ -215,16 +248,16 @@ def _kind(name: str, opcode: str, costs: Costs, *, ends: bool) -> tuple[int, int
     if name == "LDGDEPBAR":
         return w.COMMIT, 0, 0
     if accesses_memory(name):
-        return w.MEMORY, int(name not in NEAR), int(name == "LDGSTS")
+        return w.MEMORY, int(name not in ON_CHIP_OPCODES), int(name == "LDGSTS")
     return (w.BRANCH if name in ("BRA", "BRX", "JMP", "CALL", "RET") else w.ALU), 0, 0
 
 
 def record_of(
     head: KernelHead, launch: Launch, patterns: PatternTable, blocks: Iterable[TracedBlock]
 ) -> tuple[Record, TracedCode]:
-    """Return the record of a kernel's trace, and its code. Raises WarploomError where it has not
-    the blocks of its grid."""
-    recorder = TraceRecorder(head, launch, patterns)
+    """Returns the record of a kernel's trace, and its code. Raises WarploomError if the blocks are
+    not those of the grid."""
+    recorder = TraceRecordBuilder(head, launch, patterns)
     count = 0
     for block in blocks:
         recorder.add(block)

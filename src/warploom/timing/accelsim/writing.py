@@ -1,4 +1,4 @@
-"""Makes the trace of a launch from its record as one of machine code."""
+"""Writes the trace of a launch as one of machine code, from its record."""
 
 from __future__ import annotations
 
@@ -13,28 +13,34 @@ from warploom.ptx.ir import Space
 from warploom.timing import layout as w
 from warploom.timing.accelsim.files import KernelHead, TracedBlock
 from warploom.timing.accelsim.lines import MOST_SOURCES, TracedInstruction, width_of
-from warploom.timing.machinecode.record import Rerouted
+from warploom.timing.machinecode.record import MachineCodeRecord
 from warploom.timing.machinecode.work import accesses_memory
 from warploom.timing.record.records import Record
 
 ZERO_REGISTER = 255
-"""RZ, by its number."""
+"""The number of RZ."""
 
 
 class LaunchTrace:
-    """The blocks of a launch's trace. `before` is its record of PTX, with the active lanes of each
-    entry, `after` that of its machine code; addresses of global memory count from `origin`."""
+    """Generates the blocks of a launch's trace. `ptx_record` is its record of PTX, with the active
+    lanes of each entry, `machine_record` that of its machine code; addresses of global memory count
+    from `origin`."""
 
     def __init__(
-        self, head: KernelHead, listing: Listing, before: Record, after: Rerouted, origin: int
+        self,
+        head: KernelHead,
+        listing: Listing,
+        ptx_record: Record,
+        machine_record: MachineCodeRecord,
+        origin: int,
     ) -> None:
-        self._head, self._listing, self._before = head, listing, before
-        self._after, self._origin = after, origin
+        self._head, self._listing, self._ptx_record = head, listing, ptx_record
+        self._machine_record, self._origin = machine_record, origin
 
     def blocks(self) -> Iterator[TracedBlock]:
-        """Yield the blocks in the order of their numbers."""
-        launch = self._before.launch
-        for block in range(self._before.blocks):
+        """Yields the blocks in the order of their numbers."""
+        launch = self._ptx_record.launch
+        for block in range(self._ptx_record.blocks):
             first = block * launch.warps_per_block
             warps = {
                 warp: tuple(self._warp(first + warp)) for warp in range(launch.warps_per_block)
@@ -42,49 +48,58 @@ class LaunchTrace:
             yield TracedBlock(launch.block_index(block), warps)
 
     def _warp(self, warp: int) -> Iterator[TracedInstruction]:
-        """Yield the instructions of a warp."""
-        record, masks = self._after.record, self._before.masks
+        """Yields the instructions of a warp."""
+        record, masks = self._machine_record.record, self._ptx_record.masks
         assert masks is not None
-        places: list[int] = record.warps[warp].tolist()
-        stream = places.pop(0)
+        warp_words: list[int] = record.warps[warp].tolist()
+        stream = warp_words.pop(0)
         first, stop = (int(word) for word in record.streams[stream])
-        begin = int(self._before.streams[stream, 0])
+        first_entry = int(self._ptx_record.streams[stream, 0])
         entries: list[list[int]] = record.entries[first : stop + 1].tolist()
-        end = int(self._before.streams[stream, 1])
-        later = np.append(np.bitwise_or.accumulate(masks[begin:end][::-1])[::-1], 0)
-        positions: list[int] = self._after.places[first:stop].tolist()
+        last_entry = int(self._ptx_record.streams[stream, 1])
+        # Lanes that any later entry has: after an EXIT the others have ended.
+        later_masks = np.append(
+            np.bitwise_or.accumulate(masks[first_entry:last_entry][::-1])[::-1], 0
+        )
+        positions: list[int] = self._machine_record.path_positions[first:stop].tolist()
         alive = -1
         for number, position in enumerate(positions):
             block, access = entries[number]
-            mask = int(masks[begin + position]) & alive
-            lane_accesses = self._lane_accesses(access, entries[number + 1][w.ENTRY_ACCESS], places)
-            start, last = self._after.starts[block], self._after.stops[block] - 1
+            mask = int(masks[first_entry + position]) & alive
+            lane_accesses = self._lane_accesses(
+                access, entries[number + 1][w.ENTRY_ACCESS], warp_words
+            )
+            start, last = self._machine_record.starts[block], self._machine_record.stops[block] - 1
             for index in range(start, last):
                 yield from self._executed(index, mask, lane_accesses.get(index, []))
-            taken = mask
+            executing = mask
             if number + 1 < len(positions):
-                after = int(masks[begin + positions[number + 1]])
-                taken = self._taken(last, mask, entries[number + 1][w.ENTRY_BLOCK], after)
+                next_mask = int(masks[first_entry + positions[number + 1]])
+                executing = self._taken(last, mask, entries[number + 1][w.ENTRY_BLOCK], next_mask)
                 if self._listing.instructions[last].name == "EXIT":
-                    taken = mask & ~(after if mask & after else int(later[position + 1]))
-                    alive &= ~taken
-            yield from self._executed(last, taken, lane_accesses.get(last, []))
+                    executing = mask & ~(
+                        next_mask if mask & next_mask else int(later_masks[position + 1])
+                    )
+                    alive &= ~executing
+            yield from self._executed(last, executing, lane_accesses.get(last, []))
 
-    def _taken(self, index: int, mask: int, following: int, after: int) -> int:
-        """Return the lanes of a mask that execute the last instruction of a stretch, which the
-        stretch `following` comes behind with the lanes `after`: of a guarded branch, those that
-        take it."""
-        made = self._listing.instructions[index]
-        if not made.guard or not made.targets:
+    def _taken(self, index: int, mask: int, following: int, next_mask: int) -> int:
+        """Returns the lanes of a mask that execute the last instruction of a span: of a guarded
+        branch, those that take it. The span `following` comes next, with the lanes `next_mask`."""
+        instruction = self._listing.instructions[index]
+        if not instruction.guard or not instruction.targets:
             return mask
-        goes = self._listing.instructions[self._after.starts[following]].offset in made.targets
-        return mask & (after if goes else ~after)
+        is_taken = (
+            self._listing.instructions[self._machine_record.starts[following]].offset
+            in instruction.targets
+        )
+        return mask & (next_mask if is_taken else ~next_mask)
 
     def _executed(
         self, index: int, mask: int, lane_accesses: Sequence[tuple[int, int, tuple[int, ...]]]
     ) -> Iterator[TracedInstruction]:
-        """Yield the lines of an instruction: one, or one for each access that it made, which are
-        bytes of a lane, lanes and their addresses."""
+        """Yields the lines of an instruction: one, or one for each access that it made.
+        `lane_accesses` has for each the bytes of a lane, the lanes, and their addresses."""
         pc, opcode, targets, sources, width = self._texts[index]
         for size, lanes, addresses in lane_accesses:
             yield TracedInstruction(pc, lanes, targets, opcode, sources, size, addresses)
@@ -92,23 +107,25 @@ class LaunchTrace:
             yield TracedInstruction(pc, 0 if width else mask, targets, opcode, sources, width)
 
     def _lane_accesses(
-        self, first: int, stop: int, places: Sequence[int]
+        self, first: int, stop: int, warp_words: Sequence[int]
     ) -> dict[int, list[tuple[int, int, tuple[int, ...]]]]:
-        """Return the accesses of an entry by the instruction of the listing."""
-        found: dict[int, list[tuple[int, int, tuple[int, ...]]]] = defaultdict(list)
-        record = self._after.record
+        """Returns the accesses of an entry by the instruction of the listing."""
+        accesses: dict[int, list[tuple[int, int, tuple[int, ...]]]] = defaultdict(list)
+        record = self._machine_record.record
         rows: list[list[int]] = record.accesses[first:stop].tolist()
-        for row in rows:
-            size, lanes, offsets, space = record.patterns.lanes_of(row[w.A_PATTERN])
-            base = places[row[w.A_SITE]] + row[w.A_DELTA] if space is not Space.LOCAL else 0
+        for access in rows:
+            size, lanes, offsets, space = record.patterns.lanes_of(access[w.A_PATTERN])
+            base = (
+                warp_words[access[w.A_SITE]] + access[w.A_DELTA] if space is not Space.LOCAL else 0
+            )
             base += self._bases.get(space, 0)
             addresses = (base + offset for lane, offset in enumerate(offsets) if lanes >> lane & 1)
-            found[row[w.A_INSTRUCTION]].append((size, lanes, tuple(addresses)))
-        return found
+            accesses[access[w.A_INSTRUCTION]].append((size, lanes, tuple(addresses)))
+        return accesses
 
     @cached_property
     def _bases(self) -> dict[Space, int]:
-        """Return what is added to addresses, by space."""
+        """Returns, by space, what is added to addresses."""
         return {
             Space.GLOBAL: self._origin,
             Space.CONST: self._origin,
@@ -117,30 +134,39 @@ class LaunchTrace:
 
     @cached_property
     def _texts(self) -> list[tuple[int, str, tuple[int, ...], tuple[int, ...], int]]:
-        """Return, by instruction of the listing, its offset, opcode, destinations and sources, and
-        the bytes of a lane, where it reaches memory."""
-        return [_text(made) for made in self._listing.instructions]
+        """Returns, by instruction of the listing, its offset, opcode, destinations, sources, and
+        the bytes of a lane (0 if it does not access memory)."""
+        return [_text(instruction) for instruction in self._listing.instructions]
 
 
-def _text(made: MachineInstruction) -> tuple[int, str, tuple[int, ...], tuple[int, ...], int]:
-    written = [_number(name) for name in made.writes if name[0] == "R"]
-    target = _first_register(made, 0)
+def _text(
+    instruction: MachineInstruction,
+) -> tuple[int, str, tuple[int, ...], tuple[int, ...], int]:
+    """Returns the offset, opcode, destinations and sources of an instruction, and the bytes of a
+    lane (0 if it does not access memory). Accel-Sim accepts one destination and MOST_SOURCES
+    sources."""
+    destinations = [_number(name) for name in instruction.writes if name[0] == "R"]
+    destination = _first_register(instruction, 0)
     sources: list[int] = []
-    begins_with_target = bool(written) and target in written
-    for place in range(int(begins_with_target), len(made.operands)):
-        register = _first_register(made, place)
+    begins_with_target = bool(destinations) and destination in destinations
+    for index in range(int(begins_with_target), len(instruction.operands)):
+        register = _first_register(instruction, index)
         if register is not None:
             sources.append(register)
-    targets = (target,) if begins_with_target and target is not None else tuple(written[:1])
-    width = width_of(made.opcode) if accesses_memory(made.name) else 0
-    return made.offset, made.opcode, targets, tuple(sources[:MOST_SOURCES]), width
+    targets = (
+        (destination,)
+        if begins_with_target and destination is not None
+        else tuple(destinations[:1])
+    )
+    width = width_of(instruction.opcode) if accesses_memory(instruction.name) else 0
+    return instruction.offset, instruction.opcode, targets, tuple(sources[:MOST_SOURCES]), width
 
 
-def _first_register(made: MachineInstruction, place: int) -> int | None:
-    """Return the first register that an operand names; None where it names none."""
-    if place >= len(made.operands):
+def _first_register(instruction: MachineInstruction, index: int) -> int | None:
+    """Returns the first register that an operand names, or None."""
+    if index >= len(instruction.operands):
         return None
-    operand = made.operands[place]
+    operand = instruction.operands[index]
     names = [name for name in operand.registers if name[0] == "R"]
     if names:
         return _number(names[0])

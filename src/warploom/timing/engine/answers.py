@@ -1,42 +1,48 @@
-"""Answers of L2 to what an SM asked in the last quantum."""
+"""Applies the answers of L2 to the requests that an SM made in the last quantum."""
 
 from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
-from warploom.timing.engine.caches import fill_at, tag_at
+from warploom.timing.engine.caches import sector_times_at, tag_at
 from warploom.timing.engine.l1 import l1
-from warploom.timing.engine.loads import look_again
-from warploom.timing.engine.machine import Machine, Words
-from warploom.timing.engine.phases import finish, land_at
+from warploom.timing.engine.loads import retry_issue
+from warploom.timing.engine.machine import EngineArrays, Words
+from warploom.timing.engine.phases import extend_flight, finish_flight
 
 
 @jitable
-def take_answers(g: Machine, m: Words, now: int) -> None:
-    """Take the answers to all requests of the last quantum: flights end."""
-    cache = l1(g, m)
-    for number in range(m[w.REQUEST_COUNT]):
-        at = g.p[w.AT_REQUESTS] + number * w.R_WORDS
-        fill = m[at + w.R_FILL]
-        m[m[at + w.R_MSHR]] = fill
-        entry = m[at + w.R_ENTRY]
-        if entry >= 0 and m[tag_at(cache, entry)] >> w.TAG_BITS == m[at + w.R_LINE] + 1:
-            fills = fill_at(cache, entry)
+def receive_answers(arrays: EngineArrays, sm: Words, now: int) -> None:
+    """Applies the answers to all requests of the last quantum: sectors in L1 get their times, and
+    flights end."""
+    cache = l1(arrays, sm)
+    for number in range(sm[w.REQUEST_COUNT]):
+        offset = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
+        time = sm[offset + w.R_ANSWER]
+        sm[sm[offset + w.R_MSHR]] = time
+        entry = sm[offset + w.R_ENTRY]
+        # The line may have been evicted since, and another one requested.
+        if entry >= 0 and sm[tag_at(cache, entry)] >> w.TAG_BITS == sm[offset + w.R_LINE] + 1:
+            sector_times = sector_times_at(cache, entry)
             for sector in range(w.SECTORS):
-                if m[fills + sector] == -1 - number:
-                    m[fills + sector] = fill
-    for index in range(m[w.PAIR_COUNT]):
-        at = g.p[w.AT_PAIRS] + 2 * index
-        flight = m[at]
-        land_at(m, flight, m[g.p[w.AT_REQUESTS] + m[at + 1] * w.R_WORDS + w.R_FILL])
-        m[flight + w.F_LEFT] -= 1
-        if m[flight + w.F_LEFT] == 0:
-            finish(g, m, flight, now)
-    if m[w.LSU_FREE] >= w.NEVER:
-        m[w.LSU_FREE] = now
-    if m[w.TMA_FREE] >= w.NEVER:
-        m[w.TMA_FREE] = now
-    for number in range(g.p[w.SCHEDULERS]):
-        look_again(m, g.p[w.AT_SCHEDULERS] + number * w.S_WORDS, now)  # flights are free again
-    m[w.REQUEST_COUNT] = 0
-    m[w.PAIR_COUNT] = 0
+                if sm[sector_times + sector] == -1 - number:
+                    sm[sector_times + sector] = time
+    for index in range(sm[w.PAIR_COUNT]):
+        offset = arrays.params[w.AT_PAIRS] + 2 * index
+        flight = sm[offset]
+        extend_flight(
+            sm, flight, sm[arrays.params[w.AT_REQUESTS] + sm[offset + 1] * w.R_WORDS + w.R_ANSWER]
+        )
+        sm[flight + w.F_OPEN_REQUESTS] -= 1
+        if sm[flight + w.F_OPEN_REQUESTS] == 0:
+            finish_flight(arrays, sm, flight, now)
+    # The buffers of the quantum, for which the units waited, are empty again.
+    if sm[w.LSU_FREE] >= w.NEVER:
+        sm[w.LSU_FREE] = now
+    if sm[w.TMA_FREE] >= w.NEVER:
+        sm[w.TMA_FREE] = now
+    # Flights have become free, for which ready warps may have been blocked.
+    for number in range(arrays.params[w.SCHEDULERS]):
+        retry_issue(sm, arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS, now)
+    sm[w.REQUEST_COUNT] = 0
+    sm[w.PAIR_COUNT] = 0

@@ -1,5 +1,6 @@
-"""Caches whose lines are there in parts, and on their way: sets of lines of 128 bytes. The one
-least recently used goes, unless a function of the user's chooses (`timing.policies`)."""
+"""Models set-associative caches with lines of 128 bytes, whose sectors are valid, missing or on
+their way. The least recently used line is evicted, unless a user's function chooses
+(`timing.policies`)."""
 
 from __future__ import annotations
 
@@ -7,149 +8,157 @@ from typing import NamedTuple
 
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
-from warploom.timing.engine.machine import Words, behind, called
+from warploom.timing.engine.machine import Words, call_user_function, offset_array
 
 L1_WAYS, L2_WAYS = 4, 16
-"""Estimates, as in `machine.compiled.caches`; 16 at most, for the order of a set is a word."""
+"""Estimates, as in `machine.compiled.caches`; 16 at most, because the recency order of a set is
+packed in one word."""
 
 FIRST_ORDER = 0x0123456789ABCDEF
+"""The order in which the 16 ways of an empty set fill, four bits a way."""
 
 
 class Cache(NamedTuple):
-    """A cache in an array, from the word `at` on: for each set the order of its ways, then the tags
-    of all entries, then when the sectors of each are there. So what is looked through together
-    stands together. `replaces` is the address of the user's replacement policy, 0 without one; from
-    the word `own` on each set has SET_STRIDE words for it."""
+    """Describes a cache in the array `words`, from the offset `at` on: for each set the recency
+    order of its ways, then the tags of all entries, then the times at which the sectors of each are
+    there. What a lookup scans is contiguous. `replacement` is the address of the user's replacement
+    policy, or 0; from the offset `replacement_words` on each set has SET_STRIDE words for it."""
 
-    m: Words
+    words: Words
     at: int
     sets: int
     ways: int
-    replaces: int
-    own: int
+    replacement: int
+    replacement_words: int
 
 
 @jitable
-def place_of(line: int, places: int) -> int:
-    """Return which of so many sets or slices a line belongs to: neighbours to different ones, and
+def hash_line(line: int, count: int) -> int:
+    """Returns which of `count` sets or slices a line belongs to: neighbours to different ones, and
     strides to all of them (an estimate: NVIDIA publishes no hash)."""
-    group = line // places
+    group = line // count
     mixed = ((group ^ group >> 11) & 0xFFFFFFF) * 0x9E3779B1
-    return int((line + (mixed >> 20 & 0xFFFFFF)) % places)
+    return int((line + (mixed >> 20 & 0xFFFFFF)) % count)
 
 
 @jitable
-def mapped(address: int, line: int, places: int, words: Words) -> int:
-    """Return which of so many places the user's function at an address gives a line."""
-    return int(called(address, line, places, 0, 0, 0, words) % places)
+def map_line(address: int, line: int, count: int, words: Words) -> int:
+    """Returns which of `count` sets or banks the user's function at `address` maps a line to."""
+    return int(call_user_function(address, line, count, 0, 0, 0, words) % count)
 
 
 @jitable
 def bank_of(line: int, bits: int) -> int:
-    """Return which of 2 ** `bits` banks of DRAM holds a line: any, so that at a moment some have
-    more to do than others, but of each group of 16 lines a bank every bank has as many (an
-    estimate)."""
-    some = bits + 4
-    mask = (1 << some) - 1
-    group = line >> some
+    """Returns which of 2 ** `bits` banks of DRAM holds a line: pseudo-random, so that at a given
+    moment some banks have longer queues, but each group of 16 lines a bank is spread evenly over
+    all banks (an estimate)."""
+    hash_bits = bits + 4
+    mask = (1 << hash_bits) - 1
+    group = line >> hash_bits
     mixed = (line ^ group * 0x9E3779B1 ^ group >> 7) & mask
     for _ in range(2):
         mixed = mixed * 0x2C1B3C6D & mask
-        mixed ^= mixed >> (some >> 1)
+        mixed ^= mixed >> (hash_bits >> 1)
     return int(mixed >> 4)
 
 
 @jitable
 def tag_at(cache: Cache, entry: int) -> int:
-    """Returns where the tag of an entry stands: its line's number and one more, above masks of
+    """Returns the offset of an entry's tag word: 1 plus its line's number, above masks of
     sectors."""
     return int(cache.at + cache.sets + entry)
 
 
 @jitable
-def fill_at(cache: Cache, entry: int) -> int:
-    """Returns where the times of an entry's sectors stand."""
+def sector_times_at(cache: Cache, entry: int) -> int:
+    """Returns the offset of the times of an entry's sectors."""
     return int(cache.at + (1 + cache.ways) * cache.sets + w.SECTORS * entry)
 
 
 @jitable
-def find_line(cache: Cache, place: int, line: int) -> int:
-    """Return the entry of a line in its set; -1 where it has none."""
-    first, found = place * cache.ways, -1
+def find_line(cache: Cache, set_index: int, line: int) -> int:
+    """Returns the entry of a line in its set, or -1."""
+    first, hit_way = set_index * cache.ways, -1
     tags = tag_at(cache, first)
     for way in range(cache.ways):
-        found = way if cache.m[tags + way] >> w.TAG_BITS == line + 1 else found
-    return int(first + found if found >= 0 else -1)
+        hit_way = way if cache.words[tags + way] >> w.TAG_BITS == line + 1 else hit_way
+    return int(first + hit_way if hit_way >= 0 else -1)
 
 
 @jitable
-def order_at_first(cache: Cache) -> int:
-    """Return the order in which the ways of a set fill; a set's word is what differs from it."""
+def initial_order(cache: Cache) -> int:
+    """Returns the order in which the ways of a set fill. A set's word is its recency order XOR
+    this, so that zeroed memory is an empty cache."""
     return int(FIRST_ORDER >> 4 * (16 - cache.ways))
 
 
 @jitable
-def order_of(cache: Cache, place: int) -> int:
-    """Return the ways of a set, four bits for each, the one last used lowest."""
-    return int(cache.m[cache.at + place] ^ order_at_first(cache))
+def recency_order(cache: Cache, set_index: int) -> int:
+    """Returns the ways of a set in the order of their last use, four bits a way, the most recently
+    used lowest."""
+    return int(cache.words[cache.at + set_index] ^ initial_order(cache))
 
 
 @jitable
-def oldest(cache: Cache, place: int) -> int:
-    """Return the way of a set that is least recently used."""
-    return int(order_of(cache, place) >> 4 * (cache.ways - 1) & 15)
+def oldest(cache: Cache, set_index: int) -> int:
+    """Returns the least recently used way of a set."""
+    return int(recency_order(cache, set_index) >> 4 * (cache.ways - 1) & 15)
 
 
 @jitable
-def use_line(cache: Cache, place: int, line: int, now: int) -> int:
-    """Return the entry of a line, which is used in cycle `now`; a new line has no sectors yet, and
-    the place of one that gives way."""
-    entry = choose_entry(cache, place, line, now)
-    if not holds(cache, entry, line):
+def use_line(cache: Cache, set_index: int, line: int, now: int) -> int:
+    """Returns the entry of a line that is accessed in the cycle `now`; a line that was not in the
+    cache gets an entry, without any sectors yet."""
+    entry = choose_entry(cache, set_index, line, now)
+    if not holds_line(cache, entry, line):
         replace_line(cache, entry, line)
     return entry
 
 
 @jitable
-def holds(cache: Cache, entry: int, line: int) -> bool:
-    """Returns whether an entry is a line's."""
-    return cache.m[tag_at(cache, entry)] >> w.TAG_BITS == line + 1
+def holds_line(cache: Cache, entry: int, line: int) -> bool:
+    """Returns whether an entry holds a line."""
+    return cache.words[tag_at(cache, entry)] >> w.TAG_BITS == line + 1
 
 
 @jitable
 def replace_line(cache: Cache, entry: int, line: int) -> None:
     """Gives an entry to a line, without any sectors yet."""
-    cache.m[tag_at(cache, entry)] = (line + 1) << w.TAG_BITS
+    cache.words[tag_at(cache, entry)] = (line + 1) << w.TAG_BITS
 
 
 @jitable
-def choose_entry(cache: Cache, place: int, line: int, now: int) -> int:
-    """Returns the entry of a line, which is used in cycle `now`; where it has none, the entry of
-    the line that gives way for it, as that left it."""
-    entry = find_line(cache, place, line)
-    if cache.replaces == 0:
-        return use_last(cache, place, entry)
-    first = place * cache.ways
-    words = behind(cache.m, cache.own + place * w.SET_STRIDE)
+def choose_entry(cache: Cache, set_index: int, line: int, now: int) -> int:
+    """Returns the entry of a line that is accessed in the cycle `now`; if it has none, the entry
+    whose line is evicted for it, still as that left it."""
+    entry = find_line(cache, set_index, line)
+    if cache.replacement == 0:
+        return mark_recent(cache, set_index, entry)
+    first = set_index * cache.ways
+    # The user's policy is called for hits as well, so that it can record uses.
+    words = offset_array(cache.words, cache.replacement_words + set_index * w.SET_STRIDE)
     way = entry - first if entry >= 0 else -1
-    chosen = called(cache.replaces, place, way, line, cache.ways, now, words)
-    return int(entry if entry >= 0 else first + chosen % cache.ways)
+    victim = call_user_function(cache.replacement, set_index, way, line, cache.ways, now, words)
+    return int(entry if entry >= 0 else first + victim % cache.ways)
 
 
 @jitable
-def use_last(cache: Cache, place: int, entry: int) -> int:
-    """Return an entry, which is now the one last used; for none (-1), that of the line least
-    recently used."""
-    first = place * cache.ways
-    order = order_of(cache, place)
-    behind = 4 * (cache.ways - 1)
+def mark_recent(cache: Cache, set_index: int, entry: int) -> int:
+    """Makes an entry the most recently used of its set and returns it; for -1, the entry of the
+    least recently used line."""
+    first = set_index * cache.ways
+    order = recency_order(cache, set_index)
+    shift = 4 * (cache.ways - 1)
     if entry < 0:
-        entry = first + oldest(cache, place)
+        entry = first + oldest(cache, set_index)
     else:
-        behind = 0
-        while order >> behind & 15 != entry - first:
-            behind += 4
-    before = order & ((1 << behind) - 1)
-    after = order >> behind >> 4 << behind << 4
-    cache.m[cache.at + place] = (after | before << 4 | (entry - first)) ^ order_at_first(cache)
+        shift = 0
+        while order >> shift & 15 != entry - first:
+            shift += 4
+    # Moves the way's four bits to the bottom, and the bits of more recent ways up.
+    newer = order & ((1 << shift) - 1)
+    older = order >> shift >> 4 << shift << 4
+    cache.words[cache.at + set_index] = (older | newer << 4 | (entry - first)) ^ initial_order(
+        cache
+    )
     return int(entry)

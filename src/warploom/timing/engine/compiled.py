@@ -1,4 +1,4 @@
-"""The engine as machine code, which is found or made as that of the helpers is."""
+"""Loads the engine as machine code: from the package's helper objects, or compiled by Numba."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from warploom.helpers.objects import SOURCES, HelperObject
 from warploom.helpers.table import load_separately
-from warploom.timing.engine.machine import register_pointers
+from warploom.timing.engine.machine import register_intrinsics
 from warploom.timing.engine.quantum import run_sms, serve_all
 
 _OF_SMS = f"int64({', '.join(['i64*'] * 13)}, int64, int64, int64)"
@@ -15,7 +15,7 @@ _OF_ALL = "int64(i64*, i64*, i64*, int64, int64)"
 
 
 def _functions() -> Mapping[str, Callable[..., object]]:
-    register_pointers()
+    register_intrinsics()
     return {"run_sms": run_sms, "serve_all": serve_all}
 
 
@@ -26,5 +26,6 @@ ENGINE = HelperObject(
 
 @lru_cache
 def functions() -> Mapping[str, Callable[..., int]]:
-    """`run_sms` and `serve_all` of `timing.engine.quantum`; arrays are given by address."""
+    """Returns `run_sms` and `serve_all` of `timing.engine.quantum` as machine code; each array is
+    passed by its address."""
     return load_separately(ENGINE)

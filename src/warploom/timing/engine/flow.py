@@ -1,245 +1,274 @@
-"""Moves warps through their streams: from operation to operation, through barriers to the end;
-brings blocks into an SM, and out of it."""
+"""Moves warps through their streams, from operation to operation and through barriers, and starts
+and ends thread blocks on an SM."""
 
 from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
-from warploom.timing.engine.machine import Machine, Words
+from warploom.timing.engine.machine import EngineArrays, Words
 from warploom.timing.engine.phases import clear_phases, release_phases
-from warploom.timing.engine.waits import close_gap, set_state, settle, sleep, stop_ready
+from warploom.timing.engine.waits import (
+    charge_scheduler,
+    remove_ready,
+    schedule_warp,
+    set_state,
+    sleep,
+)
 
 
 @jitable
-def enter(g: Machine, m: Words, warp: int) -> None:
-    """Enter the basic block of a warp's new entry."""
-    entry = m[warp + w.V_ENTRY] * w.ENTRY_WORDS
-    block = g.entries[entry + w.ENTRY_BLOCK] * w.BLOCK_WORDS
-    m[warp + w.V_OP] = g.blocks[block + w.BLOCK_START]
-    m[warp + w.V_OP_STOP] = g.blocks[block + w.BLOCK_STOP]
-    m[warp + w.V_ACCESS] = g.entries[entry + w.ENTRY_ACCESS]
+def enter_block(arrays: EngineArrays, sm: Words, warp: int) -> None:
+    """Moves a warp to the first operation of the basic block of its current entry."""
+    entry = sm[warp + w.V_ENTRY] * w.ENTRY_WORDS
+    block = arrays.entries[entry + w.ENTRY_BLOCK] * w.BLOCK_WORDS
+    sm[warp + w.V_OP] = arrays.blocks[block + w.BLOCK_START]
+    sm[warp + w.V_OP_STOP] = arrays.blocks[block + w.BLOCK_STOP]
+    sm[warp + w.V_ACCESS] = arrays.entries[entry + w.ENTRY_ACCESS]
 
 
 @jitable
-def advance(g: Machine, m: Words, warp: int, now: int, earliest: int) -> None:
-    """Go to the next operation, from `now` on, which does not issue before `earliest`; copies are
-    made on the way. A warp that comes to the end of its stream has left."""
-    why = w.WAIT
-    m[warp + w.V_OP] += 1
+def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int) -> None:
+    """Moves a warp to its next operation, from the cycle `now` on, which does not issue before
+    `earliest`, and schedules it. Register copies on the way are made at once. At the end of its
+    stream the warp ends."""
+    reason = w.WAIT
+    sm[warp + w.V_OP] += 1
     while True:
-        while m[warp + w.V_OP] >= m[warp + w.V_OP_STOP]:
-            stop = m[warp + w.V_OP_STOP]
-            m[warp + w.V_ENTRY] += 1
-            if m[warp + w.V_ENTRY] >= m[warp + w.V_ENTRY_STOP]:
-                leave(g, m, warp, now)
+        while sm[warp + w.V_OP] >= sm[warp + w.V_OP_STOP]:
+            stop = sm[warp + w.V_OP_STOP]
+            sm[warp + w.V_ENTRY] += 1
+            if sm[warp + w.V_ENTRY] >= sm[warp + w.V_ENTRY_STOP]:
+                end_warp(arrays, sm, warp, now)
                 return
-            enter(g, m, warp)
-            if m[warp + w.V_OP] != stop:
-                earliest = max(earliest, now - 1 + g.p[w.LATENCY_BRANCH])
-                why = w.BRANCH_RESOLVING
-                if not fetched(g, m, warp):
-                    earliest = max(earliest, now + g.p[w.LATENCY_FETCH])
-                    why = w.NO_INSTRUCTION
-        op = m[warp + w.V_OP]
-        if op & ((1 << g.p[w.FETCH_LINE_BITS]) - 1) == 0:
-            fetched(g, m, warp)  # those that follow are fetched ahead
-        if g.ops[op * w.OP_WORDS + w.OP_KIND] != w.COPY:
+            enter_block(arrays, sm, warp)
+            # Falling through to the next basic block costs nothing; a taken branch does.
+            if sm[warp + w.V_OP] != stop:
+                earliest = max(earliest, now - 1 + arrays.params[w.LATENCY_BRANCH])
+                reason = w.BRANCH_RESOLVING
+                if not is_fetched(arrays, sm, warp):
+                    earliest = max(earliest, now + arrays.params[w.LATENCY_FETCH])
+                    reason = w.NO_INSTRUCTION
+        op = sm[warp + w.V_OP]
+        if op & ((1 << arrays.params[w.FETCH_LINE_BITS]) - 1) == 0:
+            is_fetched(arrays, sm, warp)  # prefetches the line that follows
+        if arrays.ops[op * w.OP_WORDS + w.OP_KIND] != w.COPY:
             break
-        copy(g, m, warp, op)
-        m[warp + w.V_OP] += 1
-    m[warp + w.V_LEFT] = g.ops[op * w.OP_WORDS + w.OP_SLOTS]
-    settle(g, m, warp, now, earliest, why)
+        copy_registers(arrays, sm, warp, op)
+        sm[warp + w.V_OP] += 1
+    sm[warp + w.V_SLOTS_LEFT] = arrays.ops[op * w.OP_WORDS + w.OP_SLOTS]
+    schedule_warp(arrays, sm, warp, now, earliest, reason)
 
 
 @jitable
-def fetched(g: Machine, m: Words, warp: int) -> bool:
-    """Returns whether the instruction cache of the warp's scheduler has its operation; it has it
-    then."""
-    line = m[warp + w.V_OP] >> g.p[w.FETCH_LINE_BITS]
-    number = (m[warp + w.V_SCHEDULER] - g.p[w.AT_SCHEDULERS]) // w.S_WORDS
-    cache = g.p[w.AT_FETCH] + number * g.p[w.FETCH_LINES]
-    at = cache + line % g.p[w.FETCH_LINES]
-    known = m[at] == line + 1
-    m[at] = line + 1
-    return bool(known)
+def is_fetched(arrays: EngineArrays, sm: Words, warp: int) -> bool:
+    """Returns whether the instruction cache of the warp's scheduler holds the line of its
+    operation; loads the line."""
+    line = sm[warp + w.V_OP] >> arrays.params[w.FETCH_LINE_BITS]
+    number = (sm[warp + w.V_SCHEDULER] - arrays.params[w.AT_SCHEDULERS]) // w.S_WORDS
+    cache = arrays.params[w.AT_FETCH] + number * arrays.params[w.FETCH_LINES]
+    tag = cache + line % arrays.params[w.FETCH_LINES]
+    hit = sm[tag] == line + 1
+    sm[tag] = line + 1
+    return bool(hit)
 
 
 @jitable
-def copy(g: Machine, m: Words, warp: int, op: int) -> None:
-    """Make what a copy writes ready when what it reads is."""
-    base, row, latest = m[warp + w.V_REGISTERS], op * w.OP_WORDS, 0
-    first = g.ops[row + w.OP_NEEDS_AT]
-    for place in range(first, first + g.ops[row + w.OP_NEEDS]):
-        latest = max(latest, m[base + g.registers[place]])
-    first = g.ops[row + w.OP_WRITES_AT]
-    for place in range(first, first + g.ops[row + w.OP_WRITES]):
-        m[base + g.registers[place]] = latest
+def copy_registers(arrays: EngineArrays, sm: Words, warp: int, op: int) -> None:
+    """Makes the destinations of a register copy ready when its sources are."""
+    base, op_offset, latest = sm[warp + w.V_REGISTERS], op * w.OP_WORDS, 0
+    first = arrays.ops[op_offset + w.OP_NEEDS_AT]
+    for index in range(first, first + arrays.ops[op_offset + w.OP_NEEDS]):
+        latest = max(latest, sm[base + arrays.registers[index]])
+    first = arrays.ops[op_offset + w.OP_WRITES_AT]
+    for index in range(first, first + arrays.ops[op_offset + w.OP_WRITES]):
+        sm[base + arrays.registers[index]] = latest
 
 
 # ---- barriers -----------------------------------------------------------------------------------
 
 
 @jitable
-def arrive(g: Machine, m: Words, warp: int, op: int, now: int) -> bool:
-    """Let a warp come to a barrier; returns whether it has to wait there."""
-    row, block = op * w.OP_WORDS, m[warp + w.V_BLOCK]
-    number, need = g.ops[row + w.OP_X] % w.BARRIERS, g.ops[row + w.OP_Y]
+def arrive_at_barrier(arrays: EngineArrays, sm: Words, warp: int, op: int, now: int) -> bool:
+    """Makes a warp arrive at a barrier of its block; returns whether it has to wait there."""
+    op_offset, block = op * w.OP_WORDS, sm[warp + w.V_BLOCK]
+    number, need = arrays.ops[op_offset + w.OP_X] % w.BARRIERS, arrays.ops[op_offset + w.OP_Y]
     waits = need >= 0
+    # Arrivals without a wait have a negative number of warps.
     if not waits:
         need = -1 - need
-    at = block + w.B_ARRIVED + number
-    m[at] += 1
-    m[block + w.B_WAITING] += int(waits)
-    m[warp + w.V_BARRIER] = number
-    expected = need if need > 0 else m[block + w.B_WARPS]
-    if m[at] >= expected:
-        m[block + w.B_WAITING] -= int(waits)
-        release(g, m, block, number, now)
+    arrivals = block + w.B_ARRIVED + number
+    sm[arrivals] += 1
+    sm[block + w.B_WAITING] += int(waits)
+    sm[warp + w.V_BARRIER] = number
+    expected = need if need > 0 else sm[block + w.B_WARPS]
+    if sm[arrivals] >= expected:
+        sm[block + w.B_WAITING] -= int(waits)
+        release_barrier(arrays, sm, block, number, now)
         return False
-    if m[block + w.B_WAITING] >= m[block + w.B_WARPS]:
-        # All wait, as parts of warps did: the functional run says that they went on.
-        m[block + w.B_WAITING] -= int(waits)
+    if sm[block + w.B_WAITING] >= sm[block + w.B_WARPS]:
+        # All wait at different barriers, as parts of diverged warps can: in the functional run they
+        # went on.
+        sm[block + w.B_WAITING] -= int(waits)
         for other in range(w.BARRIERS):
-            release(g, m, block, other, now)
+            release_barrier(arrays, sm, block, other, now)
         return False
     return bool(waits)
 
 
 @jitable
-def release(g: Machine, m: Words, block: int, number: int, now: int) -> None:
-    """Let the warps go on that wait at a barrier of a block."""
-    m[block + w.B_ARRIVED + number] = 0
-    place = (block - g.p[w.AT_BLOCKS]) // w.B_WORDS
-    first = g.p[w.AT_WARPS] + place * g.p[w.WARPS_PER_BLOCK] * w.V_WORDS
-    for index in range(g.p[w.WARPS_PER_BLOCK]):
+def release_barrier(arrays: EngineArrays, sm: Words, block: int, number: int, now: int) -> None:
+    """Wakes the warps that wait at a barrier of a block, after the latency of a barrier."""
+    sm[block + w.B_ARRIVED + number] = 0
+    slot = (block - arrays.params[w.AT_BLOCKS]) // w.B_WORDS
+    first = arrays.params[w.AT_WARPS] + slot * arrays.params[w.WARPS_PER_BLOCK] * w.V_WORDS
+    for index in range(arrays.params[w.WARPS_PER_BLOCK]):
         warp = first + index * w.V_WORDS
-        waits = m[warp + w.V_STATE] == w.ASLEEP and m[warp + w.V_WHY] == w.BARRIER
-        if waits and m[warp + w.V_BARRIER] == number and m[m[warp + w.V_WAKE_AT]] == w.NEVER:
-            m[block + w.B_WAITING] -= 1
-            sleep(g, m, warp, now + g.p[w.LATENCY_BARRIER], w.BARRIER, now)
+        waits = sm[warp + w.V_STATE] == w.ASLEEP and sm[warp + w.V_REASON] == w.BARRIER
+        if waits and sm[warp + w.V_BARRIER] == number and sm[sm[warp + w.V_WAKE_AT]] == w.NEVER:
+            sm[block + w.B_WAITING] -= 1
+            sleep(arrays, sm, warp, now + arrays.params[w.LATENCY_BARRIER], w.BARRIER, now)
 
 
 @jitable
-def release_after_exit(g: Machine, m: Words, block: int, now: int) -> None:
-    """Note that a warp has ended: those left may be all that a barrier waits for."""
-    if m[block + w.B_WAITING] > 0 and m[block + w.B_WAITING] >= m[block + w.B_WARPS]:
+def release_after_exit(arrays: EngineArrays, sm: Words, block: int, now: int) -> None:
+    """Releases the barriers of a block at which all warps that are left wait, after a warp has
+    ended."""
+    if sm[block + w.B_WAITING] > 0 and sm[block + w.B_WAITING] >= sm[block + w.B_WARPS]:
         for number in range(w.BARRIERS):
-            release(g, m, block, number, now)
+            release_barrier(arrays, sm, block, number, now)
 
 
 @jitable
-def part(g: Machine, m: Words, now: int) -> None:
-    """Let the warps part that have met those of other SMs: those of this one go on, once they have
-    been told."""
-    m[w.MET] = 0
-    if g.p[w.PHASES] > 0:
-        release_phases(g, m, now)
-    told = now + (g.p[w.LATENCY_L2] if g.p[w.L2_SETS] > 0 else g.p[w.LATENCY_DRAM])
-    for slot in range(g.p[w.SLOTS]):
-        warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
-        if m[warp + w.V_STATE] == w.ASLEEP and m[warp + w.V_AWAITS] < 0:
-            m[warp + w.V_AWAITS] = 0
-            settle(g, m, warp, now, max(told, m[warp + w.V_EARLIEST]), w.LONG_SCOREBOARD)
+def release_polling_warps(arrays: EngineArrays, sm: Words, now: int) -> None:
+    """Schedules the warps of this SM that have polled until all warps had polled (as in a grid's
+    `sync()`), once another answer of L2 can have arrived."""
+    sm[w.POLLING_DONE] = 0
+    if arrays.params[w.PHASES] > 0:
+        release_phases(arrays, sm, now)
+    ready = now + (
+        arrays.params[w.LATENCY_L2]
+        if arrays.params[w.L2_SETS] > 0
+        else arrays.params[w.LATENCY_DRAM]
+    )
+    for slot in range(arrays.params[w.SLOTS]):
+        warp = arrays.params[w.AT_WARPS] + slot * w.V_WORDS
+        if sm[warp + w.V_STATE] == w.ASLEEP and sm[warp + w.V_PENDING_WAIT] < 0:
+            sm[warp + w.V_PENDING_WAIT] = 0
+            schedule_warp(
+                arrays, sm, warp, now, max(ready, sm[warp + w.V_EARLIEST]), w.LONG_SCOREBOARD
+            )
 
 
 # ---- blocks -------------------------------------------------------------------------------------
 
 
 @jitable
-def leave(g: Machine, m: Words, warp: int, now: int) -> None:
-    """End a warp; with the last of its block, the block, and another one may come."""
-    s, block = m[warp + w.V_SCHEDULER], m[warp + w.V_BLOCK]
-    count_live(m, now)
-    set_state(g, m, warp, w.NOT_SELECTED, now)
-    m[s + w.S_WARPS + w.NOT_SELECTED] -= 1
-    stop_ready(m, warp)
-    if m[warp + w.V_ACTIVE]:
-        m[s + w.S_ACTIVE] -= 1
-    m[warp + w.V_STATE] = w.NOT_THERE
-    m[m[warp + w.V_WAKE_AT]] = w.NEVER
-    m[w.LIVE_WARPS] -= 1
-    m[block + w.B_WARPS] -= 1
-    if m[block + w.B_WARPS] == 0:
-        m[w.LIVE_BLOCKS] -= 1
-        m[w.BLOCKS_DONE] += 1
-        m[w.LAST_DONE] = now
+def end_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
+    """Ends a warp and, with the last one, its block."""
+    scheduler, block = sm[warp + w.V_SCHEDULER], sm[warp + w.V_BLOCK]
+    account_residency(sm, now)
+    # Charges the cycles of the warp up to now; the state itself is dropped in the next line.
+    set_state(arrays, sm, warp, w.NOT_SELECTED, now)
+    sm[scheduler + w.S_WARPS + w.NOT_SELECTED] -= 1
+    remove_ready(sm, warp)
+    if sm[warp + w.V_ACTIVE]:
+        sm[scheduler + w.S_ACTIVE] -= 1
+    sm[warp + w.V_STATE] = w.VACANT
+    sm[sm[warp + w.V_WAKE_AT]] = w.NEVER
+    sm[w.LIVE_WARPS] -= 1
+    sm[block + w.B_WARPS] -= 1
+    if sm[block + w.B_WARPS] == 0:
+        sm[w.LIVE_BLOCKS] -= 1
+        sm[w.BLOCKS_DONE] += 1
+        sm[w.LAST_DONE] = now
     else:
-        release_after_exit(g, m, block, now)
+        release_after_exit(arrays, sm, block, now)
 
 
 @jitable
-def launch_reserved(g: Machine, m: Words, now: int) -> None:
-    """Launch blocks that are reserved for this SM in its free places."""
-    for index in range(g.p[w.BLOCK_SLOTS]):
-        if m[w.RESERVED_COUNT] == 0:
+def launch_reserved(arrays: EngineArrays, sm: Words, now: int) -> None:
+    """Launches blocks that are reserved for this SM in its free slots."""
+    for index in range(arrays.params[w.BLOCK_SLOTS]):
+        if sm[w.RESERVED_COUNT] == 0:
             return
-        place = g.p[w.AT_BLOCKS] + index * w.B_WORDS
-        if m[place + w.B_WARPS] == 0:
-            launch(g, m, place, now)
+        slot_offset = arrays.params[w.AT_BLOCKS] + index * w.B_WORDS
+        if sm[slot_offset + w.B_WARPS] == 0:
+            launch_block(arrays, sm, slot_offset, now)
 
 
 @jitable
-def launch(g: Machine, m: Words, place: int, now: int) -> None:
-    """Launch the next reserved block in a free place."""
-    head = m[w.RESERVED_HEAD]
-    number = m[g.p[w.AT_RESERVED] + head]
-    m[w.RESERVED_HEAD] = (head + 1) % g.p[w.RESERVED]
-    m[w.RESERVED_COUNT] -= 1
-    count_live(m, now)
-    warps = g.p[w.WARPS_PER_BLOCK]
-    m[place + w.B_WARPS] = warps
-    m[place + w.B_WAITING] = 0
-    m[place + w.B_NUMBER], m[place + w.B_GRID] = m[w.LAUNCHED], number
-    clear_phases(g, m, place)
+def launch_block(arrays: EngineArrays, sm: Words, slot_offset: int, now: int) -> None:
+    """Launches the next reserved block in a free slot."""
+    head = sm[w.RESERVED_HEAD]
+    number = sm[arrays.params[w.AT_RESERVED] + head]
+    sm[w.RESERVED_HEAD] = (head + 1) % arrays.params[w.RESERVED]
+    sm[w.RESERVED_COUNT] -= 1
+    account_residency(sm, now)
+    warps = arrays.params[w.WARPS_PER_BLOCK]
+    sm[slot_offset + w.B_WARPS] = warps
+    sm[slot_offset + w.B_WAITING] = 0
+    # LAUNCHED counts warps; its value at the first one identifies the block.
+    sm[slot_offset + w.B_NUMBER], sm[slot_offset + w.B_GRID] = sm[w.LAUNCHED], number
+    clear_phases(arrays, sm, slot_offset)
     for barrier in range(w.BARRIERS):
-        m[place + w.B_ARRIVED + barrier] = 0
-    first = g.p[w.AT_WARPS] + (place - g.p[w.AT_BLOCKS]) // w.B_WORDS * warps * w.V_WORDS
-    m[w.LIVE_BLOCKS] += 1
-    m[w.LIVE_WARPS] += warps
+        sm[slot_offset + w.B_ARRIVED + barrier] = 0
+    first = (
+        arrays.params[w.AT_WARPS]
+        + (slot_offset - arrays.params[w.AT_BLOCKS]) // w.B_WORDS * warps * w.V_WORDS
+    )
+    sm[w.LIVE_BLOCKS] += 1
+    sm[w.LIVE_WARPS] += warps
     for index in range(warps):
-        begin(g, m, first + index * w.V_WORDS, number * warps + index, place, now)
+        place_warp(arrays, sm, first + index * w.V_WORDS, number * warps + index, slot_offset, now)
 
 
 @jitable
-def begin(g: Machine, m: Words, warp: int, number: int, block: int, now: int) -> None:
-    """Put a warp of the launch into a slot."""
+def place_warp(
+    arrays: EngineArrays, sm: Words, warp: int, number: int, block: int, now: int
+) -> None:
+    """Initialises a slot for a warp of the launch, at the first operation of its stream."""
     for word in range(w.V_WORDS):
-        m[warp + word] = 0
-    slot = (warp - g.p[w.AT_WARPS]) // w.V_WORDS
-    own = slot % g.p[w.SCHEDULERS]
-    s = g.p[w.AT_SCHEDULERS] + own * w.S_WORDS
-    base = g.p[w.AT_READY] + slot * g.p[w.REGISTERS]
-    m[warp + w.V_SCHEDULER], m[warp + w.V_REGISTERS] = s, base
-    m[warp + w.V_WAKE_AT] = s + w.S_WAKES + slot // g.p[w.SCHEDULERS]
-    m[m[warp + w.V_WAKE_AT]] = w.NEVER
-    m[warp + w.V_UNITS] = g.p[w.AT_UNITS] + own * g.p[w.UNIT_COUNT]
-    for register in range(g.p[w.REGISTERS]):
-        m[base + register] = 0
-    close_gap(m, s, now)
-    stream = g.warps[number * g.p[w.WARP_WORDS]] * w.STREAM_WORDS
-    m[warp + w.V_WARP] = number
-    m[warp + w.V_BLOCK] = block
-    m[warp + w.V_AGE] = m[w.LAUNCHED]
-    m[w.LAUNCHED] += 1
-    m[warp + w.V_ENTRY] = g.streams[stream + w.STREAM_ENTRIES]
-    m[warp + w.V_ENTRY_STOP] = g.streams[stream + w.STREAM_STOP]
-    m[warp + w.V_SINCE] = now
-    m[warp + w.V_WHY] = m[warp + w.V_COUNTED] = w.NO_INSTRUCTION
-    m[s + w.S_WARPS + w.NO_INSTRUCTION] += 1
-    enter(g, m, warp)
-    m[warp + w.V_OP] -= 1
-    advance(g, m, warp, now, now)
-    if m[warp + w.V_STATE] != w.NOT_THERE:
-        m[warp + w.V_EARLIEST] = now + g.p[w.BLOCK_LAUNCH_CYCLES]
-        sleep(g, m, warp, now + g.p[w.BLOCK_LAUNCH_CYCLES], w.NO_INSTRUCTION, now)
+        sm[warp + word] = 0
+    slot = (warp - arrays.params[w.AT_WARPS]) // w.V_WORDS
+    scheduler_number = slot % arrays.params[w.SCHEDULERS]
+    scheduler = arrays.params[w.AT_SCHEDULERS] + scheduler_number * w.S_WORDS
+    base = arrays.params[w.AT_READY] + slot * arrays.params[w.REGISTERS]
+    sm[warp + w.V_SCHEDULER], sm[warp + w.V_REGISTERS] = scheduler, base
+    sm[warp + w.V_WAKE_AT] = scheduler + w.S_WAKES + slot // arrays.params[w.SCHEDULERS]
+    sm[sm[warp + w.V_WAKE_AT]] = w.NEVER
+    sm[warp + w.V_UNITS] = (
+        arrays.params[w.AT_UNITS] + scheduler_number * arrays.params[w.UNIT_COUNT]
+    )
+    for register in range(arrays.params[w.REGISTERS]):
+        sm[base + register] = 0
+    charge_scheduler(sm, scheduler, now)
+    stream = arrays.warps[number * arrays.params[w.WARP_WORDS]] * w.STREAM_WORDS
+    sm[warp + w.V_WARP] = number
+    sm[warp + w.V_BLOCK] = block
+    sm[warp + w.V_AGE] = sm[w.LAUNCHED]
+    sm[w.LAUNCHED] += 1
+    sm[warp + w.V_ENTRY] = arrays.streams[stream + w.STREAM_ENTRIES]
+    sm[warp + w.V_ENTRY_STOP] = arrays.streams[stream + w.STREAM_STOP]
+    sm[warp + w.V_SINCE] = now
+    sm[warp + w.V_REASON] = sm[warp + w.V_COUNTED] = w.NO_INSTRUCTION
+    sm[scheduler + w.S_WARPS + w.NO_INSTRUCTION] += 1
+    enter_block(arrays, sm, warp)
+    # `advance` makes the register copies at the start of the block, so it starts one before.
+    sm[warp + w.V_OP] -= 1
+    advance(arrays, sm, warp, now, now)
+    # The stream may be empty.
+    if sm[warp + w.V_STATE] != w.VACANT:
+        sm[warp + w.V_EARLIEST] = now + arrays.params[w.BLOCK_LAUNCH_CYCLES]
+        sleep(arrays, sm, warp, now + arrays.params[w.BLOCK_LAUNCH_CYCLES], w.NO_INSTRUCTION, now)
 
 
 @jitable
-def count_live(m: Words, now: int) -> None:
-    """Account for the resident warps before `now`."""
-    passed = now - m[w.LIVE_SINCE]
+def account_residency(sm: Words, now: int) -> None:
+    """Adds the cycles before `now` to the counters of resident warps, before their number
+    changes."""
+    passed = now - sm[w.LIVE_SINCE]
     if passed > 0:
-        m[w.ACTIVE_WARP_CYCLES] += passed * m[w.LIVE_WARPS]
-        if m[w.LIVE_WARPS] > 0:
-            m[w.ACTIVE_CYCLES] += passed
-        m[w.LIVE_SINCE] = now
+        sm[w.ACTIVE_WARP_CYCLES] += passed * sm[w.LIVE_WARPS]
+        if sm[w.LIVE_WARPS] > 0:
+            sm[w.ACTIVE_CYCLES] += passed
+        sm[w.LIVE_SINCE] = now

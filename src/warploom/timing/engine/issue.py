@@ -1,240 +1,272 @@
-"""The issue of one operation: when its unit takes it, and what follows from it."""
+"""Issues one operation of a warp: checks its unit, banks and queue, and applies the effects of its
+kind."""
 
 from __future__ import annotations
 
 from warploom.simt.host_prefetch import prefetch
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
-from warploom.timing.engine.bulk import enqueue
-from warploom.timing.engine.flow import advance, arrive
-from warploom.timing.engine.machine import Machine, Words
-from warploom.timing.engine.phases import is_awaited, tell_of_products
-from warploom.timing.engine.waits import awaited, ended, sleep
+from warploom.timing.engine.bulk import enqueue_copy
+from warploom.timing.engine.flow import advance, arrive_at_barrier
+from warploom.timing.engine.machine import EngineArrays, Words
+from warploom.timing.engine.phases import is_fenced, signal_after_products
+from warploom.timing.engine.waits import groups_end, sleep, wait_end
 from warploom.timing.work.costs import TICKS, UNITS
 
 LSU, TEXTURE = UNITS.index("lsu"), UNITS.index("texture")
-OF_MIO = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert", "shuffle", "lsu"))
-"""Units behind the queue for memory input and output."""
+MIO_UNITS = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert", "shuffle", "lsu"))
+"""Units that are fed by the memory input/output queue (MIO), as a bit mask."""
 
 
 @jitable
-def unit_at(g: Machine, m: Words, warp: int, unit: int) -> int:
-    """Returns where it stands when a unit is free: a scheduler's own, or the one of the SM."""
-    if (g.p[w.SHARED_UNITS_MASK] >> unit) & 1:
-        return int(g.p[w.AT_UNITS] + unit)
-    return int(m[warp + w.V_UNITS] + unit)
+def unit_at(arrays: EngineArrays, sm: Words, warp: int, unit: int) -> int:
+    """Returns the offset of the cycle, in ticks, from which a unit is free: the scheduler's own
+    unit, or the one that the schedulers of an SM share."""
+    if (arrays.params[w.SHARED_UNITS_MASK] >> unit) & 1:
+        return int(arrays.params[w.AT_UNITS] + unit)
+    return int(sm[warp + w.V_UNITS] + unit)
 
 
 @jitable
-def blocked_until(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
-    """Return the cycle in which the unit of a warp's operation takes it: `now`, a later one, or
-    NEVER where the queue of the load/store unit is full. V_TRY says why it does not now."""
-    row = m[warp + w.V_OP] * w.OP_WORDS
-    unit = g.ops[row + w.OP_UNIT]
-    free = m[unit_at(g, m, warp, unit)]
+def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> int:
+    """Returns the first cycle in which a warp's operation can issue as far as its unit, the
+    register file and the load/store queue are concerned: `now`, a later one, or NEVER where the
+    queue is full. If it is not `now`, V_BLOCKED_BY gets the reason."""
+    op_offset = sm[warp + w.V_OP] * w.OP_WORDS
+    unit = arrays.ops[op_offset + w.OP_UNIT]
+    free = sm[unit_at(arrays, sm, warp, unit)]
+    # A unit that becomes free within this cycle accepts the operation: some units take a warp in
+    # less than a cycle.
     if free >= (now + 1) * TICKS:
-        m[warp + w.V_TRY] = w.MATH_PIPE_THROTTLE
+        sm[warp + w.V_BLOCKED_BY] = w.MATH_PIPE_THROTTLE
         if unit == TEXTURE:
-            m[warp + w.V_TRY] = w.TEX_THROTTLE
-        elif (OF_MIO >> unit) & 1:
-            m[warp + w.V_TRY] = w.MIO_THROTTLE
-            if unit == LSU and g.ops[row + w.OP_X]:
-                m[warp + w.V_TRY] = w.LG_THROTTLE
+            sm[warp + w.V_BLOCKED_BY] = w.TEX_THROTTLE
+        elif (MIO_UNITS >> unit) & 1:
+            sm[warp + w.V_BLOCKED_BY] = w.MIO_THROTTLE
+            if unit == LSU and arrays.ops[op_offset + w.OP_X]:
+                sm[warp + w.V_BLOCKED_BY] = w.LG_THROTTLE
         return int(free // TICKS)
-    read = reads_until(g, m, s, warp, row, now)
+    read = banks_free_at(arrays, sm, scheduler, warp, op_offset, now)
     if read > now:
-        m[warp + w.V_TRY] = w.DISPATCH_STALL
+        sm[warp + w.V_BLOCKED_BY] = w.DISPATCH_STALL
         return read
-    kind = g.ops[row + w.OP_KIND]
-    full = m[s + w.S_QUEUED] >= g.p[w.LSU_QUEUE] and kind != w.BULK
-    if (full or m[w.FREE_COUNT] == 0) and is_access(kind):
-        m[warp + w.V_TRY] = w.LG_THROTTLE if g.ops[row + w.OP_X] else w.MIO_THROTTLE
+    kind = arrays.ops[op_offset + w.OP_KIND]
+    full = sm[scheduler + w.S_QUEUED] >= arrays.params[w.LSU_QUEUE] and kind != w.BULK
+    if (full or sm[w.FREE_COUNT] == 0) and is_access(kind):
+        sm[warp + w.V_BLOCKED_BY] = (
+            w.LG_THROTTLE if arrays.ops[op_offset + w.OP_X] else w.MIO_THROTTLE
+        )
         if unit == TEXTURE:
-            m[warp + w.V_TRY] = w.TEX_THROTTLE
+            sm[warp + w.V_BLOCKED_BY] = w.TEX_THROTTLE
         return w.NEVER
     return now
 
 
 @jitable
-def reads_of(g: Machine, m: Words, s: int, warp: int, row: int, bank: int) -> int:
-    """Returns how many registers of a bank a warp's operation reads."""
-    reads = g.ops[row + w.OP_READS] >> w.READ_BITS * bank
+def bank_reads(
+    arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, bank: int
+) -> int:
+    """Returns how many registers of a bank a warp's operation reads, less those that the operand
+    cache holds because the warp also issued the operation before."""
+    reads = arrays.ops[op_offset + w.OP_READS] >> w.READ_BITS * bank
     mask = (1 << w.READ_BITS) - 1
-    kept = reads >> w.READ_BITS * w.REGISTER_BANKS & mask
-    return int((reads & mask) - kept * int(m[s + w.S_LAST] == warp))
+    cached = reads >> w.READ_BITS * w.REGISTER_BANKS & mask
+    return int((reads & mask) - cached * int(sm[scheduler + w.S_LAST] == warp))
 
 
 @jitable
-def reads_until(g: Machine, m: Words, s: int, warp: int, row: int, now: int) -> int:
-    """Return the cycle in which a warp's operation can issue so that the banks of the register file
-    serve it in time."""
+def banks_free_at(
+    arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, now: int
+) -> int:
+    """Returns the first cycle in which a warp's operation can issue so that the banks of the
+    register file serve its reads within READ_WINDOW cycles."""
     until = now
-    if g.ops[row + w.OP_READS] != 0:
+    if arrays.ops[op_offset + w.OP_READS] != 0:
         for bank in range(w.REGISTER_BANKS):
-            reads = reads_of(g, m, s, warp, row, bank)
+            reads = bank_reads(arrays, sm, scheduler, warp, op_offset, bank)
             if reads > 0:
-                until = max(until, m[s + w.S_BANKS + bank] + reads - w.READ_WINDOW)
+                until = max(until, sm[scheduler + w.S_BANKS + bank] + reads - w.READ_WINDOW)
     return int(until)
 
 
 @jitable
-def read_registers(g: Machine, m: Words, s: int, warp: int, row: int, now: int) -> None:
-    """Take the banks of the register file for a warp's operation."""
-    if g.ops[row + w.OP_READS] != 0:
+def occupy_banks(
+    arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, now: int
+) -> None:
+    """Occupies the banks of the register file for the reads of a warp's operation."""
+    if arrays.ops[op_offset + w.OP_READS] != 0:
         for bank in range(w.REGISTER_BANKS):
-            at = s + w.S_BANKS + bank
-            m[at] = max(m[at], now) + reads_of(g, m, s, warp, row, bank)
+            bank_free = scheduler + w.S_BANKS + bank
+            sm[bank_free] = max(sm[bank_free], now) + bank_reads(
+                arrays, sm, scheduler, warp, op_offset, bank
+            )
 
 
 @jitable
 def is_access(kind: int) -> bool:
-    """Returns whether an operation of this kind makes accesses."""
+    """Returns whether operations of this kind make accesses."""
     return kind == w.MEMORY or kind == w.POLL or kind == w.BULK
 
 
 @jitable
-def issue(g: Machine, m: Words, s: int, warp: int, now: int) -> None:
-    """Issue a warp's operation, or one slot of it, in this cycle."""
-    op = m[warp + w.V_OP]
-    row = op * w.OP_WORDS
-    unit = unit_at(g, m, warp, g.ops[row + w.OP_UNIT])
-    m[unit] = max(m[unit], now * TICKS) + g.ops[row + w.OP_INTERVAL]
-    read_registers(g, m, s, warp, row, now)
-    m[w.INSTRUCTIONS] += 1
-    g.totals[g.p[w.OPERATIONS] * w.REASON_COUNT + op] += 1
-    slots = g.ops[row + w.OP_SLOTS]
-    if m[warp + w.V_LEFT] == slots:
-        m[warp + w.V_FIRST] = now
-    m[warp + w.V_LEFT] -= 1
-    if m[warp + w.V_LEFT] > 0:
-        wake = now + g.ops[row + w.OP_GAP]
-        sleep(g, m, warp, max(wake, now + 1), w.WAIT, now + 1)
+def issue(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> None:
+    """Issues a warp's operation, or one slot of it, in this cycle."""
+    op = sm[warp + w.V_OP]
+    op_offset = op * w.OP_WORDS
+    unit = unit_at(arrays, sm, warp, arrays.ops[op_offset + w.OP_UNIT])
+    sm[unit] = max(sm[unit], now * TICKS) + arrays.ops[op_offset + w.OP_INTERVAL]
+    occupy_banks(arrays, sm, scheduler, warp, op_offset, now)
+    sm[w.INSTRUCTIONS] += 1
+    arrays.totals[arrays.params[w.OPERATIONS] * w.REASON_COUNT + op] += 1
+    slots = arrays.ops[op_offset + w.OP_SLOTS]
+    if sm[warp + w.V_SLOTS_LEFT] == slots:
+        sm[warp + w.V_FIRST_ISSUE] = now
+    sm[warp + w.V_SLOTS_LEFT] -= 1
+    # Operations of several slots issue one slot every GAP cycles.
+    if sm[warp + w.V_SLOTS_LEFT] > 0:
+        wake = now + arrays.ops[op_offset + w.OP_GAP]
+        sleep(arrays, sm, warp, max(wake, now + 1), w.WAIT, now + 1)
         return
-    kind = g.ops[row + w.OP_KIND]
-    # A late slot delays the result as much.
-    late = now - m[warp + w.V_FIRST] - (slots - 1) * g.ops[row + w.OP_GAP]
-    done = m[warp + w.V_FIRST] + g.ops[row + w.OP_LATENCY] + max(late, 0)
-    if is_access(kind) and access_count(g, m, warp, row) > 0:
-        done = start_flight(g, m, s, warp, op, now)
+    kind = arrays.ops[op_offset + w.OP_KIND]
+    # A slot that issued late, as its unit was busy, delays the result by as much.
+    delay = now - sm[warp + w.V_FIRST_ISSUE] - (slots - 1) * arrays.ops[op_offset + w.OP_GAP]
+    done = sm[warp + w.V_FIRST_ISSUE] + arrays.ops[op_offset + w.OP_LATENCY] + max(delay, 0)
+    if is_access(kind) and access_count(arrays, sm, warp, op_offset) > 0:
+        done = start_flight(arrays, sm, scheduler, warp, op, now)
     else:
-        done = max(done, now + 1) << w.REASON_BITS | g.ops[row + w.OP_WAIT]
-    base = m[warp + w.V_REGISTERS]
-    first = g.ops[row + w.OP_WRITES_AT]
-    for place in range(first, first + g.ops[row + w.OP_WRITES]):
-        m[base + g.registers[place]] = done
-    go_on(g, m, warp, row, kind, now)
+        done = max(done, now + 1) << w.REASON_BITS | arrays.ops[op_offset + w.OP_WAIT]
+    base = sm[warp + w.V_REGISTERS]
+    first = arrays.ops[op_offset + w.OP_WRITES_AT]
+    for index in range(first, first + arrays.ops[op_offset + w.OP_WRITES]):
+        sm[base + arrays.registers[index]] = done
+    finish_issue(arrays, sm, warp, op_offset, kind, now)
 
 
 @jitable
-def go_on(g: Machine, m: Words, warp: int, row: int, kind: int, now: int) -> None:
-    """Bring a warp to what comes after an operation that has been issued."""
+def finish_issue(
+    arrays: EngineArrays, sm: Words, warp: int, op_offset: int, kind: int, now: int
+) -> None:
+    """Applies what follows an operation whose last slot has issued: arrives at barriers, closes
+    groups, moves the warp to its next operation, and puts it to sleep if it has to wait."""
     waits = False
     if kind == w.BLOCK_BARRIER:
-        waits = arrive(g, m, warp, row // w.OP_WORDS, now)
+        waits = arrive_at_barrier(arrays, sm, warp, op_offset // w.OP_WORDS, now)
     elif kind == w.COMMIT:
-        if g.ops[row + w.OP_Y]:
-            open_next(m, warp + w.V_PRODUCT, warp + w.V_PRODUCTS)
+        # Y selects the groups of matrix products.
+        if arrays.ops[op_offset + w.OP_Y]:
+            open_group(sm, warp + w.V_PRODUCT, warp + w.V_PRODUCTS)
         else:
-            open_next(m, warp + w.V_GROUP, warp + w.V_GROUPS)
+            open_group(sm, warp + w.V_GROUP, warp + w.V_GROUPS)
     elif kind == w.PRODUCT:
-        unit = unit_at(g, m, warp, g.ops[row + w.OP_UNIT])
-        group = warp + w.V_PRODUCTS + m[warp + w.V_PRODUCT] % w.GROUPS
-        m[group] = max(m[group], m[unit] // TICKS + g.ops[row + w.OP_LATENCY])
-    elif kind == w.TELL:
-        tell_of_products(g, m, warp, access_count(g, m, warp, row), now)
+        unit = unit_at(arrays, sm, warp, arrays.ops[op_offset + w.OP_UNIT])
+        group = warp + w.V_PRODUCTS + sm[warp + w.V_PRODUCT] % w.GROUPS
+        sm[group] = max(sm[group], sm[unit] // TICKS + arrays.ops[op_offset + w.OP_LATENCY])
+    elif kind == w.SIGNAL:
+        signal_after_products(arrays, sm, warp, access_count(arrays, sm, warp, op_offset), now)
     elif kind == w.POLL:
-        m[w.COME] += 1
-        m[warp + w.V_AWAITS] = -1
-    advance(g, m, warp, now + 1, now + max(1, g.ops[row + w.OP_STALL]))
-    if m[warp + w.V_STATE] == w.NOT_THERE:
+        sm[w.POLLING_WARPS] += 1
+        sm[warp + w.V_PENDING_WAIT] = -1
+    # The warp may end here, and its slot may be empty after this call.
+    advance(arrays, sm, warp, now + 1, now + max(1, arrays.ops[op_offset + w.OP_STALL]))
+    if sm[warp + w.V_STATE] == w.VACANT:
         return
     if waits:
-        sleep(g, m, warp, w.NEVER, w.BARRIER, now + 1)
-    elif kind == w.BLOCK_BARRIER and g.ops[row + w.OP_Y] >= 0:
-        hold(g, m, warp, now + g.p[w.LATENCY_BARRIER], w.BARRIER, now + 1)
+        sleep(arrays, sm, warp, w.NEVER, w.BARRIER, now + 1)
+    elif kind == w.BLOCK_BARRIER and arrays.ops[op_offset + w.OP_Y] >= 0:
+        delay_warp(arrays, sm, warp, now + arrays.params[w.LATENCY_BARRIER], w.BARRIER, now + 1)
     elif kind == w.POLL:
-        sleep(g, m, warp, w.NEVER, w.LONG_SCOREBOARD, now + 1)
+        sleep(arrays, sm, warp, w.NEVER, w.LONG_SCOREBOARD, now + 1)
     elif kind == w.SLEEP:
-        hold(g, m, warp, now + g.ops[row + w.OP_X], w.SLEEPING, now + 1)
-    elif kind == w.AWAIT and g.ops[row + w.OP_Y]:
-        left, group = g.ops[row + w.OP_X], m[warp + w.V_PRODUCT]
-        until = ended(m, warp + w.V_PRODUCTS, group, left, now + 1)
-        hold(g, m, warp, until, w.WAIT, now + 1)
-    elif kind == w.FENCE or kind == w.AWAIT:
-        awaits = 2 * g.ops[row + w.OP_X] + (1 if kind == w.FENCE else 2)
-        m[warp + w.V_AWAITS] = awaits
-        why = w.MEMBAR if kind == w.FENCE else w.LONG_SCOREBOARD
-        if m[warp + w.V_FLIGHTS] > 0:
-            sleep(g, m, warp, w.NEVER, why, now + 1)
+        delay_warp(arrays, sm, warp, now + arrays.ops[op_offset + w.OP_X], w.SLEEPING, now + 1)
+    elif kind == w.WAIT_GROUP and arrays.ops[op_offset + w.OP_Y]:
+        pending, group = arrays.ops[op_offset + w.OP_X], sm[warp + w.V_PRODUCT]
+        until = groups_end(sm, warp + w.V_PRODUCTS, group, pending, now + 1)
+        delay_warp(arrays, sm, warp, until, w.WAIT, now + 1)
+    elif kind == w.FENCE or kind == w.WAIT_GROUP:
+        pending_wait = 2 * arrays.ops[op_offset + w.OP_X] + (1 if kind == w.FENCE else 2)
+        sm[warp + w.V_PENDING_WAIT] = pending_wait
+        reason = w.MEMBAR if kind == w.FENCE else w.LONG_SCOREBOARD
+        if sm[warp + w.V_FLIGHTS] > 0:
+            sleep(arrays, sm, warp, w.NEVER, reason, now + 1)
         else:
-            m[warp + w.V_AWAITS] = 0
-            hold(g, m, warp, awaited(m, warp, awaits, now + 1), why, now + 1)
+            sm[warp + w.V_PENDING_WAIT] = 0
+            delay_warp(arrays, sm, warp, wait_end(sm, warp, pending_wait, now + 1), reason, now + 1)
 
 
 @jitable
-def open_next(m: Words, number: int, ends: int) -> None:
-    """Open the next group of copies or products; it has nothing yet that ends."""
-    m[number] += 1
-    m[ends + m[number] % w.GROUPS] = 0
+def open_group(sm: Words, number: int, ends: int) -> None:
+    """Opens the next group of copies or of products; nothing in it has an end yet. The ring buffer
+    holds GROUPS groups."""
+    sm[number] += 1
+    sm[ends + sm[number] % w.GROUPS] = 0
 
 
 @jitable
-def hold(g: Machine, m: Words, warp: int, until: int, why: int, now: int) -> None:
-    """Hold a warp back until then, if it does not sleep longer anyway."""
-    m[warp + w.V_EARLIEST] = max(m[warp + w.V_EARLIEST], until)
-    awake = m[warp + w.V_STATE] == w.READY
-    if until > now and (awake or m[m[warp + w.V_WAKE_AT]] < until):
-        sleep(g, m, warp, until, why, now)
+def delay_warp(
+    arrays: EngineArrays, sm: Words, warp: int, until: int, reason: int, now: int
+) -> None:
+    """Keeps a warp from issuing before the cycle `until`, unless it sleeps longer anyway."""
+    sm[warp + w.V_EARLIEST] = max(sm[warp + w.V_EARLIEST], until)
+    awake = sm[warp + w.V_STATE] == w.READY
+    if until > now and (awake or sm[sm[warp + w.V_WAKE_AT]] < until):
+        sleep(arrays, sm, warp, until, reason, now)
 
 
 @jitable
-def access_count(g: Machine, m: Words, warp: int, row: int) -> int:
-    """Returns how many accesses a warp's instruction makes: they come next in its stream."""
-    stop = g.entries[(m[warp + w.V_ENTRY] + 1) * w.ENTRY_WORDS + w.ENTRY_ACCESS]
-    access, found = m[warp + w.V_ACCESS], 0
-    instruction = g.ops[row + w.OP_INSTRUCTION]
-    while access + found < stop:
-        if g.accesses[(access + found) * w.ACCESS_WORDS + w.A_INSTRUCTION] != instruction:
+def access_count(arrays: EngineArrays, sm: Words, warp: int, op_offset: int) -> int:
+    """Returns how many accesses of the warp's stream belong to the instruction that it issues:
+    those that follow each other and name it."""
+    stop = arrays.entries[(sm[warp + w.V_ENTRY] + 1) * w.ENTRY_WORDS + w.ENTRY_ACCESS]
+    access, count = sm[warp + w.V_ACCESS], 0
+    instruction = arrays.ops[op_offset + w.OP_INSTRUCTION]
+    while access + count < stop:
+        if arrays.accesses[(access + count) * w.ACCESS_WORDS + w.A_INSTRUCTION] != instruction:
             break
-        found += 1
-    return found
+        count += 1
+    return count
 
 
 @jitable
-def start_flight(g: Machine, m: Words, s: int, warp: int, op: int, now: int) -> int:
-    """Put a memory instruction into the queue; gives what its registers wait for."""
-    row = op * w.OP_WORDS
-    count = access_count(g, m, warp, row)
-    m[w.FREE_COUNT] -= 1
-    number = m[g.p[w.AT_FREE] + m[w.FREE_COUNT]]
-    flight = g.p[w.AT_FLIGHTS] + number * w.F_WORDS
-    prefetch(g.warps, m[warp + w.V_WARP] * g.p[w.WARP_WORDS])  # where its accesses are, soon
-    m[flight + w.F_WARP] = warp
-    m[flight + w.F_OP] = op
-    m[flight + w.F_TIME] = 0
-    m[flight + w.F_LEFT] = count
-    m[flight + w.F_AGE] = m[warp + w.V_AGE]
-    m[flight + w.F_GROUP] = m[warp + w.V_GROUP] if g.ops[row + w.OP_Y] else w.NEVER
-    m[flight + w.F_NEEDED] = m[flight + w.F_NEXT] = 0
-    m[flight + w.F_BLOCK] = m[m[warp + w.V_BLOCK] + w.B_NUMBER]
-    m[flight + w.F_NUMBER] = m[warp + w.V_WARP]
-    m[flight + w.F_SINCE] = now
-    first = m[warp + w.V_ACCESS]
-    m[flight + w.F_FIRST], m[flight + w.F_COUNT] = first, count
-    m[warp + w.V_ACCESS] += count
-    m[warp + w.V_FLIGHTS] += int(is_awaited(g, row))
-    why = w.LONG_SCOREBOARD if g.ops[row + w.OP_X] else w.SHORT_SCOREBOARD
-    if g.ops[row + w.OP_KIND] == w.BULK:
-        enqueue(g, m, flight, first, count)
-        return int(w.PENDING | number << w.REASON_BITS | why)
-    capacity = g.p[w.SCHEDULERS] * g.p[w.LSU_QUEUE]
-    place = m[w.QUEUE_HEAD] + m[w.QUEUE_COUNT]
-    place -= capacity if place >= capacity else 0
-    queued = g.p[w.AT_QUEUE] + place * w.Q_WORDS
-    m[queued + w.Q_FLIGHT] = flight
-    m[queued + w.Q_ACCESS] = first
-    m[queued + w.Q_LEFT] = count
-    m[w.QUEUE_COUNT] += 1
-    m[s + w.S_QUEUED] += 1
-    m[warp + w.V_QUEUED] += 1
-    return int(w.PENDING | number << w.REASON_BITS | why)
+def start_flight(
+    arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op: int, now: int
+) -> int:
+    """Creates the flight of a memory instruction and puts it into the queue of its unit; returns
+    the packed value that its destination registers get (PENDING, number, reason)."""
+    op_offset = op * w.OP_WORDS
+    count = access_count(arrays, sm, warp, op_offset)
+    sm[w.FREE_COUNT] -= 1
+    flight_number = sm[arrays.params[w.AT_FREE] + sm[w.FREE_COUNT]]
+    flight = arrays.params[w.AT_FLIGHTS] + flight_number * w.F_WORDS
+    # Prefetches the warp's base addresses, which are needed when its accesses are served.
+    prefetch(arrays.warps, sm[warp + w.V_WARP] * arrays.params[w.WARP_WORDS])
+    sm[flight + w.F_WARP] = warp
+    sm[flight + w.F_OP] = op
+    sm[flight + w.F_END] = 0
+    sm[flight + w.F_OPEN_REQUESTS] = count
+    sm[flight + w.F_AGE] = sm[warp + w.V_AGE]
+    # Y is 1 for copies that join a group, which ends with its last copy.
+    sm[flight + w.F_GROUP] = sm[warp + w.V_GROUP] if arrays.ops[op_offset + w.OP_Y] else w.NEVER
+    sm[flight + w.F_ARRIVALS] = sm[flight + w.F_NEXT] = 0
+    sm[flight + w.F_BLOCK_NUMBER] = sm[sm[warp + w.V_BLOCK] + w.B_NUMBER]
+    sm[flight + w.F_WARP_NUMBER] = sm[warp + w.V_WARP]
+    sm[flight + w.F_SINCE] = now
+    first = sm[warp + w.V_ACCESS]
+    sm[flight + w.F_FIRST], sm[flight + w.F_COUNT] = first, count
+    sm[warp + w.V_ACCESS] += count
+    sm[warp + w.V_FLIGHTS] += int(is_fenced(arrays, op_offset))
+    reason = w.LONG_SCOREBOARD if arrays.ops[op_offset + w.OP_X] else w.SHORT_SCOREBOARD
+    # Copies do not go through the load/store unit.
+    if arrays.ops[op_offset + w.OP_KIND] == w.BULK:
+        enqueue_copy(arrays, sm, flight, first, count)
+        return int(w.PENDING | flight_number << w.REASON_BITS | reason)
+    capacity = arrays.params[w.SCHEDULERS] * arrays.params[w.LSU_QUEUE]
+    slot = sm[w.QUEUE_HEAD] + sm[w.QUEUE_COUNT]
+    slot -= capacity if slot >= capacity else 0
+    queued = arrays.params[w.AT_QUEUE] + slot * w.Q_WORDS
+    sm[queued + w.Q_FLIGHT] = flight
+    sm[queued + w.Q_ACCESS] = first
+    sm[queued + w.Q_ACCESSES_LEFT] = count
+    sm[w.QUEUE_COUNT] += 1
+    sm[scheduler + w.S_QUEUED] += 1
+    sm[warp + w.V_QUEUED] += 1
+    return int(w.PENDING | flight_number << w.REASON_BITS | reason)

@@ -1,136 +1,181 @@
-"""The load/store unit of an SM: memory instructions in order, shared memory, L1, and what goes on
-to L2. An instruction is a flight until it is known when it ends."""
+"""Models the load/store unit of an SM: serves memory instructions in order from shared memory,
+constant memory and L1, and requests what L1 lacks from L2.
+
+An instruction is a flight until its end is known.
+"""
 
 from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
-from warploom.timing.engine.caches import fill_at, find_line, tag_at, use_line
+from warploom.timing.engine.caches import find_line, sector_times_at, tag_at, use_line
 from warploom.timing.engine.l1 import charge_fills, count_sectors, l1, l1_cycles, l1_set
-from warploom.timing.engine.machine import Machine, Words
-from warploom.timing.engine.phases import finish, land_at, request_phase
+from warploom.timing.engine.machine import EngineArrays, Words
+from warploom.timing.engine.phases import extend_flight, finish_flight, request_phase
 from warploom.timing.engine.prefetching import prefetch
 from warploom.timing.engine.requests import (
-    ask,
-    await_line,
-    earlier_store,
-    has_queue_space,
-    join_stores,
-    next_mshr,
-    pair,
+    add_waiter,
+    allocate_mshr,
+    find_open_store,
+    has_request_space,
+    merge_store,
+    request_sectors,
+    wait_for_line,
 )
-from warploom.timing.engine.waits import recheck
+from warploom.timing.engine.waits import recheck_waits
 from warploom.timing.work.costs import TICKS
 
 
 @jitable
-def work_queue(g: Machine, m: Words, now: int) -> None:
-    """Let the unit do what it can up to this cycle: one access after the other."""
-    while m[w.QUEUE_COUNT] > 0 and m[w.LSU_FREE] <= now:
-        queued = g.p[w.AT_QUEUE] + m[w.QUEUE_HEAD] * w.Q_WORDS
-        flight = m[queued + w.Q_FLIGHT]
-        warp = m[flight + w.F_WARP]
-        if not serve_access(g, m, flight, warp, m[queued + w.Q_ACCESS], now):
+def serve_queue(arrays: EngineArrays, sm: Words, now: int) -> None:
+    """Serves accesses of the load/store unit's queue, in order, as long as the unit is free in the
+    cycle `now`."""
+    while sm[w.QUEUE_COUNT] > 0 and sm[w.LSU_FREE] <= now:
+        queued = arrays.params[w.AT_QUEUE] + sm[w.QUEUE_HEAD] * w.Q_WORDS
+        flight = sm[queued + w.Q_FLIGHT]
+        warp = sm[flight + w.F_WARP]
+        if not serve_access(arrays, sm, flight, warp, sm[queued + w.Q_ACCESS], now):
             return
-        m[queued + w.Q_ACCESS] += 1
-        m[queued + w.Q_LEFT] -= 1
-        m[flight + w.F_LEFT] -= 1
-        if m[queued + w.Q_LEFT] == 0:
-            m[w.QUEUE_HEAD] += 1
-            if m[w.QUEUE_HEAD] == g.p[w.SCHEDULERS] * g.p[w.LSU_QUEUE]:
-                m[w.QUEUE_HEAD] = 0
-            m[w.QUEUE_COUNT] -= 1
-            s = m[warp + w.V_SCHEDULER]
-            m[s + w.S_QUEUED] -= 1
-            m[warp + w.V_QUEUED] -= 1
-            if m[flight + w.F_LEFT] == 0:
-                finish(g, m, flight, now)
-            elif m[warp + w.V_QUEUED] == 0:
-                recheck(g, m, warp, now)
-            look_again(m, s, now)
+        sm[queued + w.Q_ACCESS] += 1
+        sm[queued + w.Q_ACCESSES_LEFT] -= 1
+        sm[flight + w.F_OPEN_REQUESTS] -= 1
+        # All accesses of the instruction have been served: its queue entry is free, though answers
+        # may be missing.
+        if sm[queued + w.Q_ACCESSES_LEFT] == 0:
+            sm[w.QUEUE_HEAD] += 1
+            if sm[w.QUEUE_HEAD] == arrays.params[w.SCHEDULERS] * arrays.params[w.LSU_QUEUE]:
+                sm[w.QUEUE_HEAD] = 0
+            sm[w.QUEUE_COUNT] -= 1
+            scheduler = sm[warp + w.V_SCHEDULER]
+            sm[scheduler + w.S_QUEUED] -= 1
+            sm[warp + w.V_QUEUED] -= 1
+            if sm[flight + w.F_OPEN_REQUESTS] == 0:
+                finish_flight(arrays, sm, flight, now)
+            elif sm[warp + w.V_QUEUED] == 0:
+                recheck_waits(arrays, sm, warp, now)
+            retry_issue(sm, scheduler, now)
 
 
 @jitable
-def look_again(m: Words, s: int, now: int) -> None:
-    """Look again whether there is room for what the ready warps of a scheduler wait for."""
-    if m[s + w.S_READY] > 0:
-        m[s + w.S_NEXT] = min(m[s + w.S_NEXT], now)
+def retry_issue(sm: Words, scheduler: int, now: int) -> None:
+    """Makes a scheduler try again in this cycle to issue its ready warps, as queue entries or
+    flights have become free."""
+    if sm[scheduler + w.S_READY] > 0:
+        sm[scheduler + w.S_NEXT] = min(sm[scheduler + w.S_NEXT], now)
 
 
 @jitable
-def serve_access(g: Machine, m: Words, flight: int, warp: int, access: int, now: int) -> bool:
-    """Serve one access; False where it has to wait for room among the requests."""
-    at = access * w.ACCESS_WORDS
-    pattern = g.accesses[at + w.A_PATTERN] * w.P_WORDS
-    kind = g.patterns[pattern + w.P_KIND] & w.KIND
-    wavefronts = g.patterns[pattern + w.P_WAVEFRONTS]
+def serve_access(
+    arrays: EngineArrays, sm: Words, flight: int, warp: int, access: int, now: int
+) -> bool:
+    """Serves one access; returns False if it has to wait for space for its requests."""
+    access_offset = access * w.ACCESS_WORDS
+    pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
+    kind = arrays.patterns[pattern + w.P_KIND] & w.KIND
+    wavefronts = arrays.patterns[pattern + w.P_WAVEFRONTS]
+    # The issue was a cycle before: latencies count from there.
     start = now - 1
     if kind == w.SHARED_ACCESS:
-        cycles = wavefronts * g.p[w.SHARED_WAVEFRONT_CYCLES]
-        m[w.SHARED_CYCLES] += cycles
-        extra = g.patterns[pattern + w.P_EXTRA] * g.p[w.SHARED_WAVEFRONT_CYCLES]
-        land_at(m, flight, start + extra + g.p[w.LATENCY_SHARED])
-    elif kind == w.NOTHING:
+        cycles = wavefronts * arrays.params[w.SHARED_WAVEFRONT_CYCLES]
+        sm[w.SHARED_CYCLES] += cycles
+        extra = arrays.patterns[pattern + w.P_CONFLICTS] * arrays.params[w.SHARED_WAVEFRONT_CYCLES]
+        extend_flight(sm, flight, start + extra + arrays.params[w.LATENCY_SHARED])
+    elif kind == w.MBARRIER_ACCESS:
         cycles = 0
-        request_phase(g, m, flight, access, now)
+        request_phase(arrays, sm, flight, access, now)
     elif kind == w.CONSTANT_ACCESS:
-        cycles = wavefronts * g.p[w.CONSTANT_CYCLES]
-        extra = cycles - g.p[w.CONSTANT_CYCLES]
-        land_at(m, flight, start + extra + g.p[w.LATENCY_CONSTANT])
+        cycles = wavefronts * arrays.params[w.CONSTANT_CYCLES]
+        extra = cycles - arrays.params[w.CONSTANT_CYCLES]
+        extend_flight(sm, flight, start + extra + arrays.params[w.LATENCY_CONSTANT])
     else:
-        if not has_queue_space(g, m, g.patterns[pattern + w.P_LINES], start):
+        if not has_request_space(arrays, sm, arrays.patterns[pattern + w.P_LINES], start):
             return False
-        number = m[warp + w.V_WARP]
-        base = g.warps[number * g.p[w.WARP_WORDS] + 1 + g.accesses[at + w.A_SITE]]
-        line = (base + g.accesses[at + w.A_DELTA]) >> 7
-        missed = request_lines(g, m, flight, pattern, line, start)
-        if g.p[w.PREFETCH] != 0 and g.patterns[pattern + w.P_KIND] & w.THROUGH_L1:
-            prefetch(g, m, flight, pattern, line, missed, start)
-        cycles = max(g.p[w.L1_REQUEST_CYCLES], l1_cycles(g, pattern)) + m[w.FILL_DEBT] // TICKS
-        m[w.FILL_DEBT] %= TICKS
-        m[w.L1_CYCLES] += cycles
-    m[w.LSU_FREE] = now + cycles
+        number = sm[warp + w.V_WARP]
+        base = arrays.warps[
+            number * arrays.params[w.WARP_WORDS] + 1 + arrays.accesses[access_offset + w.A_SITE]
+        ]
+        line = (base + arrays.accesses[access_offset + w.A_DELTA]) >> 7
+        missed = request_lines(arrays, sm, flight, pattern, line, start)
+        if arrays.params[w.PREFETCH] != 0 and arrays.patterns[pattern + w.P_KIND] & w.THROUGH_L1:
+            prefetch(arrays, sm, flight, pattern, line, missed, start)
+        cycles = (
+            max(arrays.params[w.L1_REQUEST_CYCLES], l1_cycles(arrays, pattern))
+            + sm[w.FILL_DEBT] // TICKS
+        )
+        # Only whole cycles are charged; the rest stays in the debt.
+        sm[w.FILL_DEBT] %= TICKS
+        sm[w.L1_CYCLES] += cycles
+    sm[w.LSU_FREE] = now + cycles
     return True
 
 
 @jitable
-def request_lines(g: Machine, m: Words, flight: int, pattern: int, line: int, start: int) -> int:
-    """Reach the lines of an access: those sectors that L1 has not go on to L2. Returns which lines
-    had some of those, a bit for each of the first."""
+def request_lines(
+    arrays: EngineArrays, sm: Words, flight: int, pattern: int, line: int, start: int
+) -> int:
+    """Looks the lines of an access up in L1 and requests from L2 the sectors that L1 lacks. Returns
+    a bit mask of the lines that lacked any; lines from the 63rd on share a bit."""
     missed = 0
-    kind = g.patterns[pattern + w.P_KIND]
-    first = g.patterns[pattern + w.P_LINES_AT]
-    through = kind & w.THROUGH_L1 and g.p[w.L1_SETS] > 0
+    kind = arrays.patterns[pattern + w.P_KIND]
+    first = arrays.patterns[pattern + w.P_LINES_AT]
+    through = kind & w.THROUGH_L1 and arrays.params[w.L1_SETS] > 0
     if kind & w.TEXELS:
-        land_at(m, flight, start + g.p[w.LATENCY_TEXTURE])
-    cache = l1(g, m)
-    for place in range(first, first + g.patterns[pattern + w.P_LINES]):
-        number, sectors = line + g.lines[2 * place], g.lines[2 * place + 1] & w.SECTOR_MASK
-        entry, own, left = -1, 0, g.lines[2 * place + 1] & ~w.SECTOR_MASK
+        extend_flight(sm, flight, start + arrays.params[w.LATENCY_TEXTURE])
+    cache = l1(arrays, sm)
+    for index in range(first, first + arrays.patterns[pattern + w.P_LINES]):
+        line_number, sectors = (
+            line + arrays.lines[2 * index],
+            arrays.lines[2 * index + 1] & w.SECTOR_MASK,
+        )
+        entry, set_index, unwritten = -1, 0, arrays.lines[2 * index + 1] & ~w.SECTOR_MASK
         if cache.sets > 0 and kind & (w.DROPS_L1 | w.THROUGH_L1):
-            own = l1_set(g, m, number)
-        if kind & w.DROPS_L1 and g.p[w.L1_SETS] > 0:
-            known = find_line(cache, own, number)
-            if known >= 0:
-                m[tag_at(cache, known)] &= ~sectors
+            set_index = l1_set(arrays, sm, line_number)
+        # A store that bypasses L1 invalidates the sectors that it writes.
+        if kind & w.DROPS_L1 and arrays.params[w.L1_SETS] > 0:
+            stale = find_line(cache, set_index, line_number)
+            if stale >= 0:
+                sm[tag_at(cache, stale)] &= ~sectors
         if through:
-            entry = use_line(cache, own, number, start)
+            entry = use_line(cache, set_index, line_number, start)
             tag = tag_at(cache, entry)
-            missing = sectors & ~m[tag]
-            count_sectors(m, sectors, missing)
-            latency = g.p[w.LATENCY_TEXTURE if kind & w.TEXELS else w.LATENCY_L1]
-            await_line(g, m, flight, fill_at(cache, entry), sectors & ~missing, start + latency)
+            missing = sectors & ~sm[tag]
+            count_sectors(sm, sectors, missing)
+            latency = arrays.params[w.LATENCY_TEXTURE if kind & w.TEXELS else w.LATENCY_L1]
+            wait_for_line(
+                arrays,
+                sm,
+                flight,
+                sector_times_at(cache, entry),
+                sectors & ~missing,
+                start + latency,
+            )
+            # Sectors that are valid, or requested by an earlier access, need no request of their
+            # own.
             sectors = missing
-            m[tag] |= missing
-            if missing and g.p[w.FILL_TICKS]:
-                charge_fills(g, m, missing, start)
-        earlier = earlier_store(g, m, m[flight + w.F_WARP], number) if left else -1
-        if earlier >= 0:
-            join_stores(g, m, earlier, sectors | left)
-            pair(g, m, flight, earlier)
+            sm[tag] |= missing
+            if missing and arrays.params[w.FILL_TICKS]:
+                charge_fills(arrays, sm, missing, start)
+        # Partial stores of a warp to a line in one quantum are merged (see there for the evidence).
+        open_store = (
+            find_open_store(arrays, sm, sm[flight + w.F_WARP], line_number) if unwritten else -1
+        )
+        if open_store >= 0:
+            merge_store(arrays, sm, open_store, sectors | unwritten)
+            add_waiter(arrays, sm, flight, open_store)
         elif sectors:
-            missed |= 1 << min(place - first, 62)
-            passes = g.patterns[pattern + w.P_PASSES]
-            mshr = next_mshr(g, m)
-            ask(g, m, flight, number, sectors | left, kind & w.KIND, passes, entry, mshr, start)
+            missed |= 1 << min(index - first, 62)
+            passes = arrays.patterns[pattern + w.P_PASSES]
+            mshr = allocate_mshr(arrays, sm)
+            request_sectors(
+                arrays,
+                sm,
+                flight,
+                line_number,
+                sectors | unwritten,
+                kind & w.KIND,
+                passes,
+                entry,
+                mshr,
+                start,
+            )
     return missed

@@ -1,4 +1,8 @@
-"""The arrays of a launch that every part of the engine sees. It changes none but the totals."""
+"""Groups the arrays that all parts of the engine read, and defines pointer arithmetic on them and
+calls of the user's functions for Numba.
+
+The engine changes none of these arrays but the totals.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,18 @@ from typing import Any, NamedTuple
 from warploom.simt.host_prefetch import register_prefetch
 
 Words = Any
-"""An array of 64-bit integers: to compiled code its address, in Python a NumPy array."""
+"""An array of 64-bit integers: in compiled code a pointer, in Python a NumPy array."""
 
 
-class Machine(NamedTuple):
-    """The arrays by name (`timing.layout` has what stands where in them); `p` are the parameters.
+class EngineArrays(NamedTuple):
+    """Holds the arrays of a launch by name (`timing.layout` names the fields); `params` are the
+    parameters.
 
-    `totals` are one worker's: for each operation the cycles of its warps by state, then how often
-    it was issued.
+    `totals` belong to one worker: for each operation the cycles of its warps by state, then for
+    each operation how often it was issued.
     """
 
-    p: Words
+    params: Words
     ops: Words
     registers: Words
     blocks: Words
@@ -31,22 +36,24 @@ class Machine(NamedTuple):
     totals: Words
 
 
-def behind(words: Words, count: int) -> Words:
-    """Return an array without its first words. Compiled code moves the address
-    (`register_behind`)."""
+def offset_array(words: Words, count: int) -> Words:
+    """Returns an array without its first `count` words. In compiled code this is pointer arithmetic
+    (`register_intrinsics`)."""
     return words[count:]
 
 
-def called(
-    address: int, first: int, second: int, third: int, fourth: int, fifth: int, words: Words
+def call_user_function(
+    address: int, arg0: int, arg1: int, arg2: int, arg3: int, arg4: int, words: Words
 ) -> int:
-    """Call one of the user's functions (`timing.policies`). Compiled code calls its address."""
-    kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 7)
-    return kind(address)(first, second, third, fourth, fifth, words.ctypes.data)
+    """Calls a user's function (`timing.policies`) by the address of its machine code and returns
+    its result; `words` is the function's memory."""
+    function_type = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 7)
+    return function_type(address)(arg0, arg1, arg2, arg3, arg4, words.ctypes.data)
 
 
-def register_pointers() -> None:
-    """Tell Numba how addresses move, and how what is behind them is fetched and called."""
+def register_intrinsics() -> None:
+    """Registers with Numba how `offset_array` and `call_user_function` are compiled for pointers,
+    and the prefetch of the host."""
     from llvmlite import ir
     from numba.core import types
     from numba.extending import intrinsic, overload
@@ -54,38 +61,46 @@ def register_pointers() -> None:
     register_prefetch()
 
     @intrinsic
-    def moved(_context: Any, pointer: Any, count: Any) -> Any:
-        def emit(_target: Any, builder: Any, _signature: Any, given: Any) -> Any:
-            return builder.gep(given[0], [given[1]])
+    def offset_pointer(_context: Any, pointer: Any, count: Any) -> Any:
+        def emit(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return builder.gep(arguments[0], [arguments[1]])
 
         return pointer(pointer, count), emit
 
     @intrinsic
-    def jumped(
-        _context: Any, address: Any, a: Any, b: Any, c: Any, d: Any, e: Any, words: Any
+    def call_address(
+        _context: Any,
+        address: Any,
+        arg0: Any,
+        arg1: Any,
+        arg2: Any,
+        arg3: Any,
+        arg4: Any,
+        words: Any,
     ) -> Any:
-        def emit(_target: Any, builder: Any, _signature: Any, given: Any) -> Any:
-            number = ir.IntType(64)
-            kind = ir.FunctionType(number, [number] * 6)
-            function = builder.inttoptr(given[0], ir.PointerType(kind))
-            return builder.call(function, [*given[1:6], builder.ptrtoint(given[6], number)])
+        def emit(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            int64 = ir.IntType(64)
+            function_type = ir.FunctionType(int64, [int64] * 6)
+            function = builder.inttoptr(arguments[0], ir.PointerType(function_type))
+            return builder.call(function, [*arguments[1:6], builder.ptrtoint(arguments[6], int64)])
 
         return address(*[address] * 6, words), emit
 
-    @overload(called)
-    def of_functions(
-        address: Any, first: Any, second: Any, third: Any, fourth: Any, fifth: Any, words: Any
+    @overload(call_user_function)
+    def call_user_function_overload(
+        address: Any, arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
     ) -> Any:
         def by_address(
-            address: Any, first: Any, second: Any, third: Any, fourth: Any, fifth: Any, words: Any
+            address: Any, arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
         ) -> Any:
-            return jumped(address, first, second, third, fourth, fifth, words)
+            return call_address(address, arg0, arg1, arg2, arg3, arg4, words)
 
         return by_address if isinstance(words, types.CPointer) else None
 
-    @overload(behind)
-    def of_pointers(words: Any, count: Any) -> Any:
+    # Numba selects these bodies for pointers (CPointer), the type of every array in compiled code.
+    @overload(offset_array)
+    def offset_array_overload(words: Any, count: Any) -> Any:
         def by_address(words: Any, count: Any) -> Any:
-            return moved(words, count)
+            return offset_pointer(words, count)
 
         return by_address if isinstance(words, types.CPointer) else None

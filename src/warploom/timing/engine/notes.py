@@ -1,4 +1,5 @@
-"""Hands over, between two quanta, what blocks of a cluster have sent to each other's mbarriers."""
+"""Delivers, between two quanta, the messages that blocks of a cluster have sent to each other's
+mbarriers."""
 
 from __future__ import annotations
 
@@ -8,44 +9,54 @@ from warploom.timing import layout as w
 from warploom.timing.engine.state import Words
 
 
-def deliver(p: Words, sms: Words, begun: set[int]) -> None:
-    """Move the notes that SMs have sent to the SMs where their blocks are. Those to blocks that
-    have not begun are kept, those to blocks that have ended are dropped."""
+def deliver_messages(params: Words, sms: Words, launched: set[int]) -> None:
+    """Moves messages from the SMs that sent them to those of their blocks. Messages to blocks that
+    have not been launched are kept, those to blocks that have ended are dropped."""
     senders = np.flatnonzero(sms[:, w.SENT_COUNT])
     if not len(senders):
         return
-    places = _places(p, sms)
+    resident = _resident_blocks(params, sms)
     for sender in senders.tolist():
-        row = sms[sender]
-        sent = _rows(row, p[w.AT_SENT], int(row[w.SENT_COUNT])).copy()
-        row[w.SENT_COUNT] = 0
-        for note in sent.tolist():
-            found = places.get(note[w.N_BLOCK])
-            if found is not None:
-                _tell(p, sms[found[0]], found[1], note)
-            elif note[w.N_BLOCK] not in begun:
-                _rows(row, p[w.AT_SENT], int(p[w.NOTES]))[row[w.SENT_COUNT]] = note
-                row[w.SENT_COUNT] += 1
+        sm = sms[sender]
+        sent = _messages(sm, params[w.AT_SENT], int(sm[w.SENT_COUNT])).copy()
+        sm[w.SENT_COUNT] = 0
+        for message in sent.tolist():
+            destination = resident.get(message[w.MSG_BLOCK])
+            if destination is not None:
+                _deliver(params, sms[destination[0]], destination[1], message)
+            elif message[w.MSG_BLOCK] not in launched:
+                _messages(sm, params[w.AT_SENT], int(params[w.MESSAGES]))[sm[w.SENT_COUNT]] = (
+                    message
+                )
+                sm[w.SENT_COUNT] += 1
 
 
-def _places(p: Words, sms: Words) -> dict[int, tuple[int, int]]:
-    """Return where the resident blocks are: the SM, and the place in it."""
-    count = int(p[w.BLOCK_SLOTS])
-    blocks = sms[:, p[w.AT_BLOCKS] :][:, : count * w.B_WORDS].reshape(len(sms), count, w.B_WORDS)
-    sm, place = np.nonzero(blocks[:, :, w.B_WARPS])
-    numbers = blocks[sm, place, w.B_GRID]
-    return dict(zip(numbers.tolist(), zip(sm.tolist(), place.tolist(), strict=True), strict=True))
+def _resident_blocks(params: Words, sms: Words) -> dict[int, tuple[int, int]]:
+    """Returns the SM and the slot of each resident block, by its number in the grid."""
+    count = int(params[w.BLOCK_SLOTS])
+    blocks = sms[:, params[w.AT_BLOCKS] :][:, : count * w.B_WORDS].reshape(
+        len(sms), count, w.B_WORDS
+    )
+    sm, slot = np.nonzero(blocks[:, :, w.B_WARPS])
+    numbers = blocks[sm, slot, w.B_GRID]
+    return dict(zip(numbers.tolist(), zip(sm.tolist(), slot.tolist(), strict=True), strict=True))
 
 
-def _rows(row: Words, start: int, count: int) -> Words:
-    return row[start : start + count * w.NOTE_WORDS].reshape(count, w.NOTE_WORDS)
+def _messages(sm: Words, start: int, count: int) -> Words:
+    """Returns `count` messages of a buffer as a view, shape (count, MESSAGE_WORDS)."""
+    return sm[start : start + count * w.MESSAGE_WORDS].reshape(count, w.MESSAGE_WORDS)
 
 
-def _tell(p: Words, row: Words, place: int, note: list[int]) -> None:
-    """Put a note where its block is, if there is room."""
-    told = int(row[w.TOLD_COUNT])
-    if told < p[w.NOTES]:
-        number = place * int(p[w.PHASES]) + note[w.N_EVENT] - 1
-        phase = int(p[w.AT_PHASES]) + number * w.PHASE_WORDS
-        _rows(row, p[w.AT_TOLD], int(p[w.NOTES]))[told] = phase, 0, note[w.N_TIME]
-        row[w.TOLD_COUNT] = told + 1
+def _deliver(params: Words, sm: Words, slot: int, message: list[int]) -> None:
+    """Appends a message to the buffer of the SM of its block, if it has space, with the offset of
+    the phase in place of the block's number."""
+    received = int(sm[w.RECEIVED_COUNT])
+    if received < params[w.MESSAGES]:
+        number = slot * int(params[w.PHASES]) + message[w.MSG_PHASE_ID] - 1
+        phase = int(params[w.AT_PHASES]) + number * w.PHASE_WORDS
+        _messages(sm, params[w.AT_RECEIVED], int(params[w.MESSAGES]))[received] = (
+            phase,
+            0,
+            message[w.MSG_TIME],
+        )
+        sm[w.RECEIVED_COUNT] = received + 1

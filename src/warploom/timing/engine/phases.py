@@ -1,217 +1,246 @@
-"""Ends memory instructions, of which it is known when they are over, and lets those go on that wait
-for a phase of an mbarrier.
+"""Ends flights (memory instructions in flight), and models arrivals at, and waits for, the phases
+of mbarriers.
 
-Who adds to which phase, and how often that has to be before it is complete, is known from the
-functional run (`timing.record.mbarriers`); when it happens is the replay's.
+The functional run determines which accesses arrive at a phase and how many arrivals complete it
+(`timing.record.mbarriers`); the replay determines when.
 """
 
 from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
-from warploom.timing.engine.machine import Machine, Words
-from warploom.timing.engine.waits import recheck
+from warploom.timing.engine.machine import EngineArrays, Words
+from warploom.timing.engine.waits import recheck_waits
 
 
 @jitable
-def land_at(m: Words, flight: int, time: int) -> None:
-    """Let a part of a flight end then."""
-    m[flight + w.F_TIME] = max(m[flight + w.F_TIME], time)
+def extend_flight(sm: Words, flight: int, time: int) -> None:
+    """Extends the end of a flight to that of a part of it, if later."""
+    sm[flight + w.F_END] = max(sm[flight + w.F_END], time)
 
 
 @jitable
-def phase_at(g: Machine, m: Words, warp: int, event: int) -> int:
-    """Return where a phase of a warp's own block stands."""
-    block = m[warp + w.V_BLOCK]
-    place = (block - g.p[w.AT_BLOCKS]) // w.B_WORDS
-    return int(g.p[w.AT_PHASES] + (place * g.p[w.PHASES] + event - 1) * w.PHASE_WORDS)
+def phase_at(arrays: EngineArrays, sm: Words, warp: int, phase_id: int) -> int:
+    """Returns the offset of a phase of the own block of a warp."""
+    block = sm[warp + w.V_BLOCK]
+    slot = (block - arrays.params[w.AT_BLOCKS]) // w.B_WORDS
+    return int(
+        arrays.params[w.AT_PHASES] + (slot * arrays.params[w.PHASES] + phase_id - 1) * w.PHASE_WORDS
+    )
 
 
 @jitable
-def request_phase(g: Machine, m: Words, flight: int, access: int, now: int) -> None:
-    """Let a warp add to the phase of an mbarrier, or wait for one."""
-    at = access * w.ACCESS_WORDS
-    event, needed = g.accesses[at + w.A_EVENT], g.accesses[at + w.A_NEEDED]
-    if event == 0:
+def request_phase(arrays: EngineArrays, sm: Words, flight: int, access: int, now: int) -> None:
+    """Makes an access arrive at the phase of an mbarrier, or wait for it."""
+    access_offset = access * w.ACCESS_WORDS
+    phase_id, arrivals = (
+        arrays.accesses[access_offset + w.A_PHASE_ID],
+        arrays.accesses[access_offset + w.A_ARRIVALS],
+    )
+    if phase_id == 0:
         return
-    phase = phase_at(g, m, m[flight + w.F_WARP], event)
-    if needed == 0:
-        tell(g, m, flight, access, now, now)
-    elif m[phase + w.H_COUNT] >= needed:
-        land_at(m, flight, max(now, m[phase + w.H_TIME]) + g.p[w.LATENCY_SHARED])
+    phase = phase_at(arrays, sm, sm[flight + w.F_WARP], phase_id)
+    # The access arrives.
+    if arrivals == 0:
+        signal_phase(arrays, sm, flight, access, now, now)
+    # The phase is complete already.
+    elif sm[phase + w.H_ARRIVALS] >= arrivals:
+        extend_flight(sm, flight, max(now, sm[phase + w.H_TIME]) + arrays.params[w.LATENCY_SHARED])
     else:
-        m[flight + w.F_NEEDED], m[flight + w.F_NEXT] = needed, m[phase + w.H_WAITING]
-        m[phase + w.H_WAITING] = flight
-        m[flight + w.F_LEFT] += 1
+        sm[flight + w.F_ARRIVALS], sm[flight + w.F_NEXT] = arrivals, sm[phase + w.H_WAITER]
+        sm[phase + w.H_WAITER] = flight
+        sm[flight + w.F_OPEN_REQUESTS] += 1
 
 
 @jitable
-def tell(g: Machine, m: Words, flight: int, access: int, time: int, now: int) -> None:
-    """Add to the phase of an access of a flight what is there at that time."""
-    at = access * w.ACCESS_WORDS
-    event, owner = g.accesses[at + w.A_EVENT], g.accesses[at + w.A_OWNER]
-    if event == 0:
+def signal_phase(
+    arrays: EngineArrays, sm: Words, flight: int, access: int, time: int, now: int
+) -> None:
+    """Arrives at the phase that an access of a flight names, at the cycle `time`: that of the own
+    block, if this is still resident, or by a message to another block of the cluster."""
+    access_offset = access * w.ACCESS_WORDS
+    phase_id, owner = (
+        arrays.accesses[access_offset + w.A_PHASE_ID],
+        arrays.accesses[access_offset + w.A_OWNER],
+    )
+    if phase_id == 0:
         return
     if owner != 0:
-        block = m[flight + w.F_NUMBER] // g.p[w.WARPS_PER_BLOCK] + owner
-        send(g, m, block, event, time)
-    elif is_resident(m, flight):
-        add_to(g, m, phase_at(g, m, m[flight + w.F_WARP], event), time, now)
+        block = sm[flight + w.F_WARP_NUMBER] // arrays.params[w.WARPS_PER_BLOCK] + owner
+        send_message(arrays, sm, block, phase_id, time)
+    elif is_resident(sm, flight):
+        add_arrival(arrays, sm, phase_at(arrays, sm, sm[flight + w.F_WARP], phase_id), time, now)
 
 
 @jitable
-def tell_of_products(g: Machine, m: Words, warp: int, count: int, now: int) -> None:
-    """Let a warp's next accesses add to their phases when all its products are over."""
+def signal_after_products(arrays: EngineArrays, sm: Words, warp: int, count: int, now: int) -> None:
+    """Makes the warp's next `count` accesses arrive at their phases when all its matrix products
+    have ended."""
     time = now
     for group in range(w.GROUPS):
-        time = max(time, m[warp + w.V_PRODUCTS + group])
-    first = m[warp + w.V_ACCESS]
-    m[warp + w.V_ACCESS] += count
+        time = max(time, sm[warp + w.V_PRODUCTS + group])
+    first = sm[warp + w.V_ACCESS]
+    sm[warp + w.V_ACCESS] += count
     for access in range(first, first + count):
-        at = access * w.ACCESS_WORDS
-        event, owner = g.accesses[at + w.A_EVENT], g.accesses[at + w.A_OWNER]
-        if event != 0 and owner != 0:
-            send(g, m, m[warp + w.V_WARP] // g.p[w.WARPS_PER_BLOCK] + owner, event, time)
-        elif event != 0:
-            add_to(g, m, phase_at(g, m, warp, event), time, now)
+        access_offset = access * w.ACCESS_WORDS
+        phase_id, owner = (
+            arrays.accesses[access_offset + w.A_PHASE_ID],
+            arrays.accesses[access_offset + w.A_OWNER],
+        )
+        if phase_id != 0 and owner != 0:
+            send_message(
+                arrays,
+                sm,
+                sm[warp + w.V_WARP] // arrays.params[w.WARPS_PER_BLOCK] + owner,
+                phase_id,
+                time,
+            )
+        elif phase_id != 0:
+            add_arrival(arrays, sm, phase_at(arrays, sm, warp, phase_id), time, now)
 
 
 @jitable
-def send(g: Machine, m: Words, block: int, event: int, time: int) -> None:
-    """Send a note to another block of the cluster, if there is room: without it, that goes on when
-    nothing else can."""
-    if m[w.SENT_COUNT] < g.p[w.NOTES]:
-        note = g.p[w.AT_SENT] + m[w.SENT_COUNT] * w.NOTE_WORDS
-        m[note + w.N_BLOCK], m[note + w.N_EVENT] = block, event
-        m[note + w.N_TIME] = time + g.p[w.LATENCY_CLUSTER]
-        m[w.SENT_COUNT] += 1
+def send_message(arrays: EngineArrays, sm: Words, block: int, phase_id: int, time: int) -> None:
+    """Sends an arrival to another block of the cluster. A message beyond the buffer is dropped: the
+    waiting block then goes on when nothing else can (`replay.Replay._release_stalled`)."""
+    if sm[w.SENT_COUNT] < arrays.params[w.MESSAGES]:
+        message = arrays.params[w.AT_SENT] + sm[w.SENT_COUNT] * w.MESSAGE_WORDS
+        sm[message + w.MSG_BLOCK], sm[message + w.MSG_PHASE_ID] = block, phase_id
+        sm[message + w.MSG_TIME] = time + arrays.params[w.LATENCY_CLUSTER]
+        sm[w.SENT_COUNT] += 1
 
 
 @jitable
-def take_notes(g: Machine, m: Words, now: int) -> None:
-    """Add to phases what other blocks have sent."""
-    for number in range(m[w.TOLD_COUNT]):
-        note = g.p[w.AT_TOLD] + number * w.NOTE_WORDS
-        add_to(g, m, m[note + w.N_BLOCK], m[note + w.N_TIME], now)
-    m[w.TOLD_COUNT] = 0
+def receive_messages(arrays: EngineArrays, sm: Words, now: int) -> None:
+    """Applies the arrivals that other blocks have sent."""
+    for number in range(sm[w.RECEIVED_COUNT]):
+        message = arrays.params[w.AT_RECEIVED] + number * w.MESSAGE_WORDS
+        add_arrival(arrays, sm, sm[message + w.MSG_BLOCK], sm[message + w.MSG_TIME], now)
+    sm[w.RECEIVED_COUNT] = 0
 
 
 @jitable
-def add_to(g: Machine, m: Words, phase: int, time: int, now: int) -> None:
-    """Add to a phase what is there at that time; those that waited for it alone go on."""
-    m[phase + w.H_COUNT] += 1
-    m[phase + w.H_TIME] = max(m[phase + w.H_TIME], time)
-    waiting = m[phase + w.H_WAITING]
-    left = 0
-    while waiting != 0:
-        following = m[waiting + w.F_NEXT]
-        if m[phase + w.H_COUNT] >= m[waiting + w.F_NEEDED]:
-            go_on_after(g, m, waiting, m[phase + w.H_TIME], now)
+def add_arrival(arrays: EngineArrays, sm: Words, phase: int, time: int, now: int) -> None:
+    """Adds an arrival to a phase at the cycle `time`, and resumes the flights for which it
+    completes the phase."""
+    sm[phase + w.H_ARRIVALS] += 1
+    sm[phase + w.H_TIME] = max(sm[phase + w.H_TIME], time)
+    waiter = sm[phase + w.H_WAITER]
+    still_waiting = 0
+    while waiter != 0:
+        next_waiter = sm[waiter + w.F_NEXT]
+        if sm[phase + w.H_ARRIVALS] >= sm[waiter + w.F_ARRIVALS]:
+            resume_waiter(arrays, sm, waiter, sm[phase + w.H_TIME], now)
         else:
-            m[waiting + w.F_NEXT] = left
-            left = waiting
-        waiting = following
-    m[phase + w.H_WAITING] = left
+            sm[waiter + w.F_NEXT] = still_waiting
+            still_waiting = waiter
+        waiter = next_waiter
+    sm[phase + w.H_WAITER] = still_waiting
 
 
 @jitable
-def go_on_after(g: Machine, m: Words, flight: int, time: int, now: int) -> None:
-    """Let a flight go on that waited for a phase, complete at that time."""
-    land_at(m, flight, max(time, now) + g.p[w.LATENCY_SHARED])
-    m[flight + w.F_LEFT] -= 1
-    if m[flight + w.F_LEFT] == 0:
-        land(g, m, flight, now)
+def resume_waiter(arrays: EngineArrays, sm: Words, flight: int, time: int, now: int) -> None:
+    """Ends the wait of a flight for a phase, which was complete at the cycle `time`."""
+    extend_flight(sm, flight, max(time, now) + arrays.params[w.LATENCY_SHARED])
+    sm[flight + w.F_OPEN_REQUESTS] -= 1
+    if sm[flight + w.F_OPEN_REQUESTS] == 0:
+        complete_flight(arrays, sm, flight, now)
 
 
 @jitable
-def clear_phases(g: Machine, m: Words, block: int) -> None:
-    """Begin with the phases of a new block in its place."""
-    place = (block - g.p[w.AT_BLOCKS]) // w.B_WORDS
-    first = g.p[w.AT_PHASES] + place * g.p[w.PHASES] * w.PHASE_WORDS
-    for word in range(g.p[w.PHASES] * w.PHASE_WORDS):
-        m[first + word] = 0
+def clear_phases(arrays: EngineArrays, sm: Words, block: int) -> None:
+    """Resets the phases of a slot for a new block."""
+    slot = (block - arrays.params[w.AT_BLOCKS]) // w.B_WORDS
+    first = arrays.params[w.AT_PHASES] + slot * arrays.params[w.PHASES] * w.PHASE_WORDS
+    for word in range(arrays.params[w.PHASES] * w.PHASE_WORDS):
+        sm[first + word] = 0
 
 
 @jitable
-def release_phases(g: Machine, m: Words, now: int) -> None:
-    """Let all go on that wait for a phase: the functional run says that they did."""
-    for number in range(g.p[w.BLOCK_SLOTS] * g.p[w.PHASES]):
-        phase = g.p[w.AT_PHASES] + number * w.PHASE_WORDS
-        while m[phase + w.H_WAITING] != 0:
-            flight = m[phase + w.H_WAITING]
-            m[phase + w.H_WAITING] = m[flight + w.F_NEXT]
-            go_on_after(g, m, flight, now, now)
+def release_phases(arrays: EngineArrays, sm: Words, now: int) -> None:
+    """Resumes all flights that wait for a phase, as nothing else can go on: in the functional run
+    they did."""
+    for number in range(arrays.params[w.BLOCK_SLOTS] * arrays.params[w.PHASES]):
+        phase = arrays.params[w.AT_PHASES] + number * w.PHASE_WORDS
+        while sm[phase + w.H_WAITER] != 0:
+            flight = sm[phase + w.H_WAITER]
+            sm[phase + w.H_WAITER] = sm[flight + w.F_NEXT]
+            resume_waiter(arrays, sm, flight, now, now)
 
 
 @jitable
-def finish(g: Machine, m: Words, flight: int, now: int) -> None:
-    """Land a flight; a copy adds to the phases of its accesses."""
-    if g.ops[m[flight + w.F_OP] * w.OP_WORDS + w.OP_KIND] == w.BULK:
-        m[flight + w.F_TIME] += g.p[w.LATENCY_TMA]
-        note_copy(g, m, flight)
-        first, time = m[flight + w.F_FIRST], m[flight + w.F_TIME]
-        for access in range(first, first + m[flight + w.F_COUNT]):
-            tell(g, m, flight, access, time, now)
-    land(g, m, flight, now)
+def finish_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> None:
+    """Completes a flight whose parts have all ended; a copy first arrives at the phases of its
+    accesses."""
+    if arrays.ops[sm[flight + w.F_OP] * w.OP_WORDS + w.OP_KIND] == w.BULK:
+        sm[flight + w.F_END] += arrays.params[w.LATENCY_TMA]
+        record_copy(arrays, sm, flight)
+        first, time = sm[flight + w.F_FIRST], sm[flight + w.F_END]
+        for access in range(first, first + sm[flight + w.F_COUNT]):
+            signal_phase(arrays, sm, flight, access, time, now)
+    complete_flight(arrays, sm, flight, now)
 
 
 @jitable
-def note_copy(g: Machine, m: Words, flight: int) -> None:
-    """Note for the timeline how long a copy was on its way, if there is room."""
-    if m[w.EVENT_COUNT] < g.p[w.EVENTS]:
-        at = g.p[w.AT_EVENTS] + m[w.EVENT_COUNT] * w.EVENT_WORDS
-        m[at + w.E_SLOT] = (m[flight + w.F_WARP] - g.p[w.AT_WARPS]) // w.V_WORDS
-        m[at + w.E_WARP] = m[flight + w.F_NUMBER]
-        m[at + w.E_STATE] = w.IN_FLIGHT
-        m[at + w.E_SINCE] = m[flight + w.F_SINCE]
-        m[at + w.E_UNTIL] = m[flight + w.F_TIME]
-        m[at + w.E_OP] = m[flight + w.F_OP]
-        m[w.EVENT_COUNT] += 1
+def record_copy(arrays: EngineArrays, sm: Words, flight: int) -> None:
+    """Appends the interval in which a copy was in flight to the timeline, if it has space."""
+    if sm[w.EVENT_COUNT] < arrays.params[w.EVENTS]:
+        event = arrays.params[w.AT_EVENTS] + sm[w.EVENT_COUNT] * w.EVENT_WORDS
+        sm[event + w.E_SLOT] = (sm[flight + w.F_WARP] - arrays.params[w.AT_WARPS]) // w.V_WORDS
+        sm[event + w.E_WARP] = sm[flight + w.F_WARP_NUMBER]
+        sm[event + w.E_STATE] = w.IN_FLIGHT
+        sm[event + w.E_SINCE] = sm[flight + w.F_SINCE]
+        sm[event + w.E_UNTIL] = sm[flight + w.F_END]
+        sm[event + w.E_OP] = sm[flight + w.F_OP]
+        sm[w.EVENT_COUNT] += 1
 
 
 @jitable
-def is_resident(m: Words, flight: int) -> bool:
-    """Returns whether the block of a flight has not given its place to another."""
-    block = m[m[flight + w.F_WARP] + w.V_BLOCK]
-    return bool(m[flight + w.F_BLOCK] == m[block + w.B_NUMBER])
+def is_resident(sm: Words, flight: int) -> bool:
+    """Returns whether the block of a flight still occupies its slot."""
+    block = sm[sm[flight + w.F_WARP] + w.V_BLOCK]
+    return bool(sm[flight + w.F_BLOCK_NUMBER] == sm[block + w.B_NUMBER])
 
 
 @jitable
-def land(g: Machine, m: Words, flight: int, now: int) -> None:
-    """Land a flight of which it is known when it ends: its registers are ready then."""
-    number = (flight - g.p[w.AT_FLIGHTS]) // w.F_WORDS
-    warp, row = m[flight + w.F_WARP], m[flight + w.F_OP] * w.OP_WORDS
-    time = m[flight + w.F_TIME]
-    m[g.p[w.AT_FREE] + m[w.FREE_COUNT]] = number
-    m[w.FREE_COUNT] += 1
-    if m[warp + w.V_AGE] != m[flight + w.F_AGE] or m[warp + w.V_STATE] == w.NOT_THERE:
+def complete_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> None:
+    """Frees a flight whose end is known, and makes its registers ready then."""
+    number = (flight - arrays.params[w.AT_FLIGHTS]) // w.F_WORDS
+    warp, op_offset = sm[flight + w.F_WARP], sm[flight + w.F_OP] * w.OP_WORDS
+    time = sm[flight + w.F_END]
+    sm[arrays.params[w.AT_FREE] + sm[w.FREE_COUNT]] = number
+    sm[w.FREE_COUNT] += 1
+    # Another warp has the slot by now.
+    if sm[warp + w.V_AGE] != sm[flight + w.F_AGE] or sm[warp + w.V_STATE] == w.VACANT:
         return
-    base = m[warp + w.V_REGISTERS]
-    first = g.ops[row + w.OP_WRITES_AT]
-    for place in range(first, first + g.ops[row + w.OP_WRITES]):
-        settle_register(m, base + g.registers[place], number, time)
-    if g.p[w.COPIES]:
-        for register in range(g.p[w.REGISTERS]):
-            settle_register(m, base + register, number, time)
-    if is_awaited(g, row):
-        m[warp + w.V_ACK] = max(m[warp + w.V_ACK], time)
-        m[warp + w.V_FLIGHTS] -= 1
-    if m[flight + w.F_GROUP] != w.NEVER:
-        at = warp + w.V_GROUPS + m[flight + w.F_GROUP] % w.GROUPS
-        m[at] = max(m[at], time)
-    recheck(g, m, warp, now)
+    base = sm[warp + w.V_REGISTERS]
+    first = arrays.ops[op_offset + w.OP_WRITES_AT]
+    for index in range(first, first + arrays.ops[op_offset + w.OP_WRITES]):
+        resolve_register(sm, base + arrays.registers[index], number, time)
+    # Register copies have spread the flight's number to other registers.
+    if arrays.params[w.COPIES]:
+        for register in range(arrays.params[w.REGISTERS]):
+            resolve_register(sm, base + register, number, time)
+    # Fences wait for the end of the flight.
+    if is_fenced(arrays, op_offset):
+        sm[warp + w.V_LAST_END] = max(sm[warp + w.V_LAST_END], time)
+        sm[warp + w.V_FLIGHTS] -= 1
+    if sm[flight + w.F_GROUP] != w.NEVER:
+        group_end = warp + w.V_GROUPS + sm[flight + w.F_GROUP] % w.GROUPS
+        sm[group_end] = max(sm[group_end], time)
+    recheck_waits(arrays, sm, warp, now)
 
 
 @jitable
-def is_awaited(g: Machine, row: int) -> bool:
-    """Returns whether its warp's fences and waits for groups look at an operation: not at copies
-    that tell an mbarrier."""
-    return g.ops[row + w.OP_KIND] != w.BULK or g.ops[row + w.OP_Y] != 0
+def is_fenced(arrays: EngineArrays, op_offset: int) -> bool:
+    """Returns whether the warp's fences and group waits include an operation: not copies that
+    signal an mbarrier."""
+    return arrays.ops[op_offset + w.OP_KIND] != w.BULK or arrays.ops[op_offset + w.OP_Y] != 0
 
 
 @jitable
-def settle_register(m: Words, register: int, number: int, time: int) -> None:
-    """Make a register that waits for a flight ready at that time."""
-    value = m[register]
+def resolve_register(sm: Words, register: int, number: int, time: int) -> None:
+    """Makes a register that waits for a flight ready at the cycle `time`."""
+    value = sm[register]
     if value >= w.PENDING and (value & ~w.PENDING) >> w.REASON_BITS == number:
-        m[register] = time << w.REASON_BITS | (value & w.REASON_MASK)
+        sm[register] = time << w.REASON_BITS | (value & w.REASON_MASK)

@@ -1,4 +1,5 @@
-"""Prefetches: lines that a user's function names for those that a load misses or reaches."""
+"""Models a prefetcher of L1: requests the lines that a user's function names for the lines of a
+load."""
 
 from __future__ import annotations
 
@@ -6,49 +7,55 @@ from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.caches import find_line, tag_at, use_line
 from warploom.timing.engine.l1 import l1, l1_set
-from warploom.timing.engine.machine import Machine, Words, behind, called
-from warploom.timing.engine.requests import ask, next_mshr
+from warploom.timing.engine.machine import EngineArrays, Words, call_user_function, offset_array
+from warploom.timing.engine.requests import allocate_mshr, request_sectors
 
 MOST_PREFETCHED = 4
-"""So many lines may a prefetcher name for one that is loaded."""
+"""Lines that a prefetcher can name for one that is loaded, at most."""
 
 MOST_LINE = (1 << 48) - 1
 
 
 @jitable
 def prefetch(
-    g: Machine, m: Words, flight: int, pattern: int, line: int, missed: int, start: int
+    arrays: EngineArrays, sm: Words, flight: int, pattern: int, line: int, missed: int, start: int
 ) -> None:
-    """Ask for the lines that the user's prefetcher names for each line of a load."""
-    slot = (m[flight + w.F_WARP] - g.p[w.AT_WARPS]) // w.V_WORDS
-    instruction = g.ops[m[flight + w.F_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
-    words = behind(m, g.p[w.AT_OWN] + w.OWN_STRIDE)
-    first = g.patterns[pattern + w.P_LINES_AT]
-    for place in range(g.patterns[pattern + w.P_LINES]):
-        number = line + g.lines[2 * (first + place)]
-        late = missed >> min(place, 62) & 1
+    """Calls the user's prefetcher for each line of a load and requests the lines that it names;
+    `missed` is the bit mask of lines that L1 lacked."""
+    slot = (sm[flight + w.F_WARP] - arrays.params[w.AT_WARPS]) // w.V_WORDS
+    instruction = arrays.ops[sm[flight + w.F_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
+    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_STRIDE)
+    first = arrays.patterns[pattern + w.P_LINES_AT]
+    for index in range(arrays.patterns[pattern + w.P_LINES]):
+        line_number = line + arrays.lines[2 * (first + index)]
+        # `missed` has one bit for all lines from the 63rd on.
+        missed_line = missed >> min(index, 62) & 1
         for nth in range(MOST_PREFETCHED):
-            wanted = called(g.p[w.PREFETCH], number, late, instruction, slot, nth, words)
-            if wanted < 0 or not prefetch_line(g, m, wanted, start):
+            target = call_user_function(
+                arrays.params[w.PREFETCH], line_number, missed_line, instruction, slot, nth, words
+            )
+            if target < 0 or not prefetch_line(arrays, sm, target, start):
                 break
 
 
 @jitable
-def prefetch_line(g: Machine, m: Words, line: int, start: int) -> bool:
-    """Ask for what L1 has not of a line; False where there is no room for a request."""
-    cache = l1(g, m)
-    if g.p[w.L1_SETS] == 0 or line > MOST_LINE:
+def prefetch_line(arrays: EngineArrays, sm: Words, line: int, start: int) -> bool:
+    """Requests the sectors of a line that L1 lacks; returns False if no request is free."""
+    cache = l1(arrays, sm)
+    if arrays.params[w.L1_SETS] == 0 or line > MOST_LINE:
         return False
-    place = l1_set(g, m, line)
-    known = find_line(cache, place, line)
-    if known >= 0 and m[tag_at(cache, known)] & w.SECTOR_MASK == w.SECTOR_MASK:
+    set_index = l1_set(arrays, sm, line)
+    present = find_line(cache, set_index, line)
+    if present >= 0 and sm[tag_at(cache, present)] & w.SECTOR_MASK == w.SECTOR_MASK:
         return True
-    busy = m[g.p[w.AT_MSHRS] + m[w.MSHR_HEAD]] > start
-    if busy or m[w.REQUEST_COUNT] + 1 > g.p[w.REQUESTS]:
+    busy = sm[arrays.params[w.AT_MSHRS] + sm[w.MSHR_HEAD]] > start
+    if busy or sm[w.REQUEST_COUNT] + 1 > arrays.params[w.REQUESTS]:
         return False
-    entry = use_line(cache, place, line, start)
-    missing = w.SECTOR_MASK & ~m[tag_at(cache, entry)]
-    m[tag_at(cache, entry)] |= missing
-    m[w.PREFETCHED] += 1
-    ask(g, m, -1, line, missing, w.LOAD, 1, entry, next_mshr(g, m), start)
+    entry = use_line(cache, set_index, line, start)
+    missing = w.SECTOR_MASK & ~sm[tag_at(cache, entry)]
+    sm[tag_at(cache, entry)] |= missing
+    sm[w.PREFETCHED] += 1
+    request_sectors(
+        arrays, sm, -1, line, missing, w.LOAD, 1, entry, allocate_mshr(arrays, sm), start
+    )
     return True

@@ -1,26 +1,31 @@
-"""The loop of the engine: one SM through one quantum, and what all share after it."""
+"""Runs the SMs for one quantum, and then the requests that they have sent to the memory system.
+
+These are the two functions that `timing.replay` calls as machine code: `run_sms`, which workers run
+in parallel for different SMs, and `serve_all` after it. An SM skips cycles in which nothing can
+change: `run_cycle` returns the next cycle that has to be run.
+"""
 
 from __future__ import annotations
 
 from warploom.simt.host_prefetch import prefetch
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
-from warploom.timing.engine.answers import take_answers
-from warploom.timing.engine.bulk import work_copies
-from warploom.timing.engine.flow import count_live, launch_reserved, part
+from warploom.timing.engine.answers import receive_answers
+from warploom.timing.engine.bulk import serve_copies
+from warploom.timing.engine.flow import account_residency, launch_reserved, release_polling_warps
 from warploom.timing.engine.levels import serve_requests
-from warploom.timing.engine.loads import work_queue
-from warploom.timing.engine.machine import Machine, Words, behind
-from warploom.timing.engine.phases import take_notes
-from warploom.timing.engine.schedulers import step
-from warploom.timing.engine.waits import close_gap, close_state
+from warploom.timing.engine.loads import serve_queue
+from warploom.timing.engine.machine import EngineArrays, Words, offset_array
+from warploom.timing.engine.phases import receive_messages
+from warploom.timing.engine.schedulers import step_scheduler
+from warploom.timing.engine.waits import charge_scheduler, charge_warp
 
 MOST_FETCHED = 6144
-"""Words of an SM at most, for code may have many registers."""
+"""Words of an SM's state to prefetch at most: code can have many registers."""
 
 
 def run_sms(
-    p: Words,
+    params: Words,
     ops: Words,
     registers: Words,
     blocks: Words,
@@ -37,86 +42,92 @@ def run_sms(
     stop: int,
     ends: int,
 ) -> int:
-    """Run the first `count` of the chosen SMs up to the cycle `stop`, `sms` the states of all; or,
-    where the launch is over or looked at then (`ends`), account for everything before it."""
-    g = Machine(
-        p, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
+    """Runs the first `count` of the `chosen` SMs up to the cycle `stop`; `sms` are the states of
+    all SMs. If `ends` is not 0, runs nothing but charges all cycles before `stop` to states and
+    stall reasons."""
+    arrays = EngineArrays(
+        params, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
     )
     for index in range(count):
-        m = behind(sms, chosen[index] * p[w.SM_WORDS])
+        sm = offset_array(sms, chosen[index] * params[w.SM_WORDS])
         if index + 1 < count:
-            fetch_sm(p, behind(sms, chosen[index + 1] * p[w.SM_WORDS]))
+            fetch_sm(params, offset_array(sms, chosen[index + 1] * params[w.SM_WORDS]))
         if ends:
-            finish_sm(g, m, stop)
+            finish_sm(arrays, sm, stop)
         else:
-            run_sm(g, m, stop)
+            run_sm(arrays, sm, stop)
     return 0
 
 
 @jitable
-def fetch_sm(p: Words, m: Words) -> None:
-    """Fetch the SM that is the next one: ask the host for its warps, schedulers and registers, and
-    for the answers that it gets. All SMs are more than the host's nearest caches hold."""
-    for place in range(0, min(p[w.AT_MSHRS], MOST_FETCHED), w.LINE):
-        prefetch(m, place)
-    first = p[w.AT_REQUESTS]
-    for place in range(first, first + m[w.REQUEST_COUNT] * w.R_WORDS, w.LINE):
-        prefetch(m, place)
+def fetch_sm(params: Words, sm: Words) -> None:
+    """Prefetches the state of the SM that runs next into the host's caches: its warps, schedulers
+    and registers, and the answers to its requests."""
+    # The states of all SMs together are larger than the host's nearest caches.
+    for word in range(0, min(params[w.AT_MSHRS], MOST_FETCHED), w.LINE):
+        prefetch(sm, word)
+    first = params[w.AT_REQUESTS]
+    for word in range(first, first + sm[w.REQUEST_COUNT] * w.R_WORDS, w.LINE):
+        prefetch(sm, word)
 
 
 @jitable
-def run_sm(g: Machine, m: Words, stop: int) -> None:
-    """Run an SM up to the cycle `stop`."""
-    now = m[w.NOW]
-    take_answers(g, m, now)
-    if m[w.TOLD_COUNT] > 0:
-        take_notes(g, m, now)
-    if m[w.MET] != 0:
-        part(g, m, now)
+def run_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
+    """Runs an SM up to the cycle `stop`, after applying what arrived from the memory system and
+    from other SMs since the last quantum."""
+    now = sm[w.NOW]
+    receive_answers(arrays, sm, now)
+    if sm[w.RECEIVED_COUNT] > 0:
+        receive_messages(arrays, sm, now)
+    if sm[w.POLLING_DONE] != 0:
+        release_polling_warps(arrays, sm, now)
     while now < stop:
-        if m[w.RESERVED_COUNT] > 0 and m[w.LIVE_BLOCKS] < g.p[w.BLOCK_SLOTS]:
-            launch_reserved(g, m, now)
-        now = run_cycle(g, m, now, stop)
-    m[w.NOW] = stop
-    count_live(m, stop)
+        if sm[w.RESERVED_COUNT] > 0 and sm[w.LIVE_BLOCKS] < arrays.params[w.BLOCK_SLOTS]:
+            launch_reserved(arrays, sm, now)
+        now = run_cycle(arrays, sm, now, stop)
+    sm[w.NOW] = stop
+    account_residency(sm, stop)
 
 
 @jitable
-def run_cycle(g: Machine, m: Words, now: int, stop: int) -> int:
-    """Returns what happens in a cycle; gives the next one in which something can."""
-    if m[w.QUEUE_COUNT] > 0 and m[w.LSU_FREE] <= now:
-        work_queue(g, m, now)
-    if m[w.TMA_COUNT] > 0 and m[w.TMA_FREE] <= now:
-        work_copies(g, m, now)
-    blocks = m[w.LIVE_BLOCKS]
-    later = stop
-    for number in range(g.p[w.SCHEDULERS]):
-        s = g.p[w.AT_SCHEDULERS] + number * w.S_WORDS
-        if m[s + w.S_NEXT] <= now:
-            step(g, m, number, now)
-    for number in range(g.p[w.SCHEDULERS]):
-        later = min(later, m[g.p[w.AT_SCHEDULERS] + number * w.S_WORDS + w.S_NEXT])
-    if m[w.QUEUE_COUNT] > 0:
-        later = min(later, m[w.LSU_FREE])
-    if m[w.TMA_COUNT] > 0:
-        later = min(later, m[w.TMA_FREE])
-    if m[w.LIVE_BLOCKS] < blocks and m[w.RESERVED_COUNT] > 0:
-        later = now + 1
-    return int(max(now + 1, later))
+def run_cycle(arrays: EngineArrays, sm: Words, now: int, stop: int) -> int:
+    """Runs one cycle of an SM and returns the next cycle in which something can change."""
+    if sm[w.QUEUE_COUNT] > 0 and sm[w.LSU_FREE] <= now:
+        serve_queue(arrays, sm, now)
+    if sm[w.TMA_COUNT] > 0 and sm[w.TMA_FREE] <= now:
+        serve_copies(arrays, sm, now)
+    blocks = sm[w.LIVE_BLOCKS]
+    next_cycle = stop
+    for number in range(arrays.params[w.SCHEDULERS]):
+        scheduler = arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS
+        if sm[scheduler + w.S_NEXT] <= now:
+            step_scheduler(arrays, sm, number, now)
+    for number in range(arrays.params[w.SCHEDULERS]):
+        next_cycle = min(
+            next_cycle, sm[arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS + w.S_NEXT]
+        )
+    if sm[w.QUEUE_COUNT] > 0:
+        next_cycle = min(next_cycle, sm[w.LSU_FREE])
+    if sm[w.TMA_COUNT] > 0:
+        next_cycle = min(next_cycle, sm[w.TMA_FREE])
+    # A block has ended: the next reserved one is launched in the next cycle.
+    if sm[w.LIVE_BLOCKS] < blocks and sm[w.RESERVED_COUNT] > 0:
+        next_cycle = now + 1
+    return int(max(now + 1, next_cycle))
 
 
 @jitable
-def finish_sm(g: Machine, m: Words, stop: int) -> None:
-    """Account for everything in an SM before the cycle `stop`."""
-    for number in range(g.p[w.SCHEDULERS]):
-        close_gap(m, g.p[w.AT_SCHEDULERS] + number * w.S_WORDS, stop)
-    for slot in range(g.p[w.SLOTS]):
-        warp = g.p[w.AT_WARPS] + slot * w.V_WORDS
-        if m[warp + w.V_STATE] != w.NOT_THERE:
-            close_state(g, m, warp, stop)
-    count_live(m, stop)
+def finish_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
+    """Charges all cycles before `stop` of an SM's warps and schedulers to their states."""
+    for number in range(arrays.params[w.SCHEDULERS]):
+        charge_scheduler(sm, arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS, stop)
+    for slot in range(arrays.params[w.SLOTS]):
+        warp = arrays.params[w.AT_WARPS] + slot * w.V_WORDS
+        if sm[warp + w.V_STATE] != w.VACANT:
+            charge_warp(arrays, sm, warp, stop)
+    account_residency(sm, stop)
 
 
-def serve_all(p: Words, sms: Words, m: Words, start: int, stop: int) -> int:
-    """Answer the requests of all SMs from cycle `start` to `stop`."""
-    return serve_requests(p, sms, m, start, stop)
+def serve_all(params: Words, sms: Words, memory: Words, start: int, stop: int) -> int:
+    """Serves the requests of all SMs from cycle `start` to `stop`; returns their number."""
+    return serve_requests(params, sms, memory, start, stop)

@@ -1,47 +1,53 @@
-"""Keep what an SM asks of L2 in a quantum: requests, and the flights that wait for them."""
+"""Keeps the requests that an SM makes to L2 in a quantum, and the flights that wait for each
+answer."""
 
 from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
-from warploom.timing.engine.caches import fill_at, mapped, place_of
+from warploom.timing.engine.caches import hash_line, map_line, sector_times_at
 from warploom.timing.engine.l1 import l1
-from warploom.timing.engine.machine import Machine, Words, behind
-from warploom.timing.engine.phases import land_at
+from warploom.timing.engine.machine import EngineArrays, Words, offset_array
+from warploom.timing.engine.phases import extend_flight
 
 
 @jitable
-def has_queue_space(g: Machine, m: Words, lines: int, start: int) -> bool:
-    """Returns whether so many requests can be made: they have places one after the other, and one
-    is free again when its answer has come. If not, the unit tries again when it may be."""
-    needed = min(lines, g.p[w.MSHRS])
-    full = m[w.REQUEST_COUNT] + lines > g.p[w.REQUESTS]
-    full = full or m[w.PAIR_COUNT] + 4 * lines > g.p[w.PAIRS]
-    for ahead in range(needed):
-        place = g.p[w.AT_MSHRS] + m[w.MSHR_HEAD] + ahead
-        if m[w.MSHR_HEAD] + ahead >= g.p[w.MSHRS]:
-            place -= g.p[w.MSHRS]
-        if full or m[place] > start:
-            m[w.LSU_FREE] = w.NEVER if full else max(m[place] + 1, start + 2)
+def has_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -> bool:
+    """Returns whether an access can make this number of requests: they need consecutive miss status
+    holding registers that are free (the answer has come) at `start`. If not, sets the cycle in
+    which the load/store unit tries again."""
+    needed = min(lines, arrays.params[w.MSHRS])
+    full = sm[w.REQUEST_COUNT] + lines > arrays.params[w.REQUESTS]
+    # Each line can add a waiter for each of its four sectors.
+    full = full or sm[w.PAIR_COUNT] + 4 * lines > arrays.params[w.PAIRS]
+    for index in range(needed):
+        mshr = arrays.params[w.AT_MSHRS] + sm[w.MSHR_HEAD] + index
+        if sm[w.MSHR_HEAD] + index >= arrays.params[w.MSHRS]:
+            mshr -= arrays.params[w.MSHRS]
+        if full or sm[mshr] > start:
+            # Where the buffers of the quantum are full, `receive_answers` restarts the unit after
+            # it.
+            sm[w.LSU_FREE] = w.NEVER if full else max(sm[mshr] + 1, start + 2)
             return False
     return True
 
 
 @jitable
-def next_mshr(g: Machine, m: Words) -> int:
-    """Take the next place among the requests that L1 has on their way."""
-    place = g.p[w.AT_MSHRS] + m[w.MSHR_HEAD]
-    m[place] = w.NEVER
-    m[w.MSHR_HEAD] += 1
-    if m[w.MSHR_HEAD] == g.p[w.MSHRS]:
-        m[w.MSHR_HEAD] = 0
-    return int(place)
+def allocate_mshr(arrays: EngineArrays, sm: Words) -> int:
+    """Returns the offset of the next miss status holding register of L1, and marks it as occupied
+    until its request is answered."""
+    mshr = arrays.params[w.AT_MSHRS] + sm[w.MSHR_HEAD]
+    sm[mshr] = w.NEVER
+    sm[w.MSHR_HEAD] += 1
+    if sm[w.MSHR_HEAD] == arrays.params[w.MSHRS]:
+        sm[w.MSHR_HEAD] = 0
+    return int(mshr)
 
 
 @jitable
-def ask(
-    g: Machine,
-    m: Words,
+def request_sectors(
+    arrays: EngineArrays,
+    sm: Words,
     flight: int,
     line: int,
     sectors: int,
@@ -51,83 +57,95 @@ def ask(
     mshr: int,
     start: int,
 ) -> None:
-    """Ask L2 for sectors of a line; a flight waits for the answer, or none (-1). The place of the
-    request is at `mshr`."""
-    number = m[w.REQUEST_COUNT]
-    m[w.REQUEST_COUNT] += 1
-    at = g.p[w.AT_REQUESTS] + number * w.R_WORDS
-    m[at + w.R_TIME] = start
-    m[at + w.R_LINE] = line
-    m[at + w.R_SECTORS] = sectors
-    m[at + w.R_KIND] = kind
-    m[at + w.R_PASSES] = passes
-    m[at + w.R_ENTRY] = entry
-    if g.p[w.L2_SETS] > 0:
-        m[at + w.R_SET] = l2_set(g, m, line)
-    m[at + w.R_MSHR] = mshr
+    """Appends a request for sectors of a line to the requests of the quantum; `flight` waits for
+    the answer (-1: nothing waits). `mshr` is the offset of the request's miss status holding
+    register, `entry` that of L1 which the sectors will fill, or -1."""
+    number = sm[w.REQUEST_COUNT]
+    sm[w.REQUEST_COUNT] += 1
+    request = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
+    sm[request + w.R_TIME] = start
+    sm[request + w.R_LINE] = line
+    sm[request + w.R_SECTORS] = sectors
+    sm[request + w.R_KIND] = kind
+    sm[request + w.R_PASSES] = passes
+    sm[request + w.R_ENTRY] = entry
+    if arrays.params[w.L2_SETS] > 0:
+        sm[request + w.R_SET] = l2_set(arrays, sm, line)
+    sm[request + w.R_MSHR] = mshr
     if kind == w.STORE:
-        m[at + w.R_WARP] = m[flight + w.F_WARP]
+        sm[request + w.R_WARP] = sm[flight + w.F_WARP]
     if entry >= 0:
-        fills = fill_at(l1(g, m), entry)
+        sector_times = sector_times_at(l1(arrays, sm), entry)
         for sector in range(w.SECTORS):
             if (sectors >> sector) & 1:
-                m[fills + sector] = -1 - number
+                # A negative time is the number of a request without an answer.
+                sm[sector_times + sector] = -1 - number
     if flight >= 0:
-        pair(g, m, flight, number)
+        add_waiter(arrays, sm, flight, number)
 
 
 @jitable
-def l2_set(g: Machine, m: Words, line: int) -> int:
-    """Return the set of L2 to which a line belongs."""
-    if g.p[w.L2_MAPS] == 0:
-        return place_of(line, g.p[w.L2_SETS])
-    own = behind(m, g.p[w.AT_OWN] + 3 * w.OWN_STRIDE)
-    return mapped(g.p[w.L2_MAPS], line, g.p[w.L2_SETS], own)
+def l2_set(arrays: EngineArrays, sm: Words, line: int) -> int:
+    """Returns the set of L2 to which a line belongs."""
+    if arrays.params[w.L2_MAPPING] == 0:
+        return hash_line(line, arrays.params[w.L2_SETS])
+    words = offset_array(sm, arrays.params[w.AT_USER] + 3 * w.USER_STRIDE)
+    return map_line(arrays.params[w.L2_MAPPING], line, arrays.params[w.L2_SETS], words)
 
 
 @jitable
-def pair(g: Machine, m: Words, flight: int, number: int) -> None:
-    """Let a flight wait for the answer to a request of this quantum."""
-    at = g.p[w.AT_PAIRS] + 2 * m[w.PAIR_COUNT]
-    m[at] = flight
-    m[at + 1] = number
-    m[w.PAIR_COUNT] += 1
-    m[flight + w.F_LEFT] += 1
+def add_waiter(arrays: EngineArrays, sm: Words, flight: int, number: int) -> None:
+    """Makes a flight wait for the answer to a request of this quantum."""
+    waiter = arrays.params[w.AT_PAIRS] + 2 * sm[w.PAIR_COUNT]
+    sm[waiter] = flight
+    sm[waiter + 1] = number
+    sm[w.PAIR_COUNT] += 1
+    sm[flight + w.F_OPEN_REQUESTS] += 1
 
 
 @jitable
-def await_line(g: Machine, m: Words, flight: int, fills: int, sectors: int, soonest: int) -> None:
-    """Let a flight wait for sectors of a line that L1 has, or that are on their way to it."""
+def wait_for_line(
+    arrays: EngineArrays, sm: Words, flight: int, sector_times: int, sectors: int, earliest: int
+) -> None:
+    """Makes a flight wait for sectors of a line that L1 holds or that are on their way to it; none
+    is there before the cycle `earliest`."""
     for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:
-            fill = m[fills + sector]
-            if fill < 0:
-                pair(g, m, flight, -1 - fill)
+            time = sm[sector_times + sector]
+            if time < 0:
+                add_waiter(arrays, sm, flight, -1 - time)
             else:
-                land_at(m, flight, max(soonest, fill))
+                extend_flight(sm, flight, max(earliest, time))
 
 
 @jitable
-def earlier_store(g: Machine, m: Words, warp: int, line: int) -> int:
-    """Returns the number of a warp's last store to a line among the requests of the quantum; -1 for
-    none. An H100 writes 1.01 sectors of L2 for three stores of a warp that fill them together
-    (particles of 12 bytes), but one for each warp that stores to a part (columns by rows)."""
-    for number in range(m[w.REQUEST_COUNT] - 1, -1, -1):
-        at = g.p[w.AT_REQUESTS] + number * w.R_WORDS
-        if m[at + w.R_LINE] == line and m[at + w.R_KIND] == w.STORE and m[at + w.R_WARP] == warp:
+def find_open_store(arrays: EngineArrays, sm: Words, warp: int, line: int) -> int:
+    """Returns the number of a warp's last store to a line among the requests of the quantum, or -1.
+
+    An H100 writes 1.01 sectors of L2 for three stores of a warp that fill them together (particles
+    of 12 bytes), but one for each warp that stores to a part of a sector (columns by rows).
+    """
+    for number in range(sm[w.REQUEST_COUNT] - 1, -1, -1):
+        request = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
+        if (
+            sm[request + w.R_LINE] == line
+            and sm[request + w.R_KIND] == w.STORE
+            and sm[request + w.R_WARP] == warp
+        ):
             return number
     return -1
 
 
 @jitable
-def join_stores(g: Machine, m: Words, number: int, other: int) -> None:
-    """Adds the sectors of a store to those of a request, bytes to those that it had of them."""
-    at = g.p[w.AT_REQUESTS] + number * w.R_WORDS + w.R_SECTORS
-    own, joined = m[at], (m[at] | other) & w.SECTOR_MASK
+def merge_store(arrays: EngineArrays, sm: Words, number: int, added: int) -> None:
+    """Merges the sectors of a store into an earlier request: for sectors that both write, the bytes
+    add up."""
+    sectors_at = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS + w.R_SECTORS
+    stored, merged = sm[sectors_at], (sm[sectors_at] | added) & w.SECTOR_MASK
     for sector in range(w.SECTORS):
-        place = w.SECTORS + w.LEFT_BITS * sector
-        left = (own >> place & w.LEFT_MASK) + (other >> place & w.LEFT_MASK)
-        if own >> sector & other >> sector & 1:
-            left = max(0, left - w.SECTOR_BYTES)
-        joined |= left << place
-    m[at] = joined
+        shift = w.SECTORS + w.UNWRITTEN_BITS * sector
+        unwritten = (stored >> shift & w.UNWRITTEN_MASK) + (added >> shift & w.UNWRITTEN_MASK)
+        if stored >> sector & added >> sector & 1:
+            unwritten = max(0, unwritten - w.SECTOR_BYTES)
+        merged |= unwritten << shift
+    sm[sectors_at] = merged

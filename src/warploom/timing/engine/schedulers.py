@@ -1,159 +1,177 @@
-"""A scheduler's cycle: which of its warps are ready, which one the policy picks, and its issue."""
+"""Runs a warp scheduler for a cycle: wakes warps, selects one by the policy, and issues its
+operation."""
 
 from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.issue import blocked_until, issue
-from warploom.timing.engine.machine import Machine, Words, behind, called
+from warploom.timing.engine.machine import EngineArrays, Words, call_user_function, offset_array
 from warploom.timing.engine.waits import (
-    close_gap,
-    close_state,
+    charge_scheduler,
+    charge_warp,
     count_as,
-    get_ready,
-    needs_of,
+    make_ready,
+    operands_ready,
     set_state,
 )
 
 POLICIES = ("lrr", "gto", "two-level", "oldest")
-"""Loose round robin; greedy, then the oldest; round robin among a few active warps, which a warp
-leaves when it waits long; always the oldest."""
-LRR, GTO, TWO_LEVEL, OLDEST, OWN = range(len(POLICIES) + 1)
-"""OWN: the user's (`timing.policies`)."""
+"""The scheduling policies of the model: loose round robin; greedy then oldest; round robin among a
+few active warps, a set that a warp leaves when it waits long; oldest first."""
+LRR, GTO, TWO_LEVEL, OLDEST, USER_DEFINED = range(len(POLICIES) + 1)
+"""Numbers of the policies; USER_DEFINED is the user's function (`timing.policies`)."""
 
 MOST_RANK = 1 << 60
 
 
 @jitable
-def step(g: Machine, m: Words, number: int, now: int) -> None:
-    """Step a scheduler by one cycle, in which something may happen."""
-    s = g.p[w.AT_SCHEDULERS] + number * w.S_WORDS
-    if m[s + w.S_FREE] > now:
-        m[s + w.S_NEXT] = m[s + w.S_FREE]
+def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> None:
+    """Runs a scheduler for the cycle `now` and sets S_NEXT, the next cycle in which it can
+    change."""
+    scheduler = arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS
+    if sm[scheduler + w.S_FREE] > now:
+        sm[scheduler + w.S_NEXT] = sm[scheduler + w.S_FREE]
         return
-    if m[s + w.S_WAKE] <= now:
-        wake(g, m, s, number, now)
-    picked, eligible, later = choose(g, m, s, now)
+    if sm[scheduler + w.S_WAKE] <= now:
+        wake_warps(arrays, sm, scheduler, number, now)
+    picked, eligible, later = choose_warp(arrays, sm, scheduler, now)
     if picked < 0:
-        close_gap(m, s, now)
-        throttle(g, m, s, now, picked)
-        m[s + w.S_NEXT] = min(later, m[s + w.S_WAKE])
+        charge_scheduler(sm, scheduler, now)
+        charge_ready_warps(arrays, sm, scheduler, now, picked)
+        sm[scheduler + w.S_NEXT] = min(later, sm[scheduler + w.S_WAKE])
         return
-    close_gap(m, s, now)
-    m[s + w.S_ISSUED] += 1
-    m[s + w.S_FROM] = now + 1
-    if g.p[w.ISSUE_CYCLES] > 1:
-        m[s + w.S_STALLS + w.DISPATCH_STALL] += g.p[w.ISSUE_CYCLES] - 1
-        m[s + w.S_FROM] = now + g.p[w.ISSUE_CYCLES]
-    m[s + w.S_FREE] = now + g.p[w.ISSUE_CYCLES]
-    m[s + w.S_NEXT] = m[s + w.S_FREE]
-    m[w.ELIGIBLE] += eligible
-    throttle(g, m, s, now, picked)
-    set_state(g, m, picked, w.SELECTED, now)
-    issue(g, m, s, picked, now)
-    m[s + w.S_LAST] = picked
-    if g.p[w.DISPATCH_WIDTH] > 1:
-        issue_second(g, m, s, picked, now)
-    if m[s + w.S_READY] == 0:
-        m[s + w.S_NEXT] = max(m[s + w.S_NEXT], m[s + w.S_WAKE])
+    charge_scheduler(sm, scheduler, now)
+    sm[scheduler + w.S_ISSUED] += 1
+    sm[scheduler + w.S_ACCOUNTED] = now + 1
+    # Where schedulers issue only every few cycles, the cycles between are dispatch stalls.
+    if arrays.params[w.ISSUE_CYCLES] > 1:
+        sm[scheduler + w.S_STALLS + w.DISPATCH_STALL] += arrays.params[w.ISSUE_CYCLES] - 1
+        sm[scheduler + w.S_ACCOUNTED] = now + arrays.params[w.ISSUE_CYCLES]
+    sm[scheduler + w.S_FREE] = now + arrays.params[w.ISSUE_CYCLES]
+    sm[scheduler + w.S_NEXT] = sm[scheduler + w.S_FREE]
+    sm[w.ELIGIBLE] += eligible
+    charge_ready_warps(arrays, sm, scheduler, now, picked)
+    set_state(arrays, sm, picked, w.SELECTED, now)
+    issue(arrays, sm, scheduler, picked, now)
+    sm[scheduler + w.S_LAST] = picked
+    if arrays.params[w.DISPATCH_WIDTH] > 1:
+        issue_together(arrays, sm, scheduler, picked, now)
+    # Without ready warps nothing can change before one wakes.
+    if sm[scheduler + w.S_READY] == 0:
+        sm[scheduler + w.S_NEXT] = max(sm[scheduler + w.S_NEXT], sm[scheduler + w.S_WAKE])
 
 
 @jitable
-def wake(g: Machine, m: Words, s: int, number: int, now: int) -> None:
-    """Wake the warps whose time has come."""
-    first, each = w.NEVER, g.p[w.SCHEDULERS]
-    for place in range((g.p[w.SLOTS] - number + each - 1) // each):
-        time = m[s + w.S_WAKES + place]
+def wake_warps(arrays: EngineArrays, sm: Words, scheduler: int, number: int, now: int) -> None:
+    """Makes those sleeping warps ready whose wake-up time has come."""
+    first, each = w.NEVER, arrays.params[w.SCHEDULERS]
+    for index in range((arrays.params[w.SLOTS] - number + each - 1) // each):
+        time = sm[scheduler + w.S_WAKES + index]
         if time <= now:
-            get_ready(m, g.p[w.AT_WARPS] + (place * each + number) * w.V_WORDS)
+            make_ready(sm, arrays.params[w.AT_WARPS] + (index * each + number) * w.V_WORDS)
         else:
             first = min(first, time)
-    m[s + w.S_WAKE] = first
+    sm[scheduler + w.S_WAKE] = first
 
 
 @jitable
-def choose(g: Machine, m: Words, s: int, now: int) -> tuple[int, int, int]:
-    """Return the warp that issues, -1 for none; how many could; and when one that cannot yet
-    will."""
-    picked, best, eligible, later = -1, w.NEVER, 0, w.NEVER
-    policy = g.p[w.POLICY]
-    for place in range(m[s + w.S_READY]):
-        warp = m[s + w.S_RING + place]
-        m[warp + w.V_TRY] = w.NOT_SELECTED
-        until = blocked_until(g, m, s, warp, now)
+def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tuple[int, int, int]:
+    """Returns the warp that issues (-1 for none), how many warps could issue, and the first cycle
+    in which a ready warp that is blocked now can issue."""
+    picked, best, eligible, next_possible = -1, w.NEVER, 0, w.NEVER
+    policy = arrays.params[w.POLICY]
+    for index in range(sm[scheduler + w.S_READY]):
+        warp = sm[scheduler + w.S_READY_LIST + index]
+        # The reason if nothing blocks the warp and another one is selected.
+        sm[warp + w.V_BLOCKED_BY] = w.NOT_SELECTED
+        until = blocked_until(arrays, sm, scheduler, warp, now)
         if until > now:
-            later = min(later, until)
+            next_possible = min(next_possible, until)
             continue
         eligible += 1
-        if policy == TWO_LEVEL and not is_active(g, m, s, warp):
+        if policy == TWO_LEVEL and not is_active(arrays, sm, scheduler, warp):
             continue
-        key = own_rank(g, m, s, warp, now) if policy == OWN else rank(m, s, warp, policy)
-        if key < best:
-            picked, best = warp, key
-    return picked, eligible, later
+        priority = (
+            user_rank(arrays, sm, scheduler, warp, now)
+            if policy == USER_DEFINED
+            else rank(sm, scheduler, warp, policy)
+        )
+        if priority < best:
+            picked, best = warp, priority
+    return picked, eligible, next_possible
 
 
 @jitable
-def rank(m: Words, s: int, warp: int, policy: int) -> int:
-    """Returns where a warp stands among those that can issue: the least goes first."""
-    last = m[s + w.S_LAST]
+def rank(sm: Words, scheduler: int, warp: int, policy: int) -> int:
+    """Returns the priority of a warp that can issue by one of the model's policies; the least goes
+    first."""
+    last = sm[scheduler + w.S_LAST]
     if policy == OLDEST:
-        return int(m[warp + w.V_AGE])
+        return int(sm[warp + w.V_AGE])
+    # Greedy: the last warp goes on; else the oldest.
     if policy == GTO:
-        return 0 if warp == last else int(m[warp + w.V_AGE] + 1)
+        return 0 if warp == last else int(sm[warp + w.V_AGE] + 1)
     return int(warp - last if warp > last else warp + w.NEVER // 2)
 
 
 @jitable
-def own_rank(g: Machine, m: Words, s: int, warp: int, now: int) -> int:
-    """Return the same by the user's function."""
-    slot = (warp - g.p[w.AT_WARPS]) // w.V_WORDS
-    instruction = g.ops[m[warp + w.V_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
-    last = int(m[s + w.S_LAST] == warp)
-    words = behind(m, g.p[w.AT_OWN])
-    key = called(g.p[w.RANK], slot, m[warp + w.V_AGE], last, instruction, now, words)
-    return int(min(max(key, -MOST_RANK), MOST_RANK))
+def user_rank(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> int:
+    """Returns the priority of a warp that can issue by the user's policy; the least goes first."""
+    slot = (warp - arrays.params[w.AT_WARPS]) // w.V_WORDS
+    instruction = arrays.ops[sm[warp + w.V_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
+    last = int(sm[scheduler + w.S_LAST] == warp)
+    words = offset_array(sm, arrays.params[w.AT_USER])
+    priority = call_user_function(
+        arrays.params[w.RANK], slot, sm[warp + w.V_AGE], last, instruction, now, words
+    )
+    return int(min(max(priority, -MOST_RANK), MOST_RANK))
 
 
 @jitable
-def is_active(g: Machine, m: Words, s: int, warp: int) -> bool:
-    """Returns whether a warp is among the active ones; it becomes one where there is room."""
-    if m[warp + w.V_ACTIVE] == 0 and m[s + w.S_ACTIVE] < g.p[w.ACTIVE_WARPS]:
-        m[warp + w.V_ACTIVE] = 1
-        m[s + w.S_ACTIVE] += 1
-    return bool(m[warp + w.V_ACTIVE] != 0)
+def is_active(arrays: EngineArrays, sm: Words, scheduler: int, warp: int) -> bool:
+    """Returns whether a warp is in the active set of the two-level policy; it joins the set if that
+    is not full."""
+    if sm[warp + w.V_ACTIVE] == 0 and sm[scheduler + w.S_ACTIVE] < arrays.params[w.ACTIVE_WARPS]:
+        sm[warp + w.V_ACTIVE] = 1
+        sm[scheduler + w.S_ACTIVE] += 1
+    return bool(sm[warp + w.V_ACTIVE] != 0)
 
 
 @jitable
-def throttle(g: Machine, m: Words, s: int, now: int, picked: int) -> None:
-    """Count the ready warps that do not issue, each with its reason."""
-    for place in range(m[s + w.S_READY]):
-        warp = m[s + w.S_RING + place]
-        why = m[warp + w.V_TRY]
-        if m[warp + w.V_WHY] != why or g.p[w.EVENTS] > 0:
-            close_state(g, m, warp, now)
-            m[warp + w.V_WHY] = why
-        if picked < 0 and m[warp + w.V_COUNTED] != why:
-            count_as(m, warp, why)
+def charge_ready_warps(
+    arrays: EngineArrays, sm: Words, scheduler: int, now: int, picked: int
+) -> None:
+    """Records for the ready warps that do not issue the reason of each."""
+    for index in range(sm[scheduler + w.S_READY]):
+        warp = sm[scheduler + w.S_READY_LIST + index]
+        reason = sm[warp + w.V_BLOCKED_BY]
+        # With a timeline every cycle is recorded; without one, cycles of one reason are charged
+        # together when it changes.
+        if sm[warp + w.V_REASON] != reason or arrays.params[w.EVENTS] > 0:
+            charge_warp(arrays, sm, warp, now)
+            sm[warp + w.V_REASON] = reason
+        if picked < 0 and sm[warp + w.V_COUNTED] != reason:
+            count_as(sm, warp, reason)
 
 
 @jitable
-def issue_second(g: Machine, m: Words, s: int, warp: int, now: int) -> None:
-    """Issue the warp's next instruction with the one just issued, where it needs nothing of it and
-    its unit takes it."""
-    if m[warp + w.V_STATE] != w.READY or m[warp + w.V_LEFT] == 0:
+def issue_together(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> None:
+    """Issues the next instruction of the warp that has just issued in the same cycle (dual issue),
+    if it needs no result of the first one and its unit is free."""
+    if sm[warp + w.V_STATE] != w.READY or sm[warp + w.V_SLOTS_LEFT] == 0:
         return
-    op = m[warp + w.V_OP]
-    kind = g.ops[op * w.OP_WORDS + w.OP_KIND]
+    op = sm[warp + w.V_OP]
+    kind = arrays.ops[op * w.OP_WORDS + w.OP_KIND]
     if kind != w.ALU and kind != w.MEMORY:
         return
-    if m[warp + w.V_EARLIEST] > now + 1 or needs_later(g, m, warp, op, now):
+    if sm[warp + w.V_EARLIEST] > now + 1 or lacks_operands(arrays, sm, warp, op, now):
         return
-    if blocked_until(g, m, s, warp, now) <= now:
-        issue(g, m, s, warp, now)
+    if blocked_until(arrays, sm, scheduler, warp, now) <= now:
+        issue(arrays, sm, scheduler, warp, now)
 
 
 @jitable
-def needs_later(g: Machine, m: Words, warp: int, op: int, now: int) -> bool:
-    """Returns whether an operation needs what is not ready in this cycle."""
-    return bool(needs_of(g, m, warp, op) >> w.REASON_BITS > now)
+def lacks_operands(arrays: EngineArrays, sm: Words, warp: int, op: int, now: int) -> bool:
+    """Returns whether an operation needs a register that is not ready in this cycle."""
+    return bool(operands_ready(arrays, sm, warp, op) >> w.REASON_BITS > now)

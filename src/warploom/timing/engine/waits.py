@@ -1,197 +1,211 @@
-"""The states of warps and how their cycles are accounted for; what a warp's next operation waits
-for.
+"""Keeps the states of warps and charges every cycle to one; computes what a warp's next operation
+waits for.
 
-Every cycle of a resident warp goes to one state. Every cycle of a scheduler is an issue, or goes to
-the reason for which most of its warps did not issue (the first of REASONS among equals).
+Every cycle of a resident warp is charged to one state. Every cycle of a scheduler is an issue, or
+is charged to the stall reason that most of its warps have (the first of REASONS among equals).
 """
 
 from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
-from warploom.timing.engine.machine import Machine, Words
+from warploom.timing.engine.machine import EngineArrays, Words
 
 
 @jitable
-def close_gap(m: Words, s: int, now: int) -> None:
-    """Account for a scheduler's cycles without an issue before `now`."""
-    gap = now - m[s + w.S_FROM]
-    if gap <= 0:
+def charge_scheduler(sm: Words, scheduler: int, now: int) -> None:
+    """Charges a scheduler's cycles without an issue before `now` to the most frequent reason of its
+    warps."""
+    cycles = now - sm[scheduler + w.S_ACCOUNTED]
+    if cycles <= 0:
         return
-    # The most of numbers that have the reason below their counts: without a branch for each.
-    first = w.DISPATCH_STALL if m[s + w.S_WARPS + w.NOT_SELECTED] > 0 else w.NO_WARP
-    most = w.REASON_MASK ^ first
+    default = w.DISPATCH_STALL if sm[scheduler + w.S_WARPS + w.NOT_SELECTED] > 0 else w.NO_WARP
+    # Packs each count above its complemented reason, so that one maximum finds the largest count
+    # and, among equal ones, the first reason, without branches.
+    largest = w.REASON_MASK ^ default
     for state in range(w.NOT_SELECTED + 1, w.REASON_COUNT):
-        count = m[s + w.S_WARPS + state]
-        most = max(most, (count << w.REASON_BITS | (w.REASON_MASK ^ state)) * int(count > 0))
-    m[s + w.S_STALLS + (w.REASON_MASK ^ most & w.REASON_MASK)] += gap
-    m[s + w.S_FROM] = now
+        count = sm[scheduler + w.S_WARPS + state]
+        largest = max(largest, (count << w.REASON_BITS | (w.REASON_MASK ^ state)) * int(count > 0))
+    sm[scheduler + w.S_STALLS + (w.REASON_MASK ^ largest & w.REASON_MASK)] += cycles
+    sm[scheduler + w.S_ACCOUNTED] = now
 
 
 @jitable
-def set_state(g: Machine, m: Words, warp: int, state: int, now: int) -> None:
-    """Put a warp into this state from `now` on, before its current operation."""
-    close_gap(m, m[warp + w.V_SCHEDULER], now)
-    close_state(g, m, warp, now)
-    count_as(m, warp, state)
-    m[warp + w.V_WHY] = state
-    m[warp + w.V_WHAT] = m[warp + w.V_OP]
+def set_state(arrays: EngineArrays, sm: Words, warp: int, state: int, now: int) -> None:
+    """Puts a warp into a state from `now` on, before its current operation."""
+    charge_scheduler(sm, sm[warp + w.V_SCHEDULER], now)
+    charge_warp(arrays, sm, warp, now)
+    count_as(sm, warp, state)
+    sm[warp + w.V_REASON] = state
+    sm[warp + w.V_CHARGED_OP] = sm[warp + w.V_OP]
 
 
 @jitable
-def count_as(m: Words, warp: int, state: int) -> None:
-    """Count the warp in this state, at its scheduler."""
-    counts = m[warp + w.V_SCHEDULER] + w.S_WARPS
-    m[counts + m[warp + w.V_COUNTED]] -= 1
-    m[counts + state] += 1
-    m[warp + w.V_COUNTED] = state
+def count_as(sm: Words, warp: int, state: int) -> None:
+    """Counts the warp in this state at its scheduler instead of the state before."""
+    counts = sm[warp + w.V_SCHEDULER] + w.S_WARPS
+    sm[counts + sm[warp + w.V_COUNTED]] -= 1
+    sm[counts + state] += 1
+    sm[warp + w.V_COUNTED] = state
 
 
 @jitable
-def close_state(g: Machine, m: Words, warp: int, now: int) -> None:
-    """Account for a warp's cycles before `now`."""
-    since = m[warp + w.V_SINCE]
+def charge_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
+    """Charges a warp's cycles before `now` to its state and its operation."""
+    since = sm[warp + w.V_SINCE]
     if now <= since:
         return
-    g.totals[m[warp + w.V_WHAT] * w.REASON_COUNT + m[warp + w.V_WHY]] += now - since
-    m[warp + w.V_SINCE] = now
-    if g.p[w.EVENTS] > 0:
-        note(g, m, warp, since, now)
+    arrays.totals[sm[warp + w.V_CHARGED_OP] * w.REASON_COUNT + sm[warp + w.V_REASON]] += now - since
+    sm[warp + w.V_SINCE] = now
+    if arrays.params[w.EVENTS] > 0:
+        record_event(arrays, sm, warp, since, now)
 
 
 @jitable
-def note(g: Machine, m: Words, warp: int, since: int, until: int) -> None:
-    """Note a warp's state for the timeline; where it was in it before, that goes on."""
-    last = g.p[w.AT_EVENTS] + (m[warp + w.V_EVENT] - 1) * w.EVENT_WORDS
-    why, what = m[warp + w.V_WHY], m[warp + w.V_WHAT]
-    same = m[warp + w.V_EVENT] > 0 and m[last + w.E_STATE] == why and m[last + w.E_OP] == what
-    if same and m[last + w.E_UNTIL] == since and why != w.SELECTED:
-        m[last + w.E_UNTIL] = until
-    elif m[w.EVENT_COUNT] < g.p[w.EVENTS]:
-        at = g.p[w.AT_EVENTS] + m[w.EVENT_COUNT] * w.EVENT_WORDS
-        m[at + w.E_SLOT] = (warp - g.p[w.AT_WARPS]) // w.V_WORDS
-        m[at + w.E_WARP] = m[warp + w.V_WARP]
-        m[at + w.E_STATE] = why
-        m[at + w.E_SINCE] = since
-        m[at + w.E_UNTIL] = until
-        m[at + w.E_OP] = what
-        m[w.EVENT_COUNT] += 1
-        m[warp + w.V_EVENT] = m[w.EVENT_COUNT]
+def record_event(arrays: EngineArrays, sm: Words, warp: int, since: int, until: int) -> None:
+    """Appends an interval of a warp's state to the timeline; extends the warp's last event if state
+    and operation are the same and the interval follows it."""
+    last_event = arrays.params[w.AT_EVENTS] + (sm[warp + w.V_EVENT] - 1) * w.EVENT_WORDS
+    reason, charged_op = sm[warp + w.V_REASON], sm[warp + w.V_CHARGED_OP]
+    same = (
+        sm[warp + w.V_EVENT] > 0
+        and sm[last_event + w.E_STATE] == reason
+        and sm[last_event + w.E_OP] == charged_op
+    )
+    if same and sm[last_event + w.E_UNTIL] == since and reason != w.SELECTED:
+        sm[last_event + w.E_UNTIL] = until
+    elif sm[w.EVENT_COUNT] < arrays.params[w.EVENTS]:
+        event = arrays.params[w.AT_EVENTS] + sm[w.EVENT_COUNT] * w.EVENT_WORDS
+        sm[event + w.E_SLOT] = (warp - arrays.params[w.AT_WARPS]) // w.V_WORDS
+        sm[event + w.E_WARP] = sm[warp + w.V_WARP]
+        sm[event + w.E_STATE] = reason
+        sm[event + w.E_SINCE] = since
+        sm[event + w.E_UNTIL] = until
+        sm[event + w.E_OP] = charged_op
+        sm[w.EVENT_COUNT] += 1
+        sm[warp + w.V_EVENT] = sm[w.EVENT_COUNT]
 
 
 @jitable
-def get_ready(m: Words, warp: int) -> None:
-    """Make a warp one of the ready ones of its scheduler."""
-    s = m[warp + w.V_SCHEDULER]
-    m[warp + w.V_STATE] = w.READY
-    m[m[warp + w.V_WAKE_AT]] = w.NEVER
-    m[s + w.S_RING + m[s + w.S_READY]] = warp
-    m[s + w.S_READY] += 1
+def make_ready(sm: Words, warp: int) -> None:
+    """Adds a warp to the ready list of its scheduler."""
+    scheduler = sm[warp + w.V_SCHEDULER]
+    sm[warp + w.V_STATE] = w.READY
+    sm[sm[warp + w.V_WAKE_AT]] = w.NEVER
+    sm[scheduler + w.S_READY_LIST + sm[scheduler + w.S_READY]] = warp
+    sm[scheduler + w.S_READY] += 1
 
 
 @jitable
-def stop_ready(m: Words, warp: int) -> None:
-    """Make a warp no longer one of them, if it was."""
-    if m[warp + w.V_STATE] != w.READY:
+def remove_ready(sm: Words, warp: int) -> None:
+    """Removes a warp from the ready list of its scheduler, if it is in it."""
+    if sm[warp + w.V_STATE] != w.READY:
         return
-    s = m[warp + w.V_SCHEDULER]
-    m[s + w.S_READY] -= 1
-    last = s + w.S_RING + m[s + w.S_READY]
-    at = s + w.S_RING
-    while m[at] != warp:
-        at += 1
-    m[at] = m[last]
+    scheduler = sm[warp + w.V_SCHEDULER]
+    sm[scheduler + w.S_READY] -= 1
+    last = scheduler + w.S_READY_LIST + sm[scheduler + w.S_READY]
+    slot = scheduler + w.S_READY_LIST
+    while sm[slot] != warp:
+        slot += 1
+    sm[slot] = sm[last]
 
 
 @jitable
-def needs_of(g: Machine, m: Words, warp: int, op: int) -> int:
-    """Return when the last of the registers that an operation needs is ready, and why one waits for
-    it."""
-    base = m[warp + w.V_REGISTERS]
-    row = op * w.OP_WORDS
-    first = g.ops[row + w.OP_NEEDS_AT]
+def operands_ready(arrays: EngineArrays, sm: Words, warp: int, op: int) -> int:
+    """Returns when the last register that an operation needs is ready, packed with the reason for
+    waiting."""
+    base = sm[warp + w.V_REGISTERS]
+    op_offset = op * w.OP_WORDS
+    first = arrays.ops[op_offset + w.OP_NEEDS_AT]
     latest = 0
-    for place in range(first, first + g.ops[row + w.OP_NEEDS]):
-        latest = max(latest, m[base + g.registers[place]])
+    for index in range(first, first + arrays.ops[op_offset + w.OP_NEEDS]):
+        latest = max(latest, sm[base + arrays.registers[index]])
     return int(latest)
 
 
 @jitable
-def settle(g: Machine, m: Words, warp: int, now: int, earliest: int, why: int) -> None:
-    """After an issue, or when what a warp waited for has come: from `now` on it sleeps until its
-    next operation can issue, `earliest` for the reason `why`; or it is ready."""
-    op = m[warp + w.V_OP]
-    m[warp + w.V_EARLIEST] = earliest
-    need = needs_of(g, m, warp, op)
-    wake = need >> w.REASON_BITS
-    if need >= w.PENDING:
-        sleep(g, m, warp, w.NEVER, need & w.REASON_MASK, now)
-    elif g.ops[op * w.OP_WORDS + w.OP_KIND] == w.EXIT and m[warp + w.V_QUEUED] > 0:
-        sleep(g, m, warp, w.NEVER, w.DRAIN, now)
+def schedule_warp(
+    arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int, reason: int
+) -> None:
+    """Puts a warp to sleep until its next operation can issue, or makes it ready: after an issue,
+    or when what the warp waited for has ended. From `now` on it waits for operands or, until the
+    cycle `earliest`, for `reason`."""
+    op = sm[warp + w.V_OP]
+    sm[warp + w.V_EARLIEST] = earliest
+    ready_state = operands_ready(arrays, sm, warp, op)
+    wake = ready_state >> w.REASON_BITS
+    if ready_state >= w.PENDING:
+        sleep(arrays, sm, warp, w.NEVER, ready_state & w.REASON_MASK, now)
+    # A warp ends only after its stores have left the queue (stall reason "drain").
+    elif arrays.ops[op * w.OP_WORDS + w.OP_KIND] == w.EXIT and sm[warp + w.V_QUEUED] > 0:
+        sleep(arrays, sm, warp, w.NEVER, w.DRAIN, now)
     elif wake > earliest:
-        sleep(g, m, warp, wake, need & w.REASON_MASK, now)
+        sleep(arrays, sm, warp, wake, ready_state & w.REASON_MASK, now)
     elif earliest > now:
-        sleep(g, m, warp, earliest, why, now)
+        sleep(arrays, sm, warp, earliest, reason, now)
     else:
-        if m[warp + w.V_STATE] != w.READY:
-            get_ready(m, warp)
-        set_state(g, m, warp, w.NOT_SELECTED, now)
+        if sm[warp + w.V_STATE] != w.READY:
+            make_ready(sm, warp)
+        set_state(arrays, sm, warp, w.NOT_SELECTED, now)
 
 
 @jitable
-def sleep(g: Machine, m: Words, warp: int, wake: int, why: int, now: int) -> None:
-    """Put a warp to sleep from `now` until then."""
-    s = m[warp + w.V_SCHEDULER]
-    stop_ready(m, warp)
-    m[warp + w.V_STATE] = w.ASLEEP
-    m[m[warp + w.V_WAKE_AT]] = wake
-    set_state(g, m, warp, why, now)
-    m[s + w.S_WAKE] = min(m[s + w.S_WAKE], wake)
-    m[s + w.S_NEXT] = min(m[s + w.S_NEXT], wake)
-    if m[warp + w.V_ACTIVE] and why in (w.LONG_SCOREBOARD, w.BARRIER, w.MEMBAR, w.SLEEPING):
-        m[warp + w.V_ACTIVE] = 0
-        m[s + w.S_ACTIVE] -= 1
+def sleep(arrays: EngineArrays, sm: Words, warp: int, wake: int, reason: int, now: int) -> None:
+    """Puts a warp to sleep from `now` until the cycle `wake`, for a reason."""
+    scheduler = sm[warp + w.V_SCHEDULER]
+    remove_ready(sm, warp)
+    sm[warp + w.V_STATE] = w.ASLEEP
+    sm[sm[warp + w.V_WAKE_AT]] = wake
+    set_state(arrays, sm, warp, reason, now)
+    sm[scheduler + w.S_WAKE] = min(sm[scheduler + w.S_WAKE], wake)
+    sm[scheduler + w.S_NEXT] = min(sm[scheduler + w.S_NEXT], wake)
+    # A long wait takes the warp out of the active set of the two-level policy.
+    if sm[warp + w.V_ACTIVE] and reason in (w.LONG_SCOREBOARD, w.BARRIER, w.MEMBAR, w.SLEEPING):
+        sm[warp + w.V_ACTIVE] = 0
+        sm[scheduler + w.S_ACTIVE] -= 1
 
 
 @jitable
-def recheck(g: Machine, m: Words, warp: int, now: int) -> None:
-    """Look whether a sleeping warp can go on, and when: a memory instruction of it is over, or left
-    the queue.
+def recheck_waits(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
+    """Schedules a warp that sleeps without a wake-up time again, after one of its memory
+    instructions has ended or left the queue.
 
-    V_AWAITS is 0, or for a fence 1 + twice its cycles, or for copies 2 + twice the groups that may
-    still be on their way; less than 0 where the warp waits for all that meet.
+    V_PENDING_WAIT is 0; or 1 + twice the cycles of a fence; or 2 + twice the groups of copies that
+    may still be incomplete; or less than 0 for a warp that polls.
     """
-    if m[warp + w.V_STATE] != w.ASLEEP or m[m[warp + w.V_WAKE_AT]] != w.NEVER:
+    if sm[warp + w.V_STATE] != w.ASLEEP or sm[sm[warp + w.V_WAKE_AT]] != w.NEVER:
         return
-    if m[warp + w.V_WHY] == w.BARRIER:
+    # Only the barrier's release wakes the warp.
+    if sm[warp + w.V_REASON] == w.BARRIER:
         return
-    awaits = m[warp + w.V_AWAITS]
-    if awaits < 0:
+    pending_wait = sm[warp + w.V_PENDING_WAIT]
+    if pending_wait < 0:
         return
-    if awaits == 0:
-        settle(g, m, warp, now, max(now, m[warp + w.V_EARLIEST]), w.WAIT)
-    elif m[warp + w.V_FLIGHTS] == 0:
-        m[warp + w.V_AWAITS] = 0
-        until = awaited(m, warp, awaits, now)
-        why = w.MEMBAR if awaits & 1 else w.LONG_SCOREBOARD
-        settle(g, m, warp, now, max(until, m[warp + w.V_EARLIEST]), why)
+    if pending_wait == 0:
+        schedule_warp(arrays, sm, warp, now, max(now, sm[warp + w.V_EARLIEST]), w.WAIT)
+    elif sm[warp + w.V_FLIGHTS] == 0:
+        sm[warp + w.V_PENDING_WAIT] = 0
+        until = wait_end(sm, warp, pending_wait, now)
+        reason = w.MEMBAR if pending_wait & 1 else w.LONG_SCOREBOARD
+        schedule_warp(arrays, sm, warp, now, max(until, sm[warp + w.V_EARLIEST]), reason)
 
 
 @jitable
-def awaited(m: Words, warp: int, awaits: int, now: int) -> int:
-    """Return when a fence or a wait for copies is over, once all is known."""
-    if awaits & 1:
-        return int(max(now, m[warp + w.V_ACK]) + (awaits >> 1))
-    return ended(m, warp + w.V_GROUPS, m[warp + w.V_GROUP], (awaits >> 1) - 1, now)
+def wait_end(sm: Words, warp: int, pending_wait: int, now: int) -> int:
+    """Returns when a fence or a wait for groups of copies ends, once no end is unknown."""
+    if pending_wait & 1:
+        return int(max(now, sm[warp + w.V_LAST_END]) + (pending_wait >> 1))
+    return groups_end(sm, warp + w.V_GROUPS, sm[warp + w.V_GROUP], (pending_wait >> 1) - 1, now)
 
 
 @jitable
-def ended(m: Words, ends: int, group: int, left: int, now: int) -> int:
-    """Return when all groups before the open one have ended, but for the newest `left`; `ends` is
-    where stands when each does."""
+def groups_end(sm: Words, end_times: int, group: int, pending: int, now: int) -> int:
+    """Returns when all groups before the open one have ended, but for the newest `pending`;
+    `end_times` is the offset of the ring buffer of their ends."""
     until = now
-    for back in range(left, w.GROUPS):
-        number = group - 1 - back
+    for age in range(pending, w.GROUPS):
+        number = group - 1 - age
+        # Groups older than the ring buffer have ended.
         if number >= 0:
-            until = max(until, m[ends + number % w.GROUPS])
+            until = max(until, sm[end_times + number % w.GROUPS])
     return int(until)

@@ -1,2 +1,3 @@
-"""The replay of machine code: the way through it that a warp would have gone, what it issues there,
-and the accesses that it makes."""
+"""Prepares a replay of machine code from the record of a launch in PTX: finds the path that each
+warp takes through the machine code, the operations that issue there, and the accesses that they
+make."""

@@ -1,5 +1,12 @@
-"""The record of a launch as one of its machine code: the same warps, their ways and accesses those
-of machine instructions."""
+"""Converts the record of a launch from PTX to machine code: the same warps, with paths through the
+machine code and accesses by machine instructions.
+
+    PTX record     entries: basic block, first access; accesses name a PTX instruction
+    machine code   entries: span of the listing, first access; accesses name a machine instruction
+
+Accesses that ptxas merged (four loads of 4 bytes into one of 16) become one access of the wider
+pattern; atomics whose values ptxas reduces over the warp first become one of one lane.
+"""
 
 from __future__ import annotations
 
@@ -20,97 +27,108 @@ from warploom.timing.record.records import Record
 
 
 @dataclass(frozen=True)
-class Rerouted:
-    """The record of machine code, whose blocks are stretches of the listing (`starts`, `stops`) and
-    whose accesses name instructions of it; how far ways of both agree, from 0 to 1; and for each
-    entry the place of its stretch in the way of its stream through the PTX."""
+class MachineCodeRecord:
+    """Holds the record of machine code, whose blocks are spans of the listing (`starts`, `stops`)
+    and whose accesses name instructions of it; how well its paths agree with the PTX's
+    (`agreement`, 0 to 1); and for each entry its position in the PTX path of its stream."""
 
     record: Record
     starts: tuple[int, ...]
     stops: tuple[int, ...]
     agreement: float
-    places: Words
+    path_positions: Words
 
 
-def rerouted(record: Record, counts: MachineCounts) -> Rerouted:
-    """Return the record of a launch as one of its machine code."""
-    return _Rerouting(record, counts).run()
+def machine_code_record(record: Record, counts: MachineCounts) -> MachineCodeRecord:
+    """Returns the record of a launch converted to machine code."""
+    return _MachineCodeRecordBuilder(record, counts).run()
 
 
 ONE_LANE = -1
-"""The bytes of a lane of an access that one lane makes for all: ptxas had the values of an atomic
-reduced among the lanes first."""
+"""Stands for the bytes of a lane of an access that one lane makes for all: ptxas had the values of
+an atomic reduced among the lanes first."""
 
 _REDUCTIONS = ("SHFL", "REDUX")
-"""Opcodes that reduce the values of an atomic."""
+"""Opcodes that reduce the values of an atomic over a warp."""
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """A segment as arrays: of its visits the blocks, and the positions in the way; and of its
-    memory operations the visit, the instruction of the listing, the position in the way, the
-    instruction in its PTX block, where it stands for several of those, the bytes of a lane, and
-    ONE_LANE where one lane makes it for all."""
+class _SegmentArrays:
+    """Holds a segment as arrays.
+
+    For each visit of a node: the block, and its position in the PTX path. For each memory
+    operation: the visit, the instruction of the listing, the position in the PTX path, the offset
+    of its PTX instruction in the basic block, and the bytes of a lane if it was merged from several
+    (ONE_LANE if one lane makes it for all), else 0.
+    """
 
     blocks: Words
-    begins: Words
+    block_positions: Words
     visits: Words
-    ptx: Words
-    places: Words
-    inside: Words
-    widths: Words
+    instructions: Words
+    path_positions: Words
+    ptx_offsets: Words
+    lane_bytes: Words
 
 
 @dataclass(frozen=True, slots=True)
-class _Operation:
-    """A machine instruction that reaches memory: its number in the listing, the PTX instruction
-    that it was made for, the token of its block, and the place there of the first one that it
-    stands for; where those are several, the bytes of a lane in `width`, and in `turns` of how
-    many turns of a loop they are."""
+class _MemoryOperation:
+    """Describes a machine instruction that accesses memory: its index in the listing, the site of
+    the PTX instruction from which it was made, the token of the site's basic block, and the offset
+    there of the (first) PTX instruction.
 
-    ptx: int
+    If it was merged from several, `lane_bytes` are the bytes of a lane, and `iterations` is how
+    many iterations of a loop they come from.
+    """
+
+    instruction: int
     site: Site
     token: int
-    inside: int
-    width: int = 0
-    turns: int = 1
+    ptx_offset: int
+    lane_bytes: int = 0
+    iterations: int = 1
 
 
-class _Rerouting:
+class _MachineCodeRecordBuilder:
+    """Converts the record of one launch."""
+
     def __init__(self, record: Record, counts: MachineCounts) -> None:
         self._record, self._counts = record, counts
         self._walker = Walker(counts)
-        self._plans: dict[int, tuple[Segment, _Plan]] = {}
+        self._cached_arrays: dict[int, tuple[Segment, _SegmentArrays]] = {}
         nodes = counts.matching.nodes
         spans = sorted({(node.start, node.stop) for node in nodes})
         number = {span: index for index, span in enumerate(spans)}
         self._block_of = [number[node.start, node.stop] for node in nodes]
         self._spans = spans
 
-    def run(self) -> Rerouted:
+    def run(self) -> MachineCodeRecord:
+        """Returns the converted record."""
         record = self._record
-        used = np.bincount(record.warps[:, 0], minlength=len(record.streams))
+        warps_by_stream = np.bincount(record.warps[:, 0], minlength=len(record.streams))
         streams: list[list[int]] = []
         entries: list[Words] = []
         accesses: list[Words] = []
-        begun: list[Words] = []
-        missed = whole = 0.0
+        positions: list[Words] = []
+        missed_weight = total_weight = 0.0
         entry_count = access_count = 0
         blocks = len(self._counts.matching.program.blocks)
         weights = self._weights()
         for number, (first, stop) in enumerate(record.streams.tolist()):
             rows = record.entries[first : stop + 1]
-            way = rows[:-1, w.ENTRY_BLOCK] % blocks
-            off, made, accessed, begins = self._stream(way, rows[:, w.ENTRY_ACCESS])
-            begun.append(begins)
-            missed += off * used[number]
-            whole += float(weights[way].sum()) * used[number]
-            made[:, w.ENTRY_ACCESS] += access_count
-            streams.append([entry_count, entry_count + len(made) - 1])
-            entries.append(made)
-            accesses.append(accessed)
-            entry_count += len(made)
-            access_count += len(accessed)
+            path = rows[:-1, w.ENTRY_BLOCK] % blocks
+            missed_here, path_entries, path_accesses, path_positions = self._stream(
+                path, rows[:, w.ENTRY_ACCESS]
+            )
+            positions.append(path_positions)
+            missed_weight += missed_here * warps_by_stream[number]
+            total_weight += float(weights[path].sum()) * warps_by_stream[number]
+            path_entries[:, w.ENTRY_ACCESS] += access_count
+            streams.append([entry_count, entry_count + len(path_entries) - 1])
+            entries.append(path_entries)
+            accesses.append(path_accesses)
+            entry_count += len(path_entries)
+            access_count += len(path_accesses)
         changed = replace(
             record,
             streams=np.array(streams, np.int64).reshape(-1, w.STREAM_WORDS),
@@ -118,166 +136,234 @@ class _Rerouting:
             accesses=np.concatenate([*accesses, np.zeros((0, w.ACCESS_WORDS), np.int64)]),
         )
         starts, stops = zip(*self._spans, strict=True)
-        agreement = max(0.0, 1 - missed / whole) if whole else 0.0
-        places = np.concatenate([*begun, np.zeros(0, np.int64)])
-        return Rerouted(changed, starts, stops, agreement, places)
+        agreement = max(0.0, 1 - missed_weight / total_weight) if total_weight else 0.0
+        all_positions = np.concatenate([*positions, np.zeros(0, np.int64)])
+        return MachineCodeRecord(changed, starts, stops, agreement, all_positions)
 
     def _weights(self) -> Words:
-        """Return, by basic block of the PTX, the weight of its token."""
+        """Returns, by basic block of the PTX, the weight of its token."""
         tokens = self._walker.tokens
         return np.array([tokens.weights.get(token, 0.0) for token in tokens.of_block.tolist()])
 
-    def _stream(self, way: Words, begins: Words) -> tuple[float, Words, Words, Words]:
-        """Returns what differs on a way, its entries and accesses in machine code, and the places
-        of the entries in the way; `begins` has where the accesses of each of its blocks begin, and
-        where the last ones stop."""
-        walk = self._walker.walk(way)
-        plans = [self._plan(segment) for segment in walk.segments]
-        visited = np.cumsum([0, *(len(plan.blocks) for plan in plans)])
-        blocks = np.concatenate([plan.blocks for plan in plans])
-        begun = np.concatenate([p.begins + at for p, at in zip(plans, walk.places, strict=True)])
-        visits = np.concatenate([p.visits + v for p, v in zip(plans, visited, strict=False)])
-        ptx = np.concatenate([plan.ptx for plan in plans])
-        places = np.concatenate([p.places + at for p, at in zip(plans, walk.places, strict=True)])
-        inside = np.concatenate([plan.inside for plan in plans])
-        widths = np.concatenate([plan.widths for plan in plans])
-        there = places < len(way)
-        visits, ptx, places, inside, widths = (
-            column[there] for column in (visits, ptx, places, inside, widths)
+    def _stream(self, path: Words, first_accesses: Words) -> tuple[float, Words, Words, Words]:
+        """Returns the weight of what differs on a path, its entries and accesses in machine code,
+        and the positions of the entries in the PTX path; `first_accesses` has the first access of
+        each block of the PTX path, and the end of the last one's."""
+        walk = self._walker.walk(path)
+        arrays = [self._segment_arrays(segment) for segment in walk.segments]
+        visit_starts = np.cumsum([0, *(len(part.blocks) for part in arrays)])
+        blocks = np.concatenate([part.blocks for part in arrays])
+        block_positions = np.concatenate(
+            [
+                part.block_positions + position
+                for part, position in zip(arrays, walk.positions, strict=True)
+            ]
         )
-        rows = self._record.accesses[begins[0] : begins[-1]]
-        taken, of_operation = self._taken(way, begins - begins[0], rows, places, inside)
-        found = rows[taken].copy()
-        found[:, w.A_INSTRUCTION] = ptx[of_operation]
-        self._widen(found, widths[of_operation])
+        visits = np.concatenate(
+            [part.visits + start for part, start in zip(arrays, visit_starts, strict=False)]
+        )
+        instructions = np.concatenate([part.instructions for part in arrays])
+        path_positions = np.concatenate(
+            [
+                part.path_positions + position
+                for part, position in zip(arrays, walk.positions, strict=True)
+            ]
+        )
+        ptx_offsets = np.concatenate([part.ptx_offsets for part in arrays])
+        lane_bytes = np.concatenate([part.lane_bytes for part in arrays])
+        # The last window can look beyond the end of the path.
+        is_inside = path_positions < len(path)
+        visits, instructions, path_positions, ptx_offsets, lane_bytes = (
+            column[is_inside]
+            for column in (visits, instructions, path_positions, ptx_offsets, lane_bytes)
+        )
+        rows = self._record.accesses[first_accesses[0] : first_accesses[-1]]
+        selected, operation_of = self._select_accesses(
+            path, first_accesses - first_accesses[0], rows, path_positions, ptx_offsets
+        )
+        accesses = rows[selected].copy()
+        accesses[:, w.A_INSTRUCTION] = instructions[operation_of]
+        self._adjust_patterns(accesses, lane_bytes[operation_of])
         entries = np.zeros((len(blocks) + 1, w.ENTRY_WORDS), np.int64)
         entries[:-1, w.ENTRY_BLOCK] = blocks
-        visit_of = visits[of_operation]
+        visit_of = visits[operation_of]
         entries[:, w.ENTRY_ACCESS] = np.searchsorted(visit_of, np.arange(len(blocks) + 1))
-        return walk.missed, entries, found, np.append(np.minimum(begun, len(way) - 1), 0)
+        return (
+            walk.missed,
+            entries,
+            accesses,
+            np.append(np.minimum(block_positions, len(path) - 1), 0),
+        )
 
-    def _widen(self, found: Words, widths: Words) -> None:
-        """Give the accesses that stand for several the pattern of all of them, and those of one
-        lane for all that of one."""
+    def _adjust_patterns(self, accesses: Words, lane_bytes: Words) -> None:
+        """Replaces the patterns of merged accesses by those of the wider access, and the patterns
+        of reduced ones by those of one lane."""
         patterns = self._record.patterns
-        wide, reduced = np.flatnonzero(widths > 0), np.flatnonzero(widths == ONE_LANE)
-        if len(wide):
-            found[wide, w.A_PATTERN] = patterns.widened(found[wide, w.A_PATTERN], widths[wide])
+        widened, reduced = np.flatnonzero(lane_bytes > 0), np.flatnonzero(lane_bytes == ONE_LANE)
+        if len(widened):
+            accesses[widened, w.A_PATTERN] = patterns.with_lane_bytes(
+                accesses[widened, w.A_PATTERN], lane_bytes[widened]
+            )
         if len(reduced):
-            found[reduced, w.A_PATTERN] = patterns.of_one_lane(found[reduced, w.A_PATTERN])
+            accesses[reduced, w.A_PATTERN] = patterns.of_one_lane(accesses[reduced, w.A_PATTERN])
 
-    def _taken(
-        self, way: Words, begins: Words, rows: Words, places: Words, inside: Words
+    def _select_accesses(
+        self,
+        path: Words,
+        first_accesses: Words,
+        accesses: Words,
+        path_positions: Words,
+        ptx_offsets: Words,
     ) -> tuple[Words, Words]:
-        """Return the accesses that operations make, in their order, and the operation of each."""
-        entry = np.repeat(np.arange(len(way)), np.diff(begins))
-        keys = entry << 32 | rows[:, w.A_INSTRUCTION]
+        """Returns the accesses of the PTX that memory operations make, in their order, and the
+        operation of each."""
+        entries = np.repeat(np.arange(len(path)), np.diff(first_accesses))
+        # An access is found by its position in the path and its PTX instruction, packed in one
+        # integer.
+        keys = entries << 32 | accesses[:, w.A_INSTRUCTION]
         order = np.argsort(keys, kind="stable")
-        wanted = places << 32 | (self._first[way[places]] + inside)
+        wanted = path_positions << 32 | (
+            self._first_instructions[path[path_positions]] + ptx_offsets
+        )
         low = np.searchsorted(keys[order], wanted, "left")
         high = np.searchsorted(keys[order], wanted, "right")
         count = high - low
-        of_operation = np.repeat(np.arange(len(wanted)), count)
-        within = np.arange(len(of_operation)) - np.repeat(np.cumsum(count) - count, count)
-        return order[np.repeat(low, count) + within], of_operation
+        operation_of = np.repeat(np.arange(len(wanted)), count)
+        rank = np.arange(len(operation_of)) - np.repeat(np.cumsum(count) - count, count)
+        return order[np.repeat(low, count) + rank], operation_of
 
     @cached_property
-    def _first(self) -> Words:
-        """Return the first instruction of each basic block of the PTX."""
+    def _first_instructions(self) -> Words:
+        """Returns the first instruction of each basic block of the PTX."""
         return np.array([block.start for block in self._counts.matching.program.blocks])
 
-    # ---- what the instructions of a segment reach -------------------------------------------
+    # ---- the accesses of a segment ----------------------------------------------------------
 
-    def _plan(self, segment: Segment) -> _Plan:
+    def _segment_arrays(self, segment: Segment) -> _SegmentArrays:
+        """Returns a segment as arrays, cached by its identity."""
         key = id(segment)
-        if key not in self._plans:
-            self._plans[key] = segment, self._planned(segment)
-        return self._plans[key][1]
+        if key not in self._cached_arrays:
+            self._cached_arrays[key] = segment, self._build_segment_arrays(segment)
+        return self._cached_arrays[key][1]
 
-    def _planned(self, segment: Segment) -> _Plan:
+    def _build_segment_arrays(self, segment: Segment) -> _SegmentArrays:
+        """Returns a segment as arrays."""
         rows: list[tuple[int, int, int, int, int]] = []
-        ways = zip(segment.nodes, segment.starts, segment.stops, strict=True)
-        for visit, (node, start, stop) in enumerate(ways):
-            made: dict[Site, int] = defaultdict(int)
-            reduced = self._reduced_in(*segment.nodes[visit + 1 : visit + 2])
-            for one in self._memory_of(node):
-                nth = made[one.site]
-                made[one.site] += one.turns
-                place = self._place(segment, one.token, start, stop, nth)
-                if place is None:
+        visits_of_nodes = zip(segment.nodes, segment.starts, segment.stops, strict=True)
+        for visit, (node, start, stop) in enumerate(visits_of_nodes):
+            iterations: dict[Site, int] = defaultdict(int)
+            reduced = self._reduced_operations(*segment.nodes[visit + 1 : visit + 2])
+            for operation in self._memory_operations(node):
+                nth = iterations[operation.site]
+                iterations[operation.site] += operation.iterations
+                position = self._position_of(segment, operation.token, start, stop, nth)
+                if position is None:
                     continue
-                later = reduced.get(one.site)
-                if later is None:
-                    rows.append((visit, one.ptx, place, one.inside, one.width))
+                reduced_operation = reduced.get(operation.site)
+                if reduced_operation is None:
+                    rows.append(
+                        (
+                            visit,
+                            operation.instruction,
+                            position,
+                            operation.ptx_offset,
+                            operation.lane_bytes,
+                        )
+                    )
                 else:
-                    rows.append((visit + 1, later.ptx, place, later.inside, later.width))
+                    rows.append(
+                        (
+                            visit + 1,
+                            reduced_operation.instruction,
+                            position,
+                            reduced_operation.ptx_offset,
+                            reduced_operation.lane_bytes,
+                        )
+                    )
         rows.sort(key=lambda row: row[0])
         blocks = np.array([self._block_of[node] for node in segment.nodes], np.int64)
         columns = np.array(rows, np.int64).reshape(-1, 5).T
-        return _Plan(blocks, np.array(segment.starts, np.int64), *columns)
+        return _SegmentArrays(blocks, np.array(segment.starts, np.int64), *columns)
 
-    def _reduced_in(self, node: int = -1) -> dict[Site, _Operation]:
-        """Return the operations of a node that one lane makes for all, by their PTX instruction:
-        the guarded one of the node before, for warps with inactive lanes, does nothing then."""
+    def _reduced_operations(self, node: int = -1) -> dict[Site, _MemoryOperation]:
+        """Returns the operations of a node that one lane makes for all, by their PTX site. The
+        guarded operation of the node before, which serves warps with inactive lanes, makes no
+        access then."""
         if node < 0:
             return {}
-        if node not in self._reduced:
-            made = self._memory_of(node)
-            self._reduced[node] = {one.site: one for one in made if one.width == ONE_LANE}
-        return self._reduced[node]
+        if node not in self._reduced_cache:
+            operations = self._memory_operations(node)
+            self._reduced_cache[node] = {
+                operation.site: operation
+                for operation in operations
+                if operation.lane_bytes == ONE_LANE
+            }
+        return self._reduced_cache[node]
 
-    def _place(self, segment: Segment, token: int, start: int, stop: int, nth: int) -> int | None:
-        """Return the position of the nth visit to a block of the PTX among those that a node does;
-        where another node does it, the one that comes next."""
-        found = [at for at in range(start, stop) if segment.tokens[at] == token]
-        if nth < len(found):
-            return found[nth]
-        if not found and not nth and stop < len(segment.tokens) and segment.tokens[stop] == token:
+    def _position_of(
+        self, segment: Segment, token: int, start: int, stop: int, nth: int
+    ) -> int | None:
+        """Returns the position of the nth visit to a PTX block among those that a node executes; if
+        another node executes it, the position that follows; None for neither."""
+        positions = [
+            position for position in range(start, stop) if segment.tokens[position] == token
+        ]
+        if nth < len(positions):
+            return positions[nth]
+        if (
+            not positions
+            and not nth
+            and stop < len(segment.tokens)
+            and segment.tokens[stop] == token
+        ):
             return stop
         return None
 
-    def _memory_of(self, node: int) -> list[_Operation]:
-        """Return the instructions of a node that reach memory."""
-        if node not in self._memory:
+    def _memory_operations(self, node: int) -> list[_MemoryOperation]:
+        """Returns the memory operations of a node."""
+        if node not in self._memory_cache:
             matching = self._counts.matching
-            made = matching.nodes[node]
+            span = matching.nodes[node]
             rows: list[tuple[int, Site]] = []
             reduced: set[Site] = set()
-            for number in range(made.start, made.stop):
-                one = matching.listing.instructions[number]
-                site = matching.site_of(one)
+            for number in range(span.start, span.stop):
+                instruction = matching.listing.instructions[number]
+                site = matching.site_of(instruction)
                 if site is None or site not in self._merging.places:
                     continue
-                if accesses_memory(one.name) or indexes_constants(one):
+                if accesses_memory(instruction.name) or indexes_constants(instruction):
                     rows.append((number, site))
-                elif one.name in _REDUCTIONS:
+                elif instruction.name in _REDUCTIONS:
                     reduced.add(site)
-            taken = [site for _, site in rows]
-            found = [self._operation(number, site, taken) for number, site in rows]
-            self._memory[node] = [
-                replace(one, width=ONE_LANE) if one.site in reduced else one for one in found
+            sites = [site for _, site in rows]
+            operations = [self._memory_operation(number, site, sites) for number, site in rows]
+            self._memory_cache[node] = [
+                replace(instruction, lane_bytes=ONE_LANE)
+                if instruction.site in reduced
+                else instruction
+                for instruction in operations
             ]
-        return self._memory[node]
+        return self._memory_cache[node]
 
-    def _operation(self, ptx: int, site: Site, taken: list[Site]) -> _Operation:
-        """Return the operation of a machine instruction; `taken` are the PTX instructions that have
-        one in its node."""
-        block, inside = self._merging.places[site]
+    def _memory_operation(self, number: int, site: Site, sites: list[Site]) -> _MemoryOperation:
+        """Returns the operation of a machine instruction; `sites` are the PTX sites that have an
+        access in its node."""
+        block, ptx_offset = self._merging.places[site]
         token = int(self._walker.tokens.of_block[block])
-        made = self._counts.matching.listing.instructions[ptx]
-        merged = self._merging.of(made, site, taken)
+        instruction = self._counts.matching.listing.instructions[number]
+        merged = self._merging.of(instruction, site, sites)
         if merged is None:
-            return _Operation(ptx, site, token, inside)
-        return _Operation(ptx, site, token, merged.first, merged.width, merged.turns)
+            return _MemoryOperation(number, site, token, ptx_offset)
+        return _MemoryOperation(number, site, token, merged.first, merged.width, merged.turns)
 
     @cached_property
     def _merging(self) -> Merging:
         return Merging(self._counts.matching.program)
 
     @cached_property
-    def _reduced(self) -> dict[int, dict[Site, _Operation]]:
+    def _reduced_cache(self) -> dict[int, dict[Site, _MemoryOperation]]:
         return {}
 
     @cached_property
-    def _memory(self) -> dict[int, list[_Operation]]:
+    def _memory_cache(self) -> dict[int, list[_MemoryOperation]]:
         return {}

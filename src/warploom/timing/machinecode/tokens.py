@@ -1,7 +1,9 @@
-"""Signs by which a way through machine code is told from a way through PTX.
+"""Chooses the tokens by which a path through machine code is matched with a path through PTX.
 
-Of every basic block of the PTX one instruction stands for it: the one whose machine instructions
-were executed as often as it was. A block without such an instruction leaves no sign."""
+Each basic block of the PTX has a token, and is represented by one of its instructions: one whose
+machine instructions were executed as often as the block was. The token of a block without such an
+instruction is ignored.
+"""
 
 from __future__ import annotations
 
@@ -17,62 +19,67 @@ from warploom.program.program import Site
 
 Words = npt.NDArray[np.int64]
 
-MOST_OFF = 0.02
-"""So far off, as a part of its count, may an instruction be that stands for a block."""
+MAX_DEVIATION = 0.02
+"""How far the executions of a representative instruction may differ from its expected count, as a
+share of that."""
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """`of_block` has the token of each basic block of the PTX; copies of an inlined block share
-    theirs. Only those in `having` leave a sign. `needs` has for each node of the machine code how
-    often it does each token, `optional` the tokens that a guarded instruction stands for."""
+class BlockTokens:
+    """Holds the tokens of a launch. A token is the number of the first basic block with this source
+    site: copies of an inlined block share it.
+
+    `of_block` has the token of each basic block of the PTX; `needs`, for each node of the machine
+    code, how often it executes each token; `optional` the tokens that a guarded instruction
+    represents, which may be missing.
+    """
 
     of_block: Words
     needs: tuple[dict[int, int], ...]
     optional: frozenset[int]
     weights: dict[int, float]
-    """By token, what it weighs that the machine code does it as often: 1 for an anchor."""
-    having: dict[int, tuple[int, ...]]
-    """The nodes that do a token."""
+    """By token, the weight of executing it as often in the machine code: 1 for an anchor."""
+    nodes_of: dict[int, tuple[int, ...]]
+    """The nodes that execute a token; a token without any is ignored."""
 
 
-def tokens_of(counts: MachineCounts) -> Tokens:
-    """Return the tokens of a launch."""
+def tokens_of(counts: MachineCounts) -> BlockTokens:
+    """Returns the tokens of a launch."""
     matching = counts.matching
     program = matching.program
-    first: dict[Site, int] = {}
+    first_token: dict[Site, int] = {}
     of_block = np.zeros(len(program.blocks), np.int64)
     members: dict[int, list[Site]] = defaultdict(list)
     for block in program.blocks:
-        token = first.setdefault(program.sites[block.start], block.index)
+        token = first_token.setdefault(program.sites[block.start], block.index)
         of_block[block.index] = token
         members[token] += program.sites[block.start : block.stop]
-    every = (row for row in counts.agreement if row.evidence.of is Executions.ALL)
-    stated = {row.evidence.site: row for row in every}
+    evidence = (row for row in counts.agreement if row.evidence.of is Executions.ALL)
+    by_site = {row.evidence.site: row for row in evidence}
     needs: list[dict[int, int]] = [{} for _ in matching.nodes]
     optional: set[int] = set()
-    having: dict[int, tuple[int, ...]] = {}
+    nodes_of: dict[int, tuple[int, ...]] = {}
     weights: dict[int, float] = {}
     for token, sites in members.items():
-        rows = [stated[site] for site in dict.fromkeys(sites) if site in stated]
-        fitting = [row for row in rows if row.counted and row.off <= MOST_OFF * row.counted]
+        rows = [by_site[site] for site in dict.fromkeys(sites) if site in by_site]
+        fitting = [row for row in rows if row.counted and row.off <= MAX_DEVIATION * row.counted]
         if not fitting:
             continue
-        chosen, weight = _usual([row.evidence for row in fitting])
-        having[token], weights[token] = (*chosen.copies,), weight / ANCHOR
+        chosen, weight = _majority([row.evidence for row in fitting])
+        nodes_of[token], weights[token] = (*chosen.copies,), weight / ANCHOR
         for node, copies in chosen.copies.items():
             needs[node][token] = copies
         if not chosen.excess:
             optional.add(token)
-    return Tokens(of_block, tuple(needs), frozenset(optional), weights, having)
+    return BlockTokens(of_block, tuple(needs), frozenset(optional), weights, nodes_of)
 
 
-def _usual(rows: list[Evidence]) -> tuple[Evidence, float]:
-    """Return the evidence that says what most of it says, by weight, and the most that any of that
-    weighs."""
-    said: Counter[tuple[tuple[int, int], ...]] = Counter()
+def _majority(rows: list[Evidence]) -> tuple[Evidence, float]:
+    """Returns the evidence on which most of it agrees, by weight, and the greatest weight among
+    that."""
+    votes: Counter[tuple[tuple[int, int], ...]] = Counter()
     for row in rows:
-        said[tuple(sorted(row.copies.items()))] += round(row.weight)
-    [(most, _)] = said.most_common(1)
-    same = [row for row in rows if tuple(sorted(row.copies.items())) == most]
-    return same[0], max(row.weight for row in same)
+        votes[tuple(sorted(row.copies.items()))] += round(row.weight)
+    [(majority, _)] = votes.most_common(1)
+    agreeing = [row for row in rows if tuple(sorted(row.copies.items())) == majority]
+    return agreeing[0], max(row.weight for row in agreeing)

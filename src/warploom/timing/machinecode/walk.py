@@ -1,8 +1,14 @@
-"""The way of a warp through machine code, from its way through the basic blocks of the PTX.
+"""Finds the path of a warp through machine code, given its path through the basic blocks of the
+PTX.
 
-It is the cheapest walk through the graph of the machine code that does the tokens of the PTX's way
-in their order. A walk is found window by window: what comes far behind does not tell where a branch
-goes. Ways repeat, so windows do, and each is searched once."""
+It is the cheapest walk through the control-flow graph of the machine code that executes the tokens
+of the PTX path in their order (Dijkstra's algorithm). A walk is searched window by window, as what
+comes much later does not decide where a branch goes. Paths repeat, so windows do, and each is
+searched once. For example, where ptxas unrolled a loop by two:
+
+    PTX path      entry, loop, loop, loop, loop, exit
+    machine code  N0, N1, N1, N2          N1 executes the token of `loop` twice
+"""
 
 from __future__ import annotations
 
@@ -15,182 +21,205 @@ from typing import NamedTuple
 import numpy as np
 
 from warploom.machinecode.counted import MachineCounts
-from warploom.timing.machinecode.tokens import Tokens, Words, tokens_of
+from warploom.timing.machinecode.tokens import BlockTokens, Words, tokens_of
 
 WINDOW = 48
-"""Tokens that a search looks ahead; the first half of what it finds is kept."""
+"""Tokens of a window; only the first half of the path that a search finds is retained."""
 
-LEAST = 1e-6
-"""Less often than this, a node is not executed."""
+MIN_EXECUTIONS = 1e-6
+"""A node executed less often than this counts as not executed."""
 
-STEP, MOST_STEPS = 0.01, 50
-"""The cost of a machine instruction, and how many of a node have one: the longest node is cheaper
-than an anchor that is left out."""
+STEP_COST, MOST_STEPS = 0.01, 50
+"""The cost of a machine instruction, and how many of a node are charged: the longest node is
+cheaper than an anchor that is left out."""
 
-UNLIKELY = 2.0
-"""The cost of a node that is not executed where all warps are looked at together, and of an edge
-that is not taken."""
+UNLIKELY_COST = 2.0
+"""The cost of a node that is not executed in the match of all warps together, and of an edge that
+is not taken there."""
 
-MISSED = 10.0
-"""The cost of an anchor that was done here and not there."""
+MISSED_COST = 10.0
+"""The cost of an anchor that is executed in the PTX or in the machine code only."""
 
-DIVERGED_STATUS, LOST = 1.0, 50.0
-"""The cost of going on at another block, where lanes of the warp parted, and where they did not."""
+DIVERGED_COST, LOST_COST = 1.0, 50.0
+"""The costs of continuing at another node: where lanes of the warp diverged, and where they did
+not."""
 
 Key = tuple[int, bool, tuple[int, ...]]
-"""The node that comes next, whether the way ends in the window, and its tokens, times two and one
-more where the way does not follow from the block before."""
+"""A window: its first node, whether the path ends in it, and its tokens, times two, plus one where
+the path does not follow an edge of the control-flow graph from the block before."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a walk: `nodes` one after the other, for each where the tokens begin that it does
-    and where they stop (positions in the way, from the window's first), how far the way is done,
-    the node that comes next, and what differed, as a cost; `tokens` are those of the window."""
+    """Holds a part of a walk: its `nodes` in order, and for each where its tokens begin and end
+    (positions in the PTX path, from the window's start on); the position up to which the path is
+    done, the node that comes next, and the cost of what differs. `tokens` are those of the
+    window."""
 
     nodes: tuple[int, ...]
     starts: tuple[int, ...]
     stops: tuple[int, ...]
     done: int
-    then: int
+    next_node: int
     missed: float
     tokens: tuple[int, ...]
 
 
-class _Way(NamedTuple):
-    """A node on a path: what came before it, the tokens that it does, and what differed until
-    there."""
+class _PathNode(NamedTuple):
+    """Holds a node on a searched path: the node before it, the tokens that it executes, and the
+    cost of what differs up to it."""
 
-    before: _Way | None
+    before: _PathNode | None
     node: int
     start: int
     stop: int
     missed: float
 
 
-_Before = _Way | None
-_Open = tuple[float, int, int, int, _Before, float]
-"""An entry of the search: cost, order among equal ones, position, node, path, what differed."""
+_Path = _PathNode | None
+_SearchEntry = tuple[float, int, int, int, _Path, float]
+"""An entry of the priority queue: cost, tie-breaker, position, node, path, cost of what differs."""
 
 
 @dataclass(frozen=True)
 class Walk:
-    """The segments of a walk, and the position in the way at which each begins."""
+    """Holds the segments of a walk, and the position in the PTX path at which each begins."""
 
     segments: tuple[Segment, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
 
     @property
     def missed(self) -> float:
-        """Tokens that were done in one of both alone, by their weights."""
-        return sum(one.missed for one in self.segments) / MISSED
+        """Returns the tokens that only one of both paths executes, by their weights."""
+        return sum(segment.missed for segment in self.segments) / MISSED_COST
 
 
 class Walker:
     """Finds the walks of a launch."""
 
     def __init__(self, counts: MachineCounts) -> None:
-        self.tokens: Tokens = tokens_of(counts)
+        self.tokens: BlockTokens = tokens_of(counts)
         self._nodes = counts.matching.nodes
         executed = counts.executed
         self._costs = [
-            STEP * min(node.size, MOST_STEPS) + (0.0 if often > LEAST else UNLIKELY)
-            for node, often in zip(self._nodes, executed.tolist(), strict=True)
+            STEP_COST * min(node.size, MOST_STEPS)
+            + (0.0 if executions > MIN_EXECUTIONS else UNLIKELY_COST)
+            for node, executions in zip(self._nodes, executed.tolist(), strict=True)
         ]
         self._blocks = counts.matching.program.blocks
-        self._known: dict[Key, Segment] = {}
-        self._rare = {edge for edge, often in counts.flow.edges.items() if often <= LEAST}
+        self._segments_by_key: dict[Key, Segment] = {}
+        self._rare = {
+            edge for edge, executions in counts.flow.edges.items() if executions <= MIN_EXECUTIONS
+        }
         edges = [(block.index, to) for block in self._blocks for to in block.successors]
         self._edges = {at << 32 | to for at, to in edges}
 
-    def walk(self, way: Words) -> Walk:
-        """Return the walk of a warp whose way is these basic blocks of the PTX."""
-        coded = self._coded(way)
+    def walk(self, path: Words) -> Walk:
+        """Returns the walk of a warp whose PTX path has these basic blocks."""
+        coded = self._encode_path(path)
         segments: list[Segment] = []
-        places: list[int] = []
-        at = node = 0
+        positions: list[int] = []
+        position = node = 0
         while node >= 0:
-            ends = at + WINDOW >= len(coded)
-            key = node, ends, tuple(coded[at : at + WINDOW])
-            if key not in self._known:
-                self._known[key] = self._search(*key)
-            found = self._known[key]
-            segments.append(found)
-            places.append(at)
-            at, node = at + found.done, found.then
-        return Walk(tuple(segments), tuple(places))
+            ends = position + WINDOW >= len(coded)
+            key = node, ends, tuple(coded[position : position + WINDOW])
+            if key not in self._segments_by_key:
+                self._segments_by_key[key] = self._search(*key)
+            segment = self._segments_by_key[key]
+            segments.append(segment)
+            positions.append(position)
+            position, node = position + segment.done, segment.next_node
+        return Walk(tuple(segments), tuple(positions))
 
-    def _coded(self, way: Words) -> list[int]:
-        """Return the tokens of a way, times two, and one more where lanes have parted before."""
-        steps = way[:-1] << 32 | way[1:]
-        kinds, which = np.unique(steps, return_inverse=True)
-        known = np.array([kind in self._edges for kind in kinds.tolist()], bool)
-        follows = np.concatenate([[True], known[which.reshape(-1)]]) if len(way) > 1 else [True]
-        return (2 * self.tokens.of_block[way] + ~np.asarray(follows, bool)).tolist()
+    def _encode_path(self, path: Words) -> list[int]:
+        """Returns the tokens of a path, times two, plus one where the step from the block before is
+        no edge of the control-flow graph: another part of a diverged warp goes on."""
+        steps = path[:-1] << 32 | path[1:]
+        distinct, index = np.unique(steps, return_inverse=True)
+        is_edge = np.array([kind in self._edges for kind in distinct.tolist()], bool)
+        follows = np.concatenate([[True], is_edge[index.reshape(-1)]]) if len(path) > 1 else [True]
+        return (2 * self.tokens.of_block[path] + ~np.asarray(follows, bool)).tolist()
 
     def _search(self, first: int, ends: bool, window: Sequence[int]) -> Segment:
-        """Return the best segment from a node on."""
+        """Returns the cheapest segment from a node on."""
         stop = len(window)
         order = count()
-        open_: list[_Open] = [(0.0, next(order), 0, first, None, 0.0)]
+        open_: list[_SearchEntry] = [(0.0, next(order), 0, first, None, 0.0)]
         seen: set[tuple[int, int]] = set()
         while open_:
-            cost, _, at, node, before, missed = heapq.heappop(open_)
-            if node < 0 or (at >= stop and not ends):
+            cost, _, position, node, before, missed = heapq.heappop(open_)
+            if node < 0 or (position >= stop and not ends):
                 half = stop if ends else stop // 2
-                return _segment(before, at, node, missed, tuple(c >> 1 for c in window), half)
-            if (at, node) in seen:
+                return _segment(before, position, node, missed, tuple(c >> 1 for c in window), half)
+            if (position, node) in seen:
                 continue
-            seen.add((at, node))
-            after, off = self._do(node, at, window, ends)
-            way = _Way(before, node, at, after, missed)
-            made = self._nodes[node]
-            spent = cost + self._costs[node] + off
-            for to in made.successors:
-                price = spent + (UNLIKELY if (node, to) in self._rare else 0.0)
-                heapq.heappush(open_, (price, next(order), after, to, way, missed + off))
-            if made.leaves or not made.successors:
-                left = 0.0 if ends and after == stop else MISSED * (stop - after + 1)
-                heapq.heappush(open_, (spent + left, next(order), after, -1, way, missed + off))
-            if at < stop:
-                token, diverged = divmod(window[at], 2)
-                price = DIVERGED_STATUS if diverged else LOST
-                for other in self.tokens.having.get(token, ()):
-                    heapq.heappush(open_, (cost + price, next(order), at, other, before, missed))
-                skipped = MISSED * self.tokens.weights.get(token, 0.0)
-                entry = (cost + skipped, next(order), at + 1, node, before, missed + skipped)
+            seen.add((position, node))
+            after, missed_here = self._do_tokens(node, position, window, ends)
+            path = _PathNode(before, node, position, after, missed)
+            current = self._nodes[node]
+            total = cost + self._costs[node] + missed_here
+            for to in current.successors:
+                cost_then = total + (UNLIKELY_COST if (node, to) in self._rare else 0.0)
+                heapq.heappush(
+                    open_, (cost_then, next(order), after, to, path, missed + missed_here)
+                )
+            if current.leaves or not current.successors:
+                leave_cost = 0.0 if ends and after == stop else MISSED_COST * (stop - after + 1)
+                heapq.heappush(
+                    open_, (total + leave_cost, next(order), after, -1, path, missed + missed_here)
+                )
+            # Alternatives: continue at another node that executes the next token, as after
+            # divergence, or leave the token out.
+            if position < stop:
+                token, diverged = divmod(window[position], 2)
+                cost_then = DIVERGED_COST if diverged else LOST_COST
+                for other in self.tokens.nodes_of.get(token, ()):
+                    heapq.heappush(
+                        open_, (cost + cost_then, next(order), position, other, before, missed)
+                    )
+                skipped = MISSED_COST * self.tokens.weights.get(token, 0.0)
+                entry = (cost + skipped, next(order), position + 1, node, before, missed + skipped)
                 heapq.heappush(open_, entry)
         raise AssertionError("every way can be left out")
 
-    def _do(self, node: int, at: int, window: Sequence[int], ends: bool) -> tuple[int, float]:
-        """Returns where the tokens stop that a node does from a position on, and the cost of those
-        that it does and the way does not."""
-        left = dict(self.tokens.needs[node])
-        while at < len(window):
-            token = window[at] >> 1
-            if token in self.tokens.having:
-                if not left.get(token):
+    def _do_tokens(
+        self, node: int, position: int, window: Sequence[int], ends: bool
+    ) -> tuple[int, float]:
+        """Returns the position after the tokens that a node executes from `position` on, and the
+        cost of tokens of the node that the path does not have."""
+        remaining = dict(self.tokens.needs[node])
+        while position < len(window):
+            token = window[position] >> 1
+            if token in self.tokens.nodes_of:
+                if not remaining.get(token):
                     break
-                left[token] -= 1
-            at += 1
-        if at == len(window) and not ends:
-            return at, 0.0
+                remaining[token] -= 1
+            position += 1
+        if position == len(window) and not ends:
+            return position, 0.0
         weights, optional = self.tokens.weights, self.tokens.optional
-        more = (n * weights[token] for token, n in left.items() if token not in optional)
-        return at, MISSED * sum(more)
+        missing = (n * weights[token] for token, n in remaining.items() if token not in optional)
+        return position, MISSED_COST * sum(missing)
 
 
 def _segment(
-    before: _Before, at: int, then: int, missed: float, tokens: tuple[int, ...], most: int
+    last: _Path, position: int, next_node: int, missed: float, tokens: tuple[int, ...], most: int
 ) -> Segment:
-    """Return the path that a search has come by, up to its first node that begins behind `most`."""
-    path: list[_Way] = []
-    while before is not None:
-        path.append(before)
-        before = before.before
+    """Returns the searched path as a segment, up to its first node that begins after the position
+    `most`."""
+    path: list[_PathNode] = []
+    while last is not None:
+        path.append(last)
+        last = last.before
     path.reverse()
-    kept = next((i for i, way in enumerate(path) if i and way.start > most), len(path))
-    if kept < len(path):
-        at, then, missed = path[kept].start, path[kept].node, path[kept].missed
-    nodes, starts, stops = zip(*((w.node, w.start, w.stop) for w in path[:kept]), strict=True)
-    return Segment(nodes, starts, stops, at, then, missed, tokens)
+    retained = next((i for i, node in enumerate(path) if i and node.start > most), len(path))
+    if retained < len(path):
+        position, next_node, missed = (
+            path[retained].start,
+            path[retained].node,
+            path[retained].missed,
+        )
+    nodes, starts, stops = zip(
+        *((node.node, node.start, node.stop) for node in path[:retained]), strict=True
+    )
+    return Segment(nodes, starts, stops, position, next_node, missed, tokens)

@@ -1,8 +1,10 @@
-"""Makes the work of machine instructions: what issues for each, and what it waits for.
+"""Maps machine instructions to the work of the engine: the operation that each issues, and the
+registers and scoreboards that it waits for.
 
-Results with a fixed latency are there when the stall counts say so; those that a barrier is set for
-(variable latencies) when their unit or the memory answers. Source: the control information
-(`machinecode.control`)."""
+Results with a fixed latency are ready when the stall counts of the control information have passed;
+results of a variable latency, for which the instruction sets a barrier, when their unit or the
+memory answers. Source: the control information (`machinecode.control`).
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ from warploom.machinecode.opcodes import execution_of
 from warploom.machinecode.operands import Kind
 from warploom.program.program import Site
 from warploom.timing import layout as w
-from warploom.timing.work.costs import QUEUED_UNITS, UNITS, Costs
+from warploom.timing.work.costs import QUEUED_UNITS, UNITS, WorkCosts
 from warploom.timing.work.operations import (
-    Work,
+    MachineWork,
     barrier_of,
     fence_cycles,
     products_of,
@@ -28,171 +30,203 @@ from warploom.timing.work.operations import (
 )
 
 _SHARED = ("LDS", "STS", "ATOMS", "LDSM", "STSM", "REDS")
-NEAR = (*_SHARED, "LDC")
+ON_CHIP_OPCODES = (*_SHARED, "LDC")
 """Opcodes whose accesses stay on the SM."""
 _NO_MEMORY = ("LDC", "CCTL", "CCTLL", "LDGDEPBAR", "QSPC", "ARRIVES", "MATCH", "LDTM", "STTM")
 _FUSED = {"imul": "fp32", "shift": "int"}
-"""Units of one pipeline: where both have as many lanes, it is one."""
+"""Units of one pipeline: where both have the same number of lanes, they are one unit."""
 
 
 def accesses_memory(name: str) -> bool:
-    """Returns whether an instruction of that opcode is one of those whose accesses a record has."""
+    """Returns whether a record has accesses of instructions with this opcode."""
     unit = execution_of(name).unit
     return unit == "texture" or (unit == "lsu" and name not in _NO_MEMORY)
 
 
-def indexes_constants(made: MachineInstruction) -> bool:
-    """Returns whether an instruction loads from places in constant memory that a register tells,
-    which can be others in each lane; those of other LDC are fixed."""
-    return made.name == "LDC" and any(name[0] == "R" for name in made.reads)
+def indexes_constants(instruction: MachineInstruction) -> bool:
+    """Returns whether an instruction loads from an address in constant memory that depends on a
+    register, so that it can differ from lane to lane; other LDC have a fixed address."""
+    return instruction.name == "LDC" and any(name[0] == "R" for name in instruction.reads)
 
 
 def machine_work(
-    matching: Matching, costs: Costs, starts: Sequence[int], stops: Sequence[int]
-) -> Work:
-    """Return the machine code as the engine runs it, cut into these stretches; register numbers are
-    those of the instructions' registers and scoreboards."""
-    return _Builder(matching, costs).build(starts, stops)
+    matching: Matching, costs: WorkCosts, starts: Sequence[int], stops: Sequence[int]
+) -> MachineWork:
+    """Returns the work of machine code whose blocks are the spans from `starts` to `stops`;
+    register numbers are those of the instructions' registers and scoreboards."""
+    return _MachineCodeWorkBuilder(matching, costs).build(starts, stops)
 
 
-class _Builder:
-    def __init__(self, matching: Matching, costs: Costs) -> None:
+class _MachineCodeWorkBuilder:
+    """Builds the work of a listing of machine code."""
+
+    def __init__(self, matching: Matching, costs: WorkCosts) -> None:
         self._matching, self._costs = matching, costs
         self._numbers: dict[str, int] = {}
         self._registers: list[int] = []
         program = matching.program
-        self._first: dict[Site, int] = {}
+        self._first_with_site: dict[Site, int] = {}
         for index, site in enumerate(program.sites):
-            self._first.setdefault(site, index)
+            self._first_with_site.setdefault(site, index)
 
-    def build(self, starts: Sequence[int], stops: Sequence[int]) -> Work:
+    def build(self, starts: Sequence[int], stops: Sequence[int]) -> MachineWork:
+        """Returns the work, with a block for each span."""
         code = self._matching.listing.instructions
-        rows = [self._operation(index, made) for index, made in enumerate(code)]
-        for row, before, made in zip(rows[1:], code, code[1:], strict=False):
-            row[w.OP_READS] = _register_reads(made, before)
+        rows = [self._operation_row(index, instruction) for index, instruction in enumerate(code)]
+        for row, before, instruction in zip(rows[1:], code, code[1:], strict=False):
+            row[w.OP_READS] = _register_reads(instruction, before)
         spans = [[start, stop] for start, stop in zip(starts, stops, strict=True)]
-        return Work(
+        return MachineWork(
             np.array(rows, np.int64).reshape(-1, w.OP_WORDS),
             np.array(self._registers, np.int64),
             np.array(spans, np.int64),
-            np.array([self._ptx(made) for made in code], np.int64),
+            np.array([self._ptx_index(instruction) for instruction in code], np.int64),
             len(self._numbers),
         )
 
-    def _ptx(self, made: MachineInstruction) -> int:
-        """Return the PTX instruction that a machine instruction was made for; -1 for none."""
-        site = self._matching.site_of(made)
-        return self._first.get(site, -1) if site is not None else -1
+    def _ptx_index(self, instruction: MachineInstruction) -> int:
+        """Returns the index of the PTX instruction from which a machine instruction was made, or
+        -1."""
+        site = self._matching.site_of(instruction)
+        return self._first_with_site.get(site, -1) if site is not None else -1
 
-    def _operation(self, index: int, made: MachineInstruction) -> list[int]:
+    def _operation_row(self, index: int, instruction: MachineInstruction) -> list[int]:
+        """Returns the row of an instruction."""
         row = [0] * w.OP_WORDS
-        unit = self._unit(made)
+        unit = self._unit(instruction)
         row[w.OP_INSTRUCTION], row[w.OP_SLOTS] = index, 1
-        row[w.OP_UNIT], row[w.OP_INTERVAL] = UNITS.index(unit), self._interval(unit, made)
-        row[w.OP_LATENCY] = self._latency(unit, made)
-        late = made.control.write_barrier is not None and unit in QUEUED_UNITS
-        row[w.OP_WAIT] = w.SHORT_SCOREBOARD if late else w.WAIT
+        row[w.OP_UNIT], row[w.OP_INTERVAL] = UNITS.index(unit), self._interval(unit, instruction)
+        row[w.OP_LATENCY] = self._latency(unit, instruction)
+        is_queued = instruction.control.write_barrier is not None and unit in QUEUED_UNITS
+        row[w.OP_WAIT] = w.SHORT_SCOREBOARD if is_queued else w.WAIT
         if unit == "texture":
             row[w.OP_WAIT] = w.LONG_SCOREBOARD
-        row[w.OP_STALL] = made.control.stall
-        row[w.OP_KIND], row[w.OP_X], row[w.OP_Y] = self._kind(unit, made)
-        needs, writes = _dependences(made.reads, made.writes, made.control)
-        self._place(row, w.OP_NEEDS_AT, [*needs, *made.writes])
-        self._place(row, w.OP_WRITES_AT, writes)
+        row[w.OP_STALL] = instruction.control.stall
+        row[w.OP_KIND], row[w.OP_X], row[w.OP_Y] = self._kind(unit, instruction)
+        needs, writes = _dependences(instruction.reads, instruction.writes, instruction.control)
+        self._append_registers(row, w.OP_NEEDS_AT, [*needs, *instruction.writes])
+        self._append_registers(row, w.OP_WRITES_AT, writes)
         return row
 
-    def _unit(self, made: MachineInstruction) -> str:
-        unit, timing = execution_of(made.name).unit, self._costs.timing
+    def _unit(self, instruction: MachineInstruction) -> str:
+        """Returns the unit of an instruction."""
+        unit, timing = execution_of(instruction.name).unit, self._costs.timing
         fused = _FUSED.get(unit, unit)
         lanes = f"lanes_{unit}"
         if fused != unit and getattr(timing, lanes) == getattr(timing, f"lanes_{fused}"):
             return fused
         return unit if unit in UNITS else "control"
 
-    def _interval(self, unit: str, made: MachineInstruction) -> int:
+    def _interval(self, unit: str, instruction: MachineInstruction) -> int:
+        """Returns the ticks for which an instruction occupies its unit."""
         if unit == "tensor":
-            index = self._ptx(made)
+            index = self._ptx_index(instruction)
             ptx = self._matching.program.instructions[index] if index >= 0 else None
             matrix = ptx is not None and ptx.operation.name in ("mma", "wmma", "wgmma")
             products = products_of(ptx) if ptx is not None and matrix else 1
             return self._costs.tensor_interval(products)
         return self._costs.interval(unit)
 
-    def _latency(self, unit: str, made: MachineInstruction) -> int:
-        """Cycles until a result is there that a barrier is set for; else the stall counts wait."""
+    def _latency(self, unit: str, instruction: MachineInstruction) -> int:
+        """Returns the cycles until a result is ready for which a barrier is set; 1 for other
+        results, whose latency is in the stall counts."""
         timing = self._costs.timing
-        if made.control.write_barrier is None:
+        if instruction.control.write_barrier is None:
             return 1
-        if made.name == "LDC":
+        if instruction.name == "LDC":
             return timing.latency_constant
         return self._costs.unit_latency("int" if unit in ("control", "lsu") else unit)
 
-    def _kind(self, unit: str, made: MachineInstruction) -> tuple[int, int, int]:
-        """Return the kind of an operation, and what its kind needs."""
-        index = self._ptx(made)
+    def _kind(self, unit: str, instruction: MachineInstruction) -> tuple[int, int, int]:
+        """Returns the kind of an operation, and its operands X and Y (`layout`)."""
+        index = self._ptx_index(instruction)
         ptx = self._matching.program.instructions[index] if index >= 0 else None
         timing = self._costs.timing
-        if made.name == "EXIT" and not made.guard:
+        if instruction.name == "EXIT" and not instruction.guard:
             return w.EXIT, 0, 0
-        if made.name == "NANOSLEEP" and ptx is not None and ptx.operation.name == "nanosleep":
+        if (
+            instruction.name == "NANOSLEEP"
+            and ptx is not None
+            and ptx.operation.name == "nanosleep"
+        ):
             return w.SLEEP, sleep_cycles(ptx, timing), 0
-        if made.name in ("MEMBAR", "FENCE"):
-            return w.FENCE, fence_cycles([one.lower() for one in made.modifiers], timing), 0
-        if made.name == "BAR" and ptx is not None and ptx.operation.spec.unit is Unit.BARRIER:
+        if instruction.name in ("MEMBAR", "FENCE"):
+            return (
+                w.FENCE,
+                fence_cycles([modifier.lower() for modifier in instruction.modifiers], timing),
+                0,
+            )
+        if (
+            instruction.name == "BAR"
+            and ptx is not None
+            and ptx.operation.spec.unit is Unit.BARRIER
+        ):
             return w.BLOCK_BARRIER, *barrier_of(ptx)
-        if made.name == "LDGDEPBAR":
+        if instruction.name == "LDGDEPBAR":
             return w.COMMIT, 0, 0
-        if made.name == "DEPBAR" and len(made.operands) > 1:
-            return w.AWAIT, int(made.operands[1].text, 0), 0
-        if accesses_memory(made.name) or indexes_constants(made):
+        if instruction.name == "DEPBAR" and len(instruction.operands) > 1:
+            return w.WAIT_GROUP, int(instruction.operands[1].text, 0), 0
+        if accesses_memory(instruction.name) or indexes_constants(instruction):
             if unit == "texture":
                 return w.MEMORY, 1, 0
-            return w.MEMORY, int(made.name not in NEAR), int(made.name == "LDGSTS")
-        if unit == "control" and made.targets:
+            return (
+                w.MEMORY,
+                int(instruction.name not in ON_CHIP_OPCODES),
+                int(instruction.name == "LDGSTS"),
+            )
+        if unit == "control" and instruction.targets:
             return w.BRANCH, 0, 0
         return w.ALU, 0, 0
 
-    def _place(self, row: list[int], at: int, names: Sequence[str]) -> None:
-        """Put registers where the engine finds them: place and number, in two words from `at`."""
-        given = list(dict.fromkeys(names))
-        row[at], row[at + 1] = len(self._registers), len(given)
-        self._registers += [self._numbers.setdefault(name, len(self._numbers)) for name in given]
+    def _append_registers(self, row: list[int], word: int, names: Sequence[str]) -> None:
+        """Appends registers to the array of registers, and writes their index and number to two
+        words of the row, from `word` on."""
+        unique = list(dict.fromkeys(names))
+        row[word], row[word + 1] = len(self._registers), len(unique)
+        self._registers += [self._numbers.setdefault(name, len(self._numbers)) for name in unique]
 
 
 def _dependences(
     reads: Sequence[str], writes: Sequence[str], control: Control
 ) -> tuple[list[str], list[str]]:
-    """Return the registers and scoreboards that an instruction needs, and those that it writes."""
+    """Returns the registers and scoreboards that an instruction needs, and those that it writes."""
     needs = [*reads, *(f"SB{number}" for number in control.waits)]
     if control.write_barrier is None:
         return needs, [*writes]
     return needs, [*writes, f"SB{control.write_barrier}"]
 
 
-def _register_reads(made: MachineInstruction, before: MachineInstruction) -> int:
-    """Return what an instruction with a fixed latency reads of the banks of the register file
-    (`words.OP_READS`), and what of that the one before it left in the operand cache.
+def _register_reads(instruction: MachineInstruction, previous: MachineInstruction) -> int:
+    """Returns how many registers of each bank an instruction with a fixed latency reads, and how
+    many of them the instruction before left in the operand cache, packed as `layout.OP_READS`.
 
-    Registers are in banks by their number. Sources: Jia et al. (2018), 2.1; Huerta et al. (2025).
+    The bank of a register is its number modulo the banks. Sources: Jia et al. (2018), 2.1; Huerta
+    et al. (2025).
     """
-    if made.control.write_barrier is not None or made.control.read_barrier is not None:
+    if (
+        instruction.control.write_barrier is not None
+        or instruction.control.read_barrier is not None
+    ):
         return 0
-    reads = {name for name in made.reads if name[0] == "R"}
-    kept = reads & {
+    reads = {name for name in instruction.reads if name[0] == "R"}
+    cached = reads & {
         name
-        for slot in before.control.reuse
-        for name in _source(before, slot) & _source(made, slot)
+        for slot in previous.control.reuse
+        for name in _source_registers(previous, slot) & _source_registers(instruction, slot)
     }
     packed, most = 0, (1 << w.READ_BITS) - 1
-    for place, names in enumerate((reads, kept)):
-        banks = [int(name[1:]) % w.REGISTER_BANKS for name in names]
+    for index, registers in enumerate((reads, cached)):
+        banks = [int(name[1:]) % w.REGISTER_BANKS for name in registers]
         for bank in set(banks):
             count = min(banks.count(bank), most)
-            packed |= count << w.READ_BITS * (place * w.REGISTER_BANKS + bank)
+            packed |= count << w.READ_BITS * (index * w.REGISTER_BANKS + bank)
     return packed
 
 
-def _source(made: MachineInstruction, slot: int) -> set[str]:
-    """Return the registers of a source operand: those before are predicates or written."""
-    sources = [one for one in made.operands[1:] if one.kind is not Kind.PREDICATE]
+def _source_registers(instruction: MachineInstruction, slot: int) -> set[str]:
+    """Returns the registers of a source operand; operands before the sources are predicates or
+    destinations."""
+    sources = [
+        operand for operand in instruction.operands[1:] if operand.kind is not Kind.PREDICATE
+    ]
     return set(sources[slot].registers) if slot < len(sources) else set()

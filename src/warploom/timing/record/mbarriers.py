@@ -1,8 +1,13 @@
-"""Finds the phases of mbarriers in a log: who adds to which, and who waits for it to be complete.
+"""Finds the phases of mbarriers in a log: which accesses arrive at each phase, and which wait for
+it.
 
-A phase is complete when all have arrived at it, and all copies that it expects are over. How many
-those were in the functional run is how many a replay waits for, those of other blocks of the
-cluster among them.
+A phase is complete when all threads have arrived at it and all copies that it expects have ended. A
+replay waits for as many arrivals as there were in the functional run, those from other blocks of
+the cluster included. For example, two arrivals and a wait in the log,
+
+    mbarrier.arrive [b]      phase 0  ->  PHASE_ID 1
+    mbarrier.arrive [b]      phase 0  ->  PHASE_ID 1
+    mbarrier.try_wait [b]    phase 1  ->  PHASE_ID 1, ARRIVALS 2   (awaits the phase before)
 """
 
 from __future__ import annotations
@@ -22,81 +27,89 @@ MODULUS = 1 << PHASE_BITS
 
 
 def waits_for_phases(program: Program) -> npt.NDArray[np.bool_]:
-    """Return, by instruction, whether it waits for a phase of an mbarrier."""
+    """Returns, by instruction, whether it waits for a phase of an mbarrier."""
     return np.array(
         [
-            made.operation.name == "mbarrier" and made.operation.modifiers["op"] in WAITS
-            for made in program.instructions
+            instruction.operation.name == "mbarrier"
+            and instruction.operation.modifiers["op"] in WAITS
+            for instruction in program.instructions
         ]
     )
 
 
-def owners_of(launch: Launch, stride: int, block: Words, place: Words) -> tuple[Words, Words]:
-    """Return the blocks whose mbarriers warps of the blocks look at or tell, and the place of each
-    with its phase in that block's own shared memory; `place` (`abi.log_copies`) is that in the
-    cluster's, in which a block's begins `stride` bytes behind the one before."""
+def owners_of(launch: Launch, stride: int, block: Words, phase_place: Words) -> tuple[Words, Words]:
+    """Returns, for accesses by warps of the blocks `block`, the block that owns the mbarrier, and
+    the place of mbarrier and phase in that block's own shared memory.
+
+    `phase_place` (`abi.log_copies`) counts in the cluster's shared memory, in which each block's
+    begins `stride` bytes after the previous one; less than 0 stands for no mbarrier.
+    """
     if launch.cluster_blocks == 1 or stride == 0:
-        return block, place
-    rank, offset = np.divmod(place >> PHASE_BITS, stride)
-    steps = _steps(rank, launch.cluster) - _steps_in_grid(block, launch)
-    wide, high, _ = launch.grid
-    owner = block + steps[0] + wide * (steps[1] + high * steps[2])
-    some = place >= 0
-    own = offset << PHASE_BITS | place & MODULUS - 1
-    return np.where(some, owner, block), np.where(some, own, place)
+        return block, phase_place
+    rank, offset = np.divmod(phase_place >> PHASE_BITS, stride)
+    distance = _coordinates(rank, launch.cluster) - _coordinates_in_cluster(block, launch)
+    width, height, _ = launch.grid
+    owner = block + distance[0] + width * (distance[1] + height * distance[2])
+    has_phase = phase_place >= 0
+    own_place = offset << PHASE_BITS | phase_place & MODULUS - 1
+    return np.where(has_phase, owner, block), np.where(has_phase, own_place, phase_place)
 
 
-def _steps(rank: Words, cluster: Dim3) -> Words:
-    """Return where blocks of a cluster are in it, along each axis; ranks count x fastest."""
-    wide, high, _ = cluster
-    return np.stack([rank % wide, rank // wide % high, rank // (wide * high)])
+def _coordinates(rank: Words, cluster: Dim3) -> Words:
+    """Returns the coordinates of ranks in a cluster (or of blocks in a grid), shape (3, ranks);
+    ranks count x fastest."""
+    width, height, _ = cluster
+    return np.stack([rank % width, rank // width % height, rank // (width * height)])
 
 
-def _steps_in_grid(block: Words, launch: Launch) -> Words:
-    """Return where blocks of the grid are in their clusters, along each axis."""
-    places = _steps(block, launch.grid)
-    return places % np.array(launch.cluster)[:, None]
+def _coordinates_in_cluster(block: Words, launch: Launch) -> Words:
+    """Returns the coordinates of blocks of the grid in their clusters, shape (3, blocks)."""
+    coordinates = _coordinates(block, launch.grid)
+    return coordinates % np.array(launch.cluster)[:, None]
 
 
 def phases_of(block: Words, phase: Words, waits: npt.NDArray[np.bool_]) -> tuple[Words, Words]:
-    """Return, of accesses in the order of the log, the phase that each adds to or waits for, one
-    more than its number in its block, 0 for none; and for what waits, how often others add to it.
+    """Returns, for accesses in the order of the log, the phase that each signals or awaits, as 1
+    plus its number in its block (0 for none); and for accesses that wait, how many arrivals
+    complete it.
 
-    `block` is the one whose mbarrier that is. `phase` is the mbarrier and its phase modulo 4
-    (`owners_of`), less than 0 for none; it
-    is the one that was not complete yet. What waits went on, so the phase before was.
+    `block` is the block that owns the mbarrier. `phase` is the mbarrier and the phase that was
+    incomplete then, modulo 4 (`owners_of`), less than 0 for none. An access that waited went on, so
+    it awaited the phase before.
     """
-    event, needed = np.zeros(len(block), np.int64), np.zeros(len(block), np.int64)
-    some = np.flatnonzero(phase >= 0)
-    if not len(some):
-        return event, needed
-    barrier = np.stack([block[some], phase[some] >> PHASE_BITS], axis=1)
-    kinds, which = np.unique(barrier, axis=0, return_inverse=True)
-    order = np.argsort(which.reshape(-1), kind="stable")
-    counted = _counted(which.reshape(-1)[order], phase[some][order] % MODULUS)
-    absolute = np.empty(len(some), np.int64)
-    absolute[order] = counted
-    absolute -= waits[some]
-    keys = np.stack([block[some], kinds[which.reshape(-1), 1], absolute], axis=1)
+    phase_id, arrivals = np.zeros(len(block), np.int64), np.zeros(len(block), np.int64)
+    used = np.flatnonzero(phase >= 0)
+    if not len(used):
+        return phase_id, arrivals
+    barrier = np.stack([block[used], phase[used] >> PHASE_BITS], axis=1)
+    mbarriers, mbarrier = np.unique(barrier, axis=0, return_inverse=True)
+    order = np.argsort(mbarrier.reshape(-1), kind="stable")
+    absolute_in_order = _absolute_phases(mbarrier.reshape(-1)[order], phase[used][order] % MODULUS)
+    absolute = np.empty(len(used), np.int64)
+    # Back to the order of the log.
+    absolute[order] = absolute_in_order
+    absolute -= waits[used]
+    keys = np.stack([block[used], mbarriers[mbarrier.reshape(-1), 1], absolute], axis=1)
     phases, number = np.unique(keys, axis=0, return_inverse=True)
     number = number.reshape(-1)
-    added = np.bincount(number[~waits[some]], minlength=len(phases))
-    place = np.cumsum(added > 0)
+    added = np.bincount(number[~waits[used]], minlength=len(phases))
+    # Phases without arrivals get no number: a wait for such a phase does not wait.
+    rank = np.cumsum(added > 0)
     first = np.searchsorted(phases[:, 0], phases[:, 0])
-    before = place[first] - (added[first] > 0)
-    there = added[number] > 0
-    event[some] = np.where(there, (place - before)[number], 0)
-    needed[some] = np.where(there & waits[some], added[number], 0)
-    return event, needed
+    before = rank[first] - (added[first] > 0)
+    has_arrivals = added[number] > 0
+    phase_id[used] = np.where(has_arrivals, (rank - before)[number], 0)
+    arrivals[used] = np.where(has_arrivals & waits[used], added[number], 0)
+    return phase_id, arrivals
 
 
-def _counted(barrier: Words, phase: Words) -> Words:
-    """Return phases modulo 4 as phases since the first that each mbarrier was seen in; rows are
-    sorted by mbarrier. Between two of them at most one phase was completed by each arrival, so
-    that none is passed over."""
+def _absolute_phases(barrier: Words, phase: Words) -> Words:
+    """Returns phases modulo 4 as numbers from the first phase of each mbarrier on; rows are sorted
+    by mbarrier. Each arrival completes at most one phase, so none is skipped between two rows."""
     steps = np.diff(phase, prepend=phase[:1]) % MODULUS
-    begins = np.diff(barrier, prepend=-1) != 0
-    steps[begins] = phase[begins]
-    whole = np.cumsum(steps)
-    before = np.maximum.accumulate(np.where(begins, np.arange(len(phase)), 0))
-    return whole - whole[before] + phase[before]
+    # The first row of each mbarrier has no previous phase.
+    is_first = np.diff(barrier, prepend=-1) != 0
+    steps[is_first] = phase[is_first]
+    total = np.cumsum(steps)
+    first = np.maximum.accumulate(np.where(is_first, np.arange(len(phase)), 0))
+    return total - total[first] + phase[first]

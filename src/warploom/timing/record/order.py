@@ -1,9 +1,14 @@
-"""The order in which a compiler would issue the instructions of a basic block: those first that the
-longest wait depends on, as far as registers and memory let them.
+"""Schedules the instructions of a basic block as a compiler would: those first on which the longest
+wait depends, as far as registers and memory allow.
 
-A list schedule by longest path. No instruction goes ahead of one that is more than WINDOW before
-it, which stands for the registers that early loads take (an estimate). Nothing depends on the
-device, so one record serves all schedulers and figures."""
+A list schedule by critical path. No instruction moves up by more than a window of WINDOW
+instructions, which models the registers that early loads occupy (an estimate). Nothing depends on
+the device, so that one record serves all schedulers and specifications.
+
+    ld.global.u32 %r1, [%d2];       ld.global.u32 %r1, [%d2];
+    st.shared.u32 [%r9], %r1;  ->   ld.global.u32 %r2, [%d2+4];
+    ld.global.u32 %r2, [%d2+4];     st.shared.u32 [%r9], %r1;
+"""
 
 from __future__ import annotations
 
@@ -19,88 +24,98 @@ from warploom.program.uses import reads, reads_clock, writes
 from warploom.ptx.ir import Instruction, Register, Space
 
 WINDOW = 64
-_KEPT = "order of issue"
-"""Where a program keeps it."""
+_CACHE_KEY = "order of issue"
+"""The key of the schedule among what a program caches."""
 
 PURE = (Unit.FLOAT, Unit.INTEGER, Unit.LOGIC, Unit.CONVERT, Unit.MOVE)
-FAR, NEAR, SHORT = 400, 25, 4
-"""Weights of a wait for device memory, for shared memory, for arithmetic: about their latencies."""
+DEVICE_MEMORY_LATENCY, SHARED_LATENCY, ARITHMETIC_LATENCY = 400, 25, 4
+"""Weights of a wait for device memory, for shared memory and for arithmetic: about their latencies
+in cycles."""
 
 
 def issue_order(program: Program) -> list[list[int]]:
-    """Return, by basic block, its instructions in the order in which they issue."""
-    if _KEPT not in program.cache:
-        program.cache[_KEPT] = [_ordered(program, block) for block in program.blocks]
-    return cast("list[list[int]]", program.cache[_KEPT])
+    """Returns, by basic block, the indices of its instructions in the order in which they issue."""
+    if _CACHE_KEY not in program.cache:
+        program.cache[_CACHE_KEY] = [_list_schedule(program, block) for block in program.blocks]
+    return cast("list[list[int]]", program.cache[_CACHE_KEY])
 
 
-def _ordered(program: Program, block: ProgramBlock) -> list[int]:
+def _list_schedule(program: Program, block: ProgramBlock) -> list[int]:
+    """Returns the indices of a basic block's instructions in the order in which they issue."""
     code = program.instructions[block.start : block.stop]
-    after = _successors(code)
-    weight = [_wait(made) for made in code]
+    successors = _successors(code)
+    weight = [_latency_weight(instruction) for instruction in code]
     path = [0] * len(code)
-    needed = [0] * len(code)
+    open_predecessors = [0] * len(code)
     for index in reversed(range(len(code))):
-        path[index] = weight[index] + max((path[later] for later in after[index]), default=0)
-        for later in after[index]:
-            needed[later] += 1
-    ready = [(-path[index], index) for index in range(min(WINDOW, len(code))) if not needed[index]]
+        path[index] = weight[index] + max(
+            (path[successor] for successor in successors[index]), default=0
+        )
+        for successor in successors[index]:
+            open_predecessors[successor] += 1
+    ready = [
+        (-path[index], index)
+        for index in range(min(WINDOW, len(code)))
+        if not open_predecessors[index]
+    ]
     heapify(ready)
-    seen = WINDOW  # the window ends here: each that issues makes room for one
-    found: list[int] = []
+    window_end = WINDOW
+    scheduled: list[int] = []
     while ready:
-        _, best = heappop(ready)
-        found.append(block.start + best)
-        for later in after[best]:
-            needed[later] -= 1
-            if not needed[later] and later < seen:
-                heappush(ready, (-path[later], later))
-        if seen < len(code) and not needed[seen]:
-            heappush(ready, (-path[seen], seen))
-        seen += 1
-    return found
+        _, chosen = heappop(ready)
+        scheduled.append(block.start + chosen)
+        for successor in successors[chosen]:
+            open_predecessors[successor] -= 1
+            if not open_predecessors[successor] and successor < window_end:
+                heappush(ready, (-path[successor], successor))
+        if window_end < len(code) and not open_predecessors[window_end]:
+            heappush(ready, (-path[window_end], window_end))
+        # The window moves by one for each instruction that is scheduled.
+        window_end += 1
+    return scheduled
 
 
 def _successors(code: tuple[Instruction, ...]) -> list[set[int]]:
-    """Return, by instruction, those that must come after it: for its registers, or for what it
-    does."""
-    after: list[set[int]] = [set() for _ in code]
+    """Returns, by instruction, the instructions that must stay after it: for their registers, or
+    for their effects."""
+    successors: list[set[int]] = [set() for _ in code]
     writer: dict[Register, int] = {}
     readers: dict[Register, list[int]] = defaultdict(list)
-    moves = [_move_of(made) for made in code]
-    others: dict[_Move, list[int]] = defaultdict(list)
-    wall = -1
-    for index, made in enumerate(code):
-        for register in reads(made):
+    reorderings = [_reordering_of(instruction) for instruction in code]
+    pending: dict[_Reordering, list[int]] = defaultdict(list)
+    last_wall = -1
+    for index, instruction in enumerate(code):
+        for register in reads(instruction):
             if register in writer:
-                after[writer[register]].add(index)
+                successors[writer[register]].add(index)
             readers[register].append(index)
-        for register in writes(made):
+        for register in writes(instruction):
             for earlier in readers[register]:
-                after[earlier].add(index)
+                successors[earlier].add(index)
             if register in writer:
-                after[writer[register]].add(index)
+                successors[writer[register]].add(index)
             writer[register], readers[register] = index, []
-        if wall >= 0:
-            after[wall].add(index)
-        if moves[index].kind is _Kind.WALL:
-            for earlier in range(max(wall, 0), index):
-                after[earlier].add(index)
-            wall = index
-            others.clear()
-        elif moves[index].kind is not _Kind.PURE:
-            for move, alike in others.items():
-                if not _may_swap(move, moves[index]):
-                    for earlier in alike:
-                        after[earlier].add(index)
-            others[moves[index]].append(index)
-        after[index].discard(index)
-    return after
+        if last_wall >= 0:
+            successors[last_wall].add(index)
+        if reorderings[index].kind is _Mobility.WALL:
+            for earlier in range(max(last_wall, 0), index):
+                successors[earlier].add(index)
+            last_wall = index
+            pending.clear()
+        elif reorderings[index].kind is not _Mobility.PURE:
+            for other, others_of_kind in pending.items():
+                if not _may_swap(other, reorderings[index]):
+                    for earlier in others_of_kind:
+                        successors[earlier].add(index)
+            pending[reorderings[index]].append(index)
+        successors[index].discard(index)
+    return successors
 
 
-class _Kind(Enum):
-    """Names how an instruction moves: PURE past all but WALL, which nothing passes; LOAD past
-    loads, and past a STORE that cannot change what it reads; ORDERED past pure ones alone."""
+class _Mobility(Enum):
+    """Classifies how an instruction may move: PURE past all but WALL, which nothing passes; LOAD
+    past loads, and past a STORE that cannot change what it reads; ORDERED past pure instructions
+    alone."""
 
     PURE = 0
     LOAD = 1
@@ -109,51 +124,58 @@ class _Kind(Enum):
     WALL = 4
 
 
-class _Move(NamedTuple):
-    """The kind of an instruction; the spaces that it reaches; whether what it reads is constant."""
+class _Reordering(NamedTuple):
+    """Holds the mobility of an instruction, the state spaces that it accesses, and whether what it
+    reads is constant."""
 
-    kind: _Kind
+    kind: _Mobility
     spaces: frozenset[Space] = frozenset()
     constant: bool = False
 
 
-def _move_of(made: Instruction) -> _Move:
-    operation = made.operation
+def _reordering_of(instruction: Instruction) -> _Reordering:
+    """Returns how an instruction may move."""
+    operation = instruction.operation
     if operation.spec.unit in (Unit.CONTROL, Unit.BARRIER):
-        return _Move(_Kind.WALL)
+        return _Reordering(_Mobility.WALL)
     if operation.spec.unit in PURE:
-        return _Move(_Kind.ORDERED if reads_clock([made]) else _Kind.PURE)
-    spaces = frozenset(space for space, _ in accesses(made))
+        return _Reordering(_Mobility.ORDERED if reads_clock([instruction]) else _Mobility.PURE)
+    spaces = frozenset(space for space, _ in accesses(instruction))
     if operation.name in ("tex", "tld4"):
-        return _Move(_Kind.LOAD, spaces, constant=True)
-    if operation.name not in ("ld", "ldu", "st") or not _PLAIN.isdisjoint(
+        return _Reordering(_Mobility.LOAD, spaces, constant=True)
+    if operation.name not in ("ld", "ldu", "st") or not _NOT_PLAIN.isdisjoint(
         operation.text.split(".")
     ):
-        return _Move(_Kind.ORDERED)
+        return _Reordering(_Mobility.ORDERED)
     if operation.name == "st":
-        return _Move(_Kind.STORE, spaces)
+        return _Reordering(_Mobility.STORE, spaces)
     constant = "nc" in operation.modifiers or spaces <= {Space.CONST, Space.PARAM}
-    return _Move(_Kind.LOAD, spaces, constant)
+    return _Reordering(_Mobility.LOAD, spaces, constant)
 
 
-_PLAIN = frozenset(("volatile", "acquire", "release", "relaxed", "mmio", "bulk", "async"))
-"""Modifiers of accesses that are more than plain ones."""
+_NOT_PLAIN = frozenset(("volatile", "acquire", "release", "relaxed", "mmio", "bulk", "async"))
+"""Modifiers of loads and stores that have effects beyond the access: nothing moves past these."""
 
 
-def _may_swap(first: _Move, second: _Move) -> bool:
-    """Returns whether two instructions that are not pure may change places."""
-    kinds = {first.kind, second.kind}
-    if kinds == {_Kind.LOAD}:
+def _may_swap(first: _Reordering, second: _Reordering) -> bool:
+    """Returns whether two instructions that are not pure may swap places."""
+    mobilities = {first.kind, second.kind}
+    if mobilities == {_Mobility.LOAD}:
         return True
-    if kinds != {_Kind.LOAD, _Kind.STORE}:
+    if mobilities != {_Mobility.LOAD, _Mobility.STORE}:
         return False
-    load, store = (first, second) if first.kind is _Kind.LOAD else (second, first)
+    load, store = (first, second) if first.kind is _Mobility.LOAD else (second, first)
     either = load.spaces | store.spaces
     return load.constant or (Space.GENERIC not in either and not load.spaces & store.spaces)
 
 
-def _wait(made: Instruction) -> int:
-    if made.operation.name not in ("ld", "ldu", "tex", "tld4"):
-        return SHORT
-    spaces = {space for space, _ in accesses(made)}
-    return NEAR if spaces <= {Space.SHARED, Space.CONST, Space.PARAM} else FAR
+def _latency_weight(instruction: Instruction) -> int:
+    """Returns the weight of the wait for an instruction's result."""
+    if instruction.operation.name not in ("ld", "ldu", "tex", "tld4"):
+        return ARITHMETIC_LATENCY
+    spaces = {space for space, _ in accesses(instruction)}
+    return (
+        SHARED_LATENCY
+        if spaces <= {Space.SHARED, Space.CONST, Space.PARAM}
+        else DEVICE_MEMORY_LATENCY
+    )

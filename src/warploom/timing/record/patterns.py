@@ -1,5 +1,13 @@
-"""The patterns in which warps reach into memory: each once, with what it costs by the device's own
-rules and the lines that it needs."""
+"""Numbers the patterns in which warps access memory: each distinct one once, with its cost by the
+device's access rules and the lines and sectors that it needs.
+
+A pattern is what stays equal when an access is moved by multiples of the device's access unit: the
+instruction, space and operation, the active lanes, and the distances of their addresses from the
+*base*, which is the first lane's address rounded down to a multiple of the unit. For example 32
+lanes that load consecutive floats from the address 1184 on, in units of 128 bytes:
+
+    base 1152, offsets 32, 36, ..., 156   ->  line 0, sectors 0b1110; line 1, sectors 0b0001
+"""
 
 from __future__ import annotations
 
@@ -28,16 +36,18 @@ from warploom.timing.record.distinct import unique_rows
 Words = npt.NDArray[np.int64]
 
 SECTOR_RULES = ("global_by_sectors",)
-"""Rules whose sectors are those of the first bytes of the lanes: found for many accesses at
+"""Rules whose sectors are those of the lanes' first bytes, which can be found for many accesses at
 once."""
 
 WAVEFRONT_BYTES = 128
 
 
 class PatternTable:
-    """The patterns of a launch, numbered as they come. `rules` count caches, so that they tell the
-    way of each access through them; `route` says by which an instruction goes
-    (`program.accesses.route_of`)."""
+    """Holds the patterns of a launch, numbered in the order of their first use.
+
+    `rules` include caches, so that they have the path of each access through them; `route` returns
+    the kind of path that an instruction takes (`program.accesses.route_of`).
+    """
 
     def __init__(self, route: Callable[[int], str], rules: AccessRules) -> None:
         self._route, self._rules = route, rules
@@ -48,94 +58,104 @@ class PatternTable:
 
     @property
     def rows(self) -> Words:
-        """Shape (patterns, P_WORDS)."""
+        """Returns the patterns, shape (patterns, P_WORDS)."""
         return np.array(self._rows, np.int64).reshape(-1, w.P_WORDS)
 
     @property
     def lines(self) -> Words:
-        """Shape (lines, 2): how far behind the base, and which sectors."""
+        """Returns the lines of all patterns, shape (lines, 2): the distance from the base in lines,
+        and the mask of sectors."""
         return np.array(self._lines, np.int64).reshape(-1, 2)
 
     @property
     def unit(self) -> int:
-        """Return the bytes of which bases are multiples, those of local memory apart."""
+        """Returns the number of bytes of which bases are multiples, except those of local memory
+        (0)."""
         return self._rules.unit
 
     def of(self, log: Log, rows: Words) -> tuple[Words, Words]:
-        """Return the patterns of rows of a log's accesses, and the bases from which they count."""
+        """Returns the patterns of rows of a log's accesses, and their bases."""
         lanes = rows[:, words.A_LANES]
         first, stride = rows[:, words.A_FIRST], rows[:, words.A_STRIDE]
-        even = rows[:, words.A_SCATTERED] == NONE
+        strided = rows[:, words.A_SCATTERED] == NONE
         base = first - first % self._rules.unit
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
         base[local] = 0
-        found = np.zeros(len(rows), np.int64)
+        numbers = np.zeros(len(rows), np.int64)
         columns = (rows[:, words.A_INSTRUCTION], rows[:, words.A_KIND], lanes, first - base, stride)
-        self._find_even(np.stack(columns, axis=1)[even], found, np.flatnonzero(even))
-        if not even.all():
+        self._number_strided(np.stack(columns, axis=1)[strided], numbers, np.flatnonzero(strided))
+        if not strided.all():
             region = log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
-            some = np.flatnonzero(~even)
-            offsets = region[rows[some, words.A_SCATTERED]] + (first - base)[some, None]
-            inside = (lanes[some, None] >> np.arange(WARP_SIZE)) & 1
+            scattered = np.flatnonzero(~strided)
+            offsets = region[rows[scattered, words.A_SCATTERED]] + (first - base)[scattered, None]
+            active = (lanes[scattered, None] >> np.arange(WARP_SIZE)) & 1
             keys = np.concatenate(
-                [np.stack(columns[:3], axis=1)[some], np.where(inside, offsets, 0)], axis=1
+                [np.stack(columns[:3], axis=1)[scattered], np.where(active, offsets, 0)], axis=1
             )
-            self._find(keys, found, some)
-        return found, base
+            self._number_rows(keys, numbers, scattered)
+        return numbers, base
 
     def lanes_of(self, number: int) -> tuple[int, int, tuple[int, ...], Space]:
-        """Return of a pattern the bytes of a lane, the lanes as bits, how far behind the base each
-        lane of the warp reaches, and the space."""
+        """Returns, of a pattern, the bytes that a lane accesses, the active lanes as bits, the
+        distance of each lane's address from the base, and the state space."""
         _, kind, lanes, *offsets = self._keys[number]
         return kind >> 16, lanes, tuple(offsets), SPACES[kind & 0xFF]
 
-    def widened(self, numbers: Words, sizes: Words) -> Words:
-        """Return the patterns of the same first bytes whose lanes reach so many bytes each."""
-        kinds, which = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
-        found = [self.number(self._of_size(*kind)) for kind in kinds.tolist()]
-        return np.array(found, np.int64)[which.reshape(-1)]
+    def with_lane_bytes(self, numbers: Words, sizes: Words) -> Words:
+        """Returns the patterns with the same first bytes whose lanes access `sizes` bytes each."""
+        distinct, index = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
+        resized = [self.number(self._resized_key(*pair)) for pair in distinct.tolist()]
+        return np.array(resized, np.int64)[index.reshape(-1)]
 
     def of_one_lane(self, numbers: Words) -> Words:
-        """Return the patterns of the same accesses by the first lane alone."""
-        kinds, which = np.unique(numbers, return_inverse=True)
-        found = [self.number(self._of_first(number)) for number in kinds.tolist()]
-        return np.array(found, np.int64)[which.reshape(-1)]
+        """Returns the patterns of the same accesses by the first active lane alone."""
+        distinct, index = np.unique(numbers, return_inverse=True)
+        reduced = [self.number(self._first_lane_key(number)) for number in distinct.tolist()]
+        return np.array(reduced, np.int64)[index.reshape(-1)]
 
-    def _of_first(self, number: int) -> tuple[int, ...]:
+    def _first_lane_key(self, number: int) -> tuple[int, ...]:
+        """Returns the key of a pattern reduced to its first active lane."""
         instruction, kind, lanes, *offsets = self._keys[number]
         first = (lanes & -lanes).bit_length() - 1
-        kept = (offset if lane == first else 0 for lane, offset in enumerate(offsets))
-        return instruction, kind, lanes & -lanes, *kept
+        first_offsets = (offset if lane == first else 0 for lane, offset in enumerate(offsets))
+        return instruction, kind, lanes & -lanes, *first_offsets
 
-    def _of_size(self, number: int, size: int) -> tuple[int, ...]:
+    def _resized_key(self, number: int, size: int) -> tuple[int, ...]:
+        """Returns the key of a pattern with another number of bytes for each lane."""
         instruction, kind, *rest = self._keys[number]
         return instruction, kind & 0xFFFF | size << 16, *rest
 
-    def _find_even(self, keys: Words, found: Words, where: Words) -> None:
-        """Number accesses whose lanes are evenly apart."""
+    def _number_strided(self, keys: Words, numbers: Words, positions: Words) -> None:
+        """Numbers accesses whose lanes have addresses with a constant stride, given keys
+        (instruction, kind, lanes, first offset, stride); writes the numbers to `numbers` at
+        `positions`."""
         if not len(keys):
             return
-        kinds, _, which = unique_rows(keys)
-        instruction, kind, lanes, first, stride = kinds.T
-        leader = np.log2((lanes & -lanes).astype(np.float64)).astype(np.int64)
-        numbers = np.arange(WARP_SIZE)
-        offsets = first[:, None] + (numbers - leader[:, None]) * stride[:, None]
-        inside = (lanes[:, None] >> numbers) & 1
-        full = np.concatenate(
-            [np.stack([instruction, kind, lanes], axis=1), np.where(inside, offsets, 0)], axis=1
+        # Deduplicates before the stride is expanded to the offsets of all lanes, while keys are
+        # short.
+        distinct, _, index = unique_rows(keys)
+        instruction, kind, lanes, first, stride = distinct.T
+        first_lane = np.log2((lanes & -lanes).astype(np.float64)).astype(np.int64)
+        lane_numbers = np.arange(WARP_SIZE)
+        offsets = first[:, None] + (lane_numbers - first_lane[:, None]) * stride[:, None]
+        active = (lanes[:, None] >> lane_numbers) & 1
+        keys_by_lane = np.concatenate(
+            [np.stack([instruction, kind, lanes], axis=1), np.where(active, offsets, 0)], axis=1
         )
-        places = np.zeros(len(kinds), np.int64)
-        self._find(full, places, np.arange(len(kinds)))
-        found[where] = places[which]
+        distinct_numbers = np.zeros(len(distinct), np.int64)
+        self._number_rows(keys_by_lane, distinct_numbers, np.arange(len(distinct)))
+        numbers[positions] = distinct_numbers[index]
 
-    def _find(self, keys: Words, found: Words, where: Words) -> None:
-        """Number accesses by instruction, kind, lanes and the offsets of all lanes."""
-        kinds, _, which = unique_rows(keys)
-        numbers = [self.number(tuple(row)) for row in kinds.tolist()]
-        found[where] = np.array(numbers, np.int64)[which]
+    def _number_rows(self, keys: Words, numbers: Words, positions: Words) -> None:
+        """Numbers accesses by instruction, kind, lanes and the offsets of all lanes; writes the
+        numbers to `numbers` at `positions`."""
+        distinct, _, index = unique_rows(keys)
+        distinct_numbers = [self.number(tuple(row)) for row in distinct.tolist()]
+        numbers[positions] = np.array(distinct_numbers, np.int64)[index]
 
     def number(self, key: tuple[int, ...]) -> int:
-        """Return the pattern of an instruction, kind, lanes, and offsets of all lanes."""
+        """Returns the number of a pattern by its key: instruction, kind, lanes, and the offset of
+        each lane, 0 for inactive ones. Adds the pattern if it is new."""
         if key not in self._numbers:
             self._numbers[key] = len(self._rows)
             self._keys.append(key)
@@ -144,24 +164,29 @@ class PatternTable:
         return self._numbers[key]
 
     def _row(self, instruction: int, kind: int, lanes: int, offsets: list[int]) -> list[int]:
-        space, number, size = SPACES[kind & 0xFF], kind >> 8 & 0xFF, kind >> 16
-        if number >= len(OPS):
-            return self._copied(number, size, lanes, offsets)
-        op = OPS[number]
+        """Returns the row of a pattern, and adds its lines."""
+        space, op_number, size = SPACES[kind & 0xFF], kind >> 8 & 0xFF, kind >> 16
+        if op_number >= len(OPS):
+            return self._copy_row(op_number, size, lanes, offsets)
+        op = OPS[op_number]
         if space in TEXEL_SPACES:
-            return self._texels(space, op, lanes, offsets)
+            return self._texel_row(space, op, lanes, offsets)
         if space is Space.LOCAL:
             offsets = [
+                # Words of local memory are interleaved: one word of all lanes is 128 consecutive
+                # bytes.
                 (offset // 4 * WARP_SIZE + lane) * 4 + offset % 4
                 for lane, offset in enumerate(offsets)
             ]
         route = self._route(instruction)
         rule = self._rules.cost(space.value, op, route=route)
-        inside = [offset for lane, offset in enumerate(offsets) if lanes >> lane & 1]
-        ahead = -min(0, *inside, 0)
-        ahead += -ahead % self._rules.unit
+        active = [offset for lane, offset in enumerate(offsets) if lanes >> lane & 1]
+        # The rules take unsigned addresses, but lanes can lie before the base; a multiple of the
+        # unit is added, and subtracted from the lines.
+        shift = -min(0, *active, 0)
+        shift += -shift % self._rules.unit
         addresses = np.zeros(WARP_SIZE, np.uint64)
-        addresses[:] = [max(0, offset + ahead) for offset in offsets]
+        addresses[:] = [max(0, offset + shift) for offset in offsets]
         cost = np.zeros(RECORD_WIDTH, np.int64)
         count_compiled(rule, addresses, lanes, size, cost)
         if op == "atomic":
@@ -172,27 +197,31 @@ class PatternTable:
             row[w.P_KIND] = w.SHARED_ACCESS
             row[w.P_WAVEFRONTS] = int(cost[WAVEFRONTS]) * row[w.P_PASSES]
             halves = 2 if rule.startswith("shared_16") else 1
-            row[w.P_EXTRA] = max(0, row[w.P_WAVEFRONTS] - halves)
+            row[w.P_CONFLICTS] = max(0, row[w.P_WAVEFRONTS] - halves)
             return row
         if space is Space.CONST:
             row[w.P_KIND] = w.CONSTANT_ACCESS
             parts = (0xFFFF, 0xFFFF << 16) if rule.endswith("by_halves") else (ALL_LANES,)
-            found = sum(count_distinct(addresses, lanes & part, 0) for part in parts)
-            row[w.P_WAVEFRONTS] = max(1, found)
+            distinct_addresses = sum(count_distinct(addresses, lanes & part, 0) for part in parts)
+            row[w.P_WAVEFRONTS] = max(1, distinct_addresses)
             return row
-        lines = self._lines_of(rule, addresses.tolist(), lanes, size, ahead)
+        lines = self._lines_of(rule, addresses.tolist(), lanes, size, shift)
         if op == "store":
-            first = addresses.astype(np.int64)[lanes >> np.arange(WARP_SIZE) & 1 == 1] - ahead
-            lines = _with_left(lines, first, size)
+            first = addresses.astype(np.int64)[lanes >> np.arange(WARP_SIZE) & 1 == 1] - shift
+            lines = _with_unwritten_bytes(lines, first, size)
         row[w.P_KIND] = self._kind(space, op, route)
         registers = -(-size // 4)
         if op == "load" and self._rules.returns_pairs:
             registers = count_return_cycles(addresses, lanes, size)
-        wide = -(-bin(lanes).count("1") * min(4, size) * registers // WAVEFRONT_BYTES)
-        row[w.P_WAVEFRONTS] = max(wide, len({line for line, _ in lines}))
+        # A wavefront returns at most 128 bytes.
+        register_wavefronts = -(
+            -bin(lanes).count("1") * min(4, size) * registers // WAVEFRONT_BYTES
+        )
+        row[w.P_WAVEFRONTS] = max(register_wavefronts, len({line for line, _ in lines}))
         row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(lines)
-        row[w.P_SIZE] = registers
+        row[w.P_REGISTERS] = registers
         if op == "load":
+            # The wavefronts of the load if L1's banks serve it as those of shared memory would.
             banked = np.zeros(RECORD_WIDTH, np.int64)
             in_banks = self._rules.cost(Space.SHARED.value, op)
             count_compiled(in_banks, addresses, lanes, size, banked)
@@ -200,18 +229,25 @@ class PatternTable:
         self._lines += lines
         return row
 
-    def _texels(self, space: Space, op: str, lanes: int, offsets: list[int]) -> list[int]:
-        """Return the row of the sectors that a request for texels touches, each in a lane's
-        place."""
-        return self._sectors(self._kind(space, op, "") | w.TEXELS, lanes, offsets)
+    def _texel_row(self, space: Space, op: str, lanes: int, offsets: list[int]) -> list[int]:
+        """Returns the row of a request for texels, whose `offsets` are the sectors that it
+        touches."""
+        return self._sector_row(self._kind(space, op, "") | w.TEXELS, lanes, offsets)
 
-    def _copied(self, op: int, size: int, lanes: int, offsets: list[int]) -> list[int]:
-        """Return the row of the sectors that a copy moves (`abi.log_copies`), or of nothing."""
-        kinds = {COPY_IN: w.LOAD, COPY_OUT: w.STORE, COPY_ADD: w.ATOMIC, AT_BARRIER: w.NOTHING}
-        return self._sectors(kinds[op], lanes if size else 0, offsets)
+    def _copy_row(self, op: int, size: int, lanes: int, offsets: list[int]) -> list[int]:
+        """Returns the row of a bulk copy (`abi.log_copies`), whose `offsets` are the sectors that
+        it moves, or of an access to an mbarrier, which moves none."""
+        kinds = {
+            COPY_IN: w.LOAD,
+            COPY_OUT: w.STORE,
+            COPY_ADD: w.ATOMIC,
+            AT_BARRIER: w.MBARRIER_ACCESS,
+        }
+        return self._sector_row(kinds[op], lanes if size else 0, offsets)
 
-    def _sectors(self, kind: int, lanes: int, offsets: list[int]) -> list[int]:
-        """Return the row of sectors, each in a lane's place."""
+    def _sector_row(self, kind: int, lanes: int, offsets: list[int]) -> list[int]:
+        """Returns the row of an access given by its sectors: `offsets` has the address of one in
+        each lane of `lanes`."""
         masks: dict[int, int] = {}
         for lane in range(bin(lanes).count("1")):
             line, sector = divmod(offsets[lane] >> 5, 4)
@@ -224,6 +260,8 @@ class PatternTable:
         return row
 
     def _kind(self, space: Space, op: str, route: str) -> int:
+        """Returns the kind of a pattern, with its flags by the path of the access through the
+        caches."""
         path = self._rules.path(space.value, op, route=route) or 0
         kind = {"load": w.LOAD, "store": w.STORE, "atomic": w.ATOMIC}[op]
         if path & (caches.THROUGH_L1 | caches.THROUGH_TEXTURE) and op == "load":
@@ -231,42 +269,46 @@ class PatternTable:
         return kind | (w.DROPS_L1 if path & caches.DROPS_L1 else 0)
 
     def _lines_of(
-        self, rule: str, addresses: list[int], lanes: int, size: int, ahead: int
+        self, rule: str, addresses: list[int], lanes: int, size: int, shift: int
     ) -> list[tuple[int, int]]:
-        """Return the lines that an access needs, each with its sectors. Those of one line are asked
-        for together, but on 1.x, where there is no cache, transaction by transaction."""
+        """Returns the lines that an access needs, each with the mask of its sectors. Sectors of one
+        line are requested together, except on 1.x, where there is no cache: transaction by
+        transaction."""
         if rule in SECTOR_RULES:
             sectors = {addresses[lane] >> 5 for lane in range(WARP_SIZE) if lanes >> lane & 1}
-            parts = [(sector << 5, 32) for sector in sorted(sectors)]
+            transactions = [(sector << 5, 32) for sector in sorted(sectors)]
         else:
-            parts = [
+            transactions = [
                 (part.start, part.size) for part in list_transactions(rule, addresses, lanes, size)
             ]
-        found: list[tuple[int, int]] = []
+        lines: list[tuple[int, int]] = []
         by_rule = rule.endswith(("in_order", "by_halves"))
         masks: dict[int, int] = {}
-        for start, moved in parts:
-            line = (start - ahead) >> 7
-            mask = ((1 << max(1, moved // 32)) - 1) << ((start - ahead >> 5) & 3)
+        for start, bytes_moved in transactions:
+            line = (start - shift) >> 7
+            mask = ((1 << max(1, bytes_moved // 32)) - 1) << ((start - shift >> 5) & 3)
             if by_rule:
-                found.append((line, mask & 15))
+                lines.append((line, mask & 15))
             else:
                 masks[line] = masks.get(line, 0) | mask & 15
-        return found + sorted(masks.items())
+        return lines + sorted(masks.items())
 
 
-def _with_left(lines: list[tuple[int, int]], first: Words, size: int) -> list[tuple[int, int]]:
-    """Return lines with how many bytes of each sector a store leaves out (`words.LEFT_BITS`), given
-    the first bytes of its lanes, each of which writes so many."""
-    written = np.unique(first[:, None] + np.arange(size))
+def _with_unwritten_bytes(
+    lines: list[tuple[int, int]], first_bytes: Words, size: int
+) -> list[tuple[int, int]]:
+    """Returns lines with, for each sector, how many of its bytes a store does not write
+    (`layout.UNWRITTEN_BITS`), given the first bytes of its lanes, each of which writes `size`
+    bytes."""
+    written = np.unique(first_bytes[:, None] + np.arange(size))
     sectors, counts = np.unique(written // w.SECTOR_BYTES, return_counts=True)
-    left = dict(zip(sectors.tolist(), (w.SECTOR_BYTES - counts).tolist(), strict=True))
+    unwritten = dict(zip(sectors.tolist(), (w.SECTOR_BYTES - counts).tolist(), strict=True))
     return [
         (
             line,
             mask
             | sum(
-                left.get(w.SECTORS * line + sector, 0) << w.SECTORS + w.LEFT_BITS * sector
+                unwritten.get(w.SECTORS * line + sector, 0) << w.SECTORS + w.UNWRITTEN_BITS * sector
                 for sector in range(w.SECTORS)
                 if mask >> sector & 1
             ),

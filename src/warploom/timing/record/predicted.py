@@ -1,13 +1,16 @@
-"""Blocks beyond those of a record, predicted from it.
+"""Adds predicted blocks to a record that has fewer than the device can hold at a time.
 
-A log holds so many accesses. Where it held less than what the device has resident at a time, a
-replay of it alone would be one of a device that is never full. So the blocks that are missing go
-the ways of the recorded ones, in turn. The places that they reach are those that follow from their
-index, where the recorded ones do; else those of the block whose way they go.
+The log of a launch has a limited size. A replay of fewer blocks than the device has resident at a
+time would show a device that is never full. So the missing blocks follow the paths of the recorded
+ones, in turn. Their base addresses are extrapolated linearly from the index of the block where
+those of the recorded blocks are linear in it; else they are those of the block whose path is taken.
 
-A way has patterns of accesses, which depend on where in a line an access begins. Along x the same
-ones come again after `repetition` blocks: after 64, where the threads of a block reach the two
-bytes behind those of the block before.
+    recorded x[blockIdx.x * 256 + threadIdx.x]:  blocks 0, 1, 2 begin at 0, 1024, 2048
+    predicted                                    block 3 begins at 3072
+
+The patterns of a path's accesses depend on where in a line they begin. Along x these offsets repeat
+after `alignment_period` blocks: after 64 if the threads of a block access the two bytes after those
+of the block before.
 """
 
 from __future__ import annotations
@@ -22,71 +25,77 @@ from warploom.timing.record.records import Record
 Words = npt.NDArray[np.int64]
 
 
-def filled(record: Record, blocks: int) -> Record:
-    """Return the record with blocks predicted behind its own, so that it has `blocks`; the same
-    record where it has as many, where it has none, or where warps wait in memory for each other."""
-    own = record.blocks
-    if not 0 < own < blocks or record.asked.any():
+def with_predicted_blocks(record: Record, blocks: int) -> Record:
+    """Returns the record with predicted blocks after its own, so that it has `blocks`; the record
+    itself if it has as many, if it has none, or if warps poll memory for each other."""
+    recorded = record.blocks
+    if not 0 < recorded < blocks or record.poll_counts.any():
         return record
-    source = _sources(record, blocks)
+    sources = _source_blocks(record, blocks)
     per_block = record.launch.warps_per_block
-    warps = record.warps.reshape(own, per_block, -1)
-    found = warps[source]
-    found[own:, :, 1:] = _places(record, source)[own:]
+    warps = record.warps.reshape(recorded, per_block, -1)
+    predicted = warps[sources]
+    predicted[recorded:, :, 1:] = _predicted_addresses(record, sources)[recorded:]
     return replace(
         record,
         blocks=blocks,
-        predicted=record.predicted + blocks - own,
-        warps=found.reshape(blocks * per_block, -1),
-        asked=np.tile(record.asked, -(-blocks // own))[: blocks * per_block],
+        predicted=record.predicted + blocks - recorded,
+        warps=predicted.reshape(blocks * per_block, -1),
+        poll_counts=np.tile(record.poll_counts, -(-blocks // recorded))[: blocks * per_block],
     )
 
 
-def repetition(record: Record) -> int:
-    """Return after how many blocks along x accesses begin at the same bytes of their lines again,
-    as far as their places follow from the index of a block; at most the blocks of a row."""
+def alignment_period(record: Record) -> int:
+    """Returns after how many blocks along x accesses begin at the same bytes of their lines again,
+    as far as their addresses are linear in the index of a block; at most the blocks of a grid's
+    row."""
     x = record.launch.grid[0]
     if min(record.blocks, x) < 2:
         return 1
     first = _addresses(record)[:x]
-    step = first[1] - first[0]
-    fits = (first == first[0] + np.arange(len(first))[:, None, None] * step).all(axis=0)
+    distance = first[1] - first[0]
+    follows_index = (first == first[0] + np.arange(len(first))[:, None, None] * distance).all(
+        axis=0
+    )
     unit = record.patterns.unit
-    return min(x, int((unit // np.gcd(step[fits] % unit, unit)).max(initial=1)))
+    return min(x, int((unit // np.gcd(distance[follows_index] % unit, unit)).max(initial=1)))
 
 
-def _sources(record: Record, blocks: int) -> Words:
-    """Return the recorded block whose way each block goes: its own, else one of the same column
-    where whole rows are recorded, else one whose accesses begin at the same bytes of their lines,
-    if there is one."""
-    own, x = record.blocks, record.launch.grid[0]
-    row, column = np.divmod(np.arange(own, blocks), x)
-    if own >= x:
-        others = row % (own // x) * x + column
+def _source_blocks(record: Record, blocks: int) -> Words:
+    """Returns the recorded block whose path each block follows: its own; else one of the same
+    column, if whole rows are recorded; else one whose accesses begin at the same bytes of their
+    lines, if there is one."""
+    recorded, x = record.blocks, record.launch.grid[0]
+    row, column = np.divmod(np.arange(recorded, blocks), x)
+    if recorded >= x:
+        sources = row % (recorded // x) * x + column
     else:
-        again = repetition(record)
-        others = column % (own - own % again if own > again else own)
-    return np.concatenate([np.arange(own), others])
+        period = alignment_period(record)
+        sources = column % (recorded - recorded % period if recorded > period else recorded)
+    return np.concatenate([np.arange(recorded), sources])
 
 
 def _addresses(record: Record) -> Words:
-    """Return the bytes at which the first accesses of the recorded blocks begin, shape (blocks,
-    warps of a block, sites)."""
-    places = record.warps[:, 1:]
-    found = places if record.offsets is None else places + record.offsets
-    return found.reshape(record.blocks, record.launch.warps_per_block, -1)
+    """Returns the addresses of the first accesses of the recorded blocks, shape (blocks, warps of a
+    block, sites)."""
+    base_addresses = record.warps[:, 1:]
+    addresses = base_addresses if record.offsets is None else base_addresses + record.offsets
+    return addresses.reshape(record.blocks, record.launch.warps_per_block, -1)
 
 
-def _places(record: Record, source: Words) -> Words:
-    """Return the places of all blocks, shape (blocks, warps of a block, sites)."""
+def _predicted_addresses(record: Record, sources: Words) -> Words:
+    """Returns the base addresses of all blocks, shape (blocks, warps of a block, sites)."""
     addresses = _addresses(record)
     x, y, _ = record.launch.grid
-    number = np.arange(len(source))
+    number = np.arange(len(sources))
     index = np.stack([number % x, number // x % y, number // (x * y)])
-    line = np.broadcast_to(addresses[0], (len(source), *addresses.shape[1:])).copy()
-    for along, step in zip(index, (1, x, x * y), strict=True):
-        if step < len(addresses):
-            line += along[:, None, None] * (addresses[step] - addresses[0])
-    fits = (line[: len(addresses)] == addresses).all(axis=0)
-    places = record.warps[:, 1:].reshape(addresses.shape)
-    return np.where(fits, line - line % record.patterns.unit, places[source])
+    extrapolated = np.broadcast_to(addresses[0], (len(sources), *addresses.shape[1:])).copy()
+    for coordinate, stride in zip(index, (1, x, x * y), strict=True):
+        if stride < len(addresses):
+            extrapolated += coordinate[:, None, None] * (addresses[stride] - addresses[0])
+    follows_index = (extrapolated[: len(addresses)] == addresses).all(axis=0)
+    base_addresses = record.warps[:, 1:].reshape(addresses.shape)
+    # Base addresses are multiples of the unit.
+    return np.where(
+        follows_index, extrapolated - extrapolated % record.patterns.unit, base_addresses[sources]
+    )

@@ -1,9 +1,11 @@
-"""Makes a small record of a launch: what timing needs of the log of the compiled engine.
+"""Builds a small record of a launch: the part of the compiled engine's log that timing needs.
 
-Most warps of a kernel go the same way and reach memory in the same patterns, at places of their
-own. So the way of a warp is a *stream*, kept once: its basic blocks, and its accesses, each a
-pattern and how far it is from the first access of the same instruction (a *site*). A warp is the
-number of its stream and the places of its first accesses."""
+Most warps of a kernel follow the same path and access memory in the same patterns, from base
+addresses of their own. So the path of a warp is stored once, as a *stream*: its basic blocks, and
+its accesses, each as a pattern and the distance from the first access of the same instruction (a
+*site*). A warp is the number of its stream and the base addresses of its sites. For saxpy, with two
+loads and a store, that is one stream of three accesses, and for each warp four words.
+"""
 
 from __future__ import annotations
 
@@ -23,30 +25,37 @@ from warploom.program.program import Program
 from warploom.ptx.ir import Space
 from warploom.simt.warp_table import NONE
 from warploom.timing import layout as w
-from warploom.timing.record.distinct import mixed_rows, unique_rows
+from warploom.timing.record.distinct import hash_rows, unique_rows
 from warploom.timing.record.mbarriers import owners_of, phases_of, waits_for_phases
 from warploom.timing.record.patterns import PatternTable
-from warploom.timing.record.spins import asking_loops, early_parts, last_turns, polls_of, ways_round
+from warploom.timing.record.spins import (
+    jump_back_blocks,
+    last_iterations,
+    load_polling_loops,
+    partial_barrier_arrivals,
+    polling_loops,
+)
 from warploom.timing.work.classes import is_bulk
 
 Words = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.uint8]
 
 _ABSOLUTE = [SPACES.index(space) for space in (Space.GLOBAL, Space.CONST)]
-"""Spaces whose accesses are logged by the host's addresses."""
+"""Spaces whose accesses are logged with the host's addresses."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """The warps of the first `blocks` blocks of a launch, in order, and their streams.
+    """Holds the warps of the first `blocks` blocks of a launch, in order, and their streams.
 
-    `streams` has for each its first entry and the one behind its last; `entries`, shape (entries,
-    2), a basic block (or, behind all of them, one that a part of a warp comes to,
-    `timing.record.spins`) and where its accesses begin; `accesses`, shape (accesses, 7), pattern,
-    instruction, site, distance, and a phase of an mbarrier with what it needs and whose it is
-    (`timing.layout`); `warps`, shape (warps, 1 + sites), the stream and the places. Accesses of an
-    entry are in the order of the program, or, for a replay of PTX, in the order of issue
-    (`in_order`).
+    - `streams`, shape (streams, 2): the first entry, and the one after the last.
+    - `entries`, shape (entries, 2): a basic block, and its first access. A basic block b at
+      whose barrier only a part of a warp's lanes arrives, before the others, has the number b plus
+      the number of basic blocks (`timing.record.spins`).
+    - `accesses`, shape (accesses, ACCESS_WORDS): pattern, instruction, site, distance, and a phase
+      of an mbarrier with its arrivals and its owner (`timing.layout`). Accesses of an entry are in
+      the order of the program or, for a replay of PTX, in the order of issue (`in_order`).
+    - `warps`, shape (warps, 1 + sites): the stream, and the base address of each site.
     """
 
     launch: Launch
@@ -56,24 +65,26 @@ class Record:
     accesses: Words
     warps: Words
     patterns: PatternTable
-    asked: Words
-    """By warp, how often it waited in memory for others (`timing.record.spins`)."""
+    poll_counts: Words
+    """By warp, how often it polled memory for other warps (`timing.record.spins`)."""
     bulk: npt.NDArray[np.bool_]
-    """By PTX instruction, whether the Tensor Memory Accelerator does it."""
+    """By PTX instruction, whether the Tensor Memory Accelerator carries it out."""
     copies: bool
-    """Whether it copied anything."""
+    """True if the Tensor Memory Accelerator copied anything."""
     masks: Words | None = None
-    """By entry, the lanes that were active, where they are kept."""
+    """By entry, the active lanes, where they were recorded."""
     predicted: int = 0
-    """So many of the blocks, the last ones, were not recorded (`timing.record.predicted`)."""
+    """How many of the blocks, the last ones, were not recorded but predicted
+    (`timing.record.predicted`)."""
     offsets: Offsets | None = None
-    """By recorded warp and site, shape (warps, sites), how many bytes behind its place the first
-    access begins, where that is known: places are rounded down to multiples of `patterns.unit`."""
+    """By recorded warp and site, shape (warps, sites), the bytes between the base address, which is
+    a multiple of `patterns.unit`, and the address of the first access; None where this is not
+    recorded."""
 
     @property
     def phases(self) -> int:
-        """Return how many phases of mbarriers a block has at most."""
-        return int(self.accesses[:, w.A_EVENT].max(initial=0))
+        """Returns the most phases of mbarriers that a block has."""
+        return int(self.accesses[:, w.A_PHASE_ID].max(initial=0))
 
     @property
     def sampled(self) -> bool:
@@ -81,78 +92,80 @@ class Record:
         return self.blocks < self.launch.blocks
 
     def in_order(self, order: list[list[int]]) -> Record:
-        """Return the record with the accesses of each entry in this order of instructions, which
-        is given by basic block."""
+        """Returns the record with the accesses of each entry in the order of instructions that is
+        given by basic block."""
         issued = np.array([index for block in order for index in block], np.int64)
-        place = np.zeros(1 + issued.max(initial=0), np.int64)
-        place[issued] = np.arange(len(issued))
-        begins, count = self.entries[:, w.ENTRY_ACCESS], np.arange(len(self.accesses))
-        entry = np.searchsorted(begins, count, side="right")
-        moved = np.lexsort((place[self.accesses[:, w.A_INSTRUCTION]], entry))
-        return replace(self, accesses=self.accesses[moved])
+        position = np.zeros(1 + issued.max(initial=0), np.int64)
+        position[issued] = np.arange(len(issued))
+        first_accesses, numbers = self.entries[:, w.ENTRY_ACCESS], np.arange(len(self.accesses))
+        entries_of = np.searchsorted(first_accesses, numbers, side="right")
+        permutation = np.lexsort((position[self.accesses[:, w.A_INSTRUCTION]], entries_of))
+        return replace(self, accesses=self.accesses[permutation])
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that it takes."""
+        """Returns the size of its arrays in bytes."""
         return sum(a.nbytes for a in (self.streams, self.entries, self.accesses, self.warps))
 
 
 @dataclass
-class Recorder:
-    """Makes the record of a launch from the logs of its parts, in the order of their blocks."""
+class RecordBuilder:
+    """Builds the record of a launch from the logs of its parts, in the order of their blocks."""
 
     program: Program
     launch: Launch
     patterns: PatternTable
     origin: int
-    """The address that counts as 0, so that nothing depends on where the host's memory lies."""
+    """The address that counts as 0, so that nothing depends on the addresses of the host."""
     keeps_masks: bool = False
-    """Whether warps whose lanes differ have streams of their own, with the lanes of each entry."""
+    """True if active lanes are recorded: warps whose masks differ then have different streams."""
     blocks: int = 0
-    _known: dict[bytes, int] = field(default_factory=dict[bytes, int])
+    _stream_numbers: dict[bytes, int] = field(default_factory=dict[bytes, int])
     _streams: list[list[int]] = field(default_factory=list[list[int]])
     _entries: list[Words] = field(default_factory=list[Words])
     _masks: list[Words] = field(default_factory=list[Words])
     _accesses: list[Words] = field(default_factory=list[Words])
     _warps: list[Words] = field(default_factory=list[Words])
     _offsets: list[Offsets] = field(default_factory=list[Offsets])
-    _asked: list[Words] = field(default_factory=list[Words])
+    _poll_counts: list[Words] = field(default_factory=list[Words])
     _sites: dict[int, int] = field(default_factory=dict[int, int])
     _entry_count: int = 0
     _access_count: int = 0
 
     @property
     def size(self) -> int:
-        """Words of the record so far."""
-        own = 2 * self._entry_count + w.ACCESS_WORDS * self._access_count
-        return own + sum(part.size for part in self._warps)
+        """Returns the words of the record so far."""
+        streams_size = 2 * self._entry_count + w.ACCESS_WORDS * self._access_count
+        return streams_size + sum(part.size for part in self._warps)
 
     def add(self, log: Log, blocks: range) -> int:
-        """Take in the log of these blocks, which follow those before: as many of the first of them
-        as are there in full. Gives how many."""
-        blocks = range(blocks.start, blocks.start + self._whole_blocks(log, blocks))
-        entries, place = self._sorted_entries(log, blocks)
-        accesses, of_warp, offsets = self._sorted_accesses(log, entries, place, blocks.start)
-        self._add_warps(entries, accesses, of_warp, blocks)
-        self._add_offsets(accesses, of_warp, offsets, len(blocks))
+        """Adds the log of these blocks, which follow those added before, up to the first block of
+        which something is missing in the log; returns how many were added."""
+        blocks = range(blocks.start, blocks.start + self._count_whole_blocks(log, blocks))
+        entries, entry_positions = self._sort_entries(log, blocks)
+        accesses, access_warps, offsets = self._sort_accesses(
+            log, entries, entry_positions, blocks.start
+        )
+        self._add_warps(entries, accesses, access_warps, blocks)
+        self._add_offsets(accesses, access_warps, offsets, len(blocks))
         self.blocks = blocks.stop
         return len(blocks)
 
-    def _whole_blocks(self, log: Log, blocks: range) -> int:
-        """Returns how many of these blocks, from the first, have nothing left out."""
+    def _count_whole_blocks(self, log: Log, blocks: range) -> int:
+        """Returns how many of these blocks, from the first on, are logged completely."""
         warps = self.launch.warps_per_block
-        own = slice(blocks.start * warps, blocks.stop * warps)
+        span = slice(blocks.start * warps, blocks.stop * warps)
         count = self.launch.blocks * warps
         numbers = log.numbers(self.launch)
-        lost = (numbers <= 0) | (log.region(words.STEPS_AT, count) == words.LEFT_OUT)
+        incomplete = (numbers <= 0) | (log.region(words.STEPS_AT, count) == words.LEFT_OUT)
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
-        gone = np.unique(rows[rows[:, words.E_MARKS] & words.LOST != 0, words.E_WARP]) + 1
-        lost |= np.isin(numbers, gone)
-        broken = lost[own].reshape(-1, warps).any(axis=1)
+        lost_warps = np.unique(rows[rows[:, words.E_MARKS] & words.LOST != 0, words.E_WARP]) + 1
+        incomplete |= np.isin(numbers, lost_warps)
+        broken = incomplete[span].reshape(-1, warps).any(axis=1)
         return int(broken.argmax()) if broken.any() else len(blocks)
 
     def record(self) -> Record:
-        """Return the record of what was taken in."""
+        """Returns the record of all that was added."""
         count = len(self._sites)
         warps = [np.pad(part, ((0, 0), (0, 1 + count - part.shape[1]))) for part in self._warps]
         offsets = [np.pad(part, ((0, 0), (0, count - part.shape[1]))) for part in self._offsets]
@@ -166,200 +179,237 @@ class Recorder:
             accesses,
             np.concatenate([*warps, empty]),
             self.patterns,
-            np.concatenate([*self._asked, np.zeros(0, np.int64)]),
-            self._bulk,
-            bool(self._bulk[accesses[:, w.A_INSTRUCTION]].any()),
+            np.concatenate([*self._poll_counts, np.zeros(0, np.int64)]),
+            self._is_bulk,
+            bool(self._is_bulk[accesses[:, w.A_INSTRUCTION]].any()),
             np.concatenate([*self._masks, np.zeros(0, np.int64)]) if self.keeps_masks else None,
             offsets=np.concatenate([*offsets, np.zeros((0, count), np.uint8)]),
         )
 
     @cached_property
-    def _bulk(self) -> npt.NDArray[np.bool_]:
-        """Return, by instruction, whether the Tensor Memory Accelerator does it."""
-        return np.array([is_bulk(made.operation) for made in self.program.instructions])
+    def _is_bulk(self) -> npt.NDArray[np.bool_]:
+        """Returns, by instruction, whether the Tensor Memory Accelerator carries it out."""
+        return np.array(
+            [is_bulk(instruction.operation) for instruction in self.program.instructions]
+        )
 
     @cached_property
     def _phase_waits(self) -> npt.NDArray[np.bool_]:
+        """Returns, by instruction, whether it waits for a phase of an mbarrier."""
         return waits_for_phases(self.program)
 
     @cached_property
-    def _asks(self) -> npt.NDArray[np.bool_]:
-        """Return, by basic block, whether it is a loop that only asks."""
-        loops = asking_loops(self.program)
+    def _is_polling(self) -> npt.NDArray[np.bool_]:
+        """Returns, by basic block, whether it is a polling loop."""
+        loops = polling_loops(self.program)
         return np.array([block.index in loops for block in self.program.blocks])
 
     @cached_property
-    def _ways_round(self) -> npt.NDArray[np.bool_]:
-        """Return, by basic block, whether it is part of such a loop and does nothing but jump."""
-        jumps = ways_round(self.program)
+    def _is_jump_back(self) -> npt.NDArray[np.bool_]:
+        """Returns, by basic block, whether it belongs to a polling loop and only jumps back."""
+        jumps = jump_back_blocks(self.program)
         return np.array([block.index in jumps for block in self.program.blocks])
 
     @cached_property
-    def _polls(self) -> npt.NDArray[np.bool_]:
-        """Return, by basic block, whether it is a loop that only asks by loads."""
-        loops = polls_of(self.program)
+    def _is_load_polling(self) -> npt.NDArray[np.bool_]:
+        """Returns, by basic block, whether it is a polling loop that polls by loads."""
+        loops = load_polling_loops(self.program)
         return np.array([block.index in loops for block in self.program.blocks])
 
     @cached_property
-    def _waits(self) -> npt.NDArray[np.bool_]:
-        """Return, by basic block, whether it ends with a barrier."""
+    def _ends_with_barrier(self) -> npt.NDArray[np.bool_]:
+        """Returns, by basic block, whether it ends with a barrier."""
         last = [self.program.instructions[block.stop - 1] for block in self.program.blocks]
-        return np.array([made.operation.spec.unit is Unit.BARRIER for made in last])
+        return np.array([instruction.operation.spec.unit is Unit.BARRIER for instruction in last])
 
     # ---- from the log -----------------------------------------------------------------------
 
-    def _sorted_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
-        """Return the entries by warp, shape (entries, 3): the warp among these blocks', its basic
-        block, and its active lanes where they are kept, else 0; and for each row of the log its
-        place there, -1 where it is of a block beyond or a turn that does not count."""
+    def _sort_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
+        """Returns the entries sorted by warp, shape (entries, 3): the warp's number among those of
+        these blocks, its basic block, and its active lanes (0 if they are not recorded); and for
+        each row of the log its position there, -1 for blocks beyond and for iterations that are
+        dropped."""
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
         numbers = log.numbers(self.launch)
-        chosen = np.flatnonzero(numbers > 0)
-        launched = np.zeros(len(chosen), np.int64)
-        launched[numbers[chosen] - 1] = chosen
+        launched_slots = np.flatnonzero(numbers > 0)
+        launched = np.zeros(len(launched_slots), np.int64)
+        launched[numbers[launched_slots] - 1] = launched_slots
         warp = launched[rows[:, words.E_WARP]] - blocks.start * self.launch.warps_per_block
         inside = np.flatnonzero(warp < len(blocks) * self.launch.warps_per_block)
         order = inside[np.argsort(warp[inside], kind="stable")]
-        found = np.stack([warp[order], rows[order, words.E_BLOCK]], axis=1)
-        if self._asks.any():
-            turns = ~self._ways_round[found[:, 1]]
-            order, found = order[turns], found[turns]
-            kept = last_turns(found, rows[order, words.E_MASK], self._asks)
-            order, found = order[kept], found[kept]
+        entries = np.stack([warp[order], rows[order, words.E_BLOCK]], axis=1)
+        if self._is_polling.any():
+            counted = ~self._is_jump_back[entries[:, 1]]
+            order, entries = order[counted], entries[counted]
+            last = last_iterations(entries, rows[order, words.E_MASK], self._is_polling)
+            order, entries = order[last], entries[last]
         lanes, live = rows[order, words.E_MASK], rows[order, words.E_LIVE]
-        early = early_parts(found, lanes, live, self._waits)
+        partial = partial_barrier_arrivals(entries, lanes, live, self._ends_with_barrier)
         count = len(blocks) * self.launch.warps_per_block
-        self._asked.append(np.bincount(found[self._polls[found[:, 1]], 0], minlength=count))
-        found[early, 1] += len(self.program.blocks)
-        found = np.column_stack([found, lanes * self.keeps_masks])
-        place = np.full(len(rows), -1, np.int64)
-        place[order] = np.arange(len(order))
-        return found, place
+        self._poll_counts.append(
+            np.bincount(entries[self._is_load_polling[entries[:, 1]], 0], minlength=count)
+        )
+        # Marks the entries by the copies of their blocks without a barrier.
+        entries[partial, 1] += len(self.program.blocks)
+        entries = np.column_stack([entries, lanes * self.keeps_masks])
+        position = np.full(len(rows), -1, np.int64)
+        position[order] = np.arange(len(order))
+        return entries, position
 
-    def _sorted_accesses(
-        self, log: Log, entries: Words, place: Words, first: int
+    def _sort_accesses(
+        self, log: Log, entries: Words, entry_positions: Words, first: int
     ) -> tuple[Words, Words, Words]:
-        """Return the accesses by warp, of blocks from `first` on, shape (accesses, 8): their entry,
-        pattern, instruction, site, place, phase, what that needs and whose it is; and of each its
-        warp, and how many bytes behind its place it begins."""
+        """Returns the accesses of the blocks from `first` on, sorted by warp, shape (accesses, 8):
+        entry, pattern, instruction, site, base address, phase of an mbarrier, its arrivals and its
+        owner; and by access the warp, and the distance of its first byte from the base address."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
-        at = place[rows[:, words.A_ENTRY]]
+        entry = entry_positions[rows[:, words.A_ENTRY]]
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)
-        at[by_lanes & self._bulk[rows[:, words.A_INSTRUCTION]]] = -1  # it is there as a copy
-        event, needed, owner = self._phases_of(rows, at, entries, first)
-        order = np.lexsort((rows[:, words.A_INSTRUCTION], at))
-        order = order[np.searchsorted(at[order], 0) :]
-        rows, at, owner = rows[order], at[order], owner[order]
-        event, needed = event[order], needed[order]
-        warp = entries[at, 0]
+        entry[by_lanes & self._is_bulk[rows[:, words.A_INSTRUCTION]]] = -1  # logged as a copy, too
+        phase_id, arrivals, owner = self._mbarrier_phases(rows, entry, entries, first)
+        order = np.lexsort((rows[:, words.A_INSTRUCTION], entry))
+        order = order[np.searchsorted(entry[order], 0) :]
+        rows, entry, owner = rows[order], entry[order], owner[order]
+        phase_id, arrivals = phase_id[order], arrivals[order]
+        warp = entries[entry, 0]
         pattern, base = self.patterns.of(log, rows)
         offset = rows[:, words.A_FIRST] % self.patterns.unit
-        base = base + self._offset(rows, warp)
+        base = base + self._address_offsets(rows, warp)
         site = self._site_numbers(rows)
-        columns = (at, pattern, rows[:, words.A_INSTRUCTION], site, base, event, needed, owner)
+        columns = (
+            entry,
+            pattern,
+            rows[:, words.A_INSTRUCTION],
+            site,
+            base,
+            phase_id,
+            arrivals,
+            owner,
+        )
         return np.stack(columns, axis=1), warp, offset
 
-    def _phases_of(
-        self, rows: Words, at: Words, entries: Words, first: int
+    def _mbarrier_phases(
+        self, rows: Words, entry: Words, entries: Words, first: int
     ) -> tuple[Words, Words, Words]:
-        """Return the phases of mbarriers that accesses add to or wait for, what those need, and how
-        far behind the own block the one is that they are of; entries begin with block `first`."""
-        taken = at >= 0
-        block = np.where(taken, first + entries[at, 0] // self.launch.warps_per_block, 0)
-        place = np.where(taken, rows[:, words.A_PHASE], NONE)
+        """Returns, by access, the phase of an mbarrier that it signals or awaits, the arrivals that
+        this needs, and the number of the block that owns it less that of the own block; entries
+        begin with block `first`."""
+        in_record = entry >= 0
+        block = np.where(in_record, first + entries[entry, 0] // self.launch.warps_per_block, 0)
+        phase_place = np.where(in_record, rows[:, words.A_PHASE], NONE)
         stride = shared_stride(self.program, self.launch)
-        owner, phase = owners_of(self.launch, stride, block, place)
+        owner, phase = owners_of(self.launch, stride, block, phase_place)
         waits = self._phase_waits[rows[:, words.A_INSTRUCTION]]
         return *phases_of(owner, phase, waits), owner - block
 
-    def _offset(self, rows: Words, warp: Words) -> Words:
-        """Returns what is added to addresses: local memory lies behind all, warp by warp."""
+    def _address_offsets(self, rows: Words, warp: Words) -> Words:
+        """Returns what is added to logged addresses: the local memory of each warp gets addresses
+        after all others."""
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
-        own = (first + warp) * (local_lines(self.program) * LINE_BYTES)
-        absolute = np.isin(rows[:, words.A_KIND] & 0xFF, _ABSOLUTE)
-        return np.where(local, LOCAL_BASE + own, np.where(absolute, -self.origin, 0))
+        local_bytes = (first + warp) * (local_lines(self.program) * LINE_BYTES)
+        is_absolute = np.isin(rows[:, words.A_KIND] & 0xFF, _ABSOLUTE)
+        return np.where(local, LOCAL_BASE + local_bytes, np.where(is_absolute, -self.origin, 0))
 
     def _site_numbers(self, rows: Words) -> Words:
+        """Returns the sites of accesses: instruction and kind, numbered in the order of their first
+        use."""
         keys = rows[:, words.A_INSTRUCTION] << 32 | rows[:, words.A_KIND]
-        kinds, which = np.unique(keys, return_inverse=True)
-        numbers = [self._sites.setdefault(key, len(self._sites)) for key in kinds.tolist()]
-        return np.array(numbers, np.int64)[which.reshape(-1)]
+        distinct, index = np.unique(keys, return_inverse=True)
+        numbers = [self._sites.setdefault(key, len(self._sites)) for key in distinct.tolist()]
+        return np.array(numbers, np.int64)[index.reshape(-1)]
 
     # ---- streams ----------------------------------------------------------------------------
 
-    def _add_warps(self, entries: Words, accesses: Words, of_warp: Words, blocks: range) -> None:
+    def _add_warps(
+        self, entries: Words, accesses: Words, access_warps: Words, blocks: range
+    ) -> None:
+        """Adds warps, and the streams among theirs that are new. Streams are compared by hashes of
+        their entries and accesses."""
         count = len(blocks) * self.launch.warps_per_block
         warps = np.zeros((count, 1 + len(self._sites)), np.int64)
-        delta = _from_first(accesses, of_warp, warps)
+        distances = _distances_from_first(accesses, access_warps, warps)
         ends = np.searchsorted(entries[:, 0], np.arange(count + 1))
-        access_ends = np.searchsorted(of_warp, np.arange(count + 1))
-        begins = np.searchsorted(accesses[:, 0], np.arange(len(entries) + 1))
-        within = np.arange(len(entries)) - ends[entries[:, 0]]
-        columns = np.concatenate([entries[:, 1:], within[:, None]], axis=1)
-        entry_hash = _hashed(columns, ends)
-        inside = accesses[:, 0] - ends[of_warp]
-        order = np.arange(len(accesses)) - access_ends[of_warp]
-        rest = np.stack([order, inside, *accesses[:, 1:4].T, delta, *accesses[:, 5:].T], axis=1)
-        keys = np.concatenate([entry_hash, _hashed(rest, access_ends)], axis=1)
-        kinds, first, which = unique_rows(keys)
-        numbers = np.zeros(len(kinds), np.int64)
-        for kind, warp in enumerate(first.tolist()):
-            key = kinds[kind].tobytes()
-            if key not in self._known:
-                self._known[key] = len(self._streams)
+        access_ends = np.searchsorted(access_warps, np.arange(count + 1))
+        first_accesses = np.searchsorted(accesses[:, 0], np.arange(len(entries) + 1))
+        position = np.arange(len(entries)) - ends[entries[:, 0]]
+        # Positions are part of the rows: the hash of a segment does not depend on the order of its
+        # rows.
+        columns = np.concatenate([entries[:, 1:], position[:, None]], axis=1)
+        entry_hash = _hash_segments(columns, ends)
+        entry_in_warp = accesses[:, 0] - ends[access_warps]
+        order = np.arange(len(accesses)) - access_ends[access_warps]
+        access_columns = np.stack(
+            [order, entry_in_warp, *accesses[:, 1:4].T, distances, *accesses[:, 5:].T], axis=1
+        )
+        keys = np.concatenate([entry_hash, _hash_segments(access_columns, access_ends)], axis=1)
+        distinct, first, stream_index = unique_rows(keys)
+        numbers = np.zeros(len(distinct), np.int64)
+        for index, warp in enumerate(first.tolist()):
+            key = distinct[index].tobytes()
+            if key not in self._stream_numbers:
+                self._stream_numbers[key] = len(self._streams)
                 span = slice(int(ends[warp]), int(ends[warp + 1]))
                 accessed = slice(int(access_ends[warp]), int(access_ends[warp + 1]))
-                self._add_stream(entries[span], begins[span], accesses[accessed], delta[accessed])
-            numbers[kind] = self._known[key]
-        warps[:, 0] = numbers[which]
+                self._add_stream(
+                    entries[span], first_accesses[span], accesses[accessed], distances[accessed]
+                )
+            numbers[index] = self._stream_numbers[key]
+        warps[:, 0] = numbers[stream_index]
         self._warps.append(warps)
 
-    def _add_offsets(self, accesses: Words, of_warp: Words, offsets: Words, blocks: int) -> None:
-        """Keep how far behind its place the first access of each site begins."""
-        made = np.zeros((blocks * self.launch.warps_per_block, len(self._sites)), np.uint8)
-        warp, site, first = _first_of_sites(accesses, of_warp, len(self._sites))[:3]
-        made[warp, site] = offsets[first]
-        self._offsets.append(made)
+    def _add_offsets(
+        self, accesses: Words, access_warps: Words, offsets: Words, blocks: int
+    ) -> None:
+        """Adds the distance of the first access of each site from its base address."""
+        first_offsets = np.zeros((blocks * self.launch.warps_per_block, len(self._sites)), np.uint8)
+        # Offsets are less than the unit of base addresses, so a byte holds them.
+        warp, site, first = _first_of_sites(accesses, access_warps, len(self._sites))[:3]
+        first_offsets[warp, site] = offsets[first]
+        self._offsets.append(first_offsets)
 
-    def _add_stream(self, entries: Words, begins: Words, accesses: Words, delta: Words) -> None:
-        """Keep a stream: its entries, a last one that says where accesses end, its accesses."""
-        start = int(begins[0]) if len(begins) else 0
+    def _add_stream(
+        self, entries: Words, first_accesses: Words, accesses: Words, distances: Words
+    ) -> None:
+        """Adds a stream: its entries, a last one that marks the end of its accesses, and its
+        accesses."""
+        start = int(first_accesses[0]) if len(first_accesses) else 0
         rows = np.zeros((len(entries) + 1, 2), np.int64)
         rows[:-1, 0] = entries[:, 1]
-        rows[:-1, 1] = begins - start + self._access_count
+        rows[:-1, 1] = first_accesses - start + self._access_count
         rows[-1, 1] = self._access_count + len(accesses)
         self._streams.append([self._entry_count, self._entry_count + len(entries)])
         self._entries.append(rows)
         if self.keeps_masks:
             self._masks.append(np.append(entries[:, 2], 0))
-        columns = accesses[:, 1:4], delta[:, None], accesses[:, 5:]
+        columns = accesses[:, 1:4], distances[:, None], accesses[:, 5:]
         self._accesses.append(np.concatenate(columns, axis=1))
         self._entry_count += len(rows)
         self._access_count += len(accesses)
 
 
-def _from_first(accesses: Words, of_warp: Words, warps: Words) -> Words:
-    """Returns how far each access is from the first of its site in its warp, which `warps` gets."""
-    warp, site, first, which = _first_of_sites(accesses, of_warp, warps.shape[1] - 1)
-    places = accesses[first, 4]
-    warps[warp, 1 + site] = places
-    return accesses[:, 4] - places[which]
+def _distances_from_first(accesses: Words, access_warps: Words, warps: Words) -> Words:
+    """Returns the distance of each access from the first of its site in its warp, and writes the
+    base addresses of sites to `warps`."""
+    warp, site, first, pair = _first_of_sites(accesses, access_warps, warps.shape[1] - 1)
+    base_addresses = accesses[first, 4]
+    warps[warp, 1 + site] = base_addresses
+    return accesses[:, 4] - base_addresses[pair]
 
 
 def _first_of_sites(
-    accesses: Words, of_warp: Words, sites: int
+    accesses: Words, access_warps: Words, sites: int
 ) -> tuple[Words, Words, Words, Words]:
-    """Return the warps and sites that have accesses, the first of each pair, and of every access
-    which pair it is of."""
-    keys = of_warp * max(1, sites) + accesses[:, 3]
-    pairs, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return pairs // max(1, sites), pairs % max(1, sites), first, which.reshape(-1)
+    """Returns the warps and sites that have accesses, the index of the first access of each pair,
+    and for every access the index of its pair."""
+    keys = access_warps * max(1, sites) + accesses[:, 3]
+    pairs, first, pair = np.unique(keys, return_index=True, return_inverse=True)
+    return pairs // max(1, sites), pairs % max(1, sites), first, pair.reshape(-1)
 
 
-def _hashed(rows: Words, ends: Words) -> Words:
-    """Return two hashes of the rows of each stretch, and how many they are, shape (stretches,
-    3)."""
-    sums = [np.concatenate([[np.uint64(0)], np.cumsum(one)]) for one in mixed_rows(rows)]
-    found = [(one[ends[1:]] - one[ends[:-1]]).astype(np.int64) for one in sums]
-    return np.stack([*found, np.diff(ends)], axis=1)
+def _hash_segments(rows: Words, ends: Words) -> Words:
+    """Returns two hashes of the rows of each segment, and their number, shape (segments, 3); `ends`
+    has where segments begin and end. A segment's hash is a difference of cumulative sums."""
+    sums = [np.concatenate([[np.uint64(0)], np.cumsum(hashes)]) for hashes in hash_rows(rows)]
+    differences = [(hashes[ends[1:]] - hashes[ends[:-1]]).astype(np.int64) for hashes in sums]
+    return np.stack([*differences, np.diff(ends)], axis=1)

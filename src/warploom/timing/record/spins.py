@@ -1,9 +1,15 @@
-"""Loops that do nothing but ask memory until somebody else has written there, or an mbarrier for
-its phase, and warps of which only a part waits so.
+"""Finds polling loops, which do nothing but load memory until another thread has written it, or
+test an mbarrier until its phase completes; and parts of diverged warps that wait at barriers.
 
-How often they turn in the functional run says nothing about time: its order of warps is its own.
-So a record keeps only the last turn, that which found what the loop waits for. Where all blocks
-meet in such a loop, as in a grid's `sync()`, a replay lets none go on before all have come.
+    AGAIN: ld.acquire.gpu.u32 %r1, [%rd1];      // or mbarrier.try_wait
+           setp.eq.u32 %p1, %r1, 0;
+           @%p1 bra AGAIN;
+
+How often such a loop iterates in the functional run depends on its order of warps and says nothing
+about time. So a record retains only the last iteration, which found what the loop waits for. If all
+blocks poll in such a loop equally often, as in a grid's `sync()`, a replay lets none go on before
+all have polled. Not found: loops of more than two basic blocks, and loops that carry a value from
+one iteration to the next.
 """
 
 from __future__ import annotations
@@ -20,122 +26,148 @@ from warploom.timing.record.order import PURE
 
 Words = npt.NDArray[np.int64]
 
-ASKS = frozenset(("volatile", "acquire", "relaxed", "mmio"))
-"""Modifiers of loads that see what others write (PTX ISA, "Memory Consistency Model")."""
-WAITS = ("membar", "fence", "nanosleep")
-_PLAIN = (*PURE, Unit.MEMORY, Unit.CONTROL)
+POLLING_MODIFIERS = frozenset(("volatile", "acquire", "relaxed", "mmio"))
+"""Modifiers of loads that observe what other threads write (PTX ISA, "Memory Consistency
+Model")."""
+WAIT_NAMES = ("membar", "fence", "nanosleep")
+_ALLOWED_UNITS = (*PURE, Unit.MEMORY, Unit.CONTROL)
+"""Units of the instructions that a polling loop may have besides polls and waits."""
 
 
-def asking_loops(program: Program) -> dict[int, int]:
-    """Return, by basic block that is such a loop, the instruction with which it asks last."""
-    found = ((block.index, _asking(program, block)) for block in program.blocks)
-    return {index: asking for index, asking in found if asking >= 0}
+def polling_loops(program: Program) -> dict[int, int]:
+    """Returns, by basic block that is a polling loop, its last instruction that polls."""
+    polls = ((block.index, _polling_instruction(program, block)) for block in program.blocks)
+    return {index: instruction for index, instruction in polls if instruction >= 0}
 
 
-def polls_of(program: Program) -> dict[int, int]:
-    """Return those loops that ask by a load, in which warps of several blocks may meet."""
+def load_polling_loops(program: Program) -> dict[int, int]:
+    """Returns the polling loops that poll by a load, in which warps of several blocks may wait for
+    each other, as `polling_loops` does."""
     return {
-        index: asking
-        for index, asking in asking_loops(program).items()
-        if program.instructions[asking].operation.name == "ld"
+        index: instruction
+        for index, instruction in polling_loops(program).items()
+        if program.instructions[instruction].operation.name == "ld"
     }
 
 
-def ways_round(program: Program) -> set[int]:
-    """Return the blocks in which such loops do nothing but jump back to their first."""
-    loops = asking_loops(program)
+def jump_back_blocks(program: Program) -> set[int]:
+    """Returns the basic blocks in which polling loops do nothing but jump back to their first
+    block."""
+    loops = polling_loops(program)
     return {
         block.index
         for block in program.blocks
-        if _only_jumps(program, block) and block.successors[0] in loops
+        if _is_jump(program, block) and block.successors[0] in loops
     }
 
 
-def _only_jumps(program: Program, block: ProgramBlock) -> bool:
-    """Return whether a block is a branch without a guard, and no more."""
+def _is_jump(program: Program, block: ProgramBlock) -> bool:
+    """Returns whether a basic block is one branch without a guard."""
     code = program.instructions[block.start : block.stop]
     return len(code) == 1 and code[0].operation.name == "bra" and code[0].guard is None
 
 
-def _comes_round(program: Program, block: ProgramBlock) -> bool:
-    """Return whether a block follows itself, at once or behind a jump."""
-    behind = (program.blocks[at] for at in block.successors if at < len(program.blocks))
-    ways = {at for one in behind if _only_jumps(program, one) for at in one.successors}
-    return block.index in ways.union(block.successors)
+def _is_loop(program: Program, block: ProgramBlock) -> bool:
+    """Returns whether a basic block follows itself, at once or after a jump."""
+    successors = (
+        program.blocks[index] for index in block.successors if index < len(program.blocks)
+    )
+    targets = {
+        target
+        for successor in successors
+        if _is_jump(program, successor)
+        for target in successor.successors
+    }
+    return block.index in targets.union(block.successors)
 
 
-def _asking(program: Program, block: ProgramBlock) -> int:
-    """Return the last load, or look at an mbarrier, of a loop that only asks, in one block and
-    perhaps another that jumps back; -1 where it is none. No register may come back changed: then
-    the next turn does not do the same again."""
+def _polling_instruction(program: Program, block: ProgramBlock) -> int:
+    """Returns the last instruction that polls of a polling loop in one basic block, and perhaps
+    another that jumps back; -1 for other blocks. No register may be both live at its start and
+    written: the next iteration would then not repeat this one."""
     code = program.instructions[block.start : block.stop]
-    written = {register for made in code for register in writes(made)}
-    if written & set(program.live_in[block.index]) or not _comes_round(program, block):
+    written = {register for instruction in code for register in writes(instruction)}
+    if written & set(program.live_in[block.index]) or not _is_loop(program, block):
         return -1
-    asking = -1
-    for index, made in enumerate(code, block.start):
-        operation = made.operation
-        if _asks(operation):
-            asking = index
-        elif (accesses(made) and operation.name != "ld") or (
-            operation.spec.unit not in _PLAIN and operation.name not in WAITS
+    poll = -1
+    for index, instruction in enumerate(code, block.start):
+        operation = instruction.operation
+        if _is_poll(operation):
+            poll = index
+        elif (accesses(instruction) and operation.name != "ld") or (
+            operation.spec.unit not in _ALLOWED_UNITS and operation.name not in WAIT_NAMES
         ):
             return -1
-    return asking
+    return poll
 
 
-def _asks(operation: Operation) -> bool:
-    """Return whether an operation sees what others write, or looks at the phase of an mbarrier."""
+def _is_poll(operation: Operation) -> bool:
+    """Returns whether an operation observes what other threads write, or tests a phase of an
+    mbarrier."""
     if operation.name == "mbarrier":
         return operation.modifiers["op"] in WAITS_FOR_PHASES
-    return operation.name == "ld" and not ASKS.isdisjoint(operation.text.split("."))
+    return operation.name == "ld" and not POLLING_MODIFIERS.isdisjoint(operation.text.split("."))
 
 
-def last_turns(entries: Words, lanes: Words, asks: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return, of a log's entries, shape (entries, 2), warp and basic block, sorted by warp, those
-    to keep. `lanes` are those of each entry, as bits; `asks` says of each block whether it only
-    asks.
-
-    A turn is not the last where the next entry that any of its lanes has is another one.
-    """
-    kept = np.ones(len(entries), np.bool_)
-    if len(entries):
-        kept[:-1] = (entries[:-1] != entries[1:]).any(axis=1) | ~asks[entries[:-1, 1]]
-    left = np.flatnonzero(kept)
-    rows, masks = entries[left], lanes[left].tolist()
-    for place in np.flatnonzero(asks[rows[:, 1]]).tolist():
-        warp, block = rows[place].tolist()
-        later = place + 1
-        while later < len(rows) and rows[later, 0] == warp and not masks[place] & masks[later]:
-            later += 1
-        if later < len(rows) and rows[later].tolist() == [warp, block]:
-            kept[left[place]] = False
-    return kept
-
-
-def early_parts(
-    entries: Words, lanes: Words, live: Words, waits: npt.NDArray[np.bool_]
+def last_iterations(
+    entries: Words, lanes: Words, is_polling: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Return, of the same entries, those that come to a barrier before other lanes of their warp
-    do: the warp has come when the last of them has. `live` are a warp's lanes that have not ended;
-    `waits` says of each block whether it ends with a barrier."""
-    found = np.zeros(len(entries), np.bool_)
-    waiting = waits[entries[:, 1]]
-    partial = np.unique(entries[waiting & (lanes != live), 0])
-    come, of_warp = 0, -1
-    for place in np.flatnonzero(waiting & np.isin(entries[:, 0], partial)).tolist():
-        if entries[place, 0] != of_warp:
-            come, of_warp = 0, entries[place, 0]
-        come |= int(lanes[place])
-        found[place] = int(live[place]) & ~come != 0
-        come *= int(found[place])
-    return found
+    """Returns which of a log's entries to retain: all but iterations of polling loops that are
+    followed by another one.
+
+    `entries`, shape (entries, 2), are a warp and a basic block, sorted by warp; `lanes` the active
+    lanes of each as bits; `is_polling` says by basic block whether it is a polling loop. An
+    iteration is not the last one if the next entry of any of its lanes is another one.
+    """
+    last = np.ones(len(entries), np.bool_)
+    # Fast path: iterations of warps that have not diverged follow each other directly.
+    if len(entries):
+        last[:-1] = (entries[:-1] != entries[1:]).any(axis=1) | ~is_polling[entries[:-1, 1]]
+    remaining = np.flatnonzero(last)
+    rows, masks = entries[remaining], lanes[remaining].tolist()
+    for position in np.flatnonzero(is_polling[rows[:, 1]]).tolist():
+        warp, block = rows[position].tolist()
+        following = position + 1
+        while (
+            following < len(rows)
+            and rows[following, 0] == warp
+            and not masks[position] & masks[following]
+        ):
+            following += 1
+        if following < len(rows) and rows[following].tolist() == [warp, block]:
+            last[remaining[position]] = False
+    return last
 
 
-def poll_barrier_warps(asked: Words, warps_per_block: int) -> int:
-    """Returns how many warps meet wherever one asks, given how often each does; 0 where they do
-    not: some ask more often than others, or a block does not ask."""
-    by_block = (asked.reshape(-1, warps_per_block) > 0).sum(axis=1)
-    counts = np.unique(asked[asked > 0])
-    all_meet = len(by_block) > 1 and len(counts) == 1 and len(np.unique(by_block)) == 1
-    return int(by_block.sum()) if all_meet and by_block[0] else 0
+def partial_barrier_arrivals(
+    entries: Words, lanes: Words, live: Words, ends_with_barrier: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Returns which of these entries arrive at a barrier before other lanes of their warp do: the
+    warp has arrived when the last of them has.
+
+    `live` are a warp's lanes that have not ended; `ends_with_barrier` says by basic block whether
+    it ends with a barrier.
+    """
+    is_partial = np.zeros(len(entries), np.bool_)
+    at_barrier = ends_with_barrier[entries[:, 1]]
+    partial_warps = np.unique(entries[at_barrier & (lanes != live), 0])
+    arrived, warp = 0, -1
+    for position in np.flatnonzero(at_barrier & np.isin(entries[:, 0], partial_warps)).tolist():
+        if entries[position, 0] != warp:
+            arrived, warp = 0, entries[position, 0]
+        arrived |= int(lanes[position])
+        is_partial[position] = int(live[position]) & ~arrived != 0
+        # Starts again once all lanes have arrived.
+        arrived *= int(is_partial[position])
+    return is_partial
+
+
+def poll_barrier_warps(poll_counts: Words, warps_per_block: int) -> int:
+    """Returns how many warps wait for each other wherever one polls, given how often each warp
+    polls; 0 if they do not: some poll more often than others, or a block does not poll."""
+    polling_warps = (poll_counts.reshape(-1, warps_per_block) > 0).sum(axis=1)
+    counts = np.unique(poll_counts[poll_counts > 0])
+    is_grid_barrier = (
+        len(polling_warps) > 1 and len(counts) == 1 and len(np.unique(polling_warps)) == 1
+    )
+    return int(polling_warps.sum()) if is_grid_barrier and polling_warps[0] else 0

@@ -1,1 +1,2 @@
-"""Says what machine work each instruction is on a device, and what it costs."""
+"""Maps PTX instructions to machine work on a device: units, issue slots, latencies and
+dependences."""

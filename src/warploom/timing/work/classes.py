@@ -1,9 +1,8 @@
-"""Classifies PTX instructions by the machine work that they are: the classes of
+"""Classifies PTX instructions by the machine work that they become: the classes of
 `devices/data/work.json`.
 
-Instructions that any compiler folds into others are FREE: copies, conversions of addresses,
-parameters (operands from the constant bank), negations and absolute values of floats (operand
-modifiers).
+Instructions that every compiler folds into others are FREE: copies, address conversions, parameters
+(operands from the constant bank), negations and absolute values of floats (operand modifiers).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from warploom.isa.special import SPECIAL_REGISTERS, Varies
 from warploom.ptx.ir import Instruction, Special
 
 FREE = "free"
-"""No issue slot; what it writes is ready when its sources are."""
+"""No issue slot; the result is ready when the sources are."""
 
 _HALVES = ("f16", "f16x2", "bf16", "bf16x2")
 _SPECIALS = {"ex2": "special", "lg2": "special", "tanh": "special", "sin": "sin", "cos": "sin"}
@@ -25,7 +24,7 @@ _WARP = {"shfl": "shuffle", "match": "match", "redux": "redux", "bar": "control"
 
 
 def class_of(instruction: Instruction) -> str:
-    """Return the class of an instruction's work."""
+    """Returns the class of an instruction's work."""
     operation = instruction.operation
     unit, name = operation.spec.unit, operation.name
     match unit:
@@ -50,6 +49,7 @@ def class_of(instruction: Instruction) -> str:
 
 
 def _float(name: str, modifiers: Modifiers) -> str:
+    """Returns the class of a floating-point instruction."""
     kind = modifiers.text("type", "f32")
     if name in _SPECIALS:
         return _SPECIALS[name]
@@ -70,6 +70,7 @@ def _float(name: str, modifiers: Modifiers) -> str:
 
 
 def _integer(name: str, modifiers: Modifiers) -> str:
+    """Returns the class of an integer instruction."""
     wide = "64" in modifiers.text("type", "")
     if name in ("mul", "mad", "madc"):
         part = ".hi" if "hi" in modifiers else ""
@@ -90,6 +91,7 @@ def _integer(name: str, modifiers: Modifiers) -> str:
 
 
 def _logic(name: str, modifiers: Modifiers) -> str:
+    """Returns the class of a comparison, shift or bitwise operation."""
     kind = modifiers.text("type", "")
     wide = "64" in kind
     if name in ("setp", "set"):
@@ -105,7 +107,8 @@ def _logic(name: str, modifiers: Modifiers) -> str:
 
 
 def _convert(modifiers: Modifiers) -> str:
-    """Integers that only change their width cost what an integer operation does, or nothing."""
+    """Returns the class of a conversion. Integers that only change their width cost an integer
+    operation, or nothing."""
     kinds = [value for value in modifiers.values.values() if value[1:].isdigit()]
     integers = all(kind[0] in "usb" for kind in kinds)
     if integers:
@@ -115,8 +118,9 @@ def _convert(modifiers: Modifiers) -> str:
 
 
 def _move(instruction: Instruction) -> str:
-    """Copies are free; what differs between lanes, warps or blocks is read from a register of the
-    multiprocessor, the rest from the constant bank."""
+    """Returns the class of a copy. Copies are free; special registers that differ between lanes,
+    warps or blocks are read from a register of the multiprocessor, the others from the constant
+    bank."""
     for operand in instruction.operands:
         if isinstance(operand, Special):
             register = SPECIAL_REGISTERS[operand.name]
@@ -126,6 +130,7 @@ def _move(instruction: Instruction) -> str:
 
 
 def _matrix(operation: Operation) -> str:
+    """Returns the class of a matrix instruction."""
     if operation.name == "movmatrix":
         return "shuffle"
     if operation.name == "wgmma" and not is_group_product(operation):
@@ -139,6 +144,7 @@ def _matrix(operation: Operation) -> str:
 
 
 def _memory(operation: Operation) -> str:
+    """Returns the class of a memory access or fence."""
     if operation.name in ("membar", "fence"):
         return "control"
     space = operation.modifiers.text("space", "")

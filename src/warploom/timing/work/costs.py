@@ -1,5 +1,5 @@
 """Looks up the cost of each class of work on a device: the rows of `devices/data/work.json`, each
-with its source, and the units of an SM."""
+with its source, and the throughput of the units of an SM."""
 
 from __future__ import annotations
 
@@ -16,24 +16,28 @@ UNITS = (
     *("fp32", "int", "imul", "shift", "fp64", "fp16", "special", "bits", "convert", "shuffle"),
     *("tensor", "lsu", "texture", "barrier", "control", "tensor_memory"),
 )
-"""The units of an SM, as `TimingSpec.lanes_*` names them; tensor cores and control have none."""
+"""The units of an SM, as `TimingSpec.lanes_*` names them; tensor cores and control have no such
+field."""
 
 SHARED_UNITS = ("texture", "barrier")
-"""Those that all sub-partitions share; on some devices double precision is one, too."""
+"""Units that all sub-partitions share; on some devices double precision is shared, too."""
 
 QUEUED_UNITS = ("special", "bits", "convert", "shuffle", "lsu", "texture")
-"""Whoever waits for them waits on the short scoreboard: they answer after a varying time (Nsight
+"""Units that answer after a varying time: warps wait for them on the short scoreboard (Nsight
 Compute, "Warp Stall Reasons")."""
 
 TICKS = 1024
-"""Parts of a cycle in which units count when they are free: some take a warp in less than one."""
+"""Parts of a cycle in which the engine counts when a unit is free: some units take a warp in less
+than one cycle."""
 
 NO_LIMIT = 1 << 30
+"""Cycles that stand for a unit which the device does not have."""
 
 
-class Cost(NamedTuple):
-    """One class on one device: its unit, the warp instructions that it takes of it, cycles from its
-    first issue to that of an instruction which needs its result, and where that is from."""
+class WorkCost(NamedTuple):
+    """Holds the cost of one class on one device: its unit, the warp instructions that it issues
+    there, the cycles from its first issue to that of an instruction which needs its result, and the
+    source."""
 
     unit: str
     slots: int
@@ -42,18 +46,15 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Costs:
-    """The costs of a device, by class."""
+class WorkCosts:
+    """Looks up the costs of a device by class."""
 
     device: DeviceSpec
     timing: TimingSpec
 
-    def of(self, name: str) -> Cost:
-        """Return the cost of a class: the last row that is for this compute capability or an
-        earlier one.
-
-        A row without a latency has as many times its unit's as it has instructions.
-        """
+    def of(self, name: str) -> WorkCost:
+        """Returns the cost of a class: by the last row for this compute capability or an earlier
+        one. A row without a latency has that of its unit for each of its instructions."""
         rows = _rows()[name]
         row = [row for row in rows if row.since <= self.device.compute_capability][-1]
         latency = row.latency
@@ -61,33 +62,39 @@ class Costs:
             latency = getattr(self.timing, latency)
         if latency is None:
             latency = row.slots * self.unit_latency(row.unit)
-        return Cost(row.unit, row.slots, latency, row.source)
+        return WorkCost(row.unit, row.slots, latency, row.source)
 
     def unit_latency(self, unit: str) -> int:
-        """Cycles from the issue of one instruction of a unit to that of one which needs it."""
-        own = "int" if unit in ("control", "barrier", "lsu") else unit
-        return getattr(self.timing, f"latency_{own}")
+        """Returns the cycles from the issue of an instruction of a unit to that of one which needs
+        its result."""
+        # These units have no latency of their own.
+        alias = "int" if unit in ("control", "barrier", "lsu") else unit
+        return getattr(self.timing, f"latency_{alias}")
 
     def interval(self, unit: str) -> int:
-        """Returns how long a warp instruction takes a unit's place, in ticks."""
+        """Returns the ticks for which a warp instruction occupies a unit."""
         if unit in ("control", "tensor"):
             return 0
         lanes = getattr(self.timing, f"lanes_{unit}")
-        places = 1 if self.is_shared(unit) else self.timing.schedulers
-        return max(1, round(TICKS * 32 * places / lanes))
+        unit_count = 1 if self.is_shared(unit) else self.timing.schedulers
+        return max(1, round(TICKS * 32 * unit_count / lanes))
 
     def is_shared(self, unit: str) -> bool:
-        """Returns whether there is one for all sub-partitions."""
+        """Returns whether all sub-partitions share the unit."""
         return unit in SHARED_UNITS or (unit == "fp64" and self.timing.fp64_shared)
 
     def tensor_interval(self, products: int) -> int:
-        """Return the same for a tensor core and so many multiply-adds of 16 bits, in ticks."""
-        each = self.timing.tensor_fma / self.timing.schedulers
-        return round(TICKS * products / each) if each else TICKS * NO_LIMIT
+        """Returns the ticks for which a tensor core is occupied by `products` multiply-adds of 16
+        bits."""
+        products_per_cycle = self.timing.tensor_fma / self.timing.schedulers
+        return (
+            round(TICKS * products / products_per_cycle) if products_per_cycle else TICKS * NO_LIMIT
+        )
 
 
-class Row(NamedTuple):
-    """A row of the table; `latency` in cycles, or the field of a `TimingSpec` that has it."""
+class WorkRow(NamedTuple):
+    """Holds a row of the table; `latency` is in cycles, the name of the `TimingSpec` field that has
+    it, or None (see `WorkCosts.of`)."""
 
     since: tuple[int, ...]
     unit: str
@@ -97,11 +104,11 @@ class Row(NamedTuple):
 
 
 @cache
-def _rows() -> dict[str, list[Row]]:
-    """Return the rows of the table by class, in the order of their compute capabilities."""
+def _rows() -> dict[str, list[WorkRow]]:
+    """Returns the rows of the table by class, in the order of their compute capabilities."""
     path = files("warploom.devices").joinpath("data", "work.json")
-    found: dict[str, list[Row]] = {}
+    by_class: dict[str, list[WorkRow]] = {}
     for name, since, *rest in json.loads(path.read_text("utf-8"))["rows"]:
         first = tuple(int(part) for part in since.split("."))
-        found.setdefault(name, []).append(Row(first, *rest))
-    return found
+        by_class.setdefault(name, []).append(WorkRow(first, *rest))
+    return by_class

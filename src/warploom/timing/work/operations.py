@@ -1,8 +1,12 @@
-"""From PTX to machine work: what issues for each instruction, and what it waits for.
+"""Maps PTX to machine work: the operations that issue for each instruction, and the registers that
+each waits for.
 
-Registers depend on each other as in the IR, after what any compiler does: copies, conversions of
-addresses and offsets that an address can hold are no instructions, and a product that only sums use
-is one with each of them.
+Dependences are those of the PTX's registers, after the folding that every compiler does: copies,
+address conversions and offsets that an address can hold become no instruction, and a product whose
+results are only summed becomes one instruction with each sum.
+
+    mul.lo.s32 %r3, %r1, %r2;       no operation
+    add.s32    %r5, %r3, %r4;  ->   one IMAD, which needs %r1, %r2 and %r4
 """
 
 from __future__ import annotations
@@ -26,25 +30,28 @@ from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space, Vector
 from warploom.timing import layout as words
 from warploom.timing.work.classes import FREE, class_of, is_bulk
-from warploom.timing.work.costs import QUEUED_UNITS, TICKS, UNITS, Costs
+from warploom.timing.work.costs import QUEUED_UNITS, TICKS, UNITS, WorkCosts
 
 Words = npt.NDArray[np.int64]
 
 MOST_INLINE = 4
-"""An instruction that becomes more than so many holds its warp until the last of them: they depend
-on each other, and compilers call them as a function (an estimate; gpu-benches, gpu-incore, shows
-divisions that do not overlap). The slots of others issue one after the other."""
+"""An instruction that becomes more machine instructions than this holds its warp until the last of
+them: they depend on each other, and compilers call them as a function (an estimate; gpu-benches,
+gpu-incore, shows divisions that do not overlap). The slots of others issue one after the other."""
 
-_SUMS = ("mul", "shl")
-"""What a sum takes in."""
+_FUSABLE = ("mul", "shl")
+"""Instructions that a sum can absorb."""
 
 
 @dataclass(frozen=True)
-class Work:
-    """The code that the engine runs: `operations`, shape (operations, OP_WORDS), with the registers
-    that they need and write; `blocks`, shape (twice the basic blocks, BLOCK_WORDS), at first as
-    they are, then without a barrier at their end; and by operation the PTX instruction that it is
-    for, -1 where it is for none."""
+class MachineWork:
+    """Holds the code that the engine runs.
+
+    - `operations`, shape (operations, OP_WORDS); `registers`: those that they read and write.
+    - `blocks`, shape (2 * basic blocks, BLOCK_WORDS): the basic blocks, and then the same without a
+      barrier at their end.
+    - `instructions`: by operation the PTX instruction that it belongs to, -1 for none.
+    """
 
     operations: Words
     registers: Words
@@ -54,37 +61,40 @@ class Work:
 
 
 def work_of(
-    program: Program, costs: Costs, order: list[list[int]], meets: Iterable[int] = ()
-) -> Work:
-    """Return the machine work of a kernel on a device, each basic block in this order
-    (`timing.record.order`). At the loads `meets`, warps wait for each other."""
-    return _Builder(program, costs, frozenset(meets)).build(order)
+    program: Program, costs: WorkCosts, order: list[list[int]], polls: Iterable[int] = ()
+) -> MachineWork:
+    """Returns the machine work of a kernel on a device, with the instructions of each basic block
+    in this order (`timing.record.order`). At the loads `polls`, warps wait for each other."""
+    return _PtxWorkBuilder(program, costs, frozenset(polls)).build(order)
 
 
-class _Builder:
-    def __init__(self, program: Program, costs: Costs, meets: frozenset[int]) -> None:
-        self.program, self.costs, self._meets = program, costs, meets
+class _PtxWorkBuilder:
+    """Builds the machine work of a program."""
+
+    def __init__(self, program: Program, costs: WorkCosts, polls: frozenset[int]) -> None:
+        self.program, self.costs, self._polls = program, costs, polls
         self.code = program.instructions
         self._numbers = {register: i for i, register in enumerate(program.registers)}
         self._registers: list[int] = []
-        self._defined = Counter(r for made in self.code for r in writes(made))
-        self._used = Counter(r for made in self.code for r in reads(made))
-        self._folded = self._folded_instructions()
-        self._same = self._copies()
+        self._write_counts = Counter(r for instruction in self.code for r in writes(instruction))
+        self._read_counts = Counter(r for instruction in self.code for r in reads(instruction))
+        self._folded_classes = self._fold_instructions()
+        self._aliases = self._find_aliases()
 
-    def build(self, order: list[list[int]]) -> Work:
+    def build(self, order: list[list[int]]) -> MachineWork:
+        """Returns the work, with the instructions of each basic block in the given order."""
         rows: list[list[int]] = []
         blocks: list[list[int]] = []
-        for inside in order:
+        for indices in order:
             start = len(rows)
-            for index in inside:
-                row = None if index in self.program.hidden else self._operation(index)
+            for index in indices:
+                row = None if index in self.program.hidden else self._operation_row(index)
                 if row is not None:
                     rows.append(row)
             blocks.append([start, len(rows)])
-        blocks += [[start, stop - _ends_waiting(rows[start:stop])] for start, stop in blocks]
+        blocks += [[start, stop - _barriers_at_end(rows[start:stop])] for start, stop in blocks]
         operations = np.array(rows, np.int64).reshape(-1, words.OP_WORDS)
-        return Work(
+        return MachineWork(
             operations,
             np.array(self._registers, np.int64),
             np.array(blocks, np.int64),
@@ -94,192 +104,216 @@ class _Builder:
 
     # ---- what compilers fold ----------------------------------------------------------------
 
-    def _folded_instructions(self) -> dict[int, str]:
-        """Instructions that go into others, with the class that they have then; and the sums that
-        take in a product, with theirs."""
-        found: dict[int, str] = {}
+    def _fold_instructions(self) -> dict[int, str]:
+        """Returns the class of each instruction that is folded (FREE), and of each sum that absorbs
+        a product."""
+        folded: dict[int, str] = {}
         users: dict[Register, list[int]] = defaultdict(list)
-        bases: Counter[Register] = Counter()
-        for index, made in enumerate(self.code):
-            for register in set(reads(made)):
+        address_uses: Counter[Register] = Counter()
+        for index, instruction in enumerate(self.code):
+            for register in set(reads(instruction)):
                 users[register].append(index)
-            for operand in made.operands:
+            for operand in instruction.operands:
                 if isinstance(operand, Address) and isinstance(operand.base, Register):
-                    bases[operand.base] += 1
-        for index, made in enumerate(self.code):
-            target = self._single(made)
+                    address_uses[operand.base] += 1
+        for index, instruction in enumerate(self.code):
+            target = self._sole_target(instruction)
             if target is None:
                 continue
-            name = made.operation.name
-            constant = any(isinstance(operand, Immediate) for operand in made.operands)
-            if name in ("add", "sub") and constant and bases[target] == self._used[target]:
-                found[index] = FREE
-            elif name in _SUMS and users[target]:
-                sums = [user for user in users[target] if user not in found]
-                if sums == users[target] and all(self._sums(user, made) for user in sums):
-                    found[index] = FREE
-                    found.update((user, self._sum_class(made, user)) for user in sums)
-        return found
+            name = instruction.operation.name
+            constant = any(isinstance(operand, Immediate) for operand in instruction.operands)
+            if (
+                name in ("add", "sub")
+                and constant
+                and address_uses[target] == self._read_counts[target]
+            ):
+                # All uses are addresses, which can hold the constant as their offset.
+                folded[index] = FREE
+            elif name in _FUSABLE and users[target]:
+                # The product is needed on its own unless each of its uses is a sum that absorbs it.
+                sums = [user for user in users[target] if user not in folded]
+                if sums == users[target] and all(
+                    self._can_fuse(user, instruction) for user in sums
+                ):
+                    folded[index] = FREE
+                    folded.update((user, self._fused_class(instruction, user)) for user in sums)
+        return folded
 
-    def _single(self, made: Instruction) -> Register | None:
-        """Return the register that an instruction writes, where nothing else does."""
+    def _sole_target(self, instruction: Instruction) -> Register | None:
+        """Returns the register that an arithmetic instruction writes, if it is unguarded and
+        nothing else writes the register; else None."""
         units = (Unit.INTEGER, Unit.LOGIC, Unit.FLOAT)
-        if made.operation.spec.unit not in units or made.guard is not None:
+        if instruction.operation.spec.unit not in units or instruction.guard is not None:
             return None
-        targets = list(writes(made))
-        return targets[0] if len(targets) == 1 and self._defined[targets[0]] == 1 else None
+        targets = list(writes(instruction))
+        return targets[0] if len(targets) == 1 and self._write_counts[targets[0]] == 1 else None
 
-    def _sums(self, user: int, made: Instruction) -> bool:
-        """Returns whether an instruction is a sum that can take in a product, or a shift by a
+    def _can_fuse(self, user: int, instruction: Instruction) -> bool:
+        """Returns whether an instruction is a sum that can absorb the given product, or shift by a
         constant."""
         operation = self.code[user].operation
-        if made.operation.spec.unit is Unit.FLOAT:
-            return operation.name in ("add", "sub") and _contracts(made.operation, operation)
-        if made.operation.name == "shl" and not isinstance(made.operands[2], Immediate):
+        if instruction.operation.spec.unit is Unit.FLOAT:
+            return operation.name in ("add", "sub") and _contracts(instruction.operation, operation)
+        if instruction.operation.name == "shl" and not isinstance(
+            instruction.operands[2], Immediate
+        ):
             return False
-        modifiers = made.operation.modifiers
-        fits = "lo" in modifiers or "wide" in modifiers or made.operation.name == "shl"
+        modifiers = instruction.operation.modifiers
+        fits = "lo" in modifiers or "wide" in modifiers or instruction.operation.name == "shl"
         integer = operation.spec.unit is Unit.INTEGER
         return integer and operation.name == "add" and "sat" not in operation.modifiers and fits
 
-    def _sum_class(self, made: Instruction, user: int) -> str:
-        if made.operation.name == "shl" or made.operation.spec.unit is Unit.FLOAT:
+    def _fused_class(self, instruction: Instruction, user: int) -> str:
+        """Returns the class of a sum with the product or shift that it absorbs."""
+        if instruction.operation.name == "shl" or instruction.operation.spec.unit is Unit.FLOAT:
             return class_of(self.code[user])
-        wide = "64" in made.operation.modifiers.text("type", "")
+        wide = "64" in instruction.operation.modifiers.text("type", "")
         return "imul64" if wide else "imul32"
 
-    def _copies(self) -> dict[Register, Register]:
-        """Registers that are others under another name: both written once, by no guarded copy."""
-        found: dict[Register, Register] = {}
-        for index, made in enumerate(self.code):
-            sources = list(reads(made))
-            targets = list(writes(made))
-            if self._class(index) != FREE or made.guard or len(targets) != 1 or len(sources) != 1:
+    def _find_aliases(self) -> dict[Register, Register]:
+        """Returns the registers that are copies of another one: both are written once, the copy
+        without a guard."""
+        aliases: dict[Register, Register] = {}
+        for index, instruction in enumerate(self.code):
+            sources = list(reads(instruction))
+            targets = list(writes(instruction))
+            if (
+                self._class(index) != FREE
+                or instruction.guard
+                or len(targets) != 1
+                or len(sources) != 1
+            ):
                 continue
-            if self._defined[targets[0]] == 1 and self._defined[sources[0]] == 1:
-                found[targets[0]] = sources[0]
-        return found
+            if self._write_counts[targets[0]] == 1 and self._write_counts[sources[0]] == 1:
+                aliases[targets[0]] = sources[0]
+        return aliases
 
     def _class(self, index: int) -> str:
-        return self._folded.get(index) or class_of(self.code[index])
+        """Returns the class of an instruction after folding."""
+        return self._folded_classes.get(index) or class_of(self.code[index])
 
-    def _named(self, register: Register) -> int:
-        while register in self._same:
-            register = self._same[register]
+    def _register_number(self, register: Register) -> int:
+        """Returns the number of a register, or of the one that it is a copy of."""
+        while register in self._aliases:
+            register = self._aliases[register]
         return self._numbers[register]
 
     # ---- operations -------------------------------------------------------------------------
 
-    def _operation(self, index: int) -> list[int] | None:
-        """Return the row of an instruction; None where it is no work."""
-        made, name = self.code[index], self._class(index)
-        targets = [self._named(r) for r in writes(made)]
-        sources = [self._named(r) for r in reads(made)]
-        if is_group_product(made.operation):  # its registers are those of a later wait
-            sources, targets = [one for one in sources if one not in targets], []
+    def _operation_row(self, index: int) -> list[int] | None:
+        """Returns the row of an instruction, or None if it issues nothing."""
+        instruction, work_class = self.code[index], self._class(index)
+        targets = [self._register_number(r) for r in writes(instruction)]
+        sources = [self._register_number(r) for r in reads(instruction)]
+        if is_group_product(instruction.operation):  # its registers are those of a later wait
+            sources, targets = [register for register in sources if register not in targets], []
         row = [0] * words.OP_WORDS
         row[words.OP_INSTRUCTION] = index
-        if name == FREE:
-            if not sources or all(r in self._same for r in writes(made)):
+        if work_class == FREE:
+            if not sources or all(r in self._aliases for r in writes(instruction)):
                 return None
             row[words.OP_KIND] = words.COPY
         else:
-            self._fill(row, name, made)
-        if index in self._meets:
+            self._fill_cost(row, work_class, instruction)
+        if index in self._polls:
             row[words.OP_KIND] = words.POLL
-        self._place(row, words.OP_NEEDS_AT, [*sources, *(() if name == FREE else targets)])
-        self._place(row, words.OP_WRITES_AT, targets)
+        self._append_registers(
+            row, words.OP_NEEDS_AT, [*sources, *(() if work_class == FREE else targets)]
+        )
+        self._append_registers(row, words.OP_WRITES_AT, targets)
         return row
 
-    def _fill(self, row: list[int], name: str, made: Instruction) -> None:
-        cost = self.costs.of(name)
+    def _fill_cost(self, row: list[int], work_class: str, instruction: Instruction) -> None:
+        """Fills in the unit, slots, times and kind of an instruction's row."""
+        cost = self.costs.of(work_class)
         interval = self.costs.interval(cost.unit)
-        if name == "tensor":
-            interval = self.costs.tensor_interval(products_of(made))
-        if name == "tensor_memory":
-            interval *= moved_words(made)
+        if work_class == "tensor":
+            interval = self.costs.tensor_interval(products_of(instruction))
+        if work_class == "tensor_memory":
+            interval *= moved_words(instruction)
         queued = cost.unit in QUEUED_UNITS
-        own = self.costs.unit_latency(cost.unit)
+        unit_latency = self.costs.unit_latency(cost.unit)
         gap = max(self.costs.timing.issue_cycles, interval // TICKS)
         if cost.slots > MOST_INLINE:
-            gap = max(gap, (cost.latency - own) // (cost.slots - 1))
+            gap = max(gap, (cost.latency - unit_latency) // (cost.slots - 1))
         row[words.OP_UNIT], row[words.OP_INTERVAL] = UNITS.index(cost.unit), interval
         row[words.OP_SLOTS], row[words.OP_GAP], row[words.OP_LATENCY] = (
             cost.slots,
             gap,
             cost.latency,
         )
-        if name == "tensor_memory":
+        if work_class == "tensor_memory":
             row[words.OP_LATENCY] += interval // TICKS
         row[words.OP_WAIT] = words.SHORT_SCOREBOARD if queued else words.WAIT
-        if name == "texture":
+        if work_class == "texture":
             row[words.OP_WAIT] = words.LONG_SCOREBOARD
-        row[words.OP_KIND], row[words.OP_X], row[words.OP_Y] = self._kind(name, made)
+        row[words.OP_KIND], row[words.OP_X], row[words.OP_Y] = self._kind(work_class, instruction)
 
-    def _kind(self, name: str, made: Instruction) -> tuple[int, int, int]:
-        """Return the kind of an operation, and what its kind needs."""
-        operation = made.operation
+    def _kind(self, work_class: str, instruction: Instruction) -> tuple[int, int, int]:
+        """Returns the kind of an operation, and its operands X and Y (`layout`)."""
+        operation = instruction.operation
         if operation.name in ("bra", "brx"):
             return words.BRANCH, 0, 0
         if operation.name in ("exit", "ret"):
             return words.EXIT, 0, 0
         if operation.name == "nanosleep":
-            return words.SLEEP, sleep_cycles(made, self.costs.timing), 0
+            return words.SLEEP, sleep_cycles(instruction, self.costs.timing), 0
         if operation.name in ("membar", "fence"):
             return words.FENCE, fence_cycles(operation.text.split("."), self.costs.timing), 0
-        if name == "barrier":
-            return (words.BLOCK_BARRIER, *barrier_of(made))
+        if work_class == "barrier":
+            return (words.BLOCK_BARRIER, *barrier_of(instruction))
         if operation.name == "cp" and "wait_group" in operation.modifiers:
-            count = made.operands[0]
-            return words.AWAIT, count.value if isinstance(count, Immediate) else 0, 0
+            count = instruction.operands[0]
+            return words.WAIT_GROUP, count.value if isinstance(count, Immediate) else 0, 0
         if operation.name == "cp" and "wait_all" in operation.modifiers:
-            return words.AWAIT, 0, 0
+            return words.WAIT_GROUP, 0, 0
         if operation.name == "cp" and "commit_group" in operation.modifiers:
             return words.COMMIT, 0, 0
         if operation.name in TEXELS:
             return words.MEMORY, 1, 0
         if operation.name == "wgmma":
-            return _group_kind(made)
+            return _group_kind(instruction)
         if operation.name == "tcgen05" and any(n in operation.modifiers for n in ("mma", "cp")):
             return words.PRODUCT, 0, 0
         if operation.name == "tcgen05" and "commit" in operation.modifiers:
-            return words.TELL, 0, 0
+            return words.SIGNAL, 0, 0
         if is_bulk(operation):
             return words.BULK, 1, int("bulk_group" in operation.modifiers)
-        if name == "memory":
-            late = _late_space(made)
-            return words.MEMORY, int(late), int(operation.name == "cp")
+        if work_class == "memory":
+            off_chip = _is_off_chip(instruction)
+            return words.MEMORY, int(off_chip), int(operation.name == "cp")
         return words.ALU, 0, 0
 
-    def _place(self, row: list[int], at: int, registers: Iterable[int]) -> None:
-        """Put registers where the engine finds them: place and number, in two words from `at`."""
-        given = list(dict.fromkeys(registers))
-        row[at], row[at + 1] = len(self._registers), len(given)
-        self._registers += given
+    def _append_registers(self, row: list[int], word: int, registers: Iterable[int]) -> None:
+        """Appends registers to the array of registers, and writes their index and number to two
+        words of the row, from `word` on."""
+        unique = list(dict.fromkeys(registers))
+        row[word], row[word + 1] = len(self._registers), len(unique)
+        self._registers += unique
 
 
-def _group_kind(made: Instruction) -> tuple[int, int, int]:
-    """Return the kind of an operation of a warp group, and what its kind needs."""
-    if is_group_product(made.operation):
+def _group_kind(instruction: Instruction) -> tuple[int, int, int]:
+    """Returns the kind of an operation of a warp group, and its operands X and Y."""
+    if is_group_product(instruction.operation):
         return words.PRODUCT, 0, 0
-    if "commit_group" in made.operation.modifiers:
+    if "commit_group" in instruction.operation.modifiers:
         return words.COMMIT, 0, 1
-    if is_wait(made.operation):
-        [left] = made.operands[-1:]
-        return words.AWAIT, left.value if isinstance(left, Immediate) else 0, 1
+    if is_wait(instruction.operation):
+        [pending] = instruction.operands[-1:]
+        return words.WAIT_GROUP, pending.value if isinstance(pending, Immediate) else 0, 1
     return words.ALU, 0, 0
 
 
-def sleep_cycles(made: Instruction, timing: TimingSpec) -> int:
-    """Return how long a `nanosleep` sleeps: as it says; where a register does, 100 ns (an
+def sleep_cycles(instruction: Instruction, timing: TimingSpec) -> int:
+    """Returns how long a `nanosleep` sleeps: its constant operand, or 100 ns for a register (an
     estimate)."""
-    [amount] = made.operands
+    [amount] = instruction.operands
     nanoseconds = amount.value if isinstance(amount, Immediate) else 100
     return max(1, round(nanoseconds * timing.clock_mhz / 1000))
 
 
 def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
-    """Return the cycles of a fence, by the modifiers of PTX or of machine code."""
+    """Returns the cycles of a fence, by the modifiers of PTX or of machine code."""
     if "sys" in parts:
         return timing.latency_fence_system
     if "gl" in parts or "gpu" in parts or "cluster" in parts:
@@ -287,77 +321,81 @@ def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
     return timing.latency_fence_block
 
 
-def _ends_waiting(rows: list[list[int]]) -> int:
-    """Returns how many barriers end a block: one or none."""
+def _barriers_at_end(rows: list[list[int]]) -> int:
+    """Returns how many barriers end a block: 0 or 1."""
     return int(bool(rows) and rows[-1][words.OP_KIND] == words.BLOCK_BARRIER)
 
 
-def _late_space(made: Instruction) -> bool:
-    """Returns whether an access goes the way of global and local memory, where its answer takes
-    long."""
-    space = made.operation.modifiers.text("space", "").partition("::")[0]
-    return space not in (Space.SHARED.value, Space.CONST.value) and made.operation.spec.unit in (
+def _is_off_chip(instruction: Instruction) -> bool:
+    """Returns whether an access goes to global or local memory, whose answer takes long."""
+    space = instruction.operation.modifiers.text("space", "").partition("::")[0]
+    return space not in (
+        Space.SHARED.value,
+        Space.CONST.value,
+    ) and instruction.operation.spec.unit in (
         Unit.MEMORY,
         Unit.ATOMIC,
     )
 
 
-def barrier_of(made: Instruction) -> tuple[int, int]:
-    """Return the number of a barrier and the warps that it waits for; one that only a register
-    tells is taken for all of the block."""
-    operands = made.operands[len(made.operation.spec.destinations) :]
+def barrier_of(instruction: Instruction) -> tuple[int, int]:
+    """Returns the number of a barrier and the warps that it waits for (for an arrival that does not
+    wait, -1 less those). Numbers in registers are not known here: the barrier is then taken for
+    number 0, or for one of all warps of the block."""
+    operands = instruction.operands[len(instruction.operation.spec.destinations) :]
     number = operands[0].value if operands and isinstance(operands[0], Immediate) else 0
     threads = 0
-    counted = made.operation.modifiers["op"] is None or len(operands) > 2
+    counted = instruction.operation.modifiers["op"] is None or len(operands) > 2
     if counted and len(operands) > 1 and isinstance(operands[1], Immediate):
         threads = operands[1].value
     warps = -(-threads // 32)
-    return number, -1 - warps if "arrive" in made.operation.modifiers else warps
+    return number, -1 - warps if "arrive" in instruction.operation.modifiers else warps
 
 
 def _contracts(product: Operation, total: Operation) -> bool:
     """Returns whether a product and a sum of floating-point numbers may become one multiply-add:
     those of one type without a rounding modifier (PTX ISA, "Floating Point Instructions": add)."""
-    parts = (product.modifiers, total.modifiers)
-    plain = not any(one["rnd"] or "sat" in one for one in parts)
-    return plain and parts[0]["type"] == parts[1]["type"] and total.spec.unit is Unit.FLOAT
+    both = (product.modifiers, total.modifiers)
+    plain = not any(modifiers["rnd"] or "sat" in modifiers for modifiers in both)
+    return plain and both[0]["type"] == both[1]["type"] and total.spec.unit is Unit.FLOAT
 
 
 TENSOR_MEMORY_SHAPE, TENSOR_MEMORY_DEPTH = (128, 128), 32
-"""Rows and columns of a product in tensor memory, and its bytes along k: an estimate, for the
-descriptor that a register holds says how many columns it has."""
+"""Rows and columns of a product in tensor memory, and its bytes along k: an estimate, as the number
+of columns is in a descriptor in a register."""
 
 
 COPIED_WORDS = 32
-"""Words of shared memory that a copy into tensor memory reads in a cycle: those of all banks."""
+"""Words of shared memory that a copy into tensor memory reads in a cycle: one from each bank."""
 
 
-def moved_words(made: Instruction) -> int:
-    """Return how often an access to tensor memory moves a word for each of 32 lanes: as many
-    registers as it has, or for a copy the words that it reads, by those of all banks."""
-    m = made.operation.modifiers
-    if "cp" in m:
-        shape = next(shape for shape in COPY_SHAPES if shape in made.operation.text)
+def moved_words(instruction: Instruction) -> int:
+    """Returns how often an access to tensor memory moves a word for each of 32 lanes: the number of
+    its registers or, for a copy, its words divided by those of all banks."""
+    modifiers = instruction.operation.modifiers
+    if "cp" in modifiers:
+        shape = next(shape for shape in COPY_SHAPES if shape in instruction.operation.text)
         rows, bits = shape.partition("b")[0].split("x")
         return max(1, int(rows) * int(bits) // 32 // COPIED_WORDS)
     return max(
-        (len(each.elements) for each in made.operands if isinstance(each, Vector)), default=1
+        (len(operand.elements) for operand in instruction.operands if isinstance(operand, Vector)),
+        default=1,
     )
 
 
 TENSOR_CORES = 4
-"""Of an SM; all of them work on a product of a warp group, or in tensor memory."""
+"""Tensor cores of an SM; all of them work on a product of a warp group, or in tensor memory."""
 
 
-def products_of(made: Instruction) -> int:
-    """Return the multiply-adds that a matrix instruction has for each tensor core that works on it,
-    as so many of 16 bits."""
-    m = made.operation.modifiers
-    if made.operation.name == "tcgen05":
+def products_of(instruction: Instruction) -> int:
+    """Returns the multiply-adds of a matrix instruction for each tensor core that works on it,
+    converted to multiply-adds of 16 bits."""
+    modifiers = instruction.operation.modifiers
+    if instruction.operation.name == "tcgen05":
         rows, columns = TENSOR_MEMORY_SHAPE
         return rows * columns * TENSOR_MEMORY_DEPTH // 2 // TENSOR_CORES
-    rows, columns, depth = extents(m.text("shape", "m16n8k16"))
-    kind = element_type(m, "a") if "atype" in m else m.text("type", "f16")
+    rows, columns, depth = extents(modifiers.text("shape", "m16n8k16"))
+    kind = element_type(modifiers, "a") if "atype" in modifiers else modifiers.text("type", "f16")
     bits = {"f64": 256, "b1": 1}.get(kind) or WIDTHS[kind]
-    cores = TENSOR_CORES if made.operation.name == "wgmma" else 1
+    cores = TENSOR_CORES if instruction.operation.name == "wgmma" else 1
     return max(1, rows * columns * depth * bits // 16 // cores)
