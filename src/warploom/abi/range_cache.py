@@ -10,7 +10,7 @@ allocation; a hit needs no bounds check. Costs depend on the first address modul
 the host computes costs when counters are read (`machine.compiled.cache_costs`):
 
     ld.global.f32 %f1, [%rd1];     32 lanes, stride 4, an allocation of 1024 bytes at 4096
-    entry: LOW = 4096, EXTENT = 225 places 4 bytes apart (the last is 4992 = 5120 - 128)
+    entry: LOW = 4096, EXTENT = 225 places at a stride of 4 bytes (the last is 4992 = 5120 - 128)
     %rd1 = 4228 in lane 0: hit, counter (4228 % 128) / 4 = 1 += 1
 
 Lanes are looked up once per basic block: a kernel has a table of keys, each an active mask and the
@@ -74,7 +74,7 @@ KEY, LOW, EXTENT, WITHIN, FIRST, MISSES, STEP, PITCHES = range(8)
 KEY: its key, 0 while unused. LOW, EXTENT: the entry hits if the first run begins at one of EXTENT
 addresses: LOW, LOW + size, ..., where `size` is the bytes that a lane accesses. WITHIN: a mask of
 the bits of the first address that decide costs: the address within the unit; or only the bits below
-`size`, where all lanes of a run have one address and runs are whole units apart. FIRST: the first
+`size`, where all lanes of a run have one address and the distances of runs are multiples of the unit. FIRST: the first
 address when the entry was made. MISSES: accesses by the same lanes with other pitches. STEP: the
 stride in each run; where each lane is a run, the stride from lane to lane if there is one, else 0.
 PITCHES: distances of the runs from the first, in bytes.

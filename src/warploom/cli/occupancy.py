@@ -20,8 +20,8 @@ from warploom.host.device import Device
 from warploom.host.kernel import Kernel
 from warploom.host.programs.resources import Resources
 from warploom.host.requests import only_kernel
+from warploom.report.occupancy_curve import Curve, sweep
 from warploom.report.plot import as_svg, as_text
-from warploom.report.sweep import Curve, sweep
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ def record_weak_read(
 ) -> None:
     """Records a weak read. It replaces a read of the same bytes that is ordered before it. Of
     unordered reads in a kernel that synchronises by barriers of blocks and warps only, two are
-    enough: those that are farthest apart (lane, warp, block). A later write that is ordered after
+    enough: those of the largest distance (lane, warp, block). A later write that is ordered after
     both is ordered after all others. Leaves the distance of the two in ME_DISTANCE, 0 if there is
     one.
 

@@ -20,7 +20,7 @@ thread 33 of block 5, in interval 2 of the block, at time 9 of the warp:
     thread word    9 << TIME_AT | 33
     access word    7 | STORE << OP_AT | 0b1111 << BYTES_AT | flags << FLAGS_AT
 
-A run has the same first two words. 32 lanes that load 8 bytes each, 8 bytes apart, fill two lines;
+A run has the same first two words. 32 lanes that load 8 bytes each, at a stride of 8, fill two lines;
 the first of them has the run
 
     access word    7 | LOAD << OP_AT | 8 << RUN_SIZE_AT | 0 << RUN_BEGIN_AT
@@ -107,8 +107,8 @@ knew at its last `tcgen05.fence::after_thread_sync`.
 ME_*: the current thread and access. HOLDER: the thread whose vector clock counts: the current one,
 in lockstep its warp's first lane; AGENT: nonzero while its agent acts; CLUSTER_AT: the state of the
 first block of its cluster. OWNER: the block in whose shared memory the access is, OWNER_SLOT its
-state, BASE that memory's first byte on the host (`shared_memory_owners`). DISTANCE: how far apart
-two retained readers are (`cells.distance`). SHARED_STRIDE: bytes on the host from one block's
+state, BASE that memory's first byte on the host (`shared_memory_owners`). DISTANCE: the distance of
+two retained readers (`cells.distance`). SHARED_STRIDE: bytes on the host from one block's
 shared memory to the next one's. CLUSTER_BLOCKS: blocks of a cluster.
 
 POOL_AT to POOL_END: memory not allocated yet; EXHAUSTED: an allocation failed. NOT_ALIGNED: threads

@@ -1,4 +1,4 @@
-"""Records lanes of an access whose addresses are far apart (gathers and scatters): prefetches their
+"""Records lanes of an access at distant addresses (gathers and scatters): prefetches their
 lines and cells all at once, then records each lane in a few steps if barriers order all accesses to
 its words. Other lanes are left to `memory_words.check_words`, which would record them in the same
 way."""

@@ -71,8 +71,8 @@ def disabled() -> frozenset[Pass]:
 def named_passes(variable: str, known: Collection[str]) -> frozenset[str]:
     """Returns the passes that an environment variable lists, separated by commas; for ALL, all of
     `known`. Raises WarploomError for a name that is not in `known`."""
-    listed = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
-    names = [_current_name(variable, name) for name in listed]
+    written = [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
+    names = [_current_name(variable, name) for name in written]
     if ALL in names:
         return frozenset(known)
     for name in names:

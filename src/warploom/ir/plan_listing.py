@@ -17,7 +17,7 @@ from warploom.program.accesses import accesses as accesses_of
 from warploom.program.accesses import bytes_of, space_of
 from warploom.ptx.ir import Instruction, Space
 
-LISTED_SPACES = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL, Space.GENERIC)
+PLANNED_SPACES = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL, Space.GENERIC)
 PATTERNS = {
     Pattern.AGREED: "one address in {runs}",
     Pattern.CONSECUTIVE: "addresses {stride} bytes apart in {runs}",
@@ -60,7 +60,7 @@ def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
             instruction, group = program.instructions[index], groups.get(index)
             if group is not None:
                 planned.append(PlannedAccess(index, group.plan, group))
-            elif any(space in LISTED_SPACES for space, _ in accesses_of(instruction)):
+            elif any(space in PLANNED_SPACES for space, _ in accesses_of(instruction)):
                 planned.append(PlannedAccess(index, _plan(accesses, index, instruction)))
     return planned
 

@@ -89,7 +89,7 @@ class Reconvergence:
 
     `suspends`: a warp may return from its function before it ends, and be resumed. `points`: the
     blocks where diverged lanes may reconverge, each with the blocks in which lanes wait for their
-    turn meanwhile. `diverged`: the blocks that diverged lanes can reach. `resumable`: the blocks at
+    turn meanwhile. `diverged`: the blocks that diverged lanes can execute. `resumable`: the blocks at
     which a suspended warp may resume.
     """
 

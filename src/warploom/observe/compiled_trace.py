@@ -38,7 +38,7 @@ NO_WRITES = schema.Writes(0, b"", b"", b"", b"", b"")
 
 @dataclass(frozen=True)
 class Ending:
-    """How a recorded launch ended: the instruction at which a fault was found (None without a
+    """The end of a recorded launch: the instruction at which a fault was found (None without a
     fault), and the state tables of the unfinished warps, by their number in the launch."""
 
     faulted: int | None

@@ -2,7 +2,7 @@
 
 `.extern` declares, `.visible` defines once, `.weak` defines where nobody else does, and what is
 `.common` is as large as the largest of its kind. Names without a linkage stay their module's own
-(`ptx.apart`). A function that nobody defines is left to who builds a kernel that calls it.
+(`ptx.private_names`). A function that nobody defines is left to who builds a kernel that calls it.
 Source: PTX ISA, "Linking Directives".
 """
 
@@ -15,9 +15,9 @@ from itertools import chain
 
 from warploom.core.errors import LinkError
 from warploom.core.source import Span, Text
-from warploom.ptx.apart import keep_apart, shared_names
 from warploom.ptx.ir import Function, Instruction, Module, Space, Variable
 from warploom.ptx.printer import print_module
+from warploom.ptx.private_names import keep_apart, shared_names
 
 Named = Variable | Function
 

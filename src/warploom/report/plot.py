@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from warploom.report.sweep import Curve
+from warploom.report.occupancy_curve import Curve
 
 ROWS = 8
 COLUMNS = 64

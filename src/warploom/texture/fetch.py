@@ -2,7 +2,7 @@
 
 Source: CUDA C++ Programming Guide, "Texture Fetching" (nearest-point and linear filtering),
 "Texture Memory" (address modes), "Cubemap Textures". A weight has 8 fraction bits and can be 1; the
-guide does not specify its rounding, here to nearest. Other unspecified details are listed in
+guide does not specify its rounding, here to nearest. Other unspecified details stand in
 docs/memory.md.
 
 Parameters: `table`: the textures (`texture.descriptors`); `texture`: the index of the texture's row

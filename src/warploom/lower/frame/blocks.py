@@ -76,7 +76,7 @@ class Blocks:
         return self.frame.function.append_basic_block(name)
 
     def can_run(self, copy: Copy, index: int) -> bool:
-        """Returns whether a basic block can be reached in a copy."""
+        """Returns whether a basic block can be executed in a copy."""
         shaped = bool(self.frame.shapes)
         return copy is self.main or index in self.frame.facts.reconvergence.diverged or shaped
 

@@ -28,7 +28,7 @@ from warploom.machine.reference.state import (
     new_cluster,
     new_warp,
 )
-from warploom.machine.reference.turns import Choose, listed_choice, runnable_warps
+from warploom.machine.reference.turns import Choose, choice_from_list, runnable_warps
 from warploom.machine.reference.warp import begin_turn, step_in_turn
 from warploom.simt import schedule_layout, scheduling
 from warploom.simt.schedule_layout import RUNNABLE, Words
@@ -62,7 +62,7 @@ class Grid:
         if isinstance(run.listener, Chooser):
             self.choose = run.listener.choose
         elif run.launch.schedule.turns:
-            self.choose = listed_choice(run.launch.schedule.turns)
+            self.choose = choice_from_list(run.launch.schedule.turns)
         self.digest: Callable[[Warp], int] = register_digest
         self.resident: dict[int, list[Warp]] = {}
         self.clusters: dict[int, Bytes] = {}

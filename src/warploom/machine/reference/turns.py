@@ -18,7 +18,7 @@ Choose = Callable[[Sequence[WarpId]], WarpId | None]
 """Selects one of the runnable warps; None leaves the choice to the schedule."""
 
 
-def listed_choice(turns: Iterable[WarpId]) -> Choose:
+def choice_from_list(turns: Iterable[WarpId]) -> Choose:
     """Returns a chooser that selects the warps of a list one after the other, then None."""
     remaining = iter(turns)
     return lambda runnable: next(remaining, None)

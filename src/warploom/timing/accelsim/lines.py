@@ -7,7 +7,7 @@ addresses of the active lanes follow in one of three modes: all of them (0), the
 distance from lane to lane (1), the first and each distance to the one before (2). A line may end
 with an immediate operand, which is ignored.
 
-    0080 0000000f 1 R4 LDG.E 1 R2 4 1 0x7f0000000000 4      four lanes, 4 bytes apart
+    0080 0000000f 1 R4 LDG.E 1 R2 4 1 0x7f0000000000 4      four lanes, stride 4
 
 Source: accel-sim-framework, gpu-simulator/trace-parser and util/tracer_nvbit/README.md.
 """
