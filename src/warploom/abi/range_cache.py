@@ -74,10 +74,10 @@ KEY, LOW, EXTENT, WITHIN, FIRST, MISSES, STEP, PITCHES = range(8)
 KEY: its key, 0 while unused. LOW, EXTENT: the entry hits if the first run begins at one of EXTENT
 addresses: LOW, LOW + size, ..., where `size` is the bytes that a lane accesses. WITHIN: a mask of
 the bits of the first address that decide costs: the address within the unit; or only the bits below
-`size`, where all lanes of a run have one address and the distances of runs are multiples of the unit. FIRST: the first
-address when the entry was made. MISSES: accesses by the same lanes with other pitches. STEP: the
-stride in each run; where each lane is a run, the stride from lane to lane if there is one, else 0.
-PITCHES: distances of the runs from the first, in bytes.
+`size`, where all lanes of a run have one address and the distances of runs are multiples of the
+unit. FIRST: the first address when the entry was made. MISSES: accesses by the same lanes with
+other pitches. STEP: the stride in each run; where each lane is a run, the stride from lane to lane
+if there is one, else 0. PITCHES: distances of the runs from the first, in bytes.
 
 From `safe_at` on: pitches again, but a run without active lanes has the pitch of an active run, so
 that an unmasked load reads inside of the allocation (where each lane is a run, PITCHES extend over

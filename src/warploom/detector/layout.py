@@ -20,8 +20,8 @@ thread 33 of block 5, in interval 2 of the block, at time 9 of the warp:
     thread word    9 << TIME_AT | 33
     access word    7 | STORE << OP_AT | 0b1111 << BYTES_AT | flags << FLAGS_AT
 
-A run has the same first two words. 32 lanes that load 8 bytes each, at a stride of 8, fill two lines;
-the first of them has the run
+A run has the same first two words. 32 lanes that load 8 bytes each, at a stride of 8, fill two
+lines; the first of them has the run
 
     access word    7 | LOAD << OP_AT | 8 << RUN_SIZE_AT | 0 << RUN_BEGIN_AT
                      | 128 << RUN_END_AT | 8 << RUN_STRIDE_AT

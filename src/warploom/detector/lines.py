@@ -246,9 +246,9 @@ def is_run_ordered(state: Any, run: int, thread: int, footprint: int) -> int:
 def retained_pair_covers(
     state: Any, first_reader: int, second_reader: int, interval_word: int, thread_word: int
 ) -> int:
-    """Returns whether two retained reads make a third redundant: their distance is at least as large
-    (lane, warp, block) as it is from either, so a later write ordered after both is ordered after
-    it. Leaves their distance in ME_DISTANCE."""
+    """Returns whether two retained reads make a third redundant: their distance is at least as
+    large (lane, warp, block) as it is from either, so a later write ordered after both is ordered
+    after it. Leaves their distance in ME_DISTANCE."""
     between = state[ME_DISTANCE] = distance_between(state, first_reader, second_reader)
     if between < distance(state[first_reader], state[first_reader + 1], interval_word, thread_word):
         return 0

@@ -189,7 +189,8 @@ def write_current_record(state: Any, at: int, access_word: int) -> None:
 @jitable
 def retained_pair_covers_strong(state: Any, node: int, access_word: int) -> int:
     """Returns whether the first two records of a list, of the op and flags of the current access,
-    are of threads at such a distance that the access is redundant (`cells.record_strong_access`)."""
+    are of threads at such a distance that the access is redundant
+    (`cells.record_strong_access`)."""
     if state[EXACT] or node == 0 or state[node + N_NEXT] == 0:
         return 0
     other = state[node + N_NEXT]

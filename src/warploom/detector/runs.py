@@ -33,8 +33,8 @@ WORD, WORDS = 4, 32
 
 @jitable
 def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
-    """Returns the footprint of lanes that access `size` bytes each, at a stride of `stride` bytes (negative
-    where addresses fall from lane to lane), from byte `begin` to byte `end` of a line."""
+    """Returns the footprint of lanes that access `size` bytes each, at a stride of `stride` bytes
+    (negative where addresses fall from lane to lane), from byte `begin` to byte `end` of a line."""
     # A single lane has no stride, so that it agrees with any (`common_stride`).
     step = 0 if end - begin == size else abs(stride)
     falls = FALLS if step and stride < 0 else 0
