@@ -21,7 +21,7 @@ from families.base import LaunchShape, shapes  # noqa: E402
 import warploom as wl  # noqa: E402
 from warploom.analysis.vector_shape import LANES  # noqa: E402
 from warploom.host.kernel import Kernel  # noqa: E402
-from warploom.ir.access_plans import ANY_OP, ANY_SPACE, LINEAR, TABLE, Row  # noqa: E402
+from warploom.ir.access_plans import ANY_OP, ANY_SPACE, LINEAR, TABLE, PlanRow  # noqa: E402
 from warploom.ir.plan_listing import PlannedAccess  # noqa: E402
 from warploom.machine.compiled.engine import CompiledEngine  # noqa: E402
 from warploom.machine.launch import Launch  # noqa: E402
@@ -48,7 +48,7 @@ def table() -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: PlanRow) -> tuple[str, ...]:
     names = {ANY_OP: "any", ANY_SPACE: "any", LINEAR: "global, shared, constant"}
     ops = names.get(row.ops, ", ".join(row.ops))
     spaces = names.get(row.spaces, ", ".join(space.value for space in row.spaces))

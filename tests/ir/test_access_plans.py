@@ -49,7 +49,7 @@ def test_patterns_follow_from_indices(
     loaded: wl.Module, name: str, block: tuple[int, ...], pattern: str, move: str
 ) -> None:
     found = plans(loaded, name, *block)[0]
-    assert found.startswith(f"{pattern}; known by the access cache")
+    assert found.startswith(f"{pattern}; a hit in the range cache")
     assert f"; {move}" in found
 
 

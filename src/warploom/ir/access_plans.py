@@ -44,10 +44,10 @@ class Guard(Enum):
     """Names the conditions that are checked before data move. CACHE, STEP, ELEMENT, LANES: a hit in
     the range cache (`abi.range_cache`); BOUNDS: a check of every lane's address."""
 
-    CACHE = "known by the access cache"
-    STEP = "known by the access cache, and one step leads from lane to lane in each run"
-    ELEMENT = "known by the access cache, and elements follow each other in each run"
-    LANES = "known by the access cache, each lane a run"
+    CACHE = "a hit in the range cache"
+    STEP = "a hit in the range cache, and one step leads from lane to lane in each run"
+    ELEMENT = "a hit in the range cache, and elements follow each other in each run"
+    LANES = "a hit in the range cache, each lane a run"
     COMPARED = "places apart from those of the loads between, like earlier ones"
     WINDOW = "all words in a window of 1 KiB"
     BOUNDS = "bounds of all lanes"
@@ -76,7 +76,7 @@ class Move(Enum):
 class Cost(Enum):
     """Names the structures that count an access and memoise its cost."""
 
-    CACHE = "the access cache"
+    CACHE = "the range cache"
     PATTERNS = "the pattern table"
     LIST = "a list of several"
     NONE = "nothing"

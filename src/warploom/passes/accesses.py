@@ -2,7 +2,7 @@
 batches of stores, and fast versions of blocks.
 
     ld.global.f32 %f1, [%rd1];       one group, base %rd1, offsets 0, 4 and 128: one look-up in the
-    ld.global.f32 %f2, [%rd1+4];     access cache bounds all three
+    ld.global.f32 %f2, [%rd1+4];     range cache bounds all three
     st.global.f32 [%rd1+128], %f3;
 
 Not handled: accesses in code of diverged lanes, which get a plan each as they are emitted.
@@ -21,7 +21,7 @@ from warploom.passes.store_batching import find_store_batches
 from warploom.ptx.ir import Register
 
 LEAST_FOR_FAST_VERSION = 4
-"""The accesses of a block in groups guarded by the access cache, from which on the block has a fast
+"""The accesses of a block in groups guarded by the range cache, from which on the block has a fast
 version: fewer do not pay for the second copy of its code."""
 
 MOST_RUNS = 8
@@ -101,7 +101,7 @@ def batch_stores(ir: WarpIR) -> WarpIR:
 
 
 def make_fast_versions(ir: WarpIR) -> WarpIR:
-    """Marks blocks with several accesses guarded by the access cache to have a fast version."""
+    """Marks blocks with several accesses guarded by the range cache to have a fast version."""
     if RUNS.get(ir.variant.warp_layout, 1) > MOST_RUNS:
         return ir
 
