@@ -76,7 +76,7 @@ def costly(cells: Sequence[Cell]) -> list[str]:
 
 
 HEADER = (
-    f"{'pass':10}{'changes':>8}{'mean':>6}{'gains':>6}{'costs':>6}{'compile':>8}  "
+    f"{'pass':18}{'changes':>8}{'mean':>6}{'gains':>6}{'costs':>6}{'compile':>8}  "
     "instructions with the pass over without it, least and most; compile time, most"
 )
 
@@ -94,7 +94,7 @@ def _row(name: Pass, cells: Sequence[Cell]) -> str:
     named = [f"{cell.kernel} {cell.cost:.2f}" for cell in changed[:3]]
     worst = f"{cells[-1].kernel} {cells[-1].cost:.2f}"
     return (
-        f"{name:10}{len(changed):8}{mean:>6}{len(gaining(cells)):6}{len(losing(cells)):6}"
+        f"{name:18}{len(changed):8}{mean:>6}{len(gaining(cells)):6}{len(losing(cells)):6}"
         f"{compile_mean:8.2f}  {'; '.join(named)} | {worst}"
         f" | {slowest.kernel} {slowest.compile_cost:.2f}"
     )
