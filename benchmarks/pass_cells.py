@@ -108,4 +108,4 @@ def list_of_losses(cells: Sequence[Cell]) -> str:
 def _loss_lines(cells: Sequence[Cell]) -> Iterator[str]:
     for name, own in by_pass(cells).items():
         for cell in reversed(losing(own)):
-            yield f"{name:10}{cell.kernel:28}{cell.cost:6.2f}"
+            yield f"{name:18}{cell.kernel:28}{cell.cost:6.2f}"

@@ -7,7 +7,7 @@ The detector works on runs of memory, not on lanes: the code computes which lane
     lanes 0..15 at 0x100 + 4l, 16.. at 0x800    heads 0x00010001: two runs
     all lanes at 0x100, loads                   lanes 0 and 31 reported for all
 
-Accesses of few runs take the quick path `detect_rows`; lanes with a constant larger stride, atomics
+Accesses of few runs take the quick path `detect_lane_runs`; lanes with a constant larger stride, atomics
 and local memory take `detect_event`.
 """
 
@@ -102,7 +102,7 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
             b.store(firsts, places)
             shift = (LANES // runs.width).bit_length() - 1
             run_layout = I64(shift), I64(runs.stride)
-            recorded = call(lanes, "detect_rows", state, event, plan, places, *run_layout)
+            recorded = call(lanes, "detect_lane_runs", state, event, plan, places, *run_layout)
             with b.if_then(b.icmp_signed("!=", recorded, I64(0))):
                 b.ret(mask)
     remaining_fields = {
