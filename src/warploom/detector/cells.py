@@ -64,7 +64,8 @@ MERGE_DEPTH = 4
 
 @jitable
 def pack_access(state: Any, op: int, bytes_: int, flags: int) -> int:
-    """Returns the access word of a record of the current access."""
+    """Returns the access word of a record of the current access: its instruction, and in their bit
+    fields `op`, the mask `bytes_` of the cell's bytes, and the instruction's `flags`."""
     return int(state[ME_INSTRUCTION] | op << OP_AT | bytes_ << BYTES_AT | flags << FLAGS_AT)
 
 
@@ -121,7 +122,8 @@ def is_wide(access_word: int) -> int:
 
 @jitable
 def check_list(state: Any, node: int, access_word: int, value: int) -> None:
-    """Checks an access against the records of a list."""
+    """Checks an access against each record of a list, whose first node has index `node` (0:
+    empty)."""
     while node:
         check_record(
             state,
@@ -147,7 +149,7 @@ def record_weak_write(
 ) -> None:
     """Records a weak write in place of all accesses to its bytes: a later access that is ordered
     after the write is ordered after them, and those that are not ordered with the write have been
-    reported."""
+    reported. An earlier write of which some bytes remain moves to the list."""
     lists = state[cell + LISTS]
     low, high = lists & LOW, lists >> 32
     if lists:
@@ -253,8 +255,8 @@ def write_record(
 
 @jitable
 def distance_between(state: Any, one: int, two: int) -> int:
-    """Returns the distance of the threads of two records, whose indices are `one` and `two`; 0 if
-    `one` is 0."""
+    """Returns the distance (`distance`) of the threads of two records, whose indices are `one` and
+    `two`; 0 if `one` is 0, which means no record."""
     return distance(state[one], state[one + 1], state[two], state[two + 1]) if one else 0
 
 
@@ -281,8 +283,9 @@ def distance(
 def supersedes(
     state: Any, interval_word: int, thread_word: int, access_word: int, bytes_: int
 ) -> int:
-    """Returns whether the current access makes a record of its kind redundant: it accesses all
-    bytes of that, and is ordered after it."""
+    """Returns whether the current access, to the bytes `bytes_`, makes a record of its kind
+    redundant: it accesses all bytes of that, and is ordered after it. A copy of an agent never
+    does, since copies may complete in any order."""
     if access_word >> BYTES_AT & ALL_BYTES & ~bytes_:
         return 0
     if thread_word & AGENT:

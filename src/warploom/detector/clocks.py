@@ -96,7 +96,8 @@ def current_set(state: Any) -> int:
 
 @jitable
 def learn_set(state: Any, added: int) -> None:
-    """Joins a block set with that of the current thread."""
+    """Adds block set `added` (0: empty) to the knowledge of the current thread: to its own set, and
+    what it has of the thread's own block to its vector clock."""
     if added == 0:
         return
     learn_own(state, added)
@@ -107,8 +108,9 @@ def learn_set(state: Any, added: int) -> None:
 
 @jitable
 def learn_own(state: Any, added: int) -> None:
-    """Adds to the current thread's vector clock what a block set knows of its own block: it may
-    come back through other blocks."""
+    """Adds to the current thread's vector clock what block set `added` has of the thread's own
+    block, which may come back through other blocks: of threads only if the entry is of the present
+    interval (a barrier has made earlier ones known), of agents always."""
     entry = find_entry(state, added, state[ME_BLOCK] + 1)
     if entry == 0:
         return
@@ -124,8 +126,8 @@ def learn_own(state: Any, added: int) -> None:
 
 @jitable
 def add_to_clock(state: Any, clock: int) -> None:
-    """Adds to a vector clock all that the current thread knows of its block, its own accesses
-    included."""
+    """Adds to the vector clock at index `clock` all that the current thread knows of its block: its
+    clock, its warp up to the last synchronisation, and its own accesses so far."""
     if has_clock(state):
         join_clocks(state, clock, current_clock(state))
     first = state[ME_WARP] << 5

@@ -1,4 +1,5 @@
-"""Requests that a launch which runs in another thread stops."""
+"""Requests that a launch which runs in another thread stops: the flag that both machines poll, and
+the error that they raise for it."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ class ReconvergencePoint:
 
 
 def lanes_off(table: Table, existing: int) -> LanesOff:
-    """Returns why lanes of a warp are inactive; `existing` is the mask of lanes that have a
-    thread."""
+    """Returns, by reason, the masks of a warp's inactive lanes, from its state table; `existing` is
+    the mask of lanes that have a thread."""
     live = int(table[warp_table.LIVE])
     parked = {warp_table.AT_SYNC: 0, warp_table.AT_BARRIER: 0}
     for offset in _parked_offsets(table):

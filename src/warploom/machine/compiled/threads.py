@@ -21,6 +21,7 @@ class Runner:
     _idle: list[Runner] = []  # noqa: RUF012  (of all runners, on purpose)
 
     def __init__(self) -> None:
+        """Starts the thread, which waits for its first job."""
         self._job: Job | None = None
         self._thread: int | None = None
         self._bound_from: set[int] | None = None
@@ -39,7 +40,8 @@ class Runner:
             return cls()
 
     def start(self, job: Job, core: int | None = None) -> None:
-        """Starts a job in the thread, on `core` if one is given."""
+        """Starts a job in the thread. If `core` is given, the thread is bound to it so that it
+        wakes up there; `_serve` restores its cores."""
         self._job_done.acquire(blocking=False)
         if core is not None and self._thread is not None:
             cores_before = bind(self._thread, {core})
