@@ -66,7 +66,7 @@ def format_printf(format: bytes, arguments: PrintfArguments) -> str:
 
 def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
     """Returns the text of one conversion specification, which SPECIFIER matched, and consumes its
-    arguments."""
+    arguments; the specification itself if C has no such conversion or no argument is left."""
     flags, width, precision, length, kind = (
         part.decode("latin-1") if part is not None else None for part in match.groups()
     )
@@ -128,8 +128,8 @@ def _capped_count(count: str | None) -> str | None:
 def _format_integer(
     value: int, flags: str, width: str | None, precision: str | None, kind: str
 ) -> bytes:
-    """Returns an integer as C's conversions print it; Python's differ in `#o` and have no unsigned
-    ones."""
+    """Returns an integer as C's conversions print it, with precision, sign or prefix, and padding;
+    Python's differ in `#o` and have no unsigned ones."""
     digits = {"x": "x", "X": "X", "o": "o"}.get(kind, "d")
     body = format(abs(value), digits)
     if precision is not None:
@@ -157,8 +157,8 @@ def _python_conversion(flags: str, width: str | None, precision: str | None, kin
 
 
 def _format_hexadecimal(data: bytes, precision: str | None, kind: str, flags: str) -> bytes:
-    """Returns a float as `%a` prints it, with all digits that it has (C leaves the choice of the
-    exponent open)."""
+    """Returns a float, given as 8 bytes, as `%a` prints it: with all digits that it has, or cut to
+    the precision (C leaves the choice of the exponent open)."""
     (value,) = struct.unpack("<d", data)
     text = float(value).hex()
     if "p" in text and "." in text:

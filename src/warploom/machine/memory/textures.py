@@ -76,6 +76,8 @@ class TextureTable:
         self._lock.run_locked(partial(self._forget, handle))
 
     def _forget(self, handle: int) -> None:
+        """Overwrites a handle's row with zeros, a row of no kind, which rules reject as an invalid
+        handle; the caller holds the lock."""
         # All zeros is a row of no kind, which rules reject as an invalid handle.
         self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)
         self._table = None
@@ -93,8 +95,8 @@ class TextureTable:
             self._table = None
 
     def table(self) -> LocatedTable:
-        """Returns all descriptions as the rules read them. The table is immutable: the next change
-        creates another one."""
+        """Returns all descriptions, after a header, as the rules that read texels read them. The
+        table is immutable and cached: the next change creates another one."""
         table = self._table
         if table is not None:
             return table

@@ -30,8 +30,9 @@ from warploom.machine.reference.lanes import (
 
 
 def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Values, Values]:
-    """Returns the value that each lane receives, and whether its source lane was in range (PTX ISA,
-    shfl). `b` and `c` are the operands of the instruction."""
+    """Returns the value of `a` that each lane receives, its own if the source is out of range or
+    inactive, and whether its source lane was in range (PTX ISA, shfl). `b` and `c` are the operands
+    of the instruction: source lane or distance, and clamp and segment mask."""
     sources: list[int] = []
     valid: list[bool] = []
     for lane, (source_operand, control) in enumerate(zip(b.tolist(), c.tolist(), strict=True)):
@@ -52,7 +53,8 @@ def vote(mode: str, a: Values, mask: int) -> Values:
 
 
 def match_any(a: Values, mask: int) -> Values:
-    """Returns for each lane the mask of lanes with an equal value (PTX ISA, match.any)."""
+    """Returns for each lane the mask of lanes in `mask` with an equal value (PTX ISA,
+    match.any)."""
     return collect((to_mask(a == value) & mask for value in a), B32)
 
 
@@ -81,7 +83,8 @@ _REDUCTIONS: dict[str, Callable[[int, int], int]] = {
 
 
 def reduction(m: Modifiers, a: Values, mask: int) -> Values:
-    """Returns the reduction of all lanes' values, equal in every lane (PTX ISA, redux)."""
+    """Returns the reduction of the values of the lanes in `mask`, equal in every lane (PTX ISA,
+    redux); of floats the minimum or maximum."""
     type, lanes = m.scalar(), lanes_of(mask)
     if type.is_float:
         return splat(_float_extreme(m, a[lanes], type), type, WARP_SIZE)

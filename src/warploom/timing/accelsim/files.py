@@ -30,7 +30,9 @@ COLUMNS = (
 @dataclass(frozen=True)
 class KernelHead:
     """Holds the head of a kernel's trace. `shared` is the size of a block's shared memory in bytes,
-    `registers` counts those of a thread, and `binary` is the compute capability times ten."""
+    `registers` counts those of a thread, `binary` is the compute capability times ten, `number` the
+    kernel's number in the trace; `shared_base` and `local_base` are where shared and local memory
+    begin in generic addresses. `has_lines`: each instruction begins with its source line."""
 
     name: str
     grid: Dim3
@@ -170,7 +172,9 @@ _MARK = re.compile(r"(thread block|warp|insts) = ([\d,]+)")
 
 
 def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator[TracedBlock]:
-    """Yields the blocks of a kernel's trace."""
+    """Yields the blocks of a kernel's trace, each once its end mark is read. Raises WarploomError
+    for instructions outside of a warp, warps outside of a block, and a file that ends inside of a
+    block."""
     index: Dim3 | None = None
     warps: dict[int, list[TracedInstruction]] = {}
     warp = -1

@@ -97,7 +97,8 @@ def _registers(parts: Iterator[str]) -> tuple[int, ...]:
 
 
 def _addresses(parts: Iterator[str], mask: int) -> tuple[int, ...]:
-    """Returns the addresses of the lanes of a mask."""
+    """Returns the addresses of the lanes of a mask, from the parts of a line that follow its width:
+    a mode, then addresses in that mode. Raises ValueError for an unknown mode."""
     count, mode = mask.bit_count(), int(next(parts))
     if mode == ALL_ADDRESSES:
         return tuple(int(next(parts), 16) for _ in range(count))

@@ -48,7 +48,9 @@ class LaunchTrace:
             yield TracedBlock(launch.block_index(block), warps)
 
     def _warp(self, warp: int) -> Iterator[TracedInstruction]:
-        """Yields the instructions of a warp."""
+        """Yields the instructions of a warp, each with the lanes that execute it: those of the PTX
+        block that the machine code's span belongs to, without lanes that have exited; of a guarded
+        branch or an EXIT, the lanes that take it."""
         record, masks = self._machine_record.record, self._ptx_record.masks
         assert masks is not None
         warp_words: list[int] = record.warps[warp].tolist()
@@ -109,7 +111,9 @@ class LaunchTrace:
     def _lane_accesses(
         self, first: int, stop: int, warp_words: Sequence[int]
     ) -> dict[int, list[tuple[int, int, tuple[int, ...]]]]:
-        """Returns the accesses of an entry by the instruction of the listing."""
+        """Returns the accesses of an entry, those from number `first` to `stop` of the record, by
+        the instruction of the listing: for each the bytes of a lane, the lanes, and their
+        addresses. `warp_words` are the warp's base addresses."""
         accesses: dict[int, list[tuple[int, int, tuple[int, ...]]]] = defaultdict(list)
         record = self._machine_record.record
         rows: list[list[int]] = record.accesses[first:stop].tolist()
@@ -125,7 +129,8 @@ class LaunchTrace:
 
     @cached_property
     def _bases(self) -> dict[Space, int]:
-        """Returns, by space, what is added to addresses."""
+        """Returns, by space, the start of the space in the trace's addresses, which is added to the
+        record's."""
         return {
             Space.GLOBAL: self._origin,
             Space.CONST: self._origin,

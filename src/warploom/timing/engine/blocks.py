@@ -19,6 +19,8 @@ class BlockDispatcher:
     """Reserves the first `blocks` blocks of a launch for its SMs, quantum by quantum."""
 
     def __init__(self, setting: EngineSetting, sms: Words, blocks: int, launch: Launch) -> None:
+        """`setting`: the parameters of the engine; `sms`: the state of all SMs, one row each, in
+        which reserved blocks are stored; `blocks`: how many blocks of `launch` are replayed."""
         self._params, self._sms, self._blocks = setting.parameters, sms, blocks
         self._sm_of_block = self._cluster_placement(launch)
         self._next = 0
@@ -56,7 +58,9 @@ class BlockDispatcher:
 
     def reserve_blocks(self) -> None:
         """Reserves blocks for every SM, before a quantum: for its free slots, and for as many of
-        its blocks as ended in the last quantum (at least one)."""
+        its blocks as ended in the last quantum (at least one). Clusters that fit all at once are
+        placed as a whole before the first quantum. Once no other blocks are left, reserved ones
+        move to SMs with free slots."""
         sms = self._sms
         if self._next == self._blocks and not sms[:, w.RESERVED_COUNT].any():
             return

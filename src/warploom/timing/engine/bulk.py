@@ -23,7 +23,8 @@ def enqueue_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, coun
 
 @jitable
 def serve_copies(arrays: EngineArrays, sm: Words, now: int) -> None:
-    """Serves accesses of copies, in order, as long as the unit is free in the cycle `now`."""
+    """Serves accesses of copies in the unit's queue, in order, as long as the unit is free in the
+    cycle `now`; a copy whose accesses are all served and answered ends."""
     while sm[w.TMA_COUNT] > 0 and sm[w.TMA_FREE] <= now:
         queued = arrays.params[w.AT_TMA] + sm[w.TMA_HEAD] * w.Q_WORDS
         flight = sm[queued + w.Q_FLIGHT]
@@ -41,8 +42,9 @@ def serve_copies(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def request_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, now: int) -> bool:
-    """Requests the lines of an access; returns False if it has to wait for space among the
-    requests."""
+    """Requests the lines of an access of a copy from L2 and occupies the unit for its lines;
+    returns False, and stops the unit until the next quantum, if the buffers of requests have no
+    space for them."""
     access_offset = access * w.ACCESS_WORDS
     pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
     lines = arrays.patterns[pattern + w.P_LINES]
