@@ -108,6 +108,7 @@ def _divide(term: Term, args: Sequence[Values]) -> Values:
 def _remainder(term: Term, args: Sequence[Values]) -> Values:
     """Returns the remainder of the division that rounds towards zero, so with the sign of the
     dividend."""
+
     def remainder(a: int, b: int) -> int:
         return a - _quotient(a, b) * b
 

@@ -85,7 +85,8 @@ def from_floats(numbers: Values, type: ScalarType) -> Values:
 def lane_by_lane(
     function: Callable[..., int], values: Iterable[Values], type: ScalarType
 ) -> Values:
-    """Applies a function of Python integers to each lane and returns the results."""
+    """Returns the results of a function of Python integers, applied to each lane of the arrays
+    `values`, as lanes of a type."""
     return collect(
         (function(*operands) for operands in zip(*(v.tolist() for v in values), strict=True)), type
     )

@@ -80,7 +80,8 @@ def read_metadata(warp: Warp, metadata: Operand, selector: Operand) -> Metadata:
 def read_scales(
     warp: Warp, scales: Scales, operands: tuple[Operand, ...] | list[Operand]
 ) -> tuple[Matrix, Matrix]:
-    """Returns the scales of A by (row, block), and those of B by (column, block)."""
+    """Returns the scales of A by (row, block), and those of B by (column, block), from the four
+    last operands of a product: scale data and selectors of both."""
     data_a, selectors_a, data_b, selectors_b = operands
     rows = _side_scales(warp, scales, A_SCALES, 2 * GROUPS, data_a, selectors_a)
     return rows, _side_scales(warp, scales, B_SCALES, GROUPS, data_b, selectors_b)
@@ -89,8 +90,8 @@ def read_scales(
 def _side_scales(
     warp: Warp, scales: Scales, side: ScaleSide, row_count: int, data: Operand, selectors: Operand
 ) -> Matrix:
-    """Returns the scales of one matrix, shape (rows, blocks), from its scale and selector
-    operands."""
+    """Returns the scales of one matrix, shape (rows, blocks): each row's scale is a byte of the
+    data that a lane holds, which the byte and thread selectors choose."""
     words = read(warp, data, U32).tolist()
     byte_selectors, thread_selectors = (
         read(warp, each, U16).tolist() for each in elements_of(selectors)
@@ -189,7 +190,7 @@ def _numpy(type: str) -> npt.DTypeLike:
 
 def _sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
     """Returns C plus the products summed over the last axis of A and B, which are indexed by (row,
-    column, k)."""
+    column, k): integers exactly, floats in rising k with a rounding in each step."""
     type = calculated(product.d.type)
     if type.is_integer:
         return _integer_sum(product, a, b, c)
@@ -221,8 +222,8 @@ def _double(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 
 def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-    """Returns the integer sums; for `.xor` and `.and` of single bits, the products are population
-    counts."""
+    """Returns C plus the sums of integer products, saturated or wrapped to 32 bits once at the end;
+    for `.xor` and `.and` of single bits, the products are population counts."""
     if product.logic:
         combine = np.bitwise_xor if product.logic == "xor" else np.bitwise_and
         products = np.bitwise_count(combine(a.view(np.uint32), b.view(np.uint32))).astype(np.int64)
@@ -233,7 +234,7 @@ def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 
 def warp_matrix(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes any `wmma`."""
+    """Executes any `wmma`: a product, or else a load or store of a fragment."""
     execute = multiply if "mma" in instruction.operation.modifiers else move_fragment
     execute(warp, index, instruction, mask, on)
 
@@ -280,7 +281,8 @@ def _move_piece(
     words: list[Values],
     mask: int,
 ) -> None:
-    """Moves one piece of every lane's fragment between memory and the registers `words`."""
+    """Moves one piece of every lane's fragment between memory and the registers `words`: stores a
+    part of a register, or merges loaded bits into it with OR."""
     register, shift = piece.register, collect([piece.shift], U32)
     type: ScalarType = piece.type
     word = words[register]

@@ -17,7 +17,8 @@ from warploom.ptx.ir import Instruction
 
 
 def check_members(warp: Warp, index: int, instruction: Instruction) -> None:
-    """Raises the fault of the lowest lane that is not in its own member mask."""
+    """Raises the fault of the lowest lane that executes the instruction and is not in its own
+    member mask; nothing if the instruction has no such mask."""
     members = member_mask(instruction)
     if members is None:
         return

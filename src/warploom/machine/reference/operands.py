@@ -55,7 +55,9 @@ def guard_mask(warp: Warp, instruction: Instruction) -> int:
 
 
 def special(warp: Warp, name: str) -> Values:
-    """Returns the value of a special register."""
+    """Returns the value of a special register in each lane: fixed, computed from the warp's clock,
+    or from its table. Reading the clock is recorded in the scheduler state (TIMED), for the
+    detection of deadlocks."""
     register = SPECIAL_REGISTERS[name]
     if register.fixed is not None:
         return splat(register.fixed, register.type, warp.size)
@@ -101,10 +103,9 @@ def symbol_address(warp: Warp, symbol: Symbol) -> int:
 
 
 def addresses(warp: Warp, address: Address) -> list[int]:
-    """Returns the address `[base + offset]` in each lane, in the space of the instruction.
-
-    The sum wraps around at the width of the base register: 32 bits, or 64.
-    """
+    """Returns the address `[base + offset]` in each lane, as the operand gives it, without
+    conversion between spaces. The sum wraps around at the width of the base register: 32 bits, or
+    64."""
     base = [0] * warp.size if address.base is None else read(warp, address.base, U64).tolist()
     width = address.base.type.bits if isinstance(address.base, Register) else U64.bits
     return [(start + address.offset) % (1 << width) for start in base]

@@ -34,8 +34,9 @@ def check_word(
     precondition: Precondition | None,
     location: tuple[Space, int, int],
 ) -> None:
-    """Raises the fault of a lane whose atomic finds a word in memory that breaks a precondition;
-    `location` is the space, the address there and the word."""
+    """Raises the fault of a lane whose atomic finds a word in memory that breaks `precondition`
+    (such as that of an mbarrier which is not initialised); nothing if that is None. `location` is
+    the space, the address there and the word."""
     space, address, word = location
     if precondition is None or evaluate(precondition.of_memory, [collect([word], U64)], 1)[0]:
         return
@@ -45,7 +46,7 @@ def check_word(
 
 
 def _value(warp: Warp, operand: Operand) -> Values:
-    """Returns the lanes of an operand, which may be an address."""
+    """Returns the lanes of an operand: of an address operand the addresses, else 32-bit values."""
     if isinstance(operand, Address):
         return collect(addresses(warp, operand), U64)
     return read(warp, operand, U32)

@@ -103,7 +103,8 @@ class Splits:
         )
 
     def _gathers_at(self, block: int, level: int) -> bool:
-        """Returns true if the innermost node reconverges at that block and call depth."""
+        """Returns true if the innermost node reconverges at that block, and, except at the exit, at
+        that call depth."""
         table, top = self.table, self.table[TOP]
         if top == NONE or table[node_at(top) + POINT] != block:
             return False
@@ -139,8 +140,9 @@ class Splits:
         return RECONVERGING if table[LIVE] else ENDED
 
     def exit_lanes(self, mask: int) -> None:
-        """Exits some of the active lanes, but not all. The nodes that contain them all reconverge
-        at the exit: a point that lanes can miss by exiting is not a post-dominator."""
+        """Exits some of the active lanes, but not all: takes them out of the live and the active
+        lanes, and counts them as arrived at the innermost node. The nodes that contain them all
+        reconverge at the exit: a point that lanes can miss by exiting is not a post-dominator."""
         table = self.table
         table[LIVE] &= ~mask
         table[MASK] &= ~mask

@@ -68,8 +68,8 @@ def _running(run: LaunchState, slot: int) -> list[WarpId]:
 
 
 def _can_run(run: LaunchState, index: int) -> bool:
-    """Returns true if `scheduling.can_run` would find runnable lanes in a warp, without selecting
-    any."""
+    """Returns true if `scheduling.can_run` would find runnable lanes in warp `index` of the slots,
+    without selecting any; wakes lanes that waited for memory to change, if it has."""
     state, table = run.states[index], run.tables[index]
     if state[p.STATUS] != p.RUNNABLE or state[p.RESUME] != p.FROM_TABLE:
         return bool(state[p.STATUS] == p.RUNNABLE)

@@ -91,7 +91,8 @@ def run_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
 
 @jitable
 def run_cycle(arrays: EngineArrays, sm: Words, now: int, stop: int) -> int:
-    """Runs one cycle of an SM and returns the next cycle in which something can change."""
+    """Runs one cycle of an SM, its load/store unit, its copies and then its schedulers, and returns
+    the next cycle in which something can change, at most `stop` unless that is the next one."""
     if sm[w.QUEUE_COUNT] > 0 and sm[w.LSU_FREE] <= now:
         serve_queue(arrays, sm, now)
     if sm[w.TMA_COUNT] > 0 and sm[w.TMA_FREE] <= now:

@@ -27,8 +27,9 @@ MOST_RANK = 1 << 60
 
 @jitable
 def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> None:
-    """Runs a scheduler for the cycle `now` and sets S_NEXT, the next cycle in which it can
-    change."""
+    """Runs a scheduler for the cycle `now`, if it may issue in it: wakes warps, and issues an
+    operation of the warp that the policy selects, if one can issue; charges the cycle to an issue
+    or to a stall reason. Sets S_NEXT, the next cycle in which the scheduler can change."""
     scheduler = arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS
     if sm[scheduler + w.S_FREE] > now:
         sm[scheduler + w.S_NEXT] = sm[scheduler + w.S_FREE]
@@ -105,7 +106,8 @@ def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tu
 @jitable
 def rank(sm: Words, scheduler: int, warp: int, policy: int) -> int:
     """Returns the priority of a warp that can issue by one of the model's policies; the least goes
-    first."""
+    first: the age for OLDEST, 0 for the warp that issued last under GTO, else the distance in slots
+    from that one (LRR and TWO_LEVEL)."""
     last = sm[scheduler + w.S_LAST]
     if policy == OLDEST:
         return int(sm[warp + w.V_AGE])
@@ -142,7 +144,9 @@ def is_active(arrays: EngineArrays, sm: Words, scheduler: int, warp: int) -> boo
 def charge_ready_warps(
     arrays: EngineArrays, sm: Words, scheduler: int, now: int, picked: int
 ) -> None:
-    """Records for the ready warps that do not issue the reason of each."""
+    """Stores for the ready warps that do not issue the reason of each (V_BLOCKED_BY), and charges
+    the cycles before to the reason that it replaces. If no warp issues (`picked` < 0), the
+    scheduler counts them by these reasons."""
     for index in range(sm[scheduler + w.S_READY]):
         warp = sm[scheduler + w.S_READY_LIST + index]
         reason = sm[warp + w.V_BLOCKED_BY]

@@ -169,7 +169,8 @@ def _policy_parameters(policies: Policies) -> dict[int, int]:
 def _cache_parameters(
     device: DeviceSpec, timing: TimingSpec, sizes: LaunchSizes, policies: Policies
 ) -> dict[int, int]:
-    """Returns the parameters of L1, L2 and DRAM, and the length of a quantum."""
+    """Returns the parameters of L1, L2 and DRAM, with times in ticks, and the length of a quantum,
+    which is shorter than the least latency between an SM and what it shares."""
     slices = timing.l2_slices
     has_l2 = timing.latency_l2 > 0
     first_answer = timing.latency_l2 if has_l2 else timing.latency_dram
