@@ -44,7 +44,8 @@ class BlockTokens:
 
 
 def tokens_of(counts: MachineCounts) -> BlockTokens:
-    """Returns the tokens of a launch."""
+    """Returns the tokens of a launch: for each, the nodes that execute it by the evidence on which
+    its instructions agree; a token without fitting evidence is ignored."""
     matching = counts.matching
     program = matching.program
     first_token: dict[Site, int] = {}
