@@ -1,4 +1,5 @@
-"""Checks and records an access of a warp: by runs of lanes if these are few, else lane by lane.
+"""Checks and records an access of a warp in the race detector: by runs of lanes if these are few,
+else lane by lane.
 
     ld.global.f32 [a + 4 * tid]          one contiguous run of 32 lanes
     ld.global.f32 [a + 12 * tid]         one strided run

@@ -1,5 +1,5 @@
-"""Holds what a thread knows of agents, the asynchronous parts of threads and warps (`cp.async`,
-tensor cores).
+"""Holds what a thread knows, in the race detector's vector clocks, of agents: the asynchronous
+parts of threads and warps (`cp.async`, tensor cores).
 
 After the words of threads, a vector clock has one word for each agent: of the copies of each
 thread; then, in kernels with tensor memory, of what each thread's tensor core has completed, and of

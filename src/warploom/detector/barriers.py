@@ -1,4 +1,5 @@
-"""Processes barriers of a block and of a warp: what threads know of each other after them.
+"""Processes barriers of a block and of a warp in the race detector: what threads know of each other
+after them.
 
 `bar.sync 0` of all threads begins an interval of the block, for which nothing else is written.
 `bar.sync 1, 64` joins the vector clocks of the threads that arrive, in the barrier's record, and
@@ -94,8 +95,8 @@ def barrier_at(state: Any, number: int) -> int:
 def arrive_at_barrier(state: Any, event: Any, waits: int) -> None:
     """Processes the arrival of an event's lanes at `bar.sync` or `bar.arrive`; if `waits`, they are
     marked as waiting, and `leave_barrier` is called at their next event. What they know is added to
-    the record of the block's barrier or of the one of some threads; without EXACT nothing is
-    added."""
+    the record of the block's barrier or of the one of some threads; without EXACT nothing is added,
+    and a barrier that is ALIGNED is only counted."""
     warp, lanes, awaited = event[E_WARP], event[E_LANES], event[E_COUNT]
     warp_at = state[ME_SLOT] + state[SLOT_WARPS] + warp * WARP_WORDS
     all_threads = awaited == 0 or awaited >= state[WARPS] * 32

@@ -1,5 +1,5 @@
-"""Finds the allocation that an access is in, and reports accesses out of bounds, misaligned ones
-and stores to read-only memory."""
+"""Finds the allocation that an access is in, for the race detector, and reports accesses out of
+bounds, misaligned ones and stores to read-only memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Checks accesses to the four bytes of a shadow cell against the earlier ones, and records them.
+"""Checks accesses to the four bytes of a cell of the race detector's shadow memory against the
+earlier ones, and records them.
 
 A cell has the last weak write with its value, one weak read, and two lists of further records.
 Threads 0 and 1 of a warp read one word; the cell has both reads, one of them in the list. After

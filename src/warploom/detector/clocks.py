@@ -1,5 +1,5 @@
-"""Holds vector clocks: for each thread of a block, the first time that another thread does not
-know; after these, what it knows of agents (`agents`).
+"""Holds the race detector's vector clocks: for each thread of a block, the first time that another
+thread does not know; after these, what it knows of agents (`agents`).
 
     clock of thread 40   [5, 0, 0, ...]    thread 0 is known before time 5
     joined with          [3, 7, 0, ...]

@@ -1,4 +1,5 @@
-"""Processes the barrier of a cluster: what the threads of its blocks know of each other after it.
+"""Processes the barrier of a cluster in the race detector: what the threads of its blocks know of
+each other after it.
 
 A thread arrives at one phase after the other, so its arrivals count the phases. Each block has a
 record of a phase: an interval, a vector clock of its threads, and a block set. The first thread

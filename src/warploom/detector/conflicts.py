@@ -1,4 +1,5 @@
-"""Decides whether the memory model calls two accesses to the same bytes a race, and of which class.
+"""Decides, for the race detector, whether the memory model calls two accesses to the same bytes a
+race, and of which class.
 
 `st.relaxed.cta [a]` in block 0 and in block 1 are strong but not in each other's scope: a race,
 with D_NARROW set. `st.volatile [a]` in both: "unpromised". Two weak stores of one value:

@@ -1,5 +1,5 @@
-"""Processes one event after another: checks and records accesses, and updates what threads know of
-each other at barriers, fences, copies and launches."""
+"""Processes one event of the race detector after another: checks and records accesses, and updates
+what threads know of each other at barriers, fences, copies and launches."""
 
 from __future__ import annotations
 

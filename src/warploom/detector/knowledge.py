@@ -1,5 +1,5 @@
-"""Holds the current thread, and decides which earlier accesses it knows, that is, which happen
-before its next access.
+"""Holds the race detector's current thread, and decides which earlier accesses it knows, that is,
+which happen before its next access.
 
 Ordered are, of the same block: an access of an earlier interval, of the same thread, of the same
 warp before it last synchronised, and with EXACT whatever the vector clock has. Thread 0 stores at

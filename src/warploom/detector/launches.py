@@ -1,4 +1,5 @@
-"""Processes dependent launches: which threads know that the previous launch has ended.
+"""Processes dependent launches in the race detector: which threads know that the previous launch
+has ended.
 
 The end of that launch is represented as a release by a block that this launch does not have, so
 whatever orders threads passes it on. Source: PTX ISA, "griddepcontrol".

@@ -1,5 +1,5 @@
-"""Records accesses to lines of 128 bytes by runs: lanes of a warp whose addresses are evenly
-spaced.
+"""Records accesses to lines of 128 bytes of the race detector's shadow memory by runs: lanes of a
+warp whose addresses are evenly spaced.
 
 Warp 0 stores 4 bytes a lane to a line of global memory in interval 0: one run. Warp 1 loads the
 line in interval 1, which the first run precedes: a second run. Had warp 1 loaded it in interval 0,

@@ -1,4 +1,4 @@
-"""Processes release and acquire: fences, and strong accesses to locations.
+"""Processes release and acquire in the race detector: fences, and strong accesses to locations.
 
     thread 0   st [x]; fence.acq_rel.gpu; st.relaxed.gpu [f]
     thread 40  ld.relaxed.gpu [f]; fence.acq_rel.gpu; ld [x]

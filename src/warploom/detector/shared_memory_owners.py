@@ -1,4 +1,5 @@
-"""Finds the block in whose shared memory an access is: the current one, or another of its cluster.
+"""Finds the block in whose shared memory an access that the race detector processes is: the current
+one, or another of its cluster.
 
 Records of shared memory are in the state of the block that owns it, the current thread is in that
 of its own block. An address in another block's shared memory has the block's rank, and one, above

@@ -1,5 +1,5 @@
-"""Reports barriers that threads skip: they end without executing them, though they execute the code
-after them.
+"""Reports, for the race detector's tool `sync`, barriers that threads skip: they end without
+executing them, though they execute the code after them.
 
 A barrier does not wait for threads that have exited, so a launch with such a mistake ends. Threads
 that exit before a barrier, as CUDA allows, do not execute the code after it

@@ -1,5 +1,5 @@
-"""Records what a launch has done with each byte of an allocation, for comparison with work in other
-streams."""
+"""Records, in the race detector, what a launch has done with each byte of an allocation, for
+comparison with work in other streams."""
 
 from __future__ import annotations
 

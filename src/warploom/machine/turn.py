@@ -32,6 +32,7 @@ class LaunchLock:
     """
 
     def __init__(self) -> None:
+        """Starts unlocked; a forked child process resets it."""
         self._current = _CurrentTicket()
         self.forget()
         forget_in_child(self)

@@ -54,6 +54,7 @@ class Basis:
     reason: str = ""
 
     def __str__(self) -> str:
+        """Returns the basis as text for users, with the share or the reason."""
         if self.code == "ptx":
             return "PTX" + (f": {self.reason}" if self.reason else "")
         if self.code == "trace":

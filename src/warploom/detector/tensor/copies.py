@@ -1,4 +1,5 @@
-"""Processes the completion of asynchronous copies: by groups, and at mbarriers.
+"""Processes the completion of asynchronous copies in the race detector: by groups, and at
+mbarriers.
 
 `cp.async; cp.async.commit_group; cp.async.wait_group 0`: the copy is access 0 of the thread's
 agent; the commit notes in the ring that copies before number 1 are in the group; the wait puts the

@@ -1,4 +1,5 @@
-"""Processes waits and fences of tensor memory: `tcgen05.wait`, `tcgen05.fence`.
+"""Processes waits and fences of tensor memory in the race detector: `tcgen05.wait`,
+`tcgen05.fence`.
 
 What one warp has begun there and another uses next has to be waited for, then passed on by a fence
 before the threads synchronise, and taken over by a fence after that:

@@ -72,6 +72,8 @@ class LanePatternCosts:
     counted in elements."""
 
     def __init__(self, pattern: LanePattern, rule: RowRule, unit: int) -> None:
+        """Starts with no cost computed. `unit`: the bytes of a unit, in which offsets are
+        counted."""
         self._pattern, self._rule, self._unit = pattern, rule, unit
         self._is_computed = np.zeros(unit // rule.size, np.bool_)
         self._costs = np.zeros((len(self._is_computed), len(FIELDS)), np.int64)

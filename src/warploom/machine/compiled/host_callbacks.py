@@ -51,6 +51,7 @@ class HostCallbacks:
         forget_bounds: Callable[[], None],
         environment: npt.NDArray[np.int64],
     ) -> None:
+        """`services` executes the device functions of this launch."""
         self.services, self.environment = services, environment
         self._forget_bounds = forget_bounds
         self.error: BaseException | None = None

@@ -163,6 +163,8 @@ class LaunchBuffers:
     `address` is its address."""
 
     def __init__(self, launch_template: LaunchTemplate) -> None:
+        """Allocates the arena, aligned to ALIGNMENT, fills it as the template says, with this
+        arena's addresses in the environment, and makes views of its parts."""
         raw = np.zeros(launch_template.size + ALIGNMENT, np.uint8)
         skipped = -int(raw.ctypes.data) % ALIGNMENT
         self.arena = raw[skipped : skipped + launch_template.size]

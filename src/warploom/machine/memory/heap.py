@@ -36,6 +36,7 @@ class Heap:
     """Records which allocations were made by kernels, and how many of `limit` bytes they use."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
+        """`limit`: the size of the heap in bytes, from which on malloc fails."""
         self.limit, self.used = limit, 0
         self._sizes: dict[int, int] = {}
         self.lines: dict[int, str] = {}

@@ -33,6 +33,8 @@ class ModuleGlobals:
     def __init__(
         self, module: Module, memory: DeviceMemory, addresses: Mapping[str, int] | None = None
     ) -> None:
+        """Allocates all variables and writes their initial values, unless `addresses`, by name, are
+        given."""
         self._memory = memory
         self._graph = CallGraph(module)
         self._variables = {v.name: v for v in _variables(module)}

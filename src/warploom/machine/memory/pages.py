@@ -32,6 +32,8 @@ class PageStore:
     `in_memory` and `in_file` are the bytes of the live copies."""
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
+        """`memory_bytes`: the most bytes of copies that are kept in memory; further ones go to the
+        file."""
         self._limit = memory_bytes
         self.in_memory = self.in_file = 0
         self._free: list[Bytes] = []

@@ -1,5 +1,5 @@
-"""Executes barriers in one warp: arrive, wait, and the result of a barrier with a vote (PTX ISA,
-"Parallel Synchronization and Communication: bar, barrier").
+"""Executes barriers in one warp on the reference machine: arrive, wait, and the result of a barrier
+with a vote (PTX ISA, "Parallel Synchronization and Communication: bar, barrier").
 
 The barrier number and thread count are those of the lowest lane that executes the instruction.
 Before compute capability 7.0 the whole warp waits, whichever lanes arrived; from 7.0 on only those
@@ -39,9 +39,9 @@ WHOLE = 1
 
 
 def wait_to_vote(warp: Warp) -> int:
-    """Lets the warp wait before a barrier with a vote (`bar.red`), and stores the number of active
-    lanes whose predicate counts in VOTE; returns the status of the warp: RUNNABLE if its next
-    instruction is no such barrier, no lane executes it, or the warp has waited already."""
+    """Lets the warp wait before a barrier with a vote (`bar.red`), and stores 1 plus the number of
+    active lanes whose predicate counts in VOTE; returns the status of the warp: RUNNABLE if its
+    next instruction is no such barrier, no lane executes it, or the warp has waited already."""
     table, index = warp.splits.table, warp.next
     instruction = warp.run.program.instructions[index]
     if not is_reducing_barrier(instruction):

@@ -85,9 +85,9 @@ class Grid:
             self._handle_status(running, schedule_layout.TURN_END)
 
     def begin(self) -> bool:
-        """Begins the turn of the next runnable warp, chosen by scheduler locking, the chooser or
-        the schedule, in that order; returns False after ending the launch if all have ended. Raises
-        DeadlockError if no warp can ever run again."""
+        """Begins the turn of the next runnable warp, selected by scheduler locking or the chooser
+        if they can, else by the schedule; returns False after ending the launch if all have ended.
+        Raises DeadlockError if no warp can ever run again."""
         run = self.run
         while self.warp is None:
             chosen = locked_turn(run, self.locked) if self.locked else self._begin_chosen_turn()

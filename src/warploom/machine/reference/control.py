@@ -1,4 +1,5 @@
-"""Executes control flow of one warp: branches, exits and barriers, and decides where a turn ends.
+"""Executes control flow of one warp on the reference machine: branches, exits and barriers, and
+decides where a turn ends.
 
 Each function returns the status of the turn: RUNNABLE if the warp continues, else why it cannot
 (`simt.scheduling`).

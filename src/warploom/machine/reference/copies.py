@@ -1,5 +1,5 @@
-"""Executes copies that lanes issue: `cp.async` and `cp.async.bulk`, stores (`st.async` and
-`st.bulk` included), and `red.async` with its mbarrier update.
+"""Executes copies that lanes issue on the reference machine: `cp.async` and `cp.async.bulk`, stores
+(`st.async` and `st.bulk` included), and `red.async` with its mbarrier update.
 
 If the schedule completes a copy late, the bytes that it overwrote are restored until then
 (`asynchronous.late_copies`). Lanes that copy only part of their bytes (`src-size` less than

@@ -1,4 +1,5 @@
-"""Evaluates terms: each node of `warploom.isa.terms`, over the lanes of a warp.
+"""Evaluates terms for the reference machine: computes each node of `warploom.isa.terms`, by which
+arithmetic instructions are defined, over the lanes of a warp.
 
 Operations that IEEE 754 and NumPy define alike are NumPy's; other rounding modes and fused
 operations are computed by `exact`. Example: `fadd(arg 0, arg 1)` with mode `rn` is `np.add`, with
@@ -127,11 +128,14 @@ def _count_ones(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _leading_zeros(term: Term, args: Sequence[Values]) -> Values:
+    """Returns the number of zero bits above the highest one, the width for 0."""
     width = term.args[0].type.bits
     return collect((width - int(value).bit_length() for value in args[0]), term.type)
 
 
 def _reverse(term: Term, args: Sequence[Values]) -> Values:
+    """Returns the bits in reverse order."""
+
     def reverse(value: int) -> int:
         return int(f"{value:0{term.type.bits}b}"[::-1], 2)
 
@@ -252,8 +256,8 @@ def _round_integral(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _float_to_integer(term: Term, args: Sequence[Values]) -> Values:
-    """Returns floats as integers: saturated to the range of the term's type, 0 for NaN. The operand
-    is integral already, or is cut towards zero."""
+    """Returns floats as integers: cut towards zero, clamped to the range of the term's type, 0 for
+    NaN."""
     lowest, highest = _range(term.type)
 
     def convert(number: float) -> int:

@@ -1,5 +1,5 @@
-"""Rounds results of floating-point operations correctly, by exact integer arithmetic on one number
-at a time.
+"""Computes correctly rounded results of floating-point operations for the reference machine, by
+exact integer arithmetic on one number at a time.
 
 A finite float is a sign and an integer times a power of two. Sums, products and quotients of such
 numbers are exact ratios (square roots are known to be on one side of a ratio), and `rounded` finds

@@ -1,5 +1,5 @@
-"""Lets lanes yield before any instruction, also in the middle of a basic block, where the schedule
-cannot end a turn."""
+"""Lets lanes of the reference machine yield before any instruction, also in the middle of a basic
+block, where the schedule cannot end a turn."""
 
 from __future__ import annotations
 

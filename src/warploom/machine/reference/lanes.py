@@ -1,4 +1,5 @@
-"""Represents values in the lanes of a warp: arrays of bits, one unsigned integer per lane.
+"""Represents values in the lanes of a warp on the reference machine: NumPy arrays of bits, one
+unsigned integer per lane.
 
 Interpreting the bits is left to the reader's type. Predicates are arrays of booleans; 128-bit
 values, which NumPy does not have, are Python integers in object arrays.

@@ -1,4 +1,5 @@
-"""Gives turns to one warp alone, outside the schedule: a debugger's scheduler locking."""
+"""Gives turns to one warp alone, outside the schedule of the reference machine: a debugger's
+scheduler locking."""
 
 from __future__ import annotations
 

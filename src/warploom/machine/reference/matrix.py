@@ -1,5 +1,5 @@
-"""Executes `mma` and `wmma`: assembles matrices from lane fragments, multiplies them, and
-distributes the result.
+"""Executes `mma` and `wmma` on the reference machine: assembles matrices from lane fragments,
+multiplies them, and distributes the result.
 
 Sums of floats start with C and add one product after the other in rising k, each step rounded once
 to .f32 (or .f64); integer sums are exact, and saturate or wrap once at the end.

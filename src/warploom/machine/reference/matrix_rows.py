@@ -1,5 +1,5 @@
-"""Executes `ldmatrix`, `stmatrix` and `movmatrix`: matrices whose rows are addressed by lanes in
-shared memory."""
+"""Executes `ldmatrix`, `stmatrix` and `movmatrix` on the reference machine: matrices whose rows are
+addressed by lanes in shared memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Checks member masks: the lanes that an instruction names to take part (PTX ISA, "membermask" of
-shfl.sync and others).
+"""Checks member masks on the reference machine: the lanes that an instruction names to take part
+(PTX ISA, "membermask" of shfl.sync and others).
 
 A lane that executes the instruction must be in its own mask. A lane that has exited may be named,
 but contributes nothing; such uses are counted.

@@ -23,6 +23,8 @@ class ObserverCalls:
     """Calls the functions of one launch's observer; `lanes` is the warp size."""
 
     def __init__(self, launch: ObservedLaunch, lanes: int) -> None:
+        """Wraps the observer's functions, by event kind, so that Python can call them; None for a
+        kind without one."""
         self._launch = launch
         self._event = np.zeros(words.E_ADDRESSES + lanes, np.int64)
         functions = launch.table[: len(words.KINDS)].tolist()

@@ -1,4 +1,5 @@
-"""Reads operands of instructions as lane values, and writes results to registers."""
+"""Reads operands of instructions as lane values, and writes results to registers, on the reference
+machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Checks preconditions of instructions (`isa.preconditions`) in each lane that executes them."""
+"""Checks, on the reference machine, preconditions of instructions (`isa.preconditions`) in each
+lane that executes them, and raises their faults."""
 
 from __future__ import annotations
 

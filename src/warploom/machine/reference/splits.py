@@ -1,4 +1,5 @@
-"""Provides a view of a warp's state table: active lanes, divergence and reconvergence.
+"""Provides the reference machine with a view of a warp's state table: active lanes, divergence and
+reconvergence.
 
 A divergent branch pushes a node on the SIMT stack. Its lanes reconverge at the immediate
 post-dominator of the branch's basic block (CUDA C++ Programming Guide, "SIMT Architecture"); one

@@ -1,4 +1,5 @@
-"""Executes `tcgen05`: passes operand rows to `asynchronous.tensor_memory`, which does the work.
+"""Executes `tcgen05` on the reference machine: passes operand rows to `asynchronous.tensor_memory`,
+which does the work.
 
 Loads and stores may complete late, when their warp waits for them (`simt.product_groups`): such a
 load reads tensor memory at that time, and its registers hold a marker value until then.
@@ -52,8 +53,8 @@ class _Issued:
 
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes any `tcgen05` that has an effect: at once, or a load whose schedule completes it
-    late later, when the warp waits for it; until then its registers hold a marker value."""
+    """Executes any `tcgen05` that has an effect: at once or, if it is a load that the schedule
+    completes late, when the warp waits for it; until then its registers hold a marker value."""
     operation, run = tensor_memory_request(instruction), warp.run
     rows = np.zeros((DATA_ROWS, warp.size), np.int64)
     for row_input in operation.inputs:

@@ -1,5 +1,5 @@
-"""Executes copies of tensors and waits for asynchronous copies: passes operand rows to
-`asynchronous`, which does the work."""
+"""Executes copies of tensors and waits for asynchronous copies on the reference machine: passes
+operand rows to `asynchronous`, which does the work."""
 
 from __future__ import annotations
 
@@ -101,6 +101,7 @@ def new_scratch(warp: Warp, first_lane: int) -> Words:
 
 
 def _addresses(warp: Warp, operand: Operand) -> list[int]:
+    """Returns the address of each lane for an address operand."""
     assert isinstance(operand, Address)
     return addresses(warp, operand)
 

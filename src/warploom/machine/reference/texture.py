@@ -1,5 +1,5 @@
-"""Executes texture and surface instructions: passes operand rows to `texture.requests`, and writes
-the result rows to registers."""
+"""Executes texture and surface instructions on the reference machine: passes operand rows to
+`texture.requests`, and writes the result rows to registers."""
 
 from __future__ import annotations
 

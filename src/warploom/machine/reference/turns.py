@@ -1,4 +1,5 @@
-"""Determines which warps can run, for turns that a chooser selects instead of the schedule."""
+"""Determines which warps of the reference machine can run, for turns that a chooser selects instead
+of the schedule."""
 
 from __future__ import annotations
 

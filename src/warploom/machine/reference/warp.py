@@ -1,5 +1,5 @@
-"""Executes one instruction of one warp at a time: dispatches it, and computes arithmetic in all
-lanes.
+"""Executes one instruction of one warp at a time on the reference machine, an interpreter:
+dispatches it, and computes arithmetic in all lanes.
 
 Arithmetic instructions are defined by terms (`isa.terms`), which `evaluate` computes; control flow
 is in `control`, memory in `access`, and so on.

@@ -1,4 +1,5 @@
-"""Executes `wgmma`: products of a warp group, of which each warp computes its own 16 rows.
+"""Executes `wgmma` on the reference machine: products of a warp group, of which each warp computes
+its own 16 rows.
 
 A product completes when it is issued, or when the warp waits for it (`simt.product_groups`); only
 then are its registers and shared memory read. Descriptors and scalar operands are read at issue.

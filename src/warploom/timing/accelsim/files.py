@@ -48,6 +48,7 @@ class KernelHead:
     has_lines: bool = False
 
     def __str__(self) -> str:
+        """Returns the head as the lines of a trace's file, `-key = value`."""
         rows = {
             "kernel name": self.name,
             "kernel id": self.number,
@@ -164,6 +165,7 @@ def _read_head(path: Path, lines: Iterator[str]) -> KernelHead:
 
 
 def _triple(text: str) -> Dim3:
+    """Returns the numbers of a text such as "(1,2,3)" or "1,2,3"."""
     x, y, z = (int(part) for part in text.strip("()").split(","))
     return x, y, z
 

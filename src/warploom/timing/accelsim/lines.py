@@ -45,6 +45,7 @@ class TracedInstruction:
     addresses: tuple[int, ...] = ()
 
     def __str__(self) -> str:
+        """Returns the instruction as a line of a trace, without a source line."""
         parts = [f"{self.pc:04x}", f"{self.mask:08x}"]
         parts += [str(len(self.destinations)), *(f"R{number}" for number in self.destinations)]
         parts += [self.opcode]

@@ -1,5 +1,6 @@
-"""Assigns thread blocks to SMs: in order, to SMs that have free slots. If the device can hold all
-clusters at once, each is placed on neighbouring SMs, as `simt.placement` does.
+"""Assigns thread blocks to the SMs of the timing model: in order, to SMs that have free slots. If
+the device can hold all clusters at once, each is placed on neighbouring SMs, as `simt.placement`
+does.
 
 SMs are simulated independently within a quantum, so each has blocks reserved for those of its own
 that may end in it. Reserved blocks that were not needed go to any SM with a free slot once no

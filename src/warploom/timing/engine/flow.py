@@ -1,5 +1,5 @@
-"""Moves warps through their streams, from operation to operation and through barriers, and starts
-and ends thread blocks on an SM."""
+"""Moves warps of the timing model through their streams, from operation to operation and through
+barriers, and starts and ends thread blocks on an SM."""
 
 from __future__ import annotations
 

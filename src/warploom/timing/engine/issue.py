@@ -1,5 +1,5 @@
-"""Issues one operation of a warp: checks its unit, banks and queue, and applies the effects of its
-kind."""
+"""Issues one operation of a warp in the timing model: checks its unit, banks and queue, and applies
+the effects of its kind."""
 
 from __future__ import annotations
 

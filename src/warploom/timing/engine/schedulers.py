@@ -1,5 +1,5 @@
-"""Runs a warp scheduler for a cycle: wakes warps, selects one by the policy, and issues its
-operation."""
+"""Runs a warp scheduler of the timing model for a cycle: wakes warps, selects one by the policy,
+and issues its operation."""
 
 from __future__ import annotations
 

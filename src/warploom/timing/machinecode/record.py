@@ -93,6 +93,8 @@ class _MachineCodeRecordBuilder:
     """Converts the record of one launch."""
 
     def __init__(self, record: Record, counts: MachineCounts) -> None:
+        """`counts`: how the machine code of the kernel matches its PTX, with executions. Numbers
+        the spans of the listing, which are the blocks of the new record."""
         self._record, self._counts = record, counts
         self._walker = Walker(counts)
         self._cached_arrays: dict[int, tuple[Segment, _SegmentArrays]] = {}
@@ -253,8 +255,8 @@ class _MachineCodeRecordBuilder:
 
     def _build_segment_arrays(self, segment: Segment) -> _SegmentArrays:
         """Returns a segment as arrays: a row for each memory operation of its nodes whose PTX block
-        is found among the tokens. An operation that lane-wise reduction moved to the next node is
-        listed there."""
+        is found among the tokens. If the node after it makes the same access by one lane
+        (`_reduced_operations`), the row is that node's operation instead."""
         rows: list[tuple[int, int, int, int, int]] = []
         visits_of_nodes = zip(segment.nodes, segment.starts, segment.stops, strict=True)
         for visit, (node, start, stop) in enumerate(visits_of_nodes):

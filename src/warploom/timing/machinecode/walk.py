@@ -98,6 +98,8 @@ class Walker:
     """Finds the walks of a launch."""
 
     def __init__(self, counts: MachineCounts) -> None:
+        """Prepares the costs of nodes and edges: those that are not executed in the match of all
+        warps (`counts`) are dearer."""
         self.tokens: BlockTokens = tokens_of(counts)
         self._nodes = counts.matching.nodes
         executed = counts.executed

@@ -62,6 +62,7 @@ class _MachineCodeWorkBuilder:
     """Builds the work of a listing of machine code."""
 
     def __init__(self, matching: Matching, costs: WorkCosts) -> None:
+        """`matching`: the listing and the PTX program that it was compiled from."""
         self._matching, self._costs = matching, costs
         self._numbers: dict[str, int] = {}
         self._registers: list[int] = []

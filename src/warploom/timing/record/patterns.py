@@ -50,6 +50,7 @@ class PatternTable:
     """
 
     def __init__(self, route: Callable[[int], str], rules: AccessRules) -> None:
+        """Starts without patterns; the rules' unit is that of all bases."""
         self._route, self._rules = route, rules
         self._numbers: dict[tuple[int, ...], int] = {}
         self._keys: list[tuple[int, ...]] = []

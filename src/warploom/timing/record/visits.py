@@ -1,4 +1,5 @@
-"""Counts how often a warp had executed an instruction before a state of the timeline.
+"""Counts, for the states in a replay's timeline, how often the warp had executed the state's
+instruction before.
 
 A state names the operation that the warp was about to issue; the record has the basic blocks
 through which the warp went.
