@@ -122,7 +122,8 @@ def current_agent_word(state: Any, agent: int) -> int:
 
 @jitable
 def join_agent_words(state: Any, to: int, source: int) -> None:
-    """Adds to all agent words at index `to` those at index `source`."""
+    """Adds to all agent words of a clock, from index `to` on, those from index `source` on
+    (`join_agent_word`)."""
     for agent in range(state[AGENTS]):
         if state[source + agent]:
             state[to + agent] = join_agent_word(state[to + agent], state[source + agent])

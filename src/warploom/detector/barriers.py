@@ -85,7 +85,8 @@ from warploom.simt.lane_counts import count_lanes, first_lane, jitable
 
 @jitable
 def barrier_at(state: Any, number: int) -> int:
-    """Returns the index of the record of a barrier of some threads."""
+    """Returns the index of the record of named barrier `number` of the current block: a head, then
+    two vector clocks."""
     return int(
         state[ME_SLOT] + state[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * state[CLOCK_WORDS])
     )

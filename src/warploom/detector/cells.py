@@ -177,8 +177,8 @@ def record_weak_write(
 
 @jitable
 def drop_covered(state: Any, head: int, bytes_: int) -> int:
-    """Returns a list without the records that access no byte but those of the mask `bytes_`; frees
-    their nodes."""
+    """Returns list `head` without the records all of whose bytes are in the mask `bytes_`, whose
+    nodes are freed."""
     retained, node = 0, head
     while node:
         following = state[node + N_NEXT]
@@ -250,7 +250,7 @@ def record_weak_read(
 def write_record(
     state: Any, at: int, interval_word: int, thread_word: int, access_word: int
 ) -> None:
-    """Writes the three words of a record."""
+    """Writes the three words of a record to index `at`."""
     state[at], state[at + 1], state[at + 2] = interval_word, thread_word, access_word
 
 
@@ -272,8 +272,8 @@ def max_distance(state: Any) -> int:
 def distance(
     interval_word: int, thread_word: int, other_interval_word: int, other_thread_word: int
 ) -> int:
-    """Returns the distance of two threads: 3 in two blocks, 2 in two warps of a block, 1 in a
-    warp."""
+    """Returns the distance of the threads of two records, by their interval and thread words: 3 in
+    two blocks, 2 in two warps of a block, 1 in a warp."""
     if interval_word >> BLOCK_AT != other_interval_word >> BLOCK_AT:
         return 3
     a, b = thread_word & THREAD_BITS, other_thread_word & THREAD_BITS

@@ -96,7 +96,7 @@ def check_record(
 
 @jitable
 def equal(old: int, value: int, bytes_: int) -> int:
-    """Returns whether two words agree on the bytes of a mask."""
+    """Returns whether two 32-bit words agree on the bytes of a mask."""
     for byte in range(4):
         if bytes_ >> byte & 1 and (old ^ value) >> 8 * byte & 255:
             return 0

@@ -98,8 +98,9 @@ def set_current_lane(state: Any, thread: int) -> None:
 
 @jitable
 def is_ordered(state: Any, interval_word: int, thread_word: int) -> int:
-    """Returns whether the current thread knows the access with this interval word and thread
-    word."""
+    """Returns whether the current thread knows the access with this interval word and thread word:
+    it is of an earlier interval, of the same thread, of its warp before the last synchronisation,
+    in its vector clock or block set, or of an agent whose copy is known."""
     thread, time = thread_word & WHO_BITS, thread_word >> TIME_AT
     if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
         if state[ME_SPACE] != GLOBAL and not is_peer(state, interval_word >> BLOCK_AT):

@@ -215,8 +215,8 @@ def is_run_before(
 
 @jitable
 def reserve_run(state: Any, line: int, number: int) -> int:
-    """Returns whether a line can hold a run of that number, after allocating the part for it if
-    that is missing."""
+    """Returns whether a line can hold a run with number `number`, after allocating the part of its
+    extension for it if that is missing; 0 if the pool is exhausted."""
     if number == 0:
         return 1
     extension = extension_of(state, line)

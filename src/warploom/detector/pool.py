@@ -44,7 +44,8 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def allocate(state: Any, words: int) -> int:
-    """Returns the index of that many words, all zero; 0, with EXHAUSTED set, if none are left."""
+    """Returns the index of `words` new words of the pool, all zero; 0, with EXHAUSTED set, if none
+    are left."""
     at = state[POOL_AT]
     if at + words > state[POOL_END]:
         state[EXHAUSTED] = 1

@@ -209,8 +209,8 @@ def slot_of_event(state: Any, event: Any, plan: Any) -> int:
 
 @jitable
 def select_warp(state: Any, event: Any, slot: int) -> None:
-    """Makes the first thread of an event's warp the current one, and selects the memory that it
-    accesses."""
+    """Makes the first thread of an event's warp the current one, in the block at index `slot`, and
+    sets the ME_ words of instruction and space; the block's own shared memory is selected."""
     state[ME_SLOT], state[ME_BLOCK], state[ME_OWNER] = slot, event[E_BLOCK], event[E_BLOCK]
     state[ME_INSTRUCTION], state[ME_SPACE] = event[E_INSTRUCTION], event[E_SPACE]
     set_current_thread(state, event[E_WARP] << 5)

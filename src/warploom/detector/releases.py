@@ -83,7 +83,8 @@ def find_location(state: Any, key: int, create: int) -> int:
 
 @jitable
 def is_in_scope(state: Any, release: int, scope: int) -> int:
-    """Returns whether a release and the current thread are in each other's scope."""
+    """Returns whether a release and an acquire of scope `scope` by the current thread are in each
+    other's scope: the narrower of both scopes includes both threads."""
     narrowest, block = min(state[release + REL_SCOPE], scope), state[release + REL_BLOCK]
     if narrowest >= GPU or block == state[ME_BLOCK] + 1:
         return 1
@@ -189,7 +190,8 @@ def prepend_fence_release(state: Any, fence: int, scope: int, chain: int) -> int
 
 @jitable
 def prepend_release(state: Any, release: int, chain: int) -> int:
-    """Returns a chain that begins with a release, whose node is stored right after it."""
+    """Returns the chain that begins with a release and continues with `chain`; the node is stored
+    right after the release record."""
     state[release + RELEASE_WORDS + C_NEXT] = chain
     state[release + RELEASE_WORDS + C_RELEASE] = release
     return int(release + RELEASE_WORDS)
@@ -207,7 +209,8 @@ def is_fence_release(state: Any, release: int, fence: int, scope: int) -> int:
 
 @jitable
 def end_chain(state: Any, key: int) -> None:
-    """Ends the chain of a location, by a weak write to it."""
+    """Empties the chain of a location, as a weak write to it does: a later read synchronises with
+    no release."""
     entry = find_location(state, key, 0)
     if entry:
         state[entry + O_CHAIN] = 0

@@ -103,7 +103,8 @@ def is_settled(state: Any, line: int, footprint: int, words: int) -> int:
 
 @jitable
 def settled_at(state: Any, line: int) -> int:
-    """Returns the index of the settled bytes of a line; 0 if it has none."""
+    """Returns the index of the settled bytes of a line; 0 if it has none or they do not count
+    (IN_FORCE)."""
     extension = state[line + H_EXTENSION]
     if extension == 0 or state[extension + X_SETTLED] & IN_FORCE == 0:
         return 0
@@ -171,8 +172,8 @@ def run_at(state: Any, line: int, number: int) -> int:
 
 @jitable
 def extension_of(state: Any, line: int) -> int:
-    """Returns the index of a line's extension, allocated when it is first needed; 0 if the pool is
-    exhausted."""
+    """Returns the index of a line's extension, allocated when it is first needed; 0 if the pool has
+    no space for it."""
     if state[line + H_EXTENSION] == 0:
         state[line + H_EXTENSION] = allocate_for_lines(state, EXTENSION_WORDS)
     return int(state[line + H_EXTENSION])

@@ -26,7 +26,8 @@ class Cancellation:
 
 
 def cancellation_error() -> LaunchCancelled:
-    """Returns the error of a launch that was stopped."""
+    """Returns the error that a poll raises, or the compiled engine returns, for a launch that was
+    stopped before its end."""
     return LaunchCancelled(
         "the launch was cancelled before it ended: its results are incomplete. Launch it again."
     )

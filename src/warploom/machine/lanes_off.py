@@ -74,7 +74,8 @@ def lanes_off(table: Table, existing: int) -> LanesOff:
 
 
 def _arrived_lanes(table: Table) -> int:
-    """Returns the mask of lanes that wait at any reconvergence point."""
+    """Returns the mask of lanes that wait at any reconvergence point: those that have arrived at a
+    SIMT-stack node in use."""
     lanes = 0
     for node in range(warp_table.node_count(int(table[warp_table.LANES]))):
         # Nodes in the free list keep the words of their last use, so their `ARRIVED` masks are

@@ -31,7 +31,8 @@ class PrintfArguments:
         self.read, self.at, self.taken = read, at, 0
 
     def take(self, size: int) -> bytes | None:
-        """Returns the `size` bytes of the next argument; None after MAX_ARGUMENTS."""
+        """Returns the next argument, the `size` bytes at the next multiple of its size, and counts
+        it; None after MAX_ARGUMENTS."""
         self.taken += 1
         if self.taken > MAX_ARGUMENTS:
             return None
@@ -110,7 +111,8 @@ def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
 
 
 def _resolved_count(count: str | None, arguments: PrintfArguments) -> str | None:
-    """Returns a width or a precision; `*` is replaced by the next argument."""
+    """Returns a width or a precision as digits; `*` is replaced by the next argument, which it
+    consumes, None stays."""
     if count != "*":
         return count
     data = arguments.take(4)

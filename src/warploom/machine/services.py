@@ -83,7 +83,8 @@ class Services:
         function: int,
         width: int,
     ) -> int:
-        """Executes `__assertfail`: raises DeviceAssert, which ends the kernel."""
+        """Executes `__assertfail`: raises DeviceAssert with the strings at the addresses `message`,
+        `file` and `function`, which ends the kernel."""
 
         def text(address: int) -> str:
             data = read_string(lambda at, size: call.read(lane, at, size), address)

@@ -90,7 +90,8 @@ class Replay:
         )
 
     def restore(self, state: ReplayState) -> None:
-        """Resumes from a state. Raises WarploomError for the state of another replay."""
+        """Resumes from a state that `state` returned, in this process or another. Raises
+        WarploomError for the state of another replay."""
         of_replay = self.setting.parameters, self._fingerprint
         of_state = state.parameters, state.of_what
         if not all(np.array_equal(a, b) for a, b in zip(of_replay, of_state, strict=True)):
@@ -124,7 +125,8 @@ class Replay:
         return ReplayOutcome(self.setting, cycles, self.sms, self.memory, by_state, issues, ends)
 
     def _check_policies(self) -> None:
-        """Raises WarploomError if a function of the user's raised an exception."""
+        """Raises WarploomError if a function of the user's raised an exception, by the flag word
+        after the memory of each."""
         p = self.setting.parameters
         flag_offset = int(p[w.AT_USER]) + w.USER_WORDS
         failed = {

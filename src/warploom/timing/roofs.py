@@ -99,7 +99,8 @@ def _waits_mostly_for_copies(timing: TimedLaunch, pipeline: Pipeline) -> bool:
 
 
 def _waiting_cycles(timing: TimedLaunch) -> int:
-    """Returns the cycles in which warps wait, at least 1."""
+    """Returns the cycles in which warps are in any state but selected and not selected, summed over
+    all warps, at least 1."""
     issuable = ("selected", "not_selected")
     waits = (count for name, count in timing.warp_states.items() if name not in issuable)
     return max(1, sum(waits))

@@ -179,8 +179,9 @@ def signal_mbarrier(state: Any, key: int, word: int) -> None:
 
 @jitable
 def signal_for_agent(state: Any, key: int, word: int, agent: int, copies: int) -> None:
-    """Records that copies of an agent of the current block, given as an agent word, complete at an
-    mbarrier, whose value is `word`."""
+    """Records that copies of an agent of the current block (`agent`: the index of its word), given
+    as an agent word, complete at the mbarrier with key `key`, whose value is `word`; nothing if no
+    operation on that mbarrier was recorded."""
     entry = find_location(state, key, 0)
     if entry and state[entry + O_CHAIN]:
         operate_mbarrier(state, key, word, 0)

@@ -90,8 +90,9 @@ def wait_for_moves(state: Any, event: Any, stores: int) -> None:
 
 @jitable
 def fence_before(state: Any, event: Any) -> None:
-    """Processes a fence before a synchronisation: threads that synchronise with the lanes later
-    know as fenced what these have waited for, and what their tensor cores have begun."""
+    """Processes `tcgen05.fence::before_thread_sync`: marks in the lanes' agent words, as fenced,
+    the loads and stores that their warp has waited for, and what their tensor cores have begun;
+    threads that synchronise with the lanes later learn it."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -110,8 +111,9 @@ def fence_before(state: Any, event: Any) -> None:
 
 @jitable
 def fence_after(state: Any, event: Any) -> None:
-    """Processes a fence after a synchronisation: what the lanes' warp begins next in tensor memory
-    is ordered after what they know now."""
+    """Processes `tcgen05.fence::after_thread_sync`: stores what the lanes know now as what their
+    warp knew at its last such fence (`after_at`), with which `check_fences` compares what the warp
+    begins next."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))

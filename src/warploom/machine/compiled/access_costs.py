@@ -62,8 +62,8 @@ def common_cost(program: Program, row: AccessRecord, rules: AccessRules) -> Coun
 
 @lru_cache(maxsize=1 << 14)
 def _cost(rule: RowRule, mask: int, addresses: tuple[int, ...]) -> Counts:
-    """Returns the counts of one access; the results are cached, since kernels repeat few
-    patterns."""
+    """Returns the counts of one access by the lanes of a mask, to which each of the rule's cost
+    functions adds; the results are cached, since kernels repeat few patterns."""
     counts = np.zeros(RECORD_WIDTH, np.int64)
     for name in rule.names:
         count_compiled(name, np.array(addresses, np.uint64), mask, rule.size, counts)

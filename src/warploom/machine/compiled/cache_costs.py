@@ -61,7 +61,8 @@ class LanePattern:
     local: bool
 
     def addresses(self, first_address: int) -> tuple[int, ...]:
-        """Returns the lanes' addresses if lane 0 accesses `first_address`."""
+        """Returns the lanes' addresses if lane 0 accesses `first_address`; for local accesses,
+        consecutive words."""
         if self.local:
             return tuple(_ORIGIN + 4 * lane for lane in range(LANES))
         return tuple(first_address + step - self.steps[0] for step in self.steps)

@@ -100,7 +100,8 @@ class CompiledEngine:
         return tiers.baseline() if baseline else tiers.optimised()
 
     def _tiers(self, program: Program, variant: KernelVariant) -> Tiers:
-        """Returns the code tiers of a program for one variant; the program caches them."""
+        """Returns the code tiers of a program for one variant and this engine's cost rules; the
+        program caches them, so that engines share code."""
         key = self._rules_text, variant
         if key not in program.cache:
             program.cache[key] = Tiers(program, self._rules, variant)
@@ -116,7 +117,8 @@ class CompiledEngine:
         return emit_ir(layout, variant.for_baseline() if baseline else variant).text
 
     def access_plans(self, program: Program, launch: Launch) -> list[PlannedAccess]:
-        """Returns how optimised code for launches like this one performs each memory access."""
+        """Returns how optimised code for launches like this one performs each memory access (masked
+        load, gather and so on), from its Warp IR; for listings."""
         from warploom.ir.plan_listing import planned_accesses  # the compiler
 
         return planned_accesses(self.warp_ir(program, launch))

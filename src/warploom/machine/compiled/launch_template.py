@@ -141,8 +141,8 @@ class LaunchTemplate:
         return buffers
 
     def give_back(self, buffers: LaunchBuffers) -> None:
-        """Keeps the buffers of an ended launch for the next one, if they are small enough; the
-        caller must not use them any more."""
+        """Keeps the buffers of an ended launch for the next one, which `buffers` returns, if they
+        are small enough (`is_reusable`); the caller must not use them any more."""
         if self.is_reusable:
             self._free.append(buffers)
 
@@ -216,7 +216,8 @@ class LaunchBuffers:
         )
 
     def forget_bounds(self) -> None:
-        """Invalidates all cached bounds, after allocations were made or freed."""
+        """Invalidates the bounds of allocations that access records and range caches hold, after
+        allocations were made or freed; counts stay."""
         self._bounds[:] = 0
         # An entry without capacity matches no address; its counts remain valid.
         self._caches[self._launch_template.kernel.layout.caches.entry_capacities()] = 0
@@ -264,7 +265,8 @@ def _initial_arrays(
 
 
 def _bytes_per_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
-    """Returns the size in bytes of each array that a resident block has; all begin as zeros."""
+    """Returns, by the environment slot of its address, the size in bytes of each array that a
+    resident block has (states, contexts, shared and local memory); all begin as zeros."""
     warps = launch.warps_per_block
     return {
         Slot.STATES_BASE: 8 * warps * schedule_layout.STATE_WORDS,

@@ -84,7 +84,8 @@ def _private_range(work: WorkerLaunch, space: Space) -> Allocation | None:
 
 
 def _deadlock(work: WorkerLaunch) -> Exception:
-    """Returns the error that lists everything that waits in the resident blocks."""
+    """Returns the error that lists what all lanes of the resident blocks wait for, from the
+    scheduler states and tables in the buffers."""
     program, warps = work.kernel.program, work.launch.warps_per_block
     waiting = [
         lanes

@@ -40,7 +40,8 @@ def _run_with_threads(
     works: Sequence[WorkerLaunch], local: int, stop: Cancellation, progress: Progress
 ) -> list[int]:
     """Runs the first `local` parts in this thread and the others in pooled threads, which stop if
-    this thread is interrupted."""
+    this thread is interrupted; returns the statuses in the order of the parts. Calls `progress` at
+    pauses and while it waits."""
     running = [Runner.borrow() for _ in works[local:]]
     for work in works:
         if work.host_callbacks is not None:

@@ -57,13 +57,15 @@ class Runner:
         return self._job is None or self._job_done.acquire(timeout=seconds)
 
     def give_back(self) -> int:
-        """Returns the result of the job that has ended, and puts the runner back into the pool."""
+        """Returns the result of the job, which must have ended (`wait_until_idle`), and puts the
+        runner back into the pool."""
         result = self._result
         self._idle.append(self)
         return result
 
     def _serve(self) -> None:
-        """Runs jobs forever; the body of the thread."""
+        """Runs the jobs that `start` passes, one after the other, forever; the body of the thread.
+        Restores the cores to which `start` bound it."""
         self._thread = _thread.get_native_id()
         while True:
             self._job_ready.acquire()

@@ -69,7 +69,7 @@ class Tiers:
         return not variant.is_watched and variant.sanitizes is None and variant.debugging is None
 
     def baseline(self) -> CompiledKernel:
-        """Returns baseline code, compiled on first use."""
+        """Returns baseline code, compiled on first use under the lock of this object."""
         with self._lock, interrupts_held(), compiling():
             if self._baseline is None:
                 variant = self.variant.for_baseline()
@@ -77,7 +77,7 @@ class Tiers:
             return self._baseline
 
     def optimised(self) -> CompiledKernel:
-        """Returns optimised code, compiled on first use."""
+        """Returns optimised code, compiled on first use under the lock of this object."""
         with self._lock, interrupts_held(), compiling():
             if self._optimised is None:
                 self._optimised = compile_kernel(self.program, self.rules, self.variant)

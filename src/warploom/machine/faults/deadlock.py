@@ -149,8 +149,8 @@ def _parked_lanes(
 
 
 def _reads_in_loop(program: Program, start: int) -> bool:
-    """Returns true if the loops through a basic block read anything that another thread could
-    write."""
+    """Returns true if a basic block on a loop with block `start` accesses memory, or has an
+    operation on an mbarrier or a call: it may poll what another thread could write."""
     return any(
         accesses(instruction) or instruction.operation.name in ("mbarrier", "call")
         for block in _loop(program, start)
@@ -242,8 +242,8 @@ def deadlock_error(
 
 
 def _barrier_lines(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[str]:
-    """Yields, for each barrier at which lanes wait, how many threads have arrived and where the
-    block's other threads are."""
+    """Yields, for each barrier of a block at which lanes wait (at most SHOWN), a line of the
+    message: how many threads have arrived and where the block's other threads are."""
     barriers = dict.fromkeys(
         (w.block, w.barrier) for w in waiting if NONE != w.barrier < BARRIERS and w.lanes
     )

@@ -204,7 +204,7 @@ def _verb(instruction: Instruction) -> str:
 
 def _precondition_message(fault: Fault, program: Program, at: str) -> tuple[str, str]:
     """Returns the kind and the message of a fault in which operands break a precondition of the
-    instruction."""
+    instruction: title, rule and remedy of the precondition (PRECONDITIONS)."""
     broken = PRECONDITIONS[fault.kind]
     title = broken.title.format(
         opcode=program.instructions[fault.instruction].operation.opcode,
@@ -319,7 +319,8 @@ def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> s
 
 
 def limit_error(program: Program, launch: Launch) -> InstructionLimit:
-    """Returns the error of a launch that exceeded its limit of instructions."""
+    """Returns the error of a launch that exceeded `max_instructions`, with the lines of its
+    loops."""
     return InstructionLimit(
         f"kernel {program.title} did not end within its {launch.max_instructions:,} warp"
         f" instructions (max_instructions).\n    {_loop_advice(program)}"

@@ -177,7 +177,8 @@ class DeviceMemory:
         return allocation
 
     def _register(self, allocation: Allocation) -> None:
-        """Adds an allocation to the sorted addresses and invalidates the table."""
+        """Adds an allocation to the live ones and their sorted addresses, and drops the cached
+        table; the caller holds the lock."""
         self._addresses.insert(
             bisect_right(self._addresses, allocation.address), allocation.address
         )
@@ -263,7 +264,8 @@ class DeviceMemory:
         return allocation if allocation and address < allocation.address + allocation.size else None
 
     def nearest(self, address: int) -> Allocation | None:
-        """Returns the live allocation closest to `address`; None if none is live."""
+        """Returns the allocation with the byte closest to `address`, for messages of faults; None
+        if none is live."""
         with self._lock:
             index = bisect_right(self._addresses, address)
             neighbours = [
@@ -360,13 +362,14 @@ class DeviceMemory:
             return
 
     def _at_or_below(self, address: int) -> Allocation | None:
-        """Returns the allocation with the highest start that is not above `address`."""
+        """Returns the allocation with the highest start that is not above `address`; it need not
+        contain the address. None if there is none."""
         with self._lock:
             index = bisect_right(self._addresses, address)
             return self._live[self._addresses[index - 1]] if index else None
 
     def _out_of_memory(self, size: int, name: str) -> LaunchError:
-        """Returns the error of an allocation that does not fit."""
+        """Returns the error of an allocation for which no free range is long enough."""
         largest = self._allocator.largest
         return LaunchError(
             f"out of device memory: {name} wants {size:,} bytes, the largest free stretch has"

@@ -93,7 +93,8 @@ class ModuleGlobals:
         return dict(self._addresses)
 
     def release(self) -> None:
-        """Frees the memory of all variables."""
+        """Frees the memory of all variables that this object allocated, and forgets their
+        addresses."""
         for address in self._allocations.values():
             self._memory.free(address)
         self._allocations.clear()
@@ -166,7 +167,8 @@ BANK_BYTES = 64 << 10
 
 
 def _size(variable: Variable) -> int:
-    """Returns the size of a variable in bytes."""
+    """Returns the size of a variable in bytes: that of a whole bank for an array in a constant
+    bank, else of its elements."""
     if variable.bank:
         return BANK_BYTES
     size = variable.type.bytes

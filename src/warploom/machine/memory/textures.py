@@ -60,7 +60,8 @@ class TextureTable:
         self._lock = FinalizerLock()
 
     def add(self, description: TextureDescription) -> int:
-        """Returns a new handle for a description."""
+        """Returns a new handle for a description: HANDLE_TAG plus the number of its row in the
+        table."""
         with self._lock:
             self._rows.append(_row(description, self._base))
             self._table = None
@@ -110,7 +111,8 @@ class TextureTable:
 
 
 def _row(description: TextureDescription, base: int) -> Words:
-    """Returns the words of a description; level addresses are relative to `base`."""
+    """Returns the row of a description in the table (`texture.descriptors`); level addresses are
+    relative to `base`."""
     row = np.zeros(d.ROW_WORDS, np.int64)
     row[d.KIND], row[d.GEOMETRY] = description.kind, d.GEOMETRIES.index(description.geometry)
     row[d.FORMAT], row[d.COMPONENTS] = d.FORMATS.index(description.format), description.components

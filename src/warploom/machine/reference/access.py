@@ -391,7 +391,7 @@ def _publish(
 
 def _locate(space: Space, address: int) -> tuple[Space, int]:
     """Returns the space that an address belongs to, and the address in that space: a generic
-    address is in the shared or local window, or global."""
+    address is in the shared or local window, or global; others stay as they are."""
     if space is not Space.GENERIC:
         return space, address
     for window_space, start in WINDOWS.items():

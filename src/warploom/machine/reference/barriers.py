@@ -87,8 +87,8 @@ def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int)
 
 
 def _report_arrival(warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
-    """Reports lanes that arrive at a barrier to the sanitizer and the observer, if there are
-    any."""
+    """Reports lanes that arrive at barrier `number`, which awaits `threads` threads (0: all), to
+    the sanitizer and the observer, if there are any."""
     if warp.run.sanitizer is not None:
         warp.run.sanitizer.arrives(warp, index, mask, number, threads)
     if warp.run.observer is not None:

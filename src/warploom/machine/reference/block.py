@@ -36,8 +36,8 @@ from warploom.simt.warp_table import table_words
 
 
 def schedule_arrays(launch: Launch, plan: Words) -> tuple[Words, Words, Words]:
-    """Returns the block in each slot, and the scheduler state and the table of each warp in the
-    slots."""
+    """Returns the arrays of the schedule before a launch begins: the block in each slot (none yet),
+    and the scheduler state and the table of each warp in the slots, all zero."""
     # Python integers, because masks of 64 lanes do not fit a signed word.
     slots: Words = np.full((int(plan[schedule_layout.SLOTS]),), schedule_layout.DONE, np.object_)
     warps = len(slots) * launch.warps_per_block
@@ -146,14 +146,16 @@ class Grid:
             self._observe_end(warp)
 
     def _observe_end(self, ended_warp: Warp) -> None:
-        """Reports to the observer that a block has ended, if this was its last warp."""
+        """Reports to the observer that the block of a warp that has ended has ended, if all its
+        warps have."""
         warps = self.resident[int(self.run.plan[schedule_layout.SLOT])]
         if all(warp.state[schedule_layout.STATUS] == schedule_layout.ENDED for warp in warps):
             assert self.run.observer is not None
             self.run.observer.block_ends(ended_warp.block.number)
 
     def _current(self, number: int) -> Warp:
-        """Returns a warp of the current block, which begins here if it is new."""
+        """Returns warp `number` of the block in the current slot; if that block is new (FRESH), it
+        is begun first."""
         if self.run.plan[schedule_layout.FRESH]:
             self._begin_block()
         return self.resident[int(self.run.plan[schedule_layout.SLOT])][number]

@@ -43,8 +43,8 @@ def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Valu
 
 
 def vote(mode: str, a: Values, mask: int) -> Values:
-    """Returns the result, equal in every lane: a .b32 mask for `ballot`, else a predicate (PTX ISA,
-    vote)."""
+    """Returns the result of a vote among the lanes of `mask`, equal in every lane: for `ballot` a
+    .b32 mask of lanes where `a` is true, else a predicate (PTX ISA, vote)."""
     true_lanes = to_mask(a) & mask
     if mode == "ballot":
         return splat(true_lanes, B32, WARP_SIZE)
@@ -93,8 +93,8 @@ def reduction(m: Modifiers, a: Values, mask: int) -> Values:
 
 
 def _float_extreme(m: Modifiers, a: Values, type: ScalarType) -> int:
-    """Returns the bits of the smallest or largest float; -0 is below +0, and NaNs are ignored
-    without .NaN."""
+    """Returns the bits of the smallest or largest float, of absolute values with .abs; -0 is below
+    +0. NaNs are ignored without .NaN, and give NaN with it or if there are only NaNs."""
     values = a & 0x7FFFFFFF if "abs" in m else a
     nan = np.isnan(as_numbers(values, type))
     if nan.all() or ("NaN" in m and nan.any()):

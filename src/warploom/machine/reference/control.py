@@ -174,7 +174,8 @@ def _run_side(warp: Warp, block: int) -> int:
 
 
 def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `exit` and `ret`: the lanes of `mask` end."""
+    """Executes `exit` and `ret`: the lanes of `mask` end. If these are all active lanes, the warp
+    enters the exit block, where it ends or another path of it continues."""
     # All active lanes exit, so the warp enters the virtual exit block, where other lanes
     # reconverge.
     if warp.splits.active == mask:
@@ -192,8 +193,9 @@ def trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
 
 
 def barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes barriers of the thread block, and of a warp (`bar.warp.sync`), for which the warp
-    has waited before."""
+    """Executes `bar` and `barrier`, of a thread block, of a cluster or of a warp (`bar.warp.sync`,
+    for whose members the warp has waited before); continues after it unless the warp has to
+    wait."""
     status = barriers.execute_barrier(warp, index, instruction, mask)
     return advance(warp) if status == RUNNABLE else status
 

@@ -70,7 +70,8 @@ def _modular(operation: Callable[..., Values]) -> Node:
 
 
 def _comparison(operation: Callable[[Values, Values], Values]) -> Node:
-    """Returns the node of a comparison, by the type of the operands."""
+    """Returns the node of a comparison, of signed, unsigned or float numbers by the type of the
+    operands."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         left, right = (as_numbers(a, term.args[0].type) for a in args)

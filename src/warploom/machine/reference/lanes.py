@@ -72,7 +72,8 @@ def as_numbers(value: Values, type: ScalarType) -> Values:
 
 
 def from_integers(numbers: Values, type: ScalarType) -> Values:
-    """Returns the bits of integers that `as_numbers` returned."""
+    """Returns the bits of integers that arithmetic on the results of `as_numbers` gave, modulo
+    2^width."""
     if type.bits == 128:
         return numbers & ((1 << 128) - 1)
     return numbers.view(_UNSIGNED[type.bits])

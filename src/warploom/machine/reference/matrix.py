@@ -56,7 +56,9 @@ LIMITS = (-(1 << 31), (1 << 31) - 1)
 
 
 def multiply(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `mma` and `wmma.mma`: D = A * B + C."""
+    """Executes `mma` and `wmma.mma`: computes D = A * B + C from the fragments in the lanes'
+    registers, with the metadata of a sparse A and the scales of A and B where the instruction has
+    them."""
     product = product_of(instruction.operation)
     d, *sources = instruction.operands
     fragments = (product.a, product.b, product.c)
@@ -149,7 +151,8 @@ def read_matrix(warp: Warp, fragment: Fragment, operand: Operand) -> Matrix:
 
 
 def assemble(fragment: Fragment, words: list[Values]) -> Matrix:
-    """Returns the matrix whose fragments the lanes hold in the registers `words`."""
+    """Returns the matrix whose fragments the lanes hold in the registers `words`, its elements
+    converted to the type in which they are computed."""
     type = U64 if fragment.bits == 64 else U32
     result = np.zeros((fragment.rows, fragment.columns), _numpy(fragment.type))
     for element in range(fragment.count):
@@ -243,8 +246,9 @@ def warp_matrix(warp: Warp, index: int, instruction: Instruction, mask: int, on:
 
 
 def move_fragment(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `wmma.load` and `wmma.store`: each lane moves the elements of its fragment, piece by
-    piece."""
+    """Executes `wmma.load` and `wmma.store`: each lane moves the elements of its fragment between
+    memory and its registers, piece by piece, at addresses that follow from the stride between rows
+    or columns."""
     move = matrix_move(instruction.operation)
     address, registers, *stride = (
         instruction.operands if move.stores else _address_first(instruction.operands)

@@ -33,7 +33,9 @@ WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
 
 
 def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
-    """Returns the operand's bits in each lane as an instruction of type `type` reads them."""
+    """Returns the operand's bits in each lane as an instruction of type `type` reads them: of a
+    register, literal, special register, negated predicate or symbol. Raises TypeError for
+    others."""
     if isinstance(operand, Register):
         return resized(warp.registers[operand.name], type.bits)
     if isinstance(operand, Immediate):
@@ -96,7 +98,8 @@ def immediate_bits(operand: Immediate, type: ScalarType) -> int:
 
 
 def symbol_address(warp: Warp, symbol: Symbol) -> int:
-    """Returns the address of a variable in its own space."""
+    """Returns the address of a variable in its own space, plus the symbol's offset: of global and
+    constant ones where the launch has them, of others their offset in the space."""
     location = warp.run.program.slots[symbol.name]
     if location.space in (Space.GLOBAL, Space.CONST):
         return warp.run.launch.globals[location.offset] + symbol.offset

@@ -15,7 +15,8 @@ from warploom.ptx.ir import Address, Instruction, Operand, Space
 
 
 def check_operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Raises the fault of the lowest lane of `mask` whose operands break a precondition."""
+    """Raises the fault of the lowest lane of `mask` whose operands break a precondition of the
+    instruction, such as the alignment of a bulk copy."""
     for check in operand_checks(instruction):
         values = [_value(warp, operand) for operand in check.operands]
         failing = mask & ~to_mask(evaluate(check.term, values, warp.size))

@@ -97,8 +97,10 @@ class Splits:
         through: int,
         level: int,
     ) -> int:
-        """Splits the active lanes at an indexed branch (`simt.indexed_branch`); returns the basic
-        block of the lanes that run first, NONE if an index selects no target."""
+        """Splits the active lanes at an indexed branch (`simt.indexed_branch`): `goals` has each
+        lane's index, `targets` the blocks, `on` the lanes that jump; the others go to block
+        `through`. Returns the basic block of the lanes that run first, NONE if an index selects no
+        target."""
         return take_indexed_branch(
             self.table, goals, on, targets, len(targets), through, point, branch, level
         )

@@ -114,7 +114,8 @@ def access_row(warp: Warp, index: int, space: Space) -> Words:
 
 
 def tensor_fault(warp: Warp, index: int, first_lane: int, scratch: list[int]) -> Exception:
-    """Returns the error of the fault that the scratch words record."""
+    """Returns the error of the fault that the scratch words record for a request of the lanes from
+    `first_lane` on."""
     lane = first_lane + scratch[entries.FAULT_LANE]
     in_shared = scratch[entries.FAULT_IN_SHARED]
     space = Space.SHARED if in_shared else Space.GLOBAL
@@ -167,8 +168,9 @@ def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
 
 
 def retire_block(run: LaunchState, block: ThreadBlock) -> None:
-    """Completes or drops the copies of a thread block that has ended. Raises the fault of tensor
-    memory that it has not freed."""
+    """Completes the copies of a thread block that has ended, or drops those that would write its
+    shared memory, which another block may have next. Raises the fault of tensor memory that it has
+    not freed."""
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
     if run.program.has_tensor_memory:

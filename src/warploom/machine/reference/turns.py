@@ -45,8 +45,8 @@ def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Wa
 
 
 def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
-    """Returns the runnable warps of the block in a slot, after it has released complete barriers;
-    ends the block if all its warps have ended."""
+    """Returns the runnable warps of the block in a slot; if there are none, releases its complete
+    barriers and tries again, or ends the block if all its warps have ended."""
     plan, block = run.plan, int(run.slots[slot])
     if block < 0:
         return []

@@ -304,6 +304,7 @@ def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> 
 def _write_pair(
     warp: Warp, destination: Operand, results: tuple[Values, Values], on: Values
 ) -> None:
-    """Writes a word, and a predicate if there is a second destination."""
+    """Writes the word `results[0]` and, if the destination is a pair `d|p`, the predicate
+    `results[1]`."""
     for target, value, type in zip(_targets(destination), results, (B32, PRED), strict=False):
         write(warp, target, value, type, on)

@@ -76,7 +76,8 @@ class TracedBlock:
 
 
 def write_kernel(path: Path, head: KernelHead, blocks: Iterable[TracedBlock]) -> None:
-    """Writes the trace of a kernel. Raises OSError."""
+    """Writes the trace of a kernel to a file: its head, then the instructions of each block, warp
+    by warp. Raises OSError."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{head}\n#traces format = {COLUMNS}\n\n")
         for block in blocks:
@@ -118,7 +119,8 @@ def read_kernel(path: Path) -> tuple[KernelHead, Iterator[TracedBlock]]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yields the lines of a file that are not empty."""
+    """Yields the lines of a trace's file that are not empty. Raises WarploomError if the file
+    cannot be read."""
     try:
         with _opened(path) as file:
             for line in file:
@@ -136,7 +138,8 @@ def _opened(path: Path) -> TextIO:
 
 
 def _read_head(path: Path, lines: Iterator[str]) -> KernelHead:
-    """Returns the head of a kernel's trace, consuming the lines up to the first comment."""
+    """Returns the head of a kernel's trace, consuming the lines up to the first comment. Raises
+    WarploomError if a field is missing or wrong."""
     values: dict[str, str] = {}
     for line in lines:
         if line.startswith("#"):

@@ -175,7 +175,8 @@ def _space_of(instruction: TracedInstruction, head: KernelHead) -> Space:
 
 
 def _op_of(opcode: str) -> str:
-    """Returns "load", "store" or "atomic" for an opcode."""
+    """Returns "load", "store" or "atomic" for an opcode of an access, by its name; "load" for all
+    that neither stores nor reduces."""
     name = opcode.partition(".")[0]
     if name.startswith(("ATOM", "RED")):
         return "atomic"
@@ -183,7 +184,8 @@ def _op_of(opcode: str) -> str:
 
 
 def traced_work(code: TracedCode, costs: WorkCosts) -> MachineWork:
-    """Returns the work of a trace's instructions, each a block of its own."""
+    """Returns the work of a trace's instructions for the engine: an operation for each, in a basic
+    block of its own."""
     registers: list[int] = []
     numbers: dict[int, int] = defaultdict(lambda: len(numbers))
     rows = [

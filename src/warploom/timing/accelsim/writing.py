@@ -40,7 +40,8 @@ class LaunchTrace:
         self._machine_record, self._origin = machine_record, origin
 
     def blocks(self) -> Iterator[TracedBlock]:
-        """Yields the blocks in the order of their numbers."""
+        """Yields the recorded blocks with the instructions of their warps, in the order of the
+        blocks' numbers."""
         launch = self._ptx_record.launch
         for block in range(self._ptx_record.blocks):
             first = block * launch.warps_per_block
@@ -170,7 +171,8 @@ def _text(
 
 
 def _first_register(instruction: MachineInstruction, index: int) -> int | None:
-    """Returns the first register that an operand names, or None."""
+    """Returns the number of the first register that operand `index` names, ZERO_REGISTER for RZ, or
+    None."""
     if index >= len(instruction.operands):
         return None
     operand = instruction.operands[index]

@@ -12,7 +12,8 @@ from warploom.timing.work.costs import TICKS
 
 @jitable
 def enqueue_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, count: int) -> None:
-    """Puts a copy of `count` accesses into the queue of the Tensor Memory Accelerator."""
+    """Appends a copy of `count` accesses, from number `access` on, to the ring buffer of the Tensor
+    Memory Accelerator; `serve_copies` serves them."""
     slot = (sm[w.TMA_HEAD] + sm[w.TMA_COUNT]) % arrays.params[w.FLIGHTS]
     queued = arrays.params[w.AT_TMA] + slot * w.Q_WORDS
     sm[queued + w.Q_FLIGHT] = flight

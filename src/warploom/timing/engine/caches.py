@@ -145,8 +145,8 @@ def choose_entry(cache: Cache, set_index: int, line: int, now: int) -> int:
 
 @jitable
 def mark_recent(cache: Cache, set_index: int, entry: int) -> int:
-    """Makes an entry the most recently used of its set and returns it; for -1, the entry of the
-    least recently used line."""
+    """Makes an entry the most recently used of its set and returns it; -1 stands for the entry of
+    the least recently used line."""
     first = set_index * cache.ways
     order = recency_order(cache, set_index)
     shift = 4 * (cache.ways - 1)

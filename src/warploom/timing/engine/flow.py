@@ -76,7 +76,8 @@ def is_fetched(arrays: EngineArrays, sm: Words, warp: int) -> bool:
 
 @jitable
 def copy_registers(arrays: EngineArrays, sm: Words, warp: int, op: int) -> None:
-    """Makes the destinations of a register copy ready when its sources are."""
+    """Sets the cycle at which the destinations of a register copy are ready to the latest of its
+    sources', whether or not that is known."""
     base, op_offset, latest = sm[warp + w.V_REGISTERS], op * w.OP_WORDS, 0
     first = arrays.ops[op_offset + w.OP_NEEDS_AT]
     for index in range(first, first + arrays.ops[op_offset + w.OP_NEEDS]):
@@ -204,7 +205,8 @@ def launch_reserved(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def launch_block(arrays: EngineArrays, sm: Words, slot_offset: int, now: int) -> None:
-    """Launches the next reserved block in a free slot."""
+    """Launches the next reserved block in a free slot: takes it out of the ring buffer, resets the
+    slot's barriers and phases, and places its warps."""
     head = sm[w.RESERVED_HEAD]
     number = sm[arrays.params[w.AT_RESERVED] + head]
     sm[w.RESERVED_HEAD] = (head + 1) % arrays.params[w.RESERVED]
@@ -271,8 +273,8 @@ def place_warp(
 
 @jitable
 def account_residency(sm: Words, now: int) -> None:
-    """Adds the cycles before `now` to the counters of resident warps, before their number
-    changes."""
+    """Adds the cycles from LIVE_SINCE to `now` to the counters of resident warps; called before
+    their number changes."""
     passed = now - sm[w.LIVE_SINCE]
     if passed > 0:
         sm[w.ACTIVE_WARP_CYCLES] += passed * sm[w.LIVE_WARPS]

@@ -59,8 +59,8 @@ def serve_queue(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def retry_issue(sm: Words, scheduler: int, now: int) -> None:
-    """Makes a scheduler try again in this cycle to issue its ready warps, as queue entries or
-    flights have become free."""
+    """Makes a scheduler that has ready warps try again in the cycle `now` to issue, as queue
+    entries or flights have become free."""
     if sm[scheduler + w.S_READY] > 0:
         sm[scheduler + w.S_NEXT] = min(sm[scheduler + w.S_NEXT], now)
 

@@ -77,8 +77,9 @@ def signal_phase(
 
 @jitable
 def signal_after_products(arrays: EngineArrays, sm: Words, warp: int, count: int, now: int) -> None:
-    """Makes the warp's next `count` accesses arrive at their phases when all its matrix products
-    have ended."""
+    """Makes the warp's next `count` accesses arrive at their phases, of its own block or by
+    messages to others, at the cycle in which all its matrix products have ended
+    (`tcgen05.commit`)."""
     time = now
     for group in range(w.GROUPS):
         time = max(time, sm[warp + w.V_PRODUCTS + group])
@@ -143,7 +144,8 @@ def add_arrival(arrays: EngineArrays, sm: Words, phase: int, time: int, now: int
 
 @jitable
 def resume_waiter(arrays: EngineArrays, sm: Words, flight: int, time: int, now: int) -> None:
-    """Ends the wait of a flight for a phase, which was complete at the cycle `time`."""
+    """Ends the wait of a flight for a phase, which was complete at the cycle `time`; completes the
+    flight if none of its accesses and requests is open."""
     extend_flight(sm, flight, max(time, now) + arrays.params[w.LATENCY_SHARED])
     sm[flight + w.F_OPEN_REQUESTS] -= 1
     if sm[flight + w.F_OPEN_REQUESTS] == 0:
@@ -152,7 +154,8 @@ def resume_waiter(arrays: EngineArrays, sm: Words, flight: int, time: int, now: 
 
 @jitable
 def clear_phases(arrays: EngineArrays, sm: Words, block: int) -> None:
-    """Resets the phases of a slot for a new block."""
+    """Resets the phases of mbarriers of the slot `block` for a new block: no arrivals, no waiting
+    flights."""
     slot = (block - arrays.params[w.AT_BLOCKS]) // w.B_WORDS
     first = arrays.params[w.AT_PHASES] + slot * arrays.params[w.PHASES] * w.PHASE_WORDS
     for word in range(arrays.params[w.PHASES] * w.PHASE_WORDS):

@@ -65,7 +65,8 @@ def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> No
 
 @jitable
 def wake_warps(arrays: EngineArrays, sm: Words, scheduler: int, number: int, now: int) -> None:
-    """Makes those sleeping warps ready whose wake-up time has come."""
+    """Makes those sleeping warps of scheduler `number` ready whose wake-up time has come, and sets
+    S_WAKE to the earliest of the others'."""
     first, each = w.NEVER, arrays.params[w.SCHEDULERS]
     for index in range((arrays.params[w.SLOTS] - number + each - 1) // each):
         time = sm[scheduler + w.S_WAKES + index]
@@ -78,8 +79,9 @@ def wake_warps(arrays: EngineArrays, sm: Words, scheduler: int, number: int, now
 
 @jitable
 def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tuple[int, int, int]:
-    """Returns the warp that issues (-1 for none), how many warps could issue, and the first cycle
-    in which a ready warp that is blocked now can issue."""
+    """Returns the ready warp that issues (-1 for none), the one of least rank among those that
+    nothing blocks; how many warps could issue; and the first cycle in which a ready warp that is
+    blocked now can issue. Stores each warp's reason in V_BLOCKED_BY."""
     picked, best, eligible, next_possible = -1, w.NEVER, 0, w.NEVER
     policy = arrays.params[w.POLICY]
     for index in range(sm[scheduler + w.S_READY]):

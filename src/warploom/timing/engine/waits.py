@@ -52,7 +52,8 @@ def count_as(sm: Words, warp: int, state: int) -> None:
 
 @jitable
 def charge_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
-    """Charges a warp's cycles before `now` to its state and its operation."""
+    """Charges a warp's cycles before `now` to its state and its operation, in the totals and, if
+    events are recorded, in the timeline."""
     since = sm[warp + w.V_SINCE]
     if now <= since:
         return

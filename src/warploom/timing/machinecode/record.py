@@ -90,7 +90,8 @@ class _MemoryOperation:
 
 
 class _MachineCodeRecordBuilder:
-    """Converts the record of one launch."""
+    """Converts the record of one launch: walks each stream's path through the machine code, and
+    assigns its accesses to the instructions there."""
 
     def __init__(self, record: Record, counts: MachineCounts) -> None:
         """`counts`: how the machine code of the kernel matches its PTX, with executions. Numbers
@@ -247,7 +248,8 @@ class _MachineCodeRecordBuilder:
     # ---- the accesses of a segment ----------------------------------------------------------
 
     def _segment_arrays(self, segment: Segment) -> _SegmentArrays:
-        """Returns a segment as arrays, cached by its identity."""
+        """Returns a segment as arrays (`_build_segment_arrays`), cached by the segment's identity,
+        since walks share segments."""
         key = id(segment)
         if key not in self._cached_arrays:
             self._cached_arrays[key] = segment, self._build_segment_arrays(segment)

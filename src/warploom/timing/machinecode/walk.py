@@ -95,7 +95,7 @@ class Walk:
 
 
 class Walker:
-    """Finds the walks of a launch."""
+    """Finds the walks of a launch, and caches the segments that they are made of."""
 
     def __init__(self, counts: MachineCounts) -> None:
         """Prepares the costs of nodes and edges: those that are not executed in the match of all

@@ -72,7 +72,8 @@ class _MachineCodeWorkBuilder:
             self._first_with_site.setdefault(site, index)
 
     def build(self, starts: Sequence[int], stops: Sequence[int]) -> MachineWork:
-        """Returns the work, with a block for each span."""
+        """Returns the work: an operation for each instruction of the listing, and a basic block for
+        each span from `starts` to `stops`."""
         code = self._matching.listing.instructions
         rows = [self._operation_row(index, instruction) for index, instruction in enumerate(code)]
         for row, before, instruction in zip(rows[1:], code, code[1:], strict=False):

@@ -105,13 +105,15 @@ class PatternTable:
         return kind >> 16, lanes, tuple(offsets), SPACES[kind & 0xFF]
 
     def with_lane_bytes(self, numbers: Words, sizes: Words) -> Words:
-        """Returns the patterns with the same first bytes whose lanes access `sizes` bytes each."""
+        """Returns the numbers of the patterns with the same first bytes as those with the numbers
+        `numbers`, whose lanes access `sizes` bytes each; adds new ones."""
         distinct, index = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
         resized = [self.number(self._resized_key(*pair)) for pair in distinct.tolist()]
         return np.array(resized, np.int64)[index.reshape(-1)]
 
     def of_one_lane(self, numbers: Words) -> Words:
-        """Returns the patterns of the same accesses by the first active lane alone."""
+        """Returns the numbers of the patterns of the same accesses by the first active lane alone;
+        adds new ones."""
         distinct, index = np.unique(numbers, return_inverse=True)
         reduced = [self.number(self._first_lane_key(number)) for number in distinct.tolist()]
         return np.array(reduced, np.int64)[index.reshape(-1)]

@@ -378,8 +378,8 @@ class RecordBuilder:
     def _add_stream(
         self, entries: Words, first_accesses: Words, accesses: Words, distances: Words
     ) -> None:
-        """Adds a stream: its entries, a last one that marks the end of its accesses, and its
-        accesses."""
+        """Adds a stream to the record: its entries, a last one that marks the end of its accesses,
+        and its accesses, with distances in place of base addresses."""
         start = int(first_accesses[0]) if len(first_accesses) else 0
         rows = np.zeros((len(entries) + 1, 2), np.int64)
         rows[:-1, 0] = entries[:, 1]

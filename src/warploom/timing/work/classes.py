@@ -148,7 +148,8 @@ def _matrix(operation: Operation) -> str:
 
 
 def _memory(operation: Operation) -> str:
-    """Returns the class of a memory access or fence."""
+    """Returns the class of a memory access or fence: "memory", "control" for fences, FREE for
+    parameters."""
     if operation.name in ("membar", "fence"):
         return "control"
     space = operation.modifiers.text("space", "")

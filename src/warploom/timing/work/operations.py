@@ -69,7 +69,7 @@ def work_of(
 
 
 class _PtxWorkBuilder:
-    """Builds the machine work of a program."""
+    """Builds the machine work of a PTX program on a device."""
 
     def __init__(self, program: Program, costs: WorkCosts, polls: frozenset[int]) -> None:
         """`polls`: the loads at which warps wait for each other. Finds what compilers fold before
@@ -168,7 +168,8 @@ class _PtxWorkBuilder:
         return integer and operation.name == "add" and "sat" not in operation.modifiers and fits
 
     def _fused_class(self, instruction: Instruction, user: int) -> str:
-        """Returns the class of a sum with the product or shift that it absorbs."""
+        """Returns the class of the sum `user` with the product or shift `instruction` that it
+        absorbs: an integer multiply-add, else the class of the sum itself."""
         if instruction.operation.name == "shl" or instruction.operation.spec.unit is Unit.FLOAT:
             return class_of(self.code[user])
         wide = "64" in instruction.operation.modifiers.text("type", "")
@@ -322,7 +323,8 @@ def sleep_cycles(instruction: Instruction, timing: TimingSpec) -> int:
 
 
 def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
-    """Returns the cycles of a fence, by the modifiers of PTX or of machine code."""
+    """Returns the cycles of a fence, by its scope (system, device, else block) among the modifiers
+    `parts` of PTX or of machine code."""
     if "sys" in parts:
         return timing.latency_fence_system
     if "gl" in parts or "gpu" in parts or "cluster" in parts:
