@@ -402,8 +402,8 @@ def _locate(space: Space, address: int) -> tuple[Space, int]:
 
 def _is_in_cluster(warp: Warp, request: AccessRequest) -> bool:
     """Returns true if an access to shared memory may address another thread block's: the launch has
-    clusters of several blocks or the program maps addresses, and the instruction can name such an
-    address."""
+    clusters of several blocks or the program maps addresses (`mapa`), and the instruction is of
+    `shared::cluster` or has a generic address."""
     instruction = warp.run.program.instructions[request.index]
     run = warp.run
     return (run.launch.cluster_blocks > 1 or maps_addresses(run.program)) and accesses_cluster(

@@ -49,9 +49,10 @@ def enter_block(warp: Warp, block: int) -> int:
 
 
 def _wait_for_members(warp: Warp) -> int:
-    """Returns SYNC_WAIT, with the member mask in the table's ARGUMENT, if the next instruction has
-    one and live lanes that it names are not here; else RUNNABLE: always without independent thread
-    scheduling, and once the lanes have been merged (SYNC_DONE)."""
+    """Returns SYNC_WAIT, with the member mask in the table's ARGUMENT, if the next instruction
+    waits for the lanes of a mask (`gathering_mask`) and some of them that are live are not here;
+    else RUNNABLE: always without independent thread scheduling, and once the lanes have been merged
+    (SYNC_DONE)."""
     run, table = warp.run, warp.splits.table
     instruction = run.program.instructions[warp.next]
     mask = gathering_mask(instruction)

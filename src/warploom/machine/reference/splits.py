@@ -98,9 +98,9 @@ class Splits:
         level: int,
     ) -> int:
         """Splits the active lanes at an indexed branch (`simt.indexed_branch`): `goals` has each
-        lane's index, `targets` the blocks, `on` the lanes that jump; the others go to block
-        `through`. Returns the basic block of the lanes that run first, NONE if an index selects no
-        target."""
+        lane's index, and is overwritten with its block, `targets` the blocks, `on` the lanes that
+        jump; the others go to block `through`. Returns the basic block of the lanes that run first,
+        NONE if an index selects no target."""
         return take_indexed_branch(
             self.table, goals, on, targets, len(targets), through, point, branch, level
         )

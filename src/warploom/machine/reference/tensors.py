@@ -168,9 +168,9 @@ def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
 
 
 def retire_block(run: LaunchState, block: ThreadBlock) -> None:
-    """Completes the copies of a thread block that has ended, or drops those that would write its
-    shared memory, which another block may have next. Raises the fault of tensor memory that it has
-    not freed."""
+    """Completes the bulk copies of a thread block that has ended which read its shared memory, and
+    drops those into it, since another block may have that memory next. Raises the fault of tensor
+    memory that it has not freed."""
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
     if run.program.has_tensor_memory:
