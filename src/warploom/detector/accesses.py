@@ -1,4 +1,5 @@
-"""Checks and records an access of a warp: by runs of lanes if these are few, else lane by lane.
+"""Checks and records an access of a warp in the race detector: by runs of lanes if these are few,
+else lane by lane.
 
     ld.global.f32 [a + 4 * tid]          one contiguous run of 32 lanes
     ld.global.f32 [a + 12 * tid]         one strided run
@@ -78,7 +79,10 @@ MOST_LANE_RUNS = 8
 
 @jitable
 def check_access(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Checks and records an access; returns the lanes that may access memory."""
+    """Checks and records an access, by runs of lanes if it is weak, of global or shared memory, and
+    all threads of the block know that the previous launch has ended; else lane by lane. Returns the
+    lanes that may access memory: all of them unless accesses out of bounds are to be suppressed
+    (MEM)."""
     lanes = event[E_LANES]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     state[ME_SPACE], state[ME_SIZE] = event[E_SPACE], event[E_SIZE]
@@ -96,7 +100,8 @@ def check_access(state: Any, event: Any, plan: Any, memory: Any, addresses: Any,
 
 @jitable
 def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Records a weak access by runs of lanes if there are few; returns the lanes that may access
+    """Records a weak access by runs of lanes; goes over to `record_lanes` if there are more than
+    MOST_LANE_RUNS or a run is not within one writable allocation. Returns the lanes that may access
     memory. Tries contiguous runs, then strided ones. A warp with descending addresses is one run
     that begins with its last lane."""
     lanes, retained, descending = event[E_LANES], event[E_LANES], 0
@@ -181,8 +186,8 @@ def heads_of_contiguous_runs(addresses: Any, lanes: int, size: int) -> int:
 
 @jitable
 def heads_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
-    """Returns the first lane of each run of addresses that rise by one stride, a multiple of the
-    size, as a mask. No lane within a run is missing."""
+    """Returns the first lane of each run of addresses that rise by one stride, a multiple of `size`
+    of at most MOST_STRIDE bytes, as a mask. No lane within a run is missing."""
     heads, stride, before = 0, 0, 0
     for lane in range(32):
         here = lanes >> lane & 1
@@ -200,8 +205,9 @@ def heads_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
 def record_lanes(
     state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any, lanes: int
 ) -> int:
-    """Records the access of the lanes in a mask one by one; returns those that may access
-    memory."""
+    """Records the access of the lanes in mask `lanes` one by one, in the order of `lane_order` if
+    it is atomic, else by lane; returns those that may access memory. A lane that `record_lone_lane`
+    can record takes that fast path."""
     admitted, swapped, fast_allocation = 0, 0, 0
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     if state[TOOLS] & RACE:
@@ -242,8 +248,9 @@ def record_lanes(
 
 @jitable
 def select_address(state: Any, event: Any, address: int) -> int:
-    """Selects the memory that an address of the event's space is in; returns the address in it,
-    NO_BLOCK if the cluster has no such block."""
+    """Selects the memory that an address of the event's space is in (of shared memory: which
+    block's, `select_memory`); returns the address in it, NO_BLOCK if the cluster has no such
+    block."""
     return int(select_memory(state, event, address) if event[E_SPACE] == SHARED else address)
 
 
@@ -258,8 +265,10 @@ def record_lane_access(
     allocation: int,
     writes: int,
 ) -> None:
-    """Records the access of one lane to memory that it may access: in shadow memory, in an
-    mbarrier, or both in shadow memory and as a release or an acquire."""
+    """Records the access of one lane to memory that it may access: an operation on an mbarrier as
+    that only; any other in shadow memory, and a strong one also as a release or an acquire.
+    `allocation`: the row of its allocation, 1 for shared memory; `writes`: 0 for loads and for a
+    compare-and-swap that fails."""
     at, flags = state[ME_ADDRESS], state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     key = at if event[E_SPACE] == GLOBAL else shared_key(state, at)
     completes = flags & BULK and event[E_OP] == STORE and event[E_SIZE] == MBARRIER_BYTES

@@ -1,5 +1,5 @@
-"""Holds what a thread knows of agents, the asynchronous parts of threads and warps (`cp.async`,
-tensor cores).
+"""Holds what a thread knows, in the race detector's vector clocks, of agents: the asynchronous
+parts of threads and warps (`cp.async`, tensor cores).
 
 After the words of threads, a vector clock has one word for each agent: of the copies of each
 thread; then, in kernels with tensor memory, of what each thread's tensor core has completed, and of
@@ -44,13 +44,15 @@ FENCED = 1
 
 
 def count_agents(threads: int, *, tensor_memory: bool) -> int:
-    """Returns the number of agent words of a vector clock."""
+    """Returns the number of agent words of a vector clock: one for each of `threads`, or with
+    tensor memory three for each and OF_WARP for each warp."""
     return 3 * threads + OF_WARP * (threads // 32) if tensor_memory else threads
 
 
 @jitable
 def agent_index(state: Any, who: int) -> int:
-    """Returns the index of an agent's word, by the low bits of a record's thread word."""
+    """Returns the index of an agent's word among the agent words of a vector clock; `who`: the low
+    bits of a record's thread word, the thread and the agent's kind."""
     kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
     if kind <= WORK_OF_THREAD:
         return int(kind * state[THREADS] + thread)
@@ -59,13 +61,15 @@ def agent_index(state: Any, who: int) -> int:
 
 @jitable
 def begun_index(state: Any, thread: int) -> int:
-    """Returns the index of the word of what a thread's tensor core had begun before a fence."""
+    """Returns the index, among the agent words, of the word of what a thread's tensor core had
+    begun before a fence."""
     return int(2 * state[THREADS] + thread)
 
 
 @jitable
 def includes_copy(word: int, copy: int) -> int:
-    """Returns whether an agent word includes a copy."""
+    """Returns whether an agent word includes the copy with number `copy`: it is below the word's
+    bound, or its bit in the window is set."""
     copies_after = copy - (word & LOW)
     if copies_after < 0:
         return 1
@@ -74,7 +78,8 @@ def includes_copy(word: int, copy: int) -> int:
 
 @jitable
 def join_agent_word(a: int, b: int) -> int:
-    """Returns the union of two agent words, as far as a word can hold it."""
+    """Returns the union of two agent words, as far as a word can hold it: copies more than a window
+    above the larger bound are dropped, so the result may know less, never more."""
     if a & LOW < b & LOW:
         a, b = b, a
     bound = a & LOW
@@ -106,7 +111,9 @@ def block_agent_words(state: Any) -> int:
 
 @jitable
 def current_agent_word(state: Any, agent: int) -> int:
-    """Returns the word of what the current thread knows of an agent."""
+    """Returns the word of what the current thread knows of an agent (`agent`: the word's index):
+    the word that all threads of its block know, joined with that of its own clock if it is
+    valid."""
     word = state[block_agent_words(state) + agent]
     if state[state[ME_HOLDER_AT] + L_AGENT_STAMP]:
         word = join_agent_word(word, state[state[ME_CLOCK_AT] + state[THREADS] + agent])
@@ -115,7 +122,8 @@ def current_agent_word(state: Any, agent: int) -> int:
 
 @jitable
 def join_agent_words(state: Any, to: int, source: int) -> None:
-    """Adds to all agent words at index `to` those at index `source`."""
+    """Adds to all agent words of a clock, from index `to` on, those from index `source` on
+    (`join_agent_word`)."""
     for agent in range(state[AGENTS]):
         if state[source + agent]:
             state[to + agent] = join_agent_word(state[to + agent], state[source + agent])

@@ -1,5 +1,5 @@
-"""Finds the allocation that an access is in, and reports accesses out of bounds, misaligned ones
-and stores to read-only memory."""
+"""Finds the allocation that an access is in, for the race detector, and reports accesses out of
+bounds, misaligned ones and stores to read-only memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ from warploom.simt.lane_counts import jitable
 @jitable
 def check_bounds(state: Any, event: Any) -> int:
     """Returns the table row of the current access's allocation; 1 for shared memory, 0 for memory
-    that is not recorded; -1 for an access that may not be made, which is reported."""
+    that is not recorded; -1 for an access that may not be made (out of bounds, misaligned, a store
+    to read-only or CLOSED memory), which is reported if MEM is on, one to CLOSED memory always."""
     at, size = state[ME_ADDRESS], event[E_SIZE]
     kind, allocation = -1, 0
     if event[E_SPACE] == GLOBAL:
@@ -68,7 +69,8 @@ def check_bounds(state: Any, event: Any) -> int:
 
 @jitable
 def is_exempt(state: Any, event: Any) -> int:
-    """Returns whether an event's instruction is exempt from checks, but for its faults."""
+    """Returns whether an event's instruction is proven free of races (SITE_EXEMPT): it is checked
+    for faults only."""
     return int(state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS + SITE_EXEMPT])
 
 

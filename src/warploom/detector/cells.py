@@ -1,4 +1,5 @@
-"""Checks accesses to the four bytes of a shadow cell against the earlier ones, and records them.
+"""Checks accesses to the four bytes of a cell of the race detector's shadow memory against the
+earlier ones, and records them.
 
 A cell has the last weak write with its value, one weak read, and two lists of further records.
 Threads 0 and 1 of a warp read one word; the cell has both reads, one of them in the list. After
@@ -64,7 +65,8 @@ MERGE_DEPTH = 4
 
 @jitable
 def pack_access(state: Any, op: int, bytes_: int, flags: int) -> int:
-    """Returns the access word of a record of the current access."""
+    """Returns the access word of a record of the current access: its instruction, and in their bit
+    fields `op`, the mask `bytes_` of the cell's bytes, and the instruction's `flags`."""
     return int(state[ME_INSTRUCTION] | op << OP_AT | bytes_ << BYTES_AT | flags << FLAGS_AT)
 
 
@@ -121,7 +123,8 @@ def is_wide(access_word: int) -> int:
 
 @jitable
 def check_list(state: Any, node: int, access_word: int, value: int) -> None:
-    """Checks an access against the records of a list."""
+    """Checks an access against each record of a list, whose first node has index `node` (0:
+    empty)."""
     while node:
         check_record(
             state,
@@ -147,7 +150,7 @@ def record_weak_write(
 ) -> None:
     """Records a weak write in place of all accesses to its bytes: a later access that is ordered
     after the write is ordered after them, and those that are not ordered with the write have been
-    reported."""
+    reported. An earlier write of which some bytes remain moves to the list."""
     lists = state[cell + LISTS]
     low, high = lists & LOW, lists >> 32
     if lists:
@@ -174,8 +177,8 @@ def record_weak_write(
 
 @jitable
 def drop_covered(state: Any, head: int, bytes_: int) -> int:
-    """Returns a list without the records that access no byte but those of the mask `bytes_`; frees
-    their nodes."""
+    """Returns list `head` without the records all of whose bytes are in the mask `bytes_`, whose
+    nodes are freed."""
     retained, node = 0, head
     while node:
         following = state[node + N_NEXT]
@@ -247,14 +250,14 @@ def record_weak_read(
 def write_record(
     state: Any, at: int, interval_word: int, thread_word: int, access_word: int
 ) -> None:
-    """Writes the three words of a record."""
+    """Writes the three words of a record to index `at`."""
     state[at], state[at + 1], state[at + 2] = interval_word, thread_word, access_word
 
 
 @jitable
 def distance_between(state: Any, one: int, two: int) -> int:
-    """Returns the distance of the threads of two records, whose indices are `one` and `two`; 0 if
-    `one` is 0."""
+    """Returns the distance (`distance`) of the threads of two records, whose indices are `one` and
+    `two`; 0 if `one` is 0, which means no record."""
     return distance(state[one], state[one + 1], state[two], state[two + 1]) if one else 0
 
 
@@ -269,8 +272,8 @@ def max_distance(state: Any) -> int:
 def distance(
     interval_word: int, thread_word: int, other_interval_word: int, other_thread_word: int
 ) -> int:
-    """Returns the distance of two threads: 3 in two blocks, 2 in two warps of a block, 1 in a
-    warp."""
+    """Returns the distance of the threads of two records, by their interval and thread words: 3 in
+    two blocks, 2 in two warps of a block, 1 in a warp."""
     if interval_word >> BLOCK_AT != other_interval_word >> BLOCK_AT:
         return 3
     a, b = thread_word & THREAD_BITS, other_thread_word & THREAD_BITS
@@ -281,8 +284,9 @@ def distance(
 def supersedes(
     state: Any, interval_word: int, thread_word: int, access_word: int, bytes_: int
 ) -> int:
-    """Returns whether the current access makes a record of its kind redundant: it accesses all
-    bytes of that, and is ordered after it."""
+    """Returns whether the current access, to the bytes `bytes_`, makes a record of its kind
+    redundant: it accesses all bytes of that, and is ordered after it. A copy of an agent never
+    does, since copies may complete in any order."""
     if access_word >> BYTES_AT & ALL_BYTES & ~bytes_:
         return 0
     if thread_word & AGENT:

@@ -1,5 +1,5 @@
-"""Holds vector clocks: for each thread of a block, the first time that another thread does not
-know; after these, what it knows of agents (`agents`).
+"""Holds the race detector's vector clocks: for each thread of a block, the first time that another
+thread does not know; after these, what it knows of agents (`agents`).
 
     clock of thread 40   [5, 0, 0, ...]    thread 0 is known before time 5
     joined with          [3, 7, 0, ...]
@@ -41,8 +41,9 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def current_clock(state: Any) -> int:
-    """Returns the index of the current thread's vector clock, cleared if it was of an earlier
-    interval."""
+    """Returns the index of the current thread's vector clock, for reading and writing: its words of
+    threads are cleared if they were of an earlier interval, those of agents if they were never
+    used."""
     holder, clock, threads = state[ME_HOLDER_AT], state[ME_CLOCK_AT], state[THREADS]
     # Stamps are the interval and one, so that 0, in cleared memory, is never valid.
     if state[holder + L_CLOCK_STAMP] != state[ME_INTERVAL] + 1:
@@ -59,7 +60,8 @@ def current_clock(state: Any) -> int:
 
 @jitable
 def join_clocks(state: Any, to: int, source: int) -> None:
-    """Adds to a vector clock what another one knows, of threads and of agents."""
+    """Adds to the vector clock at index `to` what the one at `source` knows: the later time of each
+    thread, and of agents the union."""
     threads = state[THREADS]
     for thread in range(threads):
         if state[source + thread] > state[to + thread]:
@@ -69,7 +71,7 @@ def join_clocks(state: Any, to: int, source: int) -> None:
 
 @jitable
 def join_agent_part(state: Any, to: int, source: int) -> None:
-    """Adds to the agent words of a vector clock those of another one."""
+    """Adds to the agent words of the vector clock at index `to` those of the one at `source`."""
     for thread in range(state[THREADS], state[CLOCK_WORDS]):
         if state[source + thread]:
             state[to + thread] = join_agent_word(state[to + thread], state[source + thread])
@@ -77,7 +79,8 @@ def join_agent_part(state: Any, to: int, source: int) -> None:
 
 @jitable
 def has_clock(state: Any) -> int:
-    """Returns whether the current thread knows more than follows from barriers and warps."""
+    """Returns whether the current thread's vector clock is valid, in this interval or for agents:
+    it knows more than follows from barriers and warps."""
     holder = state[ME_HOLDER_AT]
     return int(
         state[holder + L_CLOCK_STAMP] == state[ME_INTERVAL] + 1
@@ -87,7 +90,8 @@ def has_clock(state: Any) -> int:
 
 @jitable
 def current_set(state: Any) -> int:
-    """Returns the block set of what the current thread knows of other blocks."""
+    """Returns the block set of what the current thread knows of other blocks: what all threads of
+    its block know, joined with its own set if that is of this interval."""
     holder, block_set = state[ME_HOLDER_AT], state[state[ME_SLOT] + B_SET]
     if state[holder + L_SET_STAMP] != state[ME_INTERVAL] + 1:
         return int(block_set)
@@ -96,7 +100,8 @@ def current_set(state: Any) -> int:
 
 @jitable
 def learn_set(state: Any, added: int) -> None:
-    """Joins a block set with that of the current thread."""
+    """Adds block set `added` (0: empty) to the knowledge of the current thread: to its own set, and
+    what it has of the thread's own block to its vector clock."""
     if added == 0:
         return
     learn_own(state, added)
@@ -107,8 +112,9 @@ def learn_set(state: Any, added: int) -> None:
 
 @jitable
 def learn_own(state: Any, added: int) -> None:
-    """Adds to the current thread's vector clock what a block set knows of its own block: it may
-    come back through other blocks."""
+    """Adds to the current thread's vector clock what block set `added` has of the thread's own
+    block, which may come back through other blocks: of threads only if the entry is of the present
+    interval (a barrier has made earlier ones known), of agents always."""
     entry = find_entry(state, added, state[ME_BLOCK] + 1)
     if entry == 0:
         return
@@ -124,8 +130,8 @@ def learn_own(state: Any, added: int) -> None:
 
 @jitable
 def add_to_clock(state: Any, clock: int) -> None:
-    """Adds to a vector clock all that the current thread knows of its block, its own accesses
-    included."""
+    """Adds to the vector clock at index `clock` all that the current thread knows of its block: its
+    clock, its warp up to the last synchronisation, and its own accesses so far."""
     if has_clock(state):
         join_clocks(state, clock, current_clock(state))
     first = state[ME_WARP] << 5

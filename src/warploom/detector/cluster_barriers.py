@@ -1,4 +1,5 @@
-"""Processes the barrier of a cluster: what the threads of its blocks know of each other after it.
+"""Processes the barrier of a cluster in the race detector: what the threads of its blocks know of
+each other after it.
 
 A thread arrives at one phase after the other, so its arrivals count the phases. Each block has a
 record of a phase: an interval, a vector clock of its threads, and a block set. The first thread
@@ -60,7 +61,8 @@ from warploom.simt.lane_counts import first_lane, jitable
 
 @jitable
 def cluster_barrier_at(state: Any, slot: int, phase: int) -> int:
-    """Returns the index of a block's record of a phase: one for even phases, one for odd ones."""
+    """Returns the index of a block's record of a phase of its cluster's barrier: one for even
+    phases, one for odd ones; `slot`: the index of the block's state."""
     return int(
         slot
         + state[SLOT_CLUSTER_BARRIERS]
@@ -70,8 +72,9 @@ def cluster_barrier_at(state: Any, slot: int, phase: int) -> int:
 
 @jitable
 def arrive_in_cluster(state: Any, event: Any, flags: int) -> None:
-    """Processes the arrival of an event's lanes at the barrier of their cluster; with `.release`,
-    what they know is added to it."""
+    """Processes the arrival of an event's lanes at the barrier of their cluster: counts it for each
+    thread (the count is the phase) and, with `.release`, adds what they know to their block's
+    record of the phase."""
     left, releases_knowledge = event[E_LANES], flags & RELEASES
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -91,7 +94,8 @@ def arrive_in_cluster(state: Any, event: Any, flags: int) -> None:
 
 @jitable
 def open_cluster_barrier(state: Any, slot: int, phase: int) -> int:
-    """Returns the index of a block's record of a phase, which is cleared when the phase begins."""
+    """Returns the index of a block's record of a phase, cleared if it still holds an earlier phase
+    of the same parity."""
     at = cluster_barrier_at(state, slot, phase)
     if state[at + M_PHASE] != phase:
         for word in range(CLUSTER_BARRIER_HEAD + state[CLOCK_WORDS]):
@@ -102,7 +106,8 @@ def open_cluster_barrier(state: Any, slot: int, phase: int) -> int:
 
 @jitable
 def add_to_phase(state: Any, at: int) -> None:
-    """Adds what the current thread knows to the record of a phase."""
+    """Adds what the current thread knows to its block's record of a phase, at index `at`; clears
+    the record's clock first if it is of an earlier interval of the block."""
     if state[at + M_INTERVAL] < state[ME_INTERVAL]:
         state[at + M_INTERVAL] = state[ME_INTERVAL]
         for thread in range(state[THREADS]):
@@ -113,7 +118,8 @@ def add_to_phase(state: Any, at: int) -> None:
 
 @jitable
 def wait_in_cluster(state: Any, event: Any) -> None:
-    """Records that the lanes of an event wait at the barrier of their cluster."""
+    """Records that the lanes of an event wait at the barrier of their cluster, and for which phase;
+    `leave_barrier` reads it at their next event."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -126,7 +132,9 @@ def wait_in_cluster(state: Any, event: Any) -> None:
 
 @jitable
 def learn_cluster_barrier(state: Any, phase: int) -> None:
-    """Lets the current thread know what was added to a phase for which it has waited."""
+    """Adds to the current thread's knowledge what all blocks of its cluster have added to a phase
+    for which it has waited. The first thread to leave the phase joins the blocks' records; the
+    result is cached in the record of the cluster's first block."""
     cluster_phase = open_cluster_barrier(state, state[ME_CLUSTER_AT], phase)
     if state[cluster_phase + M_JOINED_SET] == 0:
         state[cluster_phase + M_JOINED_SET] = set_of_phase(state, phase)
@@ -144,7 +152,9 @@ def learn_cluster_barrier(state: Any, phase: int) -> None:
 
 @jitable
 def set_of_phase(state: Any, phase: int) -> int:
-    """Returns the block set of what all blocks of the current cluster have added to a phase."""
+    """Returns the block set of what all blocks of the current cluster have added to a phase: an
+    entry for each block, with a copy of its clock, joined with their own sets; 0 if the pool is
+    exhausted."""
     joined = allocate(state, 1 + state[CLUSTER_BLOCKS] * SET_WORDS)
     if joined == 0:
         return 0

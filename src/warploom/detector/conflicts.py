@@ -1,4 +1,5 @@
-"""Decides whether the memory model calls two accesses to the same bytes a race, and of which class.
+"""Decides, for the race detector, whether the memory model calls two accesses to the same bytes a
+race, and of which class.
 
 `st.relaxed.cta [a]` in block 0 and in block 1 are strong but not in each other's scope: a race,
 with D_NARROW set. `st.volatile [a]` in both: "unpromised". Two weak stores of one value:
@@ -71,7 +72,9 @@ def check_record(
     value: int,
 ) -> None:
     """Checks the current access, `own_access` its access word, against an earlier record; `old` and
-    `value` are what the two wrote."""
+    `value` are what the two wrote. Nothing if they have no byte in common or both are loads.
+    Unordered ones are a race (`report_race`); ordered ones may lack a fence between proxies, or of
+    tensor memory."""
     bytes_ = access_word >> BYTES_AT & own_access >> BYTES_AT & 15
     if bytes_ == 0 or (access_word >> OP_AT & 3 == LOAD and own_access >> OP_AT & 3 == LOAD):
         return
@@ -93,7 +96,7 @@ def check_record(
 
 @jitable
 def equal(old: int, value: int, bytes_: int) -> int:
-    """Returns whether two words agree on the bytes of a mask."""
+    """Returns whether two 32-bit words agree on the bytes of a mask."""
     for byte in range(4):
         if bytes_ >> byte & 1 and (old ^ value) >> 8 * byte & 255:
             return 0
@@ -109,8 +112,9 @@ def report_race(
     own_access: int,
     same_value: int,
 ) -> None:
-    """Reports two unordered accesses unless they are morally strong (PTX ISA, "Morally strong
-    operations", "Data races")."""
+    """Reports two unordered accesses unless they are morally strong and not volatile (PTX ISA,
+    "Morally strong operations", "Data races"): as K_UNPROMISED if morally strong but volatile,
+    K_SAME_VALUE if two stores of one value that are not both strong, else K_RACE."""
     flags, own_flags = access_word >> FLAGS_AT, own_access >> FLAGS_AT
     block, scope = interval_word >> BLOCK_AT, min(flags >> SCOPE_AT & 3, own_flags >> SCOPE_AT & 3)
     both = flags & STRONG and own_flags & STRONG
@@ -140,8 +144,9 @@ def report_race(
 def check_proxy(
     state: Any, interval_word: int, thread_word: int, access_word: int, own_access: int
 ) -> None:
-    """Reports a texel that is read though the launch has written it; and a bulk copy that reads
-    what ordinary stores of its block wrote, without a fence between the two proxies (PTX ISA,
+    """Reports, of two ordered accesses, a texel that is read though the launch has written it
+    (K_STALE); and a bulk copy that reads what ordinary stores of its block wrote, without a fence
+    between the two proxies by writer, reader or another thread in between (K_PROXY; PTX ISA,
     "Causality order": proxy-preserved)."""
     if own_access >> FLAGS_AT & TEXELS and own_access >> OP_AT & 3 == LOAD:
         detail = access_word >> OP_AT & 3

@@ -1,5 +1,5 @@
-"""Processes one event after another: checks and records accesses, and updates what threads know of
-each other at barriers, fences, copies and launches."""
+"""Processes one event of the race detector after another: checks and records accesses, and updates
+what threads know of each other at barriers, fences, copies and launches."""
 
 from __future__ import annotations
 
@@ -85,8 +85,9 @@ from warploom.simt.schedule_layout import ALL_BARRIERS, SLOT
 
 def detect_event(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
     """Processes an event (`layout`) of a launch with this state; returns the lanes that may execute
-    it. `plan` is the schedule's, `memory` all of the host's memory by address, `addresses` those of
-    the lanes, or the masks that they name, `data` what they store, element by element."""
+    it: all unless an access is out of bounds. `plan` is the schedule's, `memory` all of the host's
+    memory by address, `addresses` those of the lanes, or the masks that they name, `data` what they
+    store, element by element."""
     warp_at = begin_event(state, event, plan)
     admitted = event[E_LANES]
     if event[E_KIND] == ACCESS:
@@ -126,7 +127,8 @@ def begin_event(state: Any, event: Any, plan: Any) -> int:
 
 @jitable
 def synchronise(state: Any, event: Any, masks: Any) -> None:
-    """Processes an event that is no access."""
+    """Processes an event that is no access by the function for its kind; `masks`: the lanes that
+    each lane of a `bar.warp.sync` names."""
     kind = event[E_KIND]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     if kind == BARRIER_SYNC:
@@ -161,7 +163,7 @@ def synchronise(state: Any, event: Any, masks: Any) -> None:
 
 @jitable
 def begin_cluster(state: Any, plan: Any) -> None:
-    """Begins the current block, and with it all blocks of its cluster."""
+    """Begins the current block, and with it all blocks of its cluster, each in its own slot."""
     own_slot = max(plan[SLOT], 0)
     first = first_slot(plan, own_slot)
     for rank in range(state[CLUSTER_BLOCKS]):
@@ -199,6 +201,6 @@ def begin_block(state: Any, slot: int, block: int) -> None:
 
 @jitable
 def clear(state: Any, at: int, words: int) -> None:
-    """Sets a number of words to zero."""
+    """Sets `words` words of the state to zero, from index `at` on."""
     for word in range(at, at + words):
         state[word] = 0

@@ -1,5 +1,5 @@
-"""Holds the current thread, and decides which earlier accesses it knows, that is, which happen
-before its next access.
+"""Holds the race detector's current thread, and decides which earlier accesses it knows, that is,
+which happen before its next access.
 
 Ordered are, of the same block: an access of an earlier interval, of the same thread, of the same
 warp before it last synchronised, and with EXACT whatever the vector clock has. Thread 0 stores at
@@ -62,7 +62,8 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def set_current_thread(state: Any, thread: int) -> None:
-    """Makes a thread of the current block the current one."""
+    """Makes a thread of the current block the current one: writes the ME_ words of its warp
+    (interval, index, last synchronisation) and of the thread itself."""
     slot, warp = state[ME_SLOT], thread >> 5
     warp_at = slot + state[SLOT_WARPS] + warp * WARP_WORDS
     state[ME_INTERVAL] = interval_of(state, slot, warp_at)
@@ -74,14 +75,16 @@ def set_current_thread(state: Any, thread: int) -> None:
 
 @jitable
 def interval_of(state: Any, slot: int, warp_at: int) -> int:
-    """Returns the interval of a warp, whose words are at index `warp_at`, of the block at
-    `slot`."""
+    """Returns the interval of a warp, whose words are at index `warp_at`, of the block at `slot`:
+    the barriers that the warp has passed if they are ALIGNED, else the block's interval."""
     return int(state[warp_at + V_PASSED] if state[ALIGNED] else state[slot + B_INTERVAL])
 
 
 @jitable
 def set_current_lane(state: Any, thread: int) -> None:
-    """Makes another thread of the current thread's warp the current one."""
+    """Makes another thread of the current thread's warp the current one: writes the ME_ words of
+    time, thread, and where its words and vector clock are (in lockstep, those of the warp's first
+    lane); it acts itself, not its agent."""
     slot, holder = state[ME_SLOT], thread
     if state[LOCKSTEP]:
         holder = thread >> 5 << 5
@@ -95,8 +98,9 @@ def set_current_lane(state: Any, thread: int) -> None:
 
 @jitable
 def is_ordered(state: Any, interval_word: int, thread_word: int) -> int:
-    """Returns whether the current thread knows the access with this interval word and thread
-    word."""
+    """Returns whether the current thread knows the access with this interval word and thread word:
+    it is of an earlier interval, of the same thread, of its warp before the last synchronisation,
+    in its vector clock or block set, or of an agent whose copy is known."""
     thread, time = thread_word & WHO_BITS, thread_word >> TIME_AT
     if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
         if state[ME_SPACE] != GLOBAL and not is_peer(state, interval_word >> BLOCK_AT):

@@ -1,4 +1,5 @@
-"""Processes dependent launches: which threads know that the previous launch has ended.
+"""Processes dependent launches in the race detector: which threads know that the previous launch
+has ended.
 
 The end of that launch is represented as a release by a block that this launch does not have, so
 whatever orders threads passes it on. Source: PTX ISA, "griddepcontrol".
@@ -26,7 +27,8 @@ from warploom.simt.lane_counts import first_lane, jitable
 
 @jitable
 def wait_for_launch(state: Any, event: Any) -> None:
-    """Lets the lanes of an event know that the previous launch has ended."""
+    """Processes `griddepcontrol.wait`: lets the lanes of an event know that the previous launch has
+    ended; nothing if that ended before this one began."""
     left = event[E_LANES] if state[EARLIER_LAUNCH] else 0
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -36,7 +38,8 @@ def wait_for_launch(state: Any, event: Any) -> None:
 
 @jitable
 def trigger_launch(state: Any, event: Any) -> None:
-    """Records that the lanes of an event let the next launch begin."""
+    """Processes `griddepcontrol.launch_dependents`: sets in TRIGGERED, for each lane that executes
+    it, AFTER_WAIT if the lane knows that the previous launch has ended, else BEFORE_WAIT."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -46,7 +49,8 @@ def trigger_launch(state: Any, event: Any) -> None:
 
 @jitable
 def has_waited(state: Any) -> int:
-    """Returns whether the current thread knows that the previous launch has ended."""
+    """Returns whether the current thread knows that the previous launch has ended; true if that
+    ended before this one began."""
     if state[EARLIER_LAUNCH] == 0:
         return 1
     return knows_other_block(state, state[state[EARLIER_LAUNCH] + 1], 0, 0, 0)
@@ -54,7 +58,8 @@ def has_waited(state: Any) -> int:
 
 @jitable
 def block_has_waited(state: Any) -> int:
-    """Returns whether all threads of the current block know that the previous launch has ended."""
+    """Returns whether all threads of the current block know that the previous launch has ended;
+    true if that ended before this one began."""
     if state[EARLIER_LAUNCH] == 0:
         return 1
     return set_knows(

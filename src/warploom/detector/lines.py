@@ -1,5 +1,5 @@
-"""Records accesses to lines of 128 bytes by runs: lanes of a warp whose addresses are evenly
-spaced.
+"""Records accesses to lines of 128 bytes of the race detector's shadow memory by runs: lanes of a
+warp whose addresses are evenly spaced.
 
 Warp 0 stores 4 bytes a lane to a line of global memory in interval 0: one run. Warp 1 loads the
 line in interval 1, which the first run precedes: a second run. Had warp 1 loaded it in interval 0,
@@ -90,10 +90,12 @@ FEW_WORDS, MORE_WORDS = (MORE_FROM - FEW_FROM) * RUN_WORDS, (MOST_RUNS - MORE_FR
 @jitable
 def record_run(state: Any, line: int, thread: int, op: int, footprint: int, words: int) -> int:
     """Records a weak access of lanes from `thread` on with a footprint in a line and its words
-    (`runs`); returns 1, or 0 if the line's cells have to decide.
+    (`runs`); returns 1, or 0 if the line's cells have to decide: they are in use already, the line
+    is full, or a run with bytes in common may be unordered and in conflict.
 
     A run that is ordered before the access, and whose bytes this covers, is dropped. A read that
-    two retained unordered reads make redundant is not recorded (`cells.record_weak_read`).
+    two retained unordered reads make redundant is not recorded, and its bytes are settled
+    (`cells.record_weak_read`).
     """
     if state[line + H_COUNT] == IN_CELLS:
         return 0
@@ -149,7 +151,8 @@ def record_run(state: Any, line: int, thread: int, op: int, footprint: int, word
 
 @jitable
 def drop_runs(state: Any, line: int, numbers: int) -> None:
-    """Drops those runs of a line whose bits are set in `numbers`."""
+    """Drops those runs of a line whose bits are set in `numbers`, and moves the others together in
+    their order."""
     kept = 0
     for number in range(state[line + H_COUNT]):
         if numbers >> number & 1 == 0:
@@ -212,8 +215,8 @@ def is_run_before(
 
 @jitable
 def reserve_run(state: Any, line: int, number: int) -> int:
-    """Returns whether a line can hold a run of that number, after allocating the part for it if
-    that is missing."""
+    """Returns whether a line can hold a run with number `number`, after allocating the part of its
+    extension for it if that is missing; 0 if the pool is exhausted."""
     if number == 0:
         return 1
     extension = extension_of(state, line)
@@ -230,7 +233,8 @@ def reserve_run(state: Any, line: int, number: int) -> int:
 @jitable
 def is_run_ordered(state: Any, run: int, thread: int, footprint: int) -> int:
     """Returns whether a run of the current block is ordered before the current warp's access by
-    lanes from `thread` on; 0 also if only its lanes one by one would show that."""
+    lanes from `thread` on: by a barrier, by a synchronisation of the warp, or because the same
+    threads access all common bytes; 0 also if only its lanes one by one would show that."""
     interval_word, thread_word = state[run], state[run + 1]
     if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
         return 0
@@ -260,7 +264,8 @@ def retained_pair_covers(
 
 @jitable
 def move_run(state: Any, to: int, run: int) -> None:
-    """Copies a run to another slot of its line."""
+    """Copies the words of a run from index `run` to index `to` of the state, another slot of its
+    line."""
     if to != run:
         for word in range(RUN_WORDS):
             state[to + word] = state[run + word]
@@ -268,9 +273,9 @@ def move_run(state: Any, to: int, run: int) -> None:
 
 @jitable
 def tag_line(state: Any, line: int, tag: int, space: int) -> None:
-    """Prepares a line for an access of the block and interval in `tag`. In shared memory, resets a
-    line that an earlier block used, and, if only barriers order, one of an earlier interval, all of
-    whose accesses are ordered before."""
+    """Prepares a line for an access of the block and interval in `tag`: marks it as touched. In
+    shared memory, stores the tag and resets a line that an earlier block used, and, if only
+    barriers order, one of an earlier interval, all of whose accesses are ordered before."""
     state[line + H_TOUCHED] = 1
     previous = state[line + H_TAG]
     if space == SHARED and previous != tag:
@@ -281,7 +286,8 @@ def tag_line(state: Any, line: int, tag: int, space: int) -> None:
 
 @jitable
 def current_tag(state: Any) -> int:
-    """Returns the tag of lines of the selected memory in the current interval."""
+    """Returns the tag of a line of shared memory that is accessed now: the block that owns the
+    selected memory, and the current interval."""
     return int(state[ME_OWNER] + 1 << BLOCK_AT | state[ME_INTERVAL])
 
 
@@ -310,9 +316,10 @@ def expand_line(
     addresses: Any,
     data: Any,
 ) -> None:
-    """Moves a line's runs into its cells, which record its accesses from now on. `line_address` is
-    the address of its first byte. What the current event stores at the addresses of its lanes is
-    not in memory yet, but in `data`."""
+    """Moves a line's runs into its cells, which record its accesses from now on (IN_CELLS); nothing
+    if they do already. `cells` is the index of the line's first cell, `line_address` the address of
+    its first byte. What the current event stores at the addresses of its lanes is not in memory
+    yet, but in `data`."""
     run_count = state[line + H_COUNT]
     if run_count == IN_CELLS:
         return
@@ -330,7 +337,7 @@ def expand_line(
 
 @jitable
 def clear_cell(state: Any, cell: int) -> None:
-    """Empties a cell."""
+    """Empties a cell, and frees the nodes of its lists."""
     free_lists(state, state[cell + LISTS])
     for word in range(CELL_WORDS):
         state[cell + word] = 0
@@ -347,7 +354,8 @@ def expand_run(
     addresses: Any,
     data: Any,
 ) -> None:
-    """Writes a run into the cells of its words, lane by lane."""
+    """Writes a run into the cells of its words, lane by lane; the value that a lane has written is
+    read from memory, or from `data` if the current event stores it."""
     access_word, thread_word = state[run + 2], state[run + 1]
     at, size = begin_of(access_word), size_of(access_word)
     stride = max(stride_of(access_word), size)
@@ -378,8 +386,8 @@ def expand_run(
 
 @jitable
 def is_of_event(state: Any, event: Any, run: int, thread_word: int) -> int:
-    """Returns whether a run is of the current event's instruction, and the thread of `thread_word`
-    one that executes it."""
+    """Returns whether a run is of the current event's block, warp and instruction, and the thread
+    of `thread_word` is one that executes it."""
     run_words = (
         state[run] >> BLOCK_AT == event[E_BLOCK] + 1
         and thread_word >> 5 & THREAD_BITS >> 5 == event[E_WARP]
@@ -404,7 +412,8 @@ def read_word(memory: Any, address: int) -> int:
 def add_weak_read(
     state: Any, cell: int, interval_word: int, thread_word: int, access_word: int
 ) -> None:
-    """Adds a weak read to a cell, beside the reads that it has."""
+    """Adds a weak read to a cell, in its read record if that is free, else in its list; earlier
+    reads stay."""
     if state[cell + R_INTERVAL] == 0:
         state[cell + R_INTERVAL], state[cell + R_INTERVAL + 1], state[cell + R_INTERVAL + 2] = (
             interval_word,

@@ -91,7 +91,8 @@ def prefetch_records(state: Any, event: Any, addresses: Any, lanes: int) -> int:
 @jitable
 def allows_fast_path(state: Any, event: Any, allocation: int) -> int:
     """Returns whether an access is weak, of whole words, and to an allocation that is checked for
-    races only."""
+    races only: its touched and unwritten bytes are not tracked, and it is not a write to constant
+    or CLOSED memory."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     if (
         event[E_OP] == ATOMIC
@@ -109,8 +110,9 @@ def allows_fast_path(state: Any, event: Any, allocation: int) -> int:
 def record_lone_lane(
     state: Any, event: Any, data: Any, address: int, lane: int, thread: int, allocation: int
 ) -> int:
-    """Records the access of a lane to an allocation, if it reads settled bytes, or words that only
-    this thread accesses or whose accesses barriers order; returns whether it did."""
+    """Records the access of a lane to an allocation, if it reads settled bytes, or words in cells
+    that only this thread accesses or whose accesses barriers order; returns whether it did. If it
+    returns 0, the first words may be recorded; to record them again changes nothing."""
     size, base = event[E_SIZE], state[allocation + A_START] & -LINE_BYTES
     if (
         address < state[allocation + A_START]
@@ -149,7 +151,8 @@ def record_lone_lane(
 
 @jitable
 def stored_whole_word(event: Any, data: Any, lane: int, word: int) -> int:
-    """Returns a word of what a lane stores, in elements of whole words."""
+    """Returns word `word` of what a lane stores, as `quick_words.stored_word` does, for elements of
+    whole words."""
     at, part = word * WORD, event[E_PART]
     if part == event[E_SIZE]:
         at += lane * part

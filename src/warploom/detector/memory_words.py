@@ -116,7 +116,8 @@ def record_in_lines(
 @jitable
 def record_in_line(state: Any, line: int, thread: int, op: int, footprint: int, words: int) -> int:
     """Records a weak access of lanes from `thread` on with a footprint in a line and its words;
-    returns 1, or 0 if the line's cells have to decide."""
+    returns 1, or 0 if the line's cells have to decide. A read of settled bytes is not recorded; a
+    write makes its bytes unsettled."""
     if op != LOAD:
         clear_settled(state, line, footprint, words)
     elif is_settled(state, line, footprint, words):
@@ -146,8 +147,8 @@ def check_run_written(state: Any, event: Any, end: int, allocation: int, lanes: 
 
 @jitable
 def effective_flags(state: Any, event: Any) -> int:
-    """Returns the flags of an event's instruction; a reduction by an agent is strong when it
-    writes, not when it reads its addends."""
+    """Returns the flags of an event's instruction, without STRONG for the reads of a reduction by
+    an agent: it is strong when it writes, not when it reads its addends."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     return int(flags & ~STRONG if flags & ASYNC and event[E_OP] == LOAD else flags)
 
@@ -164,7 +165,9 @@ def check_words(
     writes: int,
 ) -> None:
     """Checks the access of the current thread, which lies in one line, against the earlier ones,
-    and records it."""
+    and records it: not at all if it reads settled bytes, by `try_record_words` if that can, else in
+    the cells, into which the line's runs move first. `writes`: 0 for a compare-and-swap that fails,
+    which counts as a load."""
     at, shared = state[ME_ADDRESS], int(event[E_SPACE] == SHARED)
     flags = effective_flags(state, event)
     lines, cells, base = (
@@ -204,7 +207,8 @@ def check_cells(
     state: Any, event: Any, data: Any, lane: int, line: int, cell: int, writes: int
 ) -> None:
     """Checks each aligned four bytes of an access against the earlier ones, and records it in their
-    cells."""
+    cells, from index `cell` on; settles bytes that a weak read permits, and ends the chain of a
+    location that a weak store overwrites."""
     at, end, op = (
         state[ME_ADDRESS],
         state[ME_ADDRESS] + event[E_SIZE],
@@ -229,8 +233,9 @@ def check_cells(
 
 @jitable
 def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
-    """Reports a read of bytes that have not been written, unless it only copies; marks written
-    bytes."""
+    """Reports the first lane that reads bytes which have not been written, unless the instruction
+    only copies them; sets the bits of bytes that the access writes. Nothing for an allocation that
+    is written as a whole. The current access may be of several lanes (ME_SIZE bytes)."""
     shared = event[E_SPACE] == SHARED
     bits = state[ME_OWNER_SLOT] + state[SLOT_WRITTEN]
     base = 0
@@ -250,8 +255,8 @@ def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
 
 @jitable
 def first_unwritten(state: Any, bits: int, byte: int, end: int, op: int) -> int:
-    """Returns the first byte from `byte` to `end` whose bit from index `bits` on is 0, -1 if there
-    is none; sets the bits unless `op` only reads."""
+    """Returns the first byte from `byte` to `end` whose bit, in the bitmap at index `bits`, is 0;
+    -1 if there is none. Sets the bits unless `op` only reads."""
     missing = -1
     while byte < end:
         count = min(32 - (byte & 31), end - byte)

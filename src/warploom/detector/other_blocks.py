@@ -33,7 +33,8 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def set_knows(state: Any, block_set: int, block: int, interval: int, thread: int, time: int) -> int:
-    """Returns whether a block set includes an access of the block with number `block` - 1."""
+    """Returns whether a block set includes an access, by `thread` (its agent's kind included) at
+    `time` of `interval`, of the block with number `block` - 1."""
     entry = find_entry(state, block_set, block)
     if entry == 0:
         return 0
@@ -46,8 +47,8 @@ def set_knows(state: Any, block_set: int, block: int, interval: int, thread: int
 
 @jitable
 def entry_knows_agent(state: Any, entry: int, who: int, time: int) -> int:
-    """Returns whether an entry includes an access of an agent. For work of a tensor core, it is
-    enough for other such work that it had begun before a fence."""
+    """Returns whether an entry includes access number `time` of agent `who`. For work of a tensor
+    core, it is enough for other such work that it had begun before a fence."""
     if includes_copy(entry_agent_word(state, entry, agent_index(state, who)), time):
         return 1
     kind, own = who >> AGENT_KIND_AT, state[ME_AGENT] >> AGENT_KIND_AT
@@ -58,7 +59,8 @@ def entry_knows_agent(state: Any, entry: int, who: int, time: int) -> int:
 
 @jitable
 def find_entry(state: Any, block_set: int, block: int) -> int:
-    """Returns the index of a set's entry for the block with number `block` - 1; 0 for none."""
+    """Returns the index of a set's entry for the block with number `block` - 1, by binary search; 0
+    for none."""
     if block_set == 0:
         return 0
     low, high = 0, state[block_set]
@@ -74,8 +76,9 @@ def find_entry(state: Any, block_set: int, block: int) -> int:
 
 @jitable
 def first_unknown(state: Any, entry: int, thread: int) -> int:
-    """Returns the first time of a thread, in the entry's interval, that the entry does not
-    include."""
+    """Returns the first time of a thread, in the entry's interval, that the entry does not include:
+    for the thread that released its TIME, for others of its warp SYNCED, or what the entry's clock
+    has if that is later."""
     time = 0
     if state[entry + S_THREAD] == thread:
         time = state[entry + S_TIME]
@@ -88,7 +91,8 @@ def first_unknown(state: Any, entry: int, thread: int) -> int:
 
 @jitable
 def entry_agent_word(state: Any, entry: int, agent: int) -> int:
-    """Returns an entry's word of an agent (`agents`)."""
+    """Returns an entry's word of an agent (`agents`), by the agent's index; 0 if the entry has no
+    clock."""
     if state[AGENTS] == 0 or state[entry + S_CLOCK] == 0:
         return 0
     return int(state[state[entry + S_CLOCK] + state[THREADS] + agent])
@@ -96,7 +100,8 @@ def entry_agent_word(state: Any, entry: int, agent: int) -> int:
 
 @jitable
 def entry_includes(state: Any, a: int, b: int) -> int:
-    """Returns whether an entry includes all that another of the same block includes."""
+    """Returns whether entry `a` includes all that entry `b` of the same block includes, accesses of
+    threads and of agents."""
     if state[b + S_CLOCK] and state[b + S_CLOCK] != state[a + S_CLOCK]:
         for agent in range(state[AGENTS]):
             block_set = entry_agent_word(state, a, agent)
@@ -107,7 +112,7 @@ def entry_includes(state: Any, a: int, b: int) -> int:
 
 @jitable
 def entry_includes_accesses(state: Any, a: int, b: int) -> int:
-    """Returns whether an entry includes all accesses that another of the same block includes,
+    """Returns whether entry `a` includes all accesses that entry `b` of the same block includes,
     without those of agents."""
     if state[a + S_INTERVAL] != state[b + S_INTERVAL]:
         return int(state[a + S_INTERVAL] > state[b + S_INTERVAL])
@@ -125,7 +130,8 @@ def entry_includes_accesses(state: Any, a: int, b: int) -> int:
 
 @jitable
 def set_includes(state: Any, a: int, b: int) -> int:
-    """Returns whether a set includes all that another does."""
+    """Returns whether set `a` includes all that set `b` does: for each block of `b`, an entry that
+    includes that of `b`."""
     at, end = a + 1, a + 1 + state[a] * SET_WORDS
     for number in range(state[b]):
         entry = b + 1 + number * SET_WORDS
@@ -138,7 +144,8 @@ def set_includes(state: Any, a: int, b: int) -> int:
 
 @jitable
 def join_sets(state: Any, a: int, b: int) -> int:
-    """Returns the union of two sets: one of the two if that includes the other."""
+    """Returns the union of two sets (0: empty): one of the two if that includes the other, else a
+    new one from the pool; `a` if the pool is exhausted."""
     if a == b or b == 0:
         return a
     if a == 0:
@@ -177,7 +184,8 @@ def copy_entry(state: Any, to: int, source: int) -> None:
 
 @jitable
 def join_entries(state: Any, to: int, a: int, b: int) -> None:
-    """Writes the union of two entries of the same block."""
+    """Writes the union of two entries of the same block to index `to`: one of them if that includes
+    the other, else the entry of the later interval with a new clock that has the times of both."""
     if entry_includes(state, a, b):
         copy_entry(state, to, a)
     elif entry_includes(state, b, a):

@@ -44,7 +44,8 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def allocate(state: Any, words: int) -> int:
-    """Returns the index of that many words, all zero; 0, with EXHAUSTED set, if none are left."""
+    """Returns the index of `words` new words of the pool, all zero; 0, with EXHAUSTED set, if none
+    are left."""
     at = state[POOL_AT]
     if at + words > state[POOL_END]:
         state[EXHAUSTED] = 1
@@ -57,8 +58,8 @@ def allocate(state: Any, words: int) -> int:
 def push_record(
     state: Any, head: int, interval_word: int, thread_word: int, access_word: int, value: int
 ) -> int:
-    """Returns the head of a list with one more record before `head`; `head` itself if the pool is
-    exhausted."""
+    """Returns the head of a list with one more record before `head`, in a freed node or one from
+    the pool; `head` itself if the pool is exhausted."""
     at = state[FREE_NODES]
     if at != 0:
         state[FREE_NODES] = state[at + N_NEXT]
@@ -76,7 +77,7 @@ def push_record(
 
 @jitable
 def free_node(state: Any, node: int) -> None:
-    """Frees a node of a list."""
+    """Puts a node of a list into the list of free ones (FREE_NODES)."""
     state[node + N_NEXT] = state[FREE_NODES]
     state[FREE_NODES] = node
 
@@ -96,8 +97,9 @@ def report(
     state: Any, kind: int, other: int, other_thread: int, address: int, size: int, detail: int
 ) -> None:
     """Counts a finding of the current thread and instruction, and retains the first for each kind,
-    pair of instructions and space. `other` is the other instruction, -1 for none; `other_thread`
-    the other block << 32 | thread, -1 for none."""
+    pair of instructions and space; beyond MOST_FINDINGS only their number (LEFT_OUT). `other` is
+    the other instruction, -1 for none; `other_thread` the other block << 32 | thread, -1 for
+    none."""
     instruction, space = state[ME_INSTRUCTION], state[ME_SPACE]
     at = state[FINDINGS_AT]
     # At most MOST_FINDINGS, and mostly few: a linear search is enough.

@@ -106,8 +106,9 @@ def detect_lane_runs(
 
 @jitable
 def record_lane_run(state: Any, event: Any, slot: int, address: int, lanes: int) -> int:
-    """Records the access of lanes that access contiguous bytes from an address on; returns whether
-    it did, and whether all bytes were settled (ALL_SETTLED)."""
+    """Records the access of lanes that access contiguous bytes from `address` on; returns 1,
+    ALL_SETTLED if it needed no record, 0 if the general code has to decide: the bytes are not all
+    in one allocation, touched bytes are tracked, some are unwritten, or the lines cannot decide."""
     present = lanes >> first_lane(lanes)
     end = address + lanes_up_to_last(present) * event[E_SIZE]
     allocation = allocation_of_range(state, event, address, end)
@@ -133,7 +134,8 @@ def record_lane_run(state: Any, event: Any, slot: int, address: int, lanes: int)
 @jitable
 def record_lines_of_run(state: Any, event: Any, slot: int, lines: int, at: int, lanes: int) -> int:
     """Records the access of a lane run to memory whose lines begin at index `lines`, from its byte
-    `at` on; returns whether the lines could, and whether all bytes were settled (ALL_SETTLED)."""
+    `at` on, line by line; returns 1, ALL_SETTLED if all its reads are of bytes settled for the
+    grid, 0 if a line's cells have to decide."""
     size, thread, outcome = event[E_SIZE], (event[E_WARP] << 5) + first_lane(lanes), ALL_SETTLED
     lanes >>= first_lane(lanes)
     # The logarithm of the size, which is a power of two.
@@ -186,8 +188,9 @@ def lanes_up_to_last(lanes: int) -> int:
 
 @jitable
 def slot_of_event(state: Any, event: Any, plan: Any) -> int:
-    """Returns the index of the state of an event's block, if its events may be processed here, else
-    0. Lets lanes that waited at a barrier leave it."""
+    """Returns the index of the state of an event's block; 0 if its events may not be processed
+    here: FAST_PATH is off, the block has not begun, or lanes leave a barrier and knowledge has to
+    be joined (EXACT). Lets lanes that waited at a barrier leave it."""
     slot = state[SLOTS_AT] + max(plan[SLOT], 0) * state[SLOT_WORDS]
     waiting = (
         state[slot + state[SLOT_WARPS] + event[E_WARP] * WARP_WORDS + V_WAITING] & event[E_LANES]
@@ -206,8 +209,8 @@ def slot_of_event(state: Any, event: Any, plan: Any) -> int:
 
 @jitable
 def select_warp(state: Any, event: Any, slot: int) -> None:
-    """Makes the first thread of an event's warp the current one, and selects the memory that it
-    accesses."""
+    """Makes the first thread of an event's warp the current one, in the block at index `slot`, and
+    sets the ME_ words of instruction and space; the block's own shared memory is selected."""
     state[ME_SLOT], state[ME_BLOCK], state[ME_OWNER] = slot, event[E_BLOCK], event[E_BLOCK]
     state[ME_INSTRUCTION], state[ME_SPACE] = event[E_INSTRUCTION], event[E_SPACE]
     set_current_thread(state, event[E_WARP] << 5)

@@ -61,7 +61,9 @@ from warploom.simt.lane_counts import jitable
 @jitable
 def try_record_words(state: Any, event: Any, data: Any, lane: int, line: int, cell: int) -> int:
     """Records the current thread's access, which is weak or wide (`cells.is_wide`), from a cell of
-    a line on; returns whether it did, 0 if its words have to be checked one by one."""
+    a line on; returns whether it did, 0 if its words have to be checked one by one: the line is not
+    in cells, a cell has records that barriers do not order, or two retained strong ones do not make
+    a wide access redundant."""
     shared = int(state[ME_SPACE] == SHARED)
     if state[line + H_COUNT] != IN_CELLS:
         return 0
@@ -114,7 +116,8 @@ def stored_word(event: Any, data: Any, lane: int, start: int) -> int:
 @jitable
 def is_cell_ordered(state: Any, cell: int, access_word: int) -> int:
     """Returns whether all conflicting accesses in a cell are ordered by barriers before the current
-    access, and a write would leave no record of other bytes."""
+    access, and a write would leave no record of other bytes; 0 where lists would have to be
+    searched."""
     lists = state[cell + LISTS]
     if state[cell + W_INTERVAL] and not is_ordered_by_barriers(state, cell + W_INTERVAL):
         return 0
@@ -180,7 +183,7 @@ def record_write(state: Any, cell: int, access_word: int, value: int) -> None:
 
 @jitable
 def write_current_record(state: Any, at: int, access_word: int) -> None:
-    """Writes the record of the current access."""
+    """Writes the three words of a record of the current access to index `at`."""
     state[at] = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
     state[at + 1] = state[ME_TIME] << TIME_AT | state[ME_THREAD]
     state[at + 2] = access_word

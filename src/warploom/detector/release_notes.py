@@ -1,4 +1,5 @@
-"""Writes release records, which have what a thread knew when it released, and acquires them."""
+"""Writes release records, which have what a thread knew when it released, and adds what they have
+to the knowledge of threads that acquire them."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def write_release(state: Any, release: int, scope: int) -> None:
-    """Writes what the current thread knows now to the release record at index `at`."""
+    """Writes what the current thread knows now to the release record at index `release`: its own
+    time, its warp's last synchronisation, a copy of its clock if that has more, and its block
+    set."""
     clock = 0
     if has_clock(state) or state[CLOCK_WORDS] > state[THREADS]:
         clock = allocate(state, state[CLOCK_WORDS])
@@ -56,7 +59,8 @@ def write_release(state: Any, release: int, scope: int) -> None:
 @jitable
 def acquire_release(state: Any, release: int) -> None:
     """Lets the current thread know what the thread of a release record knew. A thread that knows
-    the release itself knows that already."""
+    the release itself knows that already. A record of an earlier interval of the same block adds
+    only what it knew of other blocks."""
     first_thread = state[release + REL_BLOCK] << BLOCK_AT | state[release + REL_INTERVAL]
     if is_ordered(
         state, first_thread, state[release + REL_TIME] - 1 << TIME_AT | state[release + REL_THREAD]
@@ -79,7 +83,8 @@ def acquire_release(state: Any, release: int) -> None:
 
 @jitable
 def set_with_release(state: Any, release: int) -> int:
-    """Returns the block set of what a release record knows of its own block and of others."""
+    """Returns the block set of what a release record knows of its own block and of others; 0 if the
+    pool is exhausted."""
     single_set = allocate(state, 7)
     if single_set == 0:
         return 0

@@ -1,4 +1,4 @@
-"""Processes release and acquire: fences, and strong accesses to locations.
+"""Processes release and acquire in the race detector: fences, and strong accesses to locations.
 
     thread 0   st [x]; fence.acq_rel.gpu; st.relaxed.gpu [f]
     thread 40  ld.relaxed.gpu [f]; fence.acq_rel.gpu; ld [x]
@@ -63,8 +63,8 @@ CHAIN_DEPTH = 64
 
 @jitable
 def find_location(state: Any, key: int, create: int) -> int:
-    """Returns the index of the record of a location by its key; 0 for none, unless `create` is
-    set."""
+    """Returns the index of the record of a location by its key, in a hash table; 0 for none, or if
+    the table is full. With `create`, an absent location is added."""
     size = state[LOCATIONS]
     # Multiplicative hashing, linear probing.
     at = ((key >> 2) & 0xFFFFFFFF) * 0x1E3779B1 >> 12
@@ -83,7 +83,8 @@ def find_location(state: Any, key: int, create: int) -> int:
 
 @jitable
 def is_in_scope(state: Any, release: int, scope: int) -> int:
-    """Returns whether a release and the current thread are in each other's scope."""
+    """Returns whether a release and an acquire of scope `scope` by the current thread are in each
+    other's scope: the narrower of both scopes includes both threads."""
     narrowest, block = min(state[release + REL_SCOPE], scope), state[release + REL_BLOCK]
     if narrowest >= GPU or block == state[ME_BLOCK] + 1:
         return 1
@@ -92,8 +93,9 @@ def is_in_scope(state: Any, release: int, scope: int) -> int:
 
 @jitable
 def acquire_by_read(state: Any, key: int, flags: int) -> None:
-    """Processes a strong read of a location: acquires its chain, or retains that for the thread's
-    next fence."""
+    """Processes a strong read of a location: one that ACQUIRES acquires its chain; another retains
+    it in L_READ for the thread's next fence, in place of an earlier chain that it continues.
+    Nothing if the location has no chain."""
     entry = find_location(state, key, 0)
     if entry == 0 or state[entry + O_CHAIN] == 0:
         return
@@ -115,7 +117,8 @@ def acquire_by_read(state: Any, key: int, flags: int) -> None:
 
 @jitable
 def is_continuation(state: Any, chain: int, earlier: int) -> int:
-    """Returns whether a chain continues an earlier one, as far as its first nodes show."""
+    """Returns whether a chain ends in chain `earlier`, as far as its first CHAIN_DEPTH nodes
+    show."""
     for _ in range(CHAIN_DEPTH):
         if chain == earlier:
             return 1
@@ -127,7 +130,8 @@ def is_continuation(state: Any, chain: int, earlier: int) -> int:
 
 @jitable
 def acquire_chain(state: Any, chain: int, scope: int) -> None:
-    """Lets the current thread acquire the releases of a chain whose scopes include it."""
+    """Lets the current thread acquire the releases of a chain whose scopes include it, up to the
+    part that it acquired last (L_ACQUIRED)."""
     last_acquired, newest, lane = state[state[ME_LANE_AT] + L_ACQUIRED], chain, state[ME_LANE_AT]
     while chain and chain != last_acquired:
         if is_in_scope(state, state[chain + C_RELEASE], scope):
@@ -139,8 +143,9 @@ def acquire_chain(state: Any, chain: int, scope: int) -> None:
 
 @jitable
 def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
-    """Processes a strong write to a location: a release by itself or by the fence before it.
-    Read-modify-writes continue the location's chain, other writes begin a new one."""
+    """Processes a strong write to a location: a release by itself or by the fence before it, which
+    is prepended to the location's chain. Read-modify-writes (`is_atomic`) continue that chain,
+    other writes begin a new one, which is empty if they release nothing."""
     scope, fence = flags >> SCOPE_AT & 3, state[ME_LANE_AT] + L_FENCE
     releases = flags & RELEASES or state[fence + REL_BLOCK] == state[ME_BLOCK] + 1
     entry = find_location(state, key, releases)
@@ -171,8 +176,9 @@ def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
 
 @jitable
 def prepend_fence_release(state: Any, fence: int, scope: int, chain: int) -> int:
-    """Returns a chain that begins with the release of a fence, by a later write of the given
-    scope."""
+    """Returns a chain that begins with a copy of a fence's release (`fence`: its index), as a later
+    write of the given scope publishes it: in the narrower of both scopes. `chain` itself if the
+    pool is exhausted."""
     release = allocate(state, RELEASE_WORDS + CHAIN_WORDS)
     if release == 0:
         return chain
@@ -184,7 +190,8 @@ def prepend_fence_release(state: Any, fence: int, scope: int, chain: int) -> int
 
 @jitable
 def prepend_release(state: Any, release: int, chain: int) -> int:
-    """Returns a chain that begins with a release, whose node is stored right after it."""
+    """Returns the chain that begins with a release and continues with `chain`; the node is stored
+    right after the release record."""
     state[release + RELEASE_WORDS + C_NEXT] = chain
     state[release + RELEASE_WORDS + C_RELEASE] = release
     return int(release + RELEASE_WORDS)
@@ -192,8 +199,8 @@ def prepend_release(state: Any, release: int, chain: int) -> int:
 
 @jitable
 def is_fence_release(state: Any, release: int, fence: int, scope: int) -> int:
-    """Returns whether a release is that of the current thread's last fence: an earlier write has
-    released it."""
+    """Returns whether a chain's release is that of the current thread's last fence in this scope:
+    an earlier write has published it already."""
     same = state[release + REL_SCOPE] == min(scope, state[fence + REL_SCOPE])
     for word in range(REL_SCOPE):
         same &= state[release + word] == state[fence + word]
@@ -202,7 +209,8 @@ def is_fence_release(state: Any, release: int, fence: int, scope: int) -> int:
 
 @jitable
 def end_chain(state: Any, key: int) -> None:
-    """Ends the chain of a location, by a weak write to it."""
+    """Empties the chain of a location, as a weak write to it does: a later read synchronises with
+    no release."""
     entry = find_location(state, key, 0)
     if entry:
         state[entry + O_CHAIN] = 0
@@ -211,7 +219,8 @@ def end_chain(state: Any, key: int) -> None:
 @jitable
 def fence(state: Any, event: Any, flags: int) -> None:
     """Processes a fence: the lanes acquire what they read strongly before it, and their later
-    strong writes release what they know now."""
+    strong writes release what they know now (L_FENCE). The release of a wider fence before it is
+    kept in L_WIDE_FENCE."""
     left, scope = event[E_LANES], flags >> SCOPE_AT & 3
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -251,7 +260,8 @@ def acquire_strong_reads(state: Any, scope: int) -> None:
 
 @jitable
 def fence_proxies(state: Any, event: Any) -> None:
-    """Processes a fence between ordinary accesses and those of bulk copies."""
+    """Processes a fence between ordinary accesses and those of bulk copies: stores its interval and
+    time for each lane, and its interval for the block, which `conflicts.check_proxy` reads."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))

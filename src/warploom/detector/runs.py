@@ -1,5 +1,5 @@
-"""Computes with footprints: which bytes of a line of 128 the lanes of a run access, and how two of
-them overlap.
+"""Computes with footprints, for the race detector: which bytes of a line of 128 the lanes of a run
+access, and how two of them overlap.
 
 A footprint is a number with fields of a run's access word (`layout`): the bytes of a lane, the
 first byte, the end past the last lane's bytes, and the stride; other bits are ignored. Elements are
@@ -49,7 +49,8 @@ def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
 
 @jitable
 def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
-    """Returns the footprint of lanes that access `size` bytes each, one after the other."""
+    """Returns the footprint of lanes that access `size` bytes each, one after the other, from byte
+    `begin` to byte `end` of a line; as `footprint_of` with that size as the stride."""
     step = 0 if end - begin == size else size
     packed = size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT
     return packed | step << RUN_STRIDE_AT
@@ -131,8 +132,8 @@ def has_gaps(footprint: int) -> int:
 
 @jitable
 def common_stride(footprint: int, other: int) -> int:
-    """Returns the stride of two footprints, that of the other if one has a single lane; 0 if both
-    have, -1 if they differ."""
+    """Returns the stride that two footprints share; where one has a single lane, that of the other;
+    0 if both have a single lane, -1 if the strides differ."""
     stride, other_stride = stride_of(footprint), stride_of(other)
     if stride == other_stride or other_stride == 0:
         return stride

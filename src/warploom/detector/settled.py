@@ -73,7 +73,7 @@ WARP_BITS = 8
 
 @jitable
 def are_settled_for_all(state: Any, line: int, words: int) -> int:
-    """Returns whether some words of a line are settled for the grid."""
+    """Returns whether all words of a line in the mask `words` are settled for the grid."""
     extension = state[line + H_EXTENSION]
     return int(extension != 0 and words & ~state[extension + X_GRID_WORDS] == 0)
 
@@ -103,7 +103,8 @@ def is_settled(state: Any, line: int, footprint: int, words: int) -> int:
 
 @jitable
 def settled_at(state: Any, line: int) -> int:
-    """Returns the index of the settled bytes of a line; 0 if it has none."""
+    """Returns the index of the settled bytes of a line; 0 if it has none or they do not count
+    (IN_FORCE)."""
     extension = state[line + H_EXTENSION]
     if extension == 0 or state[extension + X_SETTLED] & IN_FORCE == 0:
         return 0
@@ -112,7 +113,8 @@ def settled_at(state: Any, line: int) -> int:
 
 @jitable
 def warp_epoch(state: Any) -> int:
-    """Returns the current warp and the time when its lanes synchronised last, packed."""
+    """Returns the current warp and the time when its lanes synchronised last, packed: bytes settled
+    for the warp are valid while this is equal."""
     return int(state[ME_SYNCED] << WARP_BITS | state[ME_WARP])
 
 
@@ -156,7 +158,8 @@ def settle_run(state: Any, line: int, footprint: int, words: int) -> None:
 
 @jitable
 def run_at(state: Any, line: int, number: int) -> int:
-    """Returns the index of a line's run, by its number."""
+    """Returns the index of a line's run, by its number: the first is in the line, the second in its
+    extension, further ones in the extension's two parts."""
     if number == 0:
         return line + H_RUN
     extension = state[line + H_EXTENSION]
@@ -169,8 +172,8 @@ def run_at(state: Any, line: int, number: int) -> int:
 
 @jitable
 def extension_of(state: Any, line: int) -> int:
-    """Returns the index of a line's extension, allocated when it is first needed; 0 if the pool is
-    exhausted."""
+    """Returns the index of a line's extension, allocated when it is first needed; 0 if the pool has
+    no space for it."""
     if state[line + H_EXTENSION] == 0:
         state[line + H_EXTENSION] = allocate_for_lines(state, EXTENSION_WORDS)
     return int(state[line + H_EXTENSION])
@@ -189,8 +192,9 @@ def allocate_for_lines(state: Any, size: int) -> int:
 
 @jitable
 def mark_settled(state: Any, line: int, word: int, bits: int) -> None:
-    """Marks 32 bytes' bits of a line as settled, for the scope that follows from ME_DISTANCE: block
-    and interval for OTHER_WARP, grid for OTHER_BLOCK, else the warp."""
+    """Marks bytes of a line as settled, those of `bits` in group `word` of 32, for the scope that
+    follows from ME_DISTANCE: block and interval for OTHER_WARP, grid for OTHER_BLOCK, else the
+    warp. Nothing if the pool is exhausted."""
     tag, at = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL], enable_settled(state, line)
     if at == 0:
         return
@@ -215,8 +219,8 @@ def mark_settled(state: Any, line: int, word: int, bits: int) -> None:
 
 @jitable
 def enable_settled(state: Any, line: int) -> int:
-    """Returns the index of a line's settled bytes, allocated if need be, which count from now on; 0
-    if the pool is exhausted."""
+    """Returns the index of a line's settled bytes, allocated if need be, and sets IN_FORCE, so that
+    they count from now on; 0 if the pool is exhausted."""
     extension = extension_of(state, line)
     if extension == 0:
         return 0
@@ -245,7 +249,7 @@ def clear_bits(state: Any, at: int) -> None:
 
 @jitable
 def has_weak_reads_only(state: Any, lists: int) -> int:
-    """Returns whether the lists of a cell have weak reads only."""
+    """Returns whether the lists of a cell, packed as in LISTS, have weak reads only."""
     node = lists & LOW
     only = int(lists >> 32 == 0)
     while node and only:
@@ -257,7 +261,8 @@ def has_weak_reads_only(state: Any, lists: int) -> int:
 
 @jitable
 def clear_settled(state: Any, line: int, footprint: int, words: int) -> None:
-    """Clears the settled bits of the bytes of a footprint and its words, which are written."""
+    """Clears the settled bits of the bytes of a footprint and its words, because they are being
+    written."""
     at = settled_at(state, line)
     if at == 0:
         return
@@ -273,7 +278,8 @@ def clear_settled(state: Any, line: int, footprint: int, words: int) -> None:
 
 @jitable
 def clear_settled_line(state: Any, line: int) -> None:
-    """Clears all settled bits of a line."""
+    """Makes all bytes of a line unsettled: clears the bits of the grid, invalidates those of block
+    and warp, and takes IN_FORCE away."""
     at = settled_at(state, line)
     if at:
         extension = state[line + H_EXTENSION]

@@ -1,4 +1,5 @@
-"""Finds the block in whose shared memory an access is: the current one, or another of its cluster.
+"""Finds the block in whose shared memory an access that the race detector processes is: the current
+one, or another of its cluster.
 
 Records of shared memory are in the state of the block that owns it, the current thread is in that
 of its own block. An address in another block's shared memory has the block's rank, and one, above
@@ -31,7 +32,8 @@ NO_BLOCK = -(1 << 62)
 
 @jitable
 def select_own_memory(state: Any, event: Any) -> None:
-    """Selects the shared memory of the current block, at the event's E_BASE."""
+    """Selects the shared memory of the current block, at the event's E_BASE: the ME_ words of the
+    owner (its slot, number and first byte on the host) are the current block's."""
     state[ME_OWNER_SLOT], state[ME_OWNER], state[ME_BASE] = (
         state[ME_SLOT],
         state[ME_BLOCK],
@@ -56,7 +58,8 @@ def select_memory(state: Any, event: Any, address: int) -> int:
 
 @jitable
 def select_memory_of_rank(state: Any, event: Any, rank: int) -> None:
-    """Selects the shared memory of a block of the cluster."""
+    """Selects the shared memory of the block with a rank in the cluster: writes its slot, number
+    and first byte on the host to the ME_ words of the owner."""
     owner_slot = state[ME_CLUSTER_AT] + rank * state[SLOT_WORDS]
     slots_away = (owner_slot - state[ME_SLOT]) // state[SLOT_WORDS]
     state[ME_OWNER_SLOT], state[ME_OWNER] = owner_slot, state[owner_slot + B_BLOCK] - 1
@@ -65,7 +68,8 @@ def select_memory_of_rank(state: Any, event: Any, rank: int) -> None:
 
 @jitable
 def shared_key(state: Any, address: int) -> int:
-    """Returns the key of a location in the selected shared memory (`releases.find_location`)."""
+    """Returns the key of a location in the selected shared memory (`releases.find_location`):
+    negative, so that it differs from all addresses of global memory."""
     return int(-1 - (state[ME_OWNER] << BLOCK_BITS | address))
 
 

@@ -1,5 +1,5 @@
-"""Reports barriers that threads skip: they end without executing them, though they execute the code
-after them.
+"""Reports, for the race detector's tool `sync`, barriers that threads skip: they end without
+executing them, though they execute the code after them.
 
 A barrier does not wait for threads that have exited, so a launch with such a mistake ends. Threads
 that exit before a barrier, as CUDA allows, do not execute the code after it
@@ -37,7 +37,8 @@ from warploom.simt.lane_counts import first_lane, jitable
 @jitable
 def report_skips(state: Any, slot: int, block: int) -> None:
     """Reports the first thread of a block, whose state is at index `slot`, that has not arrived at
-    the barrier of all threads at which the others have."""
+    the barrier of all threads at which the others have; nothing if none has arrived, or without
+    SYNC. Called when the next interval begins or the block has ended."""
     barrier = state[slot + B_BARRIER_LINE] - 1
     if barrier < 0 or state[TOOLS] & SYNC == 0:
         return
@@ -58,7 +59,8 @@ def report_skips(state: Any, slot: int, block: int) -> None:
 
 @jitable
 def report_skip(state: Any, barrier: int, thread: int) -> None:
-    """Reports that a thread has skipped a barrier, if all threads execute the code after that."""
+    """Reports that a thread has skipped a barrier (`barrier`: its instruction), if all threads
+    execute the code after that (PASSED_BY_ALL) and SYNC is on."""
     passed = state[state[SITES_AT] + barrier * SITE_WORDS] & PASSED_BY_ALL
     if state[TOOLS] & SYNC and passed:
         instruction, current = state[ME_INSTRUCTION], state[ME_THREAD]

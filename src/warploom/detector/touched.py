@@ -1,5 +1,5 @@
-"""Records what a launch has done with each byte of an allocation, for comparison with work in other
-streams."""
+"""Records, in the race detector, what a launch has done with each byte of an allocation, for
+comparison with work in other streams."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def record_touched_run(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
-    """Records what a run of lanes does from the current address up to `end`; `lanes` masks those
-    that are there."""
+    """Records what a run of lanes does from the current address up to `end`, if touched bytes of
+    the allocation are tracked; `lanes` masks those that are there."""
     if event[E_SPACE] != GLOBAL or state[allocation + A_TOUCHED] == 0:
         return
     at, size, writes = state[ME_ADDRESS], state[ME_SIZE], int(event[E_OP] == STORE)
@@ -55,7 +55,8 @@ def record_touched_run(state: Any, event: Any, end: int, allocation: int, lanes:
 
 @jitable
 def record_touched_lane(state: Any, event: Any, allocation: int, writes: int) -> None:
-    """Records what the current thread does."""
+    """Records what the current thread does to its bytes of an allocation, if touched bytes of that
+    are tracked; `writes`: it stores there."""
     if event[E_SPACE] == GLOBAL and state[allocation + A_TOUCHED] != 0:
         record_touched_bytes(
             state, event, state[ME_ADDRESS], state[ME_ADDRESS] + event[E_SIZE], allocation, writes
@@ -66,7 +67,10 @@ def record_touched_lane(state: Any, event: Any, allocation: int, writes: int) ->
 def record_touched_bytes(
     state: Any, event: Any, at: int, end: int, allocation: int, writes: int
 ) -> None:
-    """Records that the current instruction reads the bytes from `at` to `end`, or `writes` them."""
+    """Records that the current instruction reads the bytes from `at` to `end`, unless it is a
+    store, and, if `writes`, writes them: sets the bits of weak or strong accesses and the
+    instruction's number in the allocation's touched words, those for early threads if the current
+    one does not know that the previous launch has ended."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     read_at, written_at = T_READ_AT, T_WRITTEN_AT
     if flags & STRONG or event[E_OP] == ATOMIC:

@@ -1,4 +1,5 @@
-"""Requests that a launch which runs in another thread stops."""
+"""Requests that a launch which runs in another thread stops: the flag that both machines poll, and
+the error that they raise for it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class Cancellation:
 
 
 def cancellation_error() -> LaunchCancelled:
-    """Returns the error of a launch that was stopped."""
+    """Returns the error that a poll raises, or the compiled engine returns, for a launch that was
+    stopped before its end."""
     return LaunchCancelled(
         "the launch was cancelled before it ended: its results are incomplete. Launch it again."
     )

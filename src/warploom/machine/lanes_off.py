@@ -51,8 +51,8 @@ class ReconvergencePoint:
 
 
 def lanes_off(table: Table, existing: int) -> LanesOff:
-    """Returns why lanes of a warp are inactive; `existing` is the mask of lanes that have a
-    thread."""
+    """Returns, by reason, the masks of a warp's inactive lanes, from its state table; `existing` is
+    the mask of lanes that have a thread."""
     live = int(table[warp_table.LIVE])
     parked = {warp_table.AT_SYNC: 0, warp_table.AT_BARRIER: 0}
     for offset in _parked_offsets(table):
@@ -74,7 +74,8 @@ def lanes_off(table: Table, existing: int) -> LanesOff:
 
 
 def _arrived_lanes(table: Table) -> int:
-    """Returns the mask of lanes that wait at any reconvergence point."""
+    """Returns the mask of lanes that wait at any reconvergence point: those that have arrived at a
+    SIMT-stack node in use."""
     lanes = 0
     for node in range(warp_table.node_count(int(table[warp_table.LANES]))):
         # Nodes in the free list keep the words of their last use, so their `ARRIVED` masks are

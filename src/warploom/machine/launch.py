@@ -74,7 +74,8 @@ class Schedule:
 
     def plan(self, launch: Launch, program: Program) -> npt.NDArray[np.int64]:
         """Returns the array of scheduling parameters that both machines read (`simt.scheduling`),
-        indexed by `simt.schedule_layout`."""
+        indexed by `simt.schedule_layout`: policy and seed, sizes of grid, block and cluster, and
+        the number of slots for resident blocks."""
         plan, size = np.zeros(schedule_layout.LAYOUT_WORDS, np.int64), launch.cluster_blocks
         values = {
             schedule_layout.POLICY: POLICIES.index(self.policy),
@@ -142,8 +143,8 @@ class Launch:
         grid_workspace: int = 0,
         cancellation: Cancellation | None = None,
     ) -> Launch:
-        """Returns a copy of this launch with its arguments. Every launch needs one, and
-        `dataclasses.replace` is slow."""
+        """Returns a copy of this launch with its arguments and cancellation. Every launch needs
+        one, and `dataclasses.replace` is slow."""
         # Positional arguments in the order of the fields.
         return Launch(
             self.grid,
@@ -165,8 +166,8 @@ class Launch:
 
     @property
     def configuration(self) -> tuple[object, ...]:
-        """Returns a key of all fields in which launches of a kernel may differ beside arguments,
-        output and cancellation."""
+        """Returns a key of the fields in which launches of a kernel may differ beside arguments,
+        output and cancellation; launches with equal keys share code and launch template."""
         return (
             self.grid,
             self.block,
@@ -191,7 +192,8 @@ class Launch:
         return x % wide + wide * (y % high + high * (z % deep))
 
     def sm_of(self, block: int) -> int:
-        """Returns the SM that runs a thread block of the grid (`simt.placement`)."""
+        """Returns the SM that runs a thread block of the grid, from its cluster's number and its
+        rank in that (`simt.placement`)."""
         (x, y, z), (wide, high, deep) = self.block_index(block), self.cluster
         across, down = self.grid[0] // wide, self.grid[1] // high
         cluster = x // wide + across * (y // high + down * (z // deep))
@@ -220,16 +222,16 @@ class Launch:
 
 
 def shared_bytes(program: Program, launch: Launch) -> int:
-    """Returns the bytes of shared memory of a thread block; dynamic memory may begin after an
-    alignment gap."""
+    """Returns the bytes of shared memory of a thread block, the program's and the launch's dynamic
+    ones; dynamic memory may begin after an alignment gap."""
     if launch.dynamic_shared_bytes == 0:
         return program.shared_bytes
     return program.dynamic_shared_offset + launch.dynamic_shared_bytes
 
 
 def all_shared_bytes(program: Program, launch: Launch) -> int:
-    """Returns the bytes of shared memory that a thread block can address: its own, then the
-    system's."""
+    """Returns the bytes of shared memory that a thread block can address: its own, then, if the
+    program uses it, the part that the system reserves."""
     block_bytes = shared_bytes(program, launch)
     if not program.reserved_shared_bytes:
         return block_bytes
@@ -277,6 +279,6 @@ def launch_values(program: Program, launch: Launch) -> dict[str, int]:
 
 
 def unravel(linear: int, shape: Dim3) -> Dim3:
-    """Returns the (x, y, z) of a linear index, x fastest."""
+    """Returns the (x, y, z) of a linear index in a grid or block of extents `shape`, x fastest."""
     x, rest = linear % shape[0], linear // shape[0]
     return x, rest % shape[1], rest // shape[1]

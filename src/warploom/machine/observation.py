@@ -39,7 +39,8 @@ class Observation:
         return Observing(*(kind in self.functions for kind in words.KINDS))
 
     def begin(self, program: Program) -> ObservedLaunch:
-        """Returns the table through which a launch of a program calls the observer."""
+        """Returns the table through which a launch of a program calls the observer: addresses of
+        functions, of the source lines by instruction, and of the state."""
         source_lines = np.array([source_line(program, i) for i in range(len(program.instructions))])
         table = np.zeros(words.TABLE_WORDS, np.int64)
         for number, kind in enumerate(words.KINDS):

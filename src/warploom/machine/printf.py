@@ -31,7 +31,8 @@ class PrintfArguments:
         self.read, self.at, self.taken = read, at, 0
 
     def take(self, size: int) -> bytes | None:
-        """Returns the `size` bytes of the next argument; None after MAX_ARGUMENTS."""
+        """Returns the next argument, the `size` bytes at the next multiple of its size, and counts
+        it; None after MAX_ARGUMENTS."""
         self.taken += 1
         if self.taken > MAX_ARGUMENTS:
             return None
@@ -66,7 +67,7 @@ def format_printf(format: bytes, arguments: PrintfArguments) -> str:
 
 def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
     """Returns the text of one conversion specification, which SPECIFIER matched, and consumes its
-    arguments."""
+    arguments; the specification itself if C has no such conversion or no argument is left."""
     flags, width, precision, length, kind = (
         part.decode("latin-1") if part is not None else None for part in match.groups()
     )
@@ -110,7 +111,8 @@ def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
 
 
 def _resolved_count(count: str | None, arguments: PrintfArguments) -> str | None:
-    """Returns a width or a precision; `*` is replaced by the next argument."""
+    """Returns a width or a precision as digits; `*` is replaced by the next argument, which it
+    consumes, None stays."""
     if count != "*":
         return count
     data = arguments.take(4)
@@ -128,8 +130,8 @@ def _capped_count(count: str | None) -> str | None:
 def _format_integer(
     value: int, flags: str, width: str | None, precision: str | None, kind: str
 ) -> bytes:
-    """Returns an integer as C's conversions print it; Python's differ in `#o` and have no unsigned
-    ones."""
+    """Returns an integer as C's conversions print it, with precision, sign or prefix, and padding;
+    Python's differ in `#o` and have no unsigned ones."""
     digits = {"x": "x", "X": "X", "o": "o"}.get(kind, "d")
     body = format(abs(value), digits)
     if precision is not None:
@@ -157,8 +159,8 @@ def _python_conversion(flags: str, width: str | None, precision: str | None, kin
 
 
 def _format_hexadecimal(data: bytes, precision: str | None, kind: str, flags: str) -> bytes:
-    """Returns a float as `%a` prints it, with all digits that it has (C leaves the choice of the
-    exponent open)."""
+    """Returns a float, given as 8 bytes, as `%a` prints it: with all digits that it has, or cut to
+    the precision (C leaves the choice of the exponent open)."""
     (value,) = struct.unpack("<d", data)
     text = float(value).hex()
     if "p" in text and "." in text:

@@ -49,8 +49,9 @@ class Services:
     memory: DeviceMemory
 
     def serve(self, call: ServiceCall) -> list[int]:
-        """Executes a call in each active lane and returns the results by lane, 0 for inactive
-        lanes. Raises KernelFault."""
+        """Executes a call in each active lane, in rising order, by the handler of its function, and
+        returns the results by lane, 0 for inactive lanes. Raises KernelFault, or DeviceAssert for a
+        failed assertion."""
         results = [0] * self.launch.warp_size
         for lane in call.lanes:
             arguments = [argument[lane] for argument in call.arguments]
@@ -58,8 +59,9 @@ class Services:
         return results
 
     def print(self, call: ServiceCall, lane: int, format: int, arguments: int) -> int:
-        """Executes `vprintf`: prints the text and returns the number of arguments that the format
-        used, as CUDA's printf does."""
+        """Executes `vprintf`: writes the text to the launch's output and returns the number of
+        arguments that the format used, as CUDA's printf does. `format` and `arguments` are
+        addresses."""
 
         def read(address: int, size: int) -> bytes:
             return call.read(lane, address, size)
@@ -81,7 +83,8 @@ class Services:
         function: int,
         width: int,
     ) -> int:
-        """Executes `__assertfail`: raises DeviceAssert, which ends the kernel."""
+        """Executes `__assertfail`: raises DeviceAssert with the strings at the addresses `message`,
+        `file` and `function`, which ends the kernel."""
 
         def text(address: int) -> str:
             data = read_string(lambda at, size: call.read(lane, at, size), address)
@@ -100,7 +103,7 @@ class Services:
         )
 
     def allocate(self, call: ServiceCall, lane: int, size: int) -> int:
-        """Executes `malloc`: returns the address, or 0 if the heap is full."""
+        """Executes `malloc`: returns the address, or 0 if the heap is full or `size` is 0."""
         block, thread = self._thread_of(call, lane)
         name = f"malloc by thread {thread} of block {block}"
         line = self.program.line(call.instruction)
@@ -115,8 +118,9 @@ class Services:
         return allocation.address
 
     def release(self, call: ServiceCall, lane: int, address: int) -> int:
-        """Executes `free`; a null pointer is ignored. Raises KernelFault for an address that is not
-        a live malloc of a kernel."""
+        """Executes `free`: ends the allocation at once and reports it to the heap's watcher; a null
+        pointer is ignored. Raises KernelFault for an address that is not a live malloc of a
+        kernel."""
         if self.memory.heap.release(address):
             if self.memory.heap.watcher is not None:
                 self.memory.heap.watcher.released(address, call, lane)

@@ -32,6 +32,7 @@ class LaunchLock:
     """
 
     def __init__(self) -> None:
+        """Starts unlocked; a forked child process resets it."""
         self._current = _CurrentTicket()
         self.forget()
         forget_in_child(self)
@@ -87,7 +88,7 @@ class LaunchLock:
         self._holder = cancellation
 
     def give_back(self) -> None:
-        """Releases the lock, and the ticket of this thread's launch."""
+        """Releases the lock, and leaves the ticket of this thread's launch if it has one."""
         self._holder = None
         self._lock.release()
         self.leave(self._current.number)

@@ -61,8 +61,8 @@ class _UserFunction:
 
     @cached_property
     def _compiled(self) -> Any:
-        """Returns the function as a C callback that sets the word after its memory if it raises an
-        exception."""
+        """Returns the function, compiled by Numba, as a C callback with six arguments that sets the
+        word after its memory and returns 0 if it raises an exception."""
         from importlib import import_module
 
         numba: Any = import_module("numba")  # without types for what is used here
@@ -180,8 +180,8 @@ class CacheModel:
 
     def sets(self, name: str, device_bytes: int, ways: int) -> int:
         """Returns the number of sets of the cache `name`, which has `device_bytes` bytes on the
-        device. Raises WarploomError if the launch uses no such cache, or the sizes are
-        impossible."""
+        device, by its own bytes if they are given. Raises WarploomError if the launch uses no such
+        cache but something of it is chosen, or if sizes or dirty share are impossible."""
         size = device_bytes if self.bytes is None else self.bytes
         if self != CacheModel() and not device_bytes:
             raise WarploomError(

@@ -49,6 +49,8 @@ class Replay:
         blocks: int,
         workers: int = 1,
     ) -> None:
+        """Prepares a replay of the first `blocks` blocks of `record` with `work`, from the cycle 0
+        on, by `workers` threads."""
         self.setting, self.now = setting, 0
         self.sms, self.memory = empty_sms(setting), initial_memory(setting)
         size = len(work.operations) * (w.REASON_COUNT + 1)
@@ -78,7 +80,8 @@ class Replay:
         return True
 
     def state(self) -> ReplayState:
-        """Returns all that is needed to resume the replay."""
+        """Returns all that is needed to resume the replay: copies of the state, and the fingerprint
+        of the arrays that it was made from."""
         totals, ends = self.totals.sum(axis=0), np.array(self._ends, np.int64).reshape(-1, 2)
         sms, memory, dealt = self.sms.copy(), self.memory.copy(), self._dispatcher.state()
         parameters = self.setting.parameters
@@ -87,7 +90,8 @@ class Replay:
         )
 
     def restore(self, state: ReplayState) -> None:
-        """Resumes from a state. Raises WarploomError for the state of another replay."""
+        """Resumes from a state that `state` returned, in this process or another. Raises
+        WarploomError for the state of another replay."""
         of_replay = self.setting.parameters, self._fingerprint
         of_state = state.parameters, state.of_what
         if not all(np.array_equal(a, b) for a, b in zip(of_replay, of_state, strict=True)):
@@ -104,7 +108,9 @@ class Replay:
         self._dispatcher.restore(state.dealt)
 
     def run(self) -> ReplayOutcome:
-        """Runs the replay to its end and returns the result."""
+        """Runs the replay to its end and returns the result; the end is that of the last block,
+        issue or answer of the memory, and all cycles before it are charged to states. Raises
+        WarploomError if a function of the user's raised an exception."""
         self.advance()
         last = int(self.sms[:, w.LAST_DONE].max(initial=0))
         issued = int(self._scheduler_words(w.S_ACCOUNTED).max(initial=0))  # the last issue is over
@@ -119,7 +125,8 @@ class Replay:
         return ReplayOutcome(self.setting, cycles, self.sms, self.memory, by_state, issues, ends)
 
     def _check_policies(self) -> None:
-        """Raises WarploomError if a function of the user's raised an exception."""
+        """Raises WarploomError if a function of the user's raised an exception, by the flag word
+        after the memory of each."""
         p = self.setting.parameters
         flag_offset = int(p[w.AT_USER]) + w.USER_WORDS
         failed = {
@@ -147,7 +154,9 @@ class Replay:
         return words[..., p[at] : p[at] + count]
 
     def _quantum(self, pool: ThreadPoolExecutor) -> bool:
-        """Runs one quantum; returns False if nothing is left to run."""
+        """Runs one quantum: reserves blocks, runs the busy SMs on the workers, serves their
+        requests, and delivers messages between SMs; returns False if no SM is busy, so nothing is
+        left to run."""
         self._dispatcher.reserve_blocks()
         self._release_stalled()
         state = self.sms[:, [w.LIVE_BLOCKS, w.RESERVED_COUNT, w.REQUEST_COUNT]]
@@ -187,7 +196,8 @@ class Replay:
             self.sms[:, w.POLLING_WARPS] = 0
 
     def _is_stalled(self) -> bool:
-        """Returns whether no SM has anything to do at any later cycle."""
+        """Returns whether no SM has anything to do at any later cycle: no scheduler will change,
+        and no queue, request, reserved block or message is left."""
         columns = [w.QUEUE_COUNT, w.TMA_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT, w.RECEIVED_COUNT]
         todo = self.sms[:, columns]
         return bool((self._scheduler_words(w.S_NEXT) >= w.NEVER).all()) and not todo.any()
@@ -199,8 +209,8 @@ class Replay:
         return self.sms[:, first + word : first + int(p[w.SCHEDULERS]) * w.S_WORDS : w.S_WORDS]
 
     def _run(self, worker: int, sms: Words, stop: int, *, ends: bool = False) -> None:
-        """Runs some of the SMs up to the cycle `stop`, as the worker with this number; with `ends`,
-        only charges the cycles before it."""
+        """Runs the SMs with the numbers `sms` up to the cycle `stop` in machine code, with the
+        totals of `worker`; with `ends`, only charges the cycles before `stop`."""
         chosen = np.ascontiguousarray(sms)
         own_addresses = self.totals[worker].ctypes.data, self.sms.ctypes.data, chosen.ctypes.data
         functions()["run_sms"](*self._array_addresses, *own_addresses, len(chosen), stop, ends)

@@ -54,6 +54,7 @@ class Basis:
     reason: str = ""
 
     def __str__(self) -> str:
+        """Returns the basis as text for users, with the share or the reason."""
         if self.code == "ptx":
             return "PTX" + (f": {self.reason}" if self.reason else "")
         if self.code == "trace":
@@ -79,6 +80,8 @@ class Timing:
         outcome: ReplayOutcome,
         basis: Basis = PTX_BASIS,
     ) -> None:
+        """`program`: the code that was replayed; `record`, `work` and `outcome`: the inputs and the
+        result of the replay; `basis`: what the time rests on."""
         self.program, self.device, self.spec, self.scheduler = program, device, timing, scheduler
         self._record, self._work, self._outcome = record, work, outcome
         self._p = outcome.setting.parameters
@@ -257,7 +260,7 @@ class Timing:
     @cached_property
     def unit_use(self) -> dict[str, float]:
         """Returns the share of each unit's cycles that issues occupied, over the SMs that had
-        blocks."""
+        blocks, by the unit's name; only units that were used."""
         ticks = self._outcome.issues * self._work.operations[:, w.OP_INTERVAL]
         ticks_by_unit = np.bincount(
             self._work.operations[:, w.OP_UNIT], weights=ticks, minlength=len(UNITS)

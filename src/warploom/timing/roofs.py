@@ -32,7 +32,8 @@ WAITS_FOR = {
 
 
 def roofs_of(timing: TimedLaunch) -> tuple[Roof, ...]:
-    """Returns the roofs, the most used first."""
+    """Returns the roofs of a launch, the most used first: issue, L1, shared memory, DRAM, L2, and
+    each unit that the kernel used; shares are those of the whole device."""
     spec, device = timing.spec, timing.device
     hertz = spec.clock_mhz * 1e6
     cycles = max(1, timing.sample_cycles)
@@ -61,7 +62,9 @@ def roofs_of(timing: TimedLaunch) -> tuple[Roof, ...]:
 
 
 def bound_of(timing: TimedLaunch) -> str:
-    """Returns what bounds a kernel, as one sentence with the evidence."""
+    """Returns what bounds a kernel, as one sentence with the evidence: the most used throughput
+    from BOUND_SHARE on, else the latency of copies, too few warps, or latency with its main stall
+    reason."""
     top = timing.roofs[0]
     percent = f"{100 * top.used:.0f} %"
     if top.used >= BOUND_SHARE:
@@ -96,7 +99,8 @@ def _waits_mostly_for_copies(timing: TimedLaunch, pipeline: Pipeline) -> bool:
 
 
 def _waiting_cycles(timing: TimedLaunch) -> int:
-    """Returns the cycles in which warps wait, at least 1."""
+    """Returns the cycles in which warps are in any state but selected and not selected, summed over
+    all warps, at least 1."""
     issuable = ("selected", "not_selected")
     waits = (count for name, count in timing.warp_states.items() if name not in issuable)
     return max(1, sum(waits))

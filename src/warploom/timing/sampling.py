@@ -50,7 +50,8 @@ def _dram_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> float:
 
 
 def _cycles_between(outcome: ReplayOutcome, sampled: int, first: float, last: float) -> float:
-    """Returns the cycles between the ends of the blocks at two shares of the sample."""
+    """Returns the cycles between the ends of the blocks at two shares of the sample, `first` and
+    `last`, interpolated between quanta."""
     times, ended = outcome.ends[:, 0], outcome.ends[:, 1]
     shares = np.array([first, last]) * sampled
     cycles = np.interp(shares, ended, times)

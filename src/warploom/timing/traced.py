@@ -1,4 +1,5 @@
-"""Adds modelled time to a trace, so that the view of the trace can show both."""
+"""Adds the modelled states of an SM's warps, in cycles, to the project's own trace of a launch
+(`Trace`), so that the view of the trace can show both."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ COLUMNS = {
 
 
 def with_time(trace: Trace, timing: TimedLaunch, sm: int) -> Trace:
-    """Returns a copy of a trace with the states of an SM's warps. Raises WarploomError for a trace
-    of another launch, or an SM that had no blocks."""
+    """Returns a copy of a trace with the states of an SM's warps (`Trace.modelled`). Raises
+    WarploomError for a trace of another launch, or an SM that had no blocks."""
     launch, program = timing.launch, timing.program
     of_timing = program.name, program.size, launch.grid, launch.block, timing.device.name
     trace_launch = trace.launch.grid, trace.launch.block, trace.device.name
@@ -75,7 +76,7 @@ def modelled_time(timing: TimedLaunch, sm: int) -> ModelledTime:
 
 
 def _copies_of(timing: TimedLaunch, sm: int) -> ModelledCopies | None:
-    """Returns the copies of an SM by their start, or None for none."""
+    """Returns the copies of an SM as columns, in the order of their start, or None for none."""
     copies = sorted(timing.copies(sm), key=lambda copy: (copy.since, copy.until))
     if not copies:
         return None

@@ -1,4 +1,5 @@
-"""Processes the completion of asynchronous copies: by groups, and at mbarriers.
+"""Processes the completion of asynchronous copies in the race detector: by groups, and at
+mbarriers.
 
 `cp.async; cp.async.commit_group; cp.async.wait_group 0`: the copy is access 0 of the thread's
 agent; the commit notes in the ring that copies before number 1 are in the group; the wait puts the
@@ -66,7 +67,8 @@ from warploom.simt.lane_counts import first_lane, jitable
 
 @jitable
 def commit_group(state: Any, event: Any, flags: int) -> None:
-    """Makes a group of the copies that each lane has begun."""
+    """Processes the commit of a group: notes, in each lane's ring of groups (that of bulk copies
+    for BULK), that the copies which the lane has begun so far belong to it."""
     left = event[E_LANES]
     count = L_BULK_COMMITS if flags & BULK else L_COMMITS
     ring = L_BULK_RING if flags & BULK else L_RING
@@ -82,8 +84,8 @@ def commit_group(state: Any, event: Any, flags: int) -> None:
 
 @jitable
 def wait_for_copies(state: Any, event: Any, flags: int) -> None:
-    """Lets lanes know their copies, but for those of the last NUMBER groups; all copies if that is
-    -1."""
+    """Processes a wait for groups: lets lanes know their copies, but for those of the last NUMBER
+    groups; all copies if that is -1."""
     left, pending = event[E_LANES], event[E_NUMBER]
     count = L_BULK_COMMITS if flags & BULK else L_COMMITS
     ring = L_BULK_RING if flags & BULK else L_RING
@@ -103,8 +105,10 @@ def wait_for_copies(state: Any, event: Any, flags: int) -> None:
 
 @jitable
 def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
-    """Processes an operation of the current thread on an mbarrier, whose value is `word` before
-    it."""
+    """Processes an operation of the current thread on an mbarrier, whose value is `word` before it:
+    by `flags` an initialisation or invalidation (clears its record), a wait (adds what the last
+    phase has to the thread's knowledge), an arrival (adds to the present phase), or an arrival when
+    copies complete."""
     entry = find_location(state, key, 1)
     if entry == 0:
         return
@@ -166,7 +170,8 @@ def complete_copy(state: Any, key: int, word: int) -> None:
 
 @jitable
 def signal_mbarrier(state: Any, key: int, word: int) -> None:
-    """Records that the bytes of the current thread's last copy have arrived at an mbarrier."""
+    """Records that the bytes of the current thread's last copy have arrived at an mbarrier, whose
+    value is `word`: the phase makes that copy known to threads that wait."""
     signal_for_agent(
         state, key, word, state[ME_THREAD], word_of_copy(state[state[ME_LANE_AT] + L_COPIES])
     )
@@ -174,8 +179,9 @@ def signal_mbarrier(state: Any, key: int, word: int) -> None:
 
 @jitable
 def signal_for_agent(state: Any, key: int, word: int, agent: int, copies: int) -> None:
-    """Records that copies of an agent of the current block, given as an agent word, complete at an
-    mbarrier, whose value is `word`."""
+    """Records that copies of an agent of the current block (`agent`: the index of its word), given
+    as an agent word, complete at the mbarrier with key `key`, whose value is `word`; nothing if no
+    operation on that mbarrier was recorded."""
     entry = find_location(state, key, 0)
     if entry and state[entry + O_CHAIN]:
         operate_mbarrier(state, key, word, 0)
@@ -184,8 +190,9 @@ def signal_for_agent(state: Any, key: int, word: int, agent: int, copies: int) -
 
 @jitable
 def record_completion(state: Any, at: int, phase: int, agent: int, copies: int) -> None:
-    """Adds copies of an agent of the current block to what a phase of an mbarrier makes known to
-    the threads that wait for it."""
+    """Adds copies of an agent of the current block, given as an agent word, to what a phase of the
+    mbarrier at index `at` makes known to the threads that wait for it: in the phase's clock, or in
+    its block set if another block owns the mbarrier."""
     if state[ME_OWNER] != state[ME_BLOCK]:
         single_set, set_at = allocate(state, 1 + SET_WORDS), at + G_SET + (phase & 1)
         clock = allocate(state, state[CLOCK_WORDS])

@@ -104,10 +104,10 @@ def detect_copies(
     allocations: Any, values: Any, request: int,
 ) -> int:  # fmt: skip
     """Records the copies that the lanes of an event issue by a request
-    (`asynchronous.issue.tensor_copies`, which has the same operands). `all_memory` is the host's
-    memory by address; `values` is a buffer for the bytes that lanes store, which is filled with a
-    number of the copy in place of its bytes. Faults are reported by the code that executes the
-    copies."""
+    (`asynchronous.issue.tensor_copies`, which has the same operands); requests of other kinds are
+    ignored. `all_memory` is the host's memory by address; `values` is a buffer for the bytes that
+    lanes store, which is filled with a number of the copy in place of its bytes. Faults are
+    reported by the code that executes the copies."""
     op = field(request, OP)
     boxes = op in (LOAD, STORE, REDUCE)
     if not boxes and op not in (COPY_BYTES, REDUCE_BYTES, CANCEL):
@@ -139,8 +139,9 @@ def detect_copies(
 def record_copy(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, blocks: int
 ) -> None:
-    """Records the accesses of one copy, to the shared memory of each block of the mask `blocks` if
-    that is not 0, and the mbarriers that it signals."""
+    """Records the accesses of one copy, to the shared memory of each block of the mask `blocks` (0:
+    of the block that the address is in), and the mbarriers that it signals; then counts the copy
+    for its thread if it signals one."""
     # Two copies that write the same bytes must differ, or a race would be reported as "same-value".
     copy = (
         state[state[ME_LANE_AT] + L_COPIES] + 1 + (state[ME_THREAD] << 8) + (state[ME_BLOCK] << 18)
@@ -195,8 +196,9 @@ def base_of(scratch: Any, rank: int) -> int:
 def record_remote_side(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int
 ) -> None:
-    """Records the accesses of a copy to global memory, or to another block's shared memory, from
-    which it copies."""
+    """Records the accesses of a copy on the side that is not the own shared memory: global memory,
+    row by row for a box, or another block's shared memory. A store writes or updates there, a load
+    reads; a cancelled launch (CANCEL) accesses nothing."""
     grouped, request_op = field(int(scratch[REQUEST]), GROUPED), field(int(scratch[REQUEST]), OP)
     if request_op == CANCEL:
         return
@@ -225,8 +227,8 @@ def record_remote_side(
 
 @jitable
 def act_as_agent(state: Any, kind: int, time: int) -> None:
-    """Makes the current thread's agent of a kind the one that accesses memory, at a time of its
-    own."""
+    """Makes the current thread's agent of a kind the one that accesses memory; `time`: the number
+    of its copy, in place of the thread's time. Valid until the current lane is set again."""
     state[ME_AGENT], state[ME_TIME] = AGENT | kind << AGENT_KIND_AT, time
 
 
@@ -234,8 +236,9 @@ def act_as_agent(state: Any, kind: int, time: int) -> None:
 def record_bytes(
     state: Any, event: Any, memory: Any, values: Any, lane: int, access: Any, start: int, size: int
 ) -> None:
-    """Records an access (a space and an op) of the current thread or its agent to contiguous bytes,
-    in aligned pieces."""
+    """Records an access (a space and an op) of the current thread or its agent to `size` contiguous
+    bytes from `start` on, in aligned pieces of PIECE bytes; global bytes outside of allocations are
+    skipped."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     event[E_SPACE], event[E_OP] = access
     state[ME_SPACE] = event[E_SPACE]

@@ -1,4 +1,5 @@
-"""Processes waits and fences of tensor memory: `tcgen05.wait`, `tcgen05.fence`.
+"""Processes waits and fences of tensor memory in the race detector: `tcgen05.wait`,
+`tcgen05.fence`.
 
 What one warp has begun there and another uses next has to be waited for, then passed on by a fence
 before the threads synchronise, and taken over by a fence after that:
@@ -74,7 +75,9 @@ def warp_index(state: Any, warp: int) -> int:
 
 @jitable
 def wait_for_moves(state: Any, event: Any, stores: int) -> None:
-    """Records that lanes wait for their warp's loads of tensor memory, or its stores."""
+    """Processes `tcgen05.wait`: records that lanes wait for their warp's loads of tensor memory,
+    or, if `stores`, its stores: they are complete for the warp, and known in the lanes' agent
+    words."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -87,8 +90,9 @@ def wait_for_moves(state: Any, event: Any, stores: int) -> None:
 
 @jitable
 def fence_before(state: Any, event: Any) -> None:
-    """Processes a fence before a synchronisation: threads that synchronise with the lanes later
-    know as fenced what these have waited for, and what their tensor cores have begun."""
+    """Processes `tcgen05.fence::before_thread_sync`: marks in the lanes' agent words, as fenced,
+    the loads and stores that their warp has waited for, and what their tensor cores have begun;
+    threads that synchronise with the lanes later learn it."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -107,8 +111,9 @@ def fence_before(state: Any, event: Any) -> None:
 
 @jitable
 def fence_after(state: Any, event: Any) -> None:
-    """Processes a fence after a synchronisation: what the lanes' warp begins next in tensor memory
-    is ordered after what they know now."""
+    """Processes `tcgen05.fence::after_thread_sync`: stores what the lanes know now as what their
+    warp knew at its last such fence (`after_at`), with which `check_fences` compares what the warp
+    begins next."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -123,7 +128,8 @@ def fence_after(state: Any, event: Any) -> None:
 
 @jitable
 def after_at(state: Any) -> int:
-    """Returns the index of what the current warp knew at its last fence after a synchronisation."""
+    """Returns the index of what the current warp knew at its last fence after a synchronisation: a
+    block set, then agent words."""
     return int(state[ME_SLOT] + state[SLOT_AFTER] + state[ME_WARP] * (1 + state[AGENTS]))
 
 
@@ -131,8 +137,9 @@ def after_at(state: Any) -> int:
 def check_fences(
     state: Any, interval_word: int, thread_word: int, access_word: int, own_access: int
 ) -> None:
-    """Reports an access to tensor memory that is ordered after that of another warp, but without
-    the fences that this needs."""
+    """Reports an access to tensor memory that is ordered after that of another warp, but without a
+    fence before the synchronisation, after it, or both. Nothing if one of the two is no agent's, or
+    both are of one warp."""
     who, time, block = thread_word & WHO_BITS, thread_word >> TIME_AT, interval_word >> BLOCK_AT
     same_block = block == state[ME_BLOCK] + 1
     if (
@@ -169,8 +176,9 @@ def is_unfenced(state: Any, who: int, time: int) -> int:
 
 @jitable
 def is_taken_over(state: Any, who: int, time: int, block: int) -> int:
-    """Returns whether the current warp knew an access of an agent at its last fence after a
-    synchronisation."""
+    """Returns whether the current warp knew access number `time` of agent `who`, of the block with
+    number `block` - 1, at its last fence after a synchronisation; of work of a tensor core, it is
+    enough that it had begun."""
     at = after_at(state)
     if block != state[ME_BLOCK] + 1:
         # An interval is not compared: agents have their own count.

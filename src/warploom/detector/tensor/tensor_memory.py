@@ -149,8 +149,9 @@ def detect_tensor_memory(
     values: Any, request: int,
 ) -> int:  # fmt: skip
     """Records what the lanes of an event do to tensor memory by a request, whose operands are those
-    of `asynchronous.issue.tensor_memory`. `all_memory` and `values` are as in
-    `tensor_copies.detect_copies`. Faults are reported by the code that executes the request."""
+    of `asynchronous.issue.tensor_memory`: by the function for its op, once for an op of the whole
+    warp, else for each lane. `all_memory` and `values` are as in `tensor_copies.detect_copies`.
+    Faults are reported by the code that executes the request."""
     begin_event(state, event, plan)
     set_current_thread(state, event[E_WARP] << 5)
     event[E_BASE], event[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
@@ -192,7 +193,9 @@ def cell_of(state: Any, lane: int, column: int) -> int:
 
 @jitable
 def record_words(state: Any, event: Any, op: int, lane: int, column: int, count: int) -> None:
-    """Records an access of the current agent to a lane's words in contiguous columns."""
+    """Records an access of the current agent to `count` words of lane `lane` of tensor memory, in
+    contiguous columns from `column` on; nothing for lanes and columns beyond it, or without
+    RACE."""
     if state[TOOLS] & RACE == 0 or lane >= LANES:
         return
     state[ME_SPACE], state[ME_SIZE] = TENSOR, COLUMN_BYTES
@@ -226,7 +229,9 @@ def record_matrix_reads(
 def record_move(
     state: Any, event: Any, memory: Any, data: Any, scratch: Any, lane: int, request: int
 ) -> None:
-    """Records a load or a store of a warp."""
+    """Records a load or a store of a warp: each word that each thread's registers move, by the
+    agent of the warp's loads or stores, and counts it for the warp. Nothing for a request that
+    faults."""
     address = int(data[WARP_LANES * D_ROW + lane])
     split = int(data[WARP_LANES * A_ROW + lane])
     shape, registers = part(request, SHAPE), request >> REGISTERS & 255
@@ -271,8 +276,8 @@ def record_allocation(
 
 @jitable
 def record_deallocation(state: Any, event: Any, data: Any, scratch: Any, lane: int) -> None:
-    """Records the end of an allocation by the current thread as a write to all its words, then
-    clears their cells."""
+    """Records the end of an allocation by the current thread as a write to all its words that have
+    records, which reports accesses not ordered before it; then clears their cells."""
     address = int(data[WARP_LANES * D_ROW + lane])
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     if not is_size(columns) or column_of(address) + columns > COLUMNS:
@@ -293,8 +298,8 @@ def record_deallocation(state: Any, event: Any, data: Any, scratch: Any, lane: i
 
 @jitable
 def record_commit(state: Any, event: Any, memory: Any, data: Any, lane: int) -> None:
-    """Lets the threads that wait for the mbarrier of a commit know all that the current thread's
-    tensor core has begun."""
+    """Processes `tcgen05.commit`: lets the threads that wait for its mbarrier (in each block of a
+    mask, if it has one) know all that the current thread's tensor core has begun."""
     address = int(data[WARP_LANES * SHARED_ROW + lane])
     blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
     at = select_memory(state, event, address)
@@ -329,7 +334,8 @@ def record_tensor_core_op(
     request: int,
 ) -> None:
     """Records what a product, a copy or a shift of the current thread's tensor core reads and
-    writes, in both blocks of a pair."""
+    writes, in both blocks of a pair, as its next work (L_WORKS); nothing for a request that
+    faults."""
     op, rank = part(request, OP), own_rank(scratch)
     failed = 0
     if op == MULTIPLY:
@@ -359,7 +365,8 @@ def record_tensor_core_op(
 def record_factors(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
 ) -> None:
-    """Records what a product reads in one block: A, its part of B, metadata and scales."""
+    """Records what a product reads in one block: A (in tensor or shared memory), its part of B,
+    and, if the product has them, metadata and scales."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     pair, sparse = 2 if request & PAIR else 1, request & SPARSE
     rows, columns = rows_of(descriptor) // pair, columns_of(descriptor)
@@ -393,7 +400,7 @@ def record_factors(
 
 @jitable
 def record_column_reads(state: Any, event: Any, address: int, count: int) -> None:
-    """Records reads of `count` columns of all lanes."""
+    """Records reads of `count` columns of all lanes, from the column of `address` on."""
     for tensor_lane in range(LANES):
         record_words(state, event, READS, tensor_lane, column_of(address), count)
 
@@ -402,7 +409,8 @@ def record_column_reads(state: Any, event: Any, address: int, count: int) -> Non
 def record_accumulator_writes(
     state: Any, event: Any, scratch: Any, block: int, request: int
 ) -> None:
-    """Records the writes of a product in one block, whether or not it adds to the old values."""
+    """Records the writes of a product to D in one block (`block`: 0, or 1 for the second of a
+    pair), but for disabled lanes, whether or not it adds to the old values."""
     descriptor, address = int(scratch[E_DESCRIPTOR]), int(scratch[E_D])
     rows = rows_of(descriptor) // (2 if request & PAIR else 1)
     parts = parts_of(request, rows)
@@ -420,7 +428,8 @@ def record_accumulator_writes(
 def record_copied(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
 ) -> None:
-    """Records the accesses of a copy from shared memory in one block."""
+    """Records the accesses of a copy in one block: reads of shared memory, and writes of each of
+    its repetitions in tensor memory."""
     shape, address = part(request, SHAPE), int(scratch[E_D])
     rows, units = copied_rows(shape), copied_units(shape)
     record_matrix_reads(state, event, memory, values, lane, int(scratch[E_B]), 0, rows, units, 1)
@@ -433,7 +442,8 @@ def record_copied(
 
 @jitable
 def record_shifted(state: Any, event: Any, scratch: Any) -> None:
-    """Records the accesses of a shift in one block."""
+    """Records the accesses of a shift in one block: it writes each row but the last, and reads the
+    last one."""
     address, columns_per_row = int(scratch[E_D]), ROW_SHIFT_BYTES // COLUMN_BYTES
     for row in range(SHIFTED_ROWS):
         record_words(

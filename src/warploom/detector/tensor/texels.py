@@ -1,5 +1,5 @@
-"""Records accesses to textures and surfaces: the texels that each lane reads or writes, as accesses
-of its thread to global memory.
+"""Records accesses to textures and surfaces in the race detector: the texels that each lane reads
+or writes, as accesses of its thread to global memory.
 
 Texture caches are not coherent during a launch: a texel that the launch has written must not be
 read as one (CUDA C++ Programming Guide, "Texture and Surface Memory", "Read/Write Coherency").

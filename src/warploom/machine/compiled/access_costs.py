@@ -28,7 +28,8 @@ lane accesses."""
 
 @dataclass(frozen=True)
 class RowRule:
-    """The names of the cost rules of an access record, and the bytes that each lane accesses."""
+    """The cost rules of an access record: `names` of functions that `count_compiled` calls, each of
+    which adds its counters, and the bytes that each lane accesses."""
 
     names: tuple[str, ...]
     size: int
@@ -39,7 +40,8 @@ class RowRule:
 
 
 def row_rule(program: Program, row: AccessRecord, rules: AccessRules) -> RowRule:
-    """Returns the cost rules of an access record on a device."""
+    """Returns the cost rules of an access record on a device: the rule of its space and operation,
+    and for stores also the rule that counts writes, where the device has one."""
     instruction = program.instructions[row.instruction]
     names = [rules.cost(row.space.value, row.op, route=route_of(instruction))]
     if row.op == "store" and (writes := rules.writes(row.space.value)):
@@ -49,7 +51,8 @@ def row_rule(program: Program, row: AccessRecord, rules: AccessRules) -> RowRule
 
 def common_cost(program: Program, row: AccessRecord, rules: AccessRules) -> Counts:
     """Returns the counts of the common access of a record, in the order of FIELDS: all 32 lanes at
-    consecutive elements, in constant memory all at one address."""
+    consecutive elements, in constant memory all at one address, in local memory at consecutive
+    words; zeros for textures and surfaces, which have no common access."""
     if row.space in (Space.TEXTURE, Space.SURFACE):  # they have no common access
         return np.zeros(len(FIELDS), np.int64)
     rule = row_rule(program, row, rules)
@@ -59,8 +62,8 @@ def common_cost(program: Program, row: AccessRecord, rules: AccessRules) -> Coun
 
 @lru_cache(maxsize=1 << 14)
 def _cost(rule: RowRule, mask: int, addresses: tuple[int, ...]) -> Counts:
-    """Returns the counts of one access; the results are cached, since kernels repeat few
-    patterns."""
+    """Returns the counts of one access by the lanes of a mask, to which each of the rule's cost
+    functions adds; the results are cached, since kernels repeat few patterns."""
     counts = np.zeros(RECORD_WIDTH, np.int64)
     for name in rule.names:
         count_compiled(name, np.array(addresses, np.uint64), mask, rule.size, counts)

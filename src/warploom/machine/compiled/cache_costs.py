@@ -61,7 +61,8 @@ class LanePattern:
     local: bool
 
     def addresses(self, first_address: int) -> tuple[int, ...]:
-        """Returns the lanes' addresses if lane 0 accesses `first_address`."""
+        """Returns the lanes' addresses if lane 0 accesses `first_address`; for local accesses,
+        consecutive words."""
         if self.local:
             return tuple(_ORIGIN + 4 * lane for lane in range(LANES))
         return tuple(first_address + step - self.steps[0] for step in self.steps)
@@ -72,6 +73,8 @@ class LanePatternCosts:
     counted in elements."""
 
     def __init__(self, pattern: LanePattern, rule: RowRule, unit: int) -> None:
+        """Starts with no cost computed. `unit`: the bytes of a unit, in which offsets are
+        counted."""
         self._pattern, self._rule, self._unit = pattern, rule, unit
         self._is_computed = np.zeros(unit // rule.size, np.bool_)
         self._costs = np.zeros((len(self._is_computed), len(FIELDS)), np.int64)
@@ -83,7 +86,7 @@ class LanePatternCosts:
 
     def costs_at(self, offsets: Words) -> Words:
         """Returns the costs of an access at each of some offsets, in the order of FIELDS; shape
-        (offsets, FIELDS)."""
+        (offsets, FIELDS). A cost is computed when its offset first occurs, and cached."""
         for offset in offsets[~self._is_computed[offsets]].tolist():
             addresses = self._pattern.addresses(self.first_address(offset))
             self._costs[offset] = self._rule.cost(self._pattern.mask, addresses)
@@ -93,12 +96,14 @@ class LanePatternCosts:
 
 @lru_cache(maxsize=1 << 11)
 def _costs_of(pattern: LanePattern, rule: RowRule, unit: int) -> LanePatternCosts:
+    """Returns the cost cache of a lane pattern; one object for all launches that have the same
+    pattern, cost rules and unit."""
     return LanePatternCosts(pattern, rule, unit)
 
 
 def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
-    """Adds to a tally the costs of the accesses that range caches counted; `words` are a worker's
-    lane sets and caches."""
+    """Adds to a tally the costs of the accesses that range caches counted, and skips caches that no
+    access has filled; `words` are a worker's lane sets and caches."""
     for row, cache_at in layout.caches.places.items():
         # LEADER is 0 in a cache that no access has filled.
         if words[cache_at + LEADER]:
@@ -106,7 +111,8 @@ def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
 
 
 def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
-    """Adds the costs that the cache of one access record counted."""
+    """Adds to a tally the costs of the accesses that the cache of access record `row` counted, and
+    stores the costliest of them as the record's example if it costs more than the present one."""
     caches, cache_at = layout.caches, layout.caches.places[row]
     header, leader = words[cache_at : cache_at + HEADER], int(words[cache_at + LEADER])
     rule = row_rule(layout.program, layout.rows[row], layout.rules)
@@ -145,8 +151,9 @@ def _entries(caches: RangeCacheLayout, row: int, words: Words, start: int) -> Wo
 
 
 def _relocation(entry: Words, begin: int, size: int, unit: int) -> int:
-    """Returns the distance in bytes from a first lane run at address `begin` to that of an access
-    that occurred, or may have occurred."""
+    """Returns the distance in bytes from the first lane run of an access that occurred, or may have
+    occurred, to that of a synthetic access with the same cost, which is at address `begin`. It is a
+    multiple of the unit if the cache's entry holds accesses at several offsets."""
     distance = begin - int(entry[FIRST])
     return unit * round(distance / unit) if entry[WITHIN] >= size else distance
 
@@ -154,8 +161,10 @@ def _relocation(entry: Words, begin: int, size: int, unit: int) -> int:
 def _store_example(
     record: Counts, pattern: LanePattern, first_address: int, relocation: int
 ) -> None:
-    """Stores an access as the example of its record, with its addresses moved back by
-    `relocation`."""
+    """Stores an access as the example of its record: the mask, and each active lane's address (0
+    for inactive lanes). Costs were computed at synthetic addresses from `first_address` on;
+    `relocation`, the distance from an access of the kernel to the synthetic one, is subtracted from
+    each."""
     record[EXAMPLE_MASK] = pattern.mask
     record[EXAMPLE_ADDRESSES : EXAMPLE_ADDRESSES + LANES] = [
         address - relocation if pattern.mask >> lane & 1 else 0
@@ -164,7 +173,9 @@ def _store_example(
 
 
 def _steps(header: Words, entry: Words) -> tuple[int, ...]:
-    """Returns the byte offset of each lane from the first lane run of its group."""
+    """Returns the byte offset of each lane from the first lane run of its group: `header[AHEAD]`,
+    the member's offset in its group, plus the pitch of the lane's run plus the entry's STEP from
+    lane to lane."""
     runs = int(header[RUNS])
     pitches = entry[PITCHES : PITCHES + runs].reshape(runs, 1)
     lanes = pitches + np.arange(LANES // runs) * entry[STEP]

@@ -78,7 +78,7 @@ def l1_bytes(spec: DeviceSpec, shared: int, launch: Launch) -> int:
 
 def local_address(program: Program, launch: Launch, block: int, warp: int) -> int:
     """Returns the address at which the local memory of a warp begins in the address space of the
-    cache model."""
+    cache model; warps are numbered through the launch, and each has its own lines."""
     warps = block * launch.warps_per_block + warp
     lines = local_lines(program) * (launch.warp_size // WARP_SIZE)
     return LOCAL_BASE + warps * lines * LINE_BYTES

@@ -19,8 +19,8 @@ class Configuration:
     _launch_template: LaunchTemplate | None = None
 
     def launch_template(self) -> LaunchTemplate:
-        """Returns the template for a launch in the best code that is compiled now; it is rebuilt
-        when the code changes."""
+        """Returns the template for a launch in the best code that is compiled now. It is cached;
+        when the code has changed since, it is rebuilt and the buffers of the old one are freed."""
         kernel, template = self.tiers.kernel(), self._launch_template
         if template is not None and template.kernel is kernel:
             return template
@@ -29,9 +29,10 @@ class Configuration:
         return self._launch_template
 
     def optimised_when_due(self, launch_template: LaunchTemplate) -> LaunchTemplate | None:
-        """Returns the template in which a launch that began in another should continue; None if it
-        should not change. Launches whose order a policy chooses, and launches with clusters, finish
-        in the code in which they began."""
+        """Returns the template of optimised code in which a launch that began in baseline code
+        should continue; None if it should not change: it runs in optimised code already, or
+        optimising is not due (`Tiers.optimised_when_due`). Launches whose order a policy chooses,
+        and launches with clusters, finish in the code in which they began."""
         variant = self.tiers.variant
         if not launch_template.kernel.baseline or variant.shuffles or variant.clusters:
             return None

@@ -39,7 +39,7 @@ def bind(thread: int, cores: set[int]) -> set[int] | None:
 
 
 def _own_core() -> int | None:
-    """Returns the core that this thread is on, None if that is not known."""
+    """Returns the number of the core that this thread runs on now, None if that is not known."""
     getcpu = _sched_getcpu()
     own = -1 if getcpu is None else getcpu()
     return own if own >= 0 else None

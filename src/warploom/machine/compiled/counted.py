@@ -37,7 +37,8 @@ _NO_ADDRESSES = np.zeros(0, np.uint64)
 @dataclass(frozen=True, eq=False)
 class Counted:
     """The raw counts of each worker of a launch: those of instructions, and from word `rows_at` on
-    the access records. Calling the object builds the tally."""
+    the access records. Calling the object builds the tally. `serial_reason`: why the launch had one
+    worker, empty if it could have several."""
 
     kernel: CompiledKernel
     launched_warps: int
@@ -47,7 +48,8 @@ class Counted:
 
     @classmethod
     def of(cls, works: Sequence[WorkerLaunch], serial_reason: str = "") -> Counted:
-        """Returns the counts that the workers of a launch leave."""
+        """Returns the counts that the workers of a launch leave in their buffers, copied if the
+        buffers may be reused."""
         first_part = works[0]
         return cls(
             first_part.launch_template.kernel,
@@ -65,7 +67,8 @@ class Counted:
 
 def combined_tally(counted: Sequence[Callable[[], Tally]]) -> Tally:
     """Returns one tally of several launches of a program: counts are sums; fields of a single
-    launch (`launched_warps`) are those of the first."""
+    launch (`launched_warps`) are those of the first. Each element of `counted` is a `Counted`,
+    whose raw counts are added up per kernel first, or another function that returns a tally."""
     groups: dict[CompiledKernel, list[Counted]] = {}
     tallies: list[Tally] = []
     for each in counted:
@@ -77,7 +80,8 @@ def combined_tally(counted: Sequence[Callable[[], Tally]]) -> Tally:
 
 
 def _tally(counted: Sequence[Counted]) -> Tally:
-    """Returns the tally of launches of one compiled kernel."""
+    """Returns the tally of launches of one compiled kernel: counts of instructions, costs of access
+    records, and the accesses that range caches counted."""
     layout, rows_at = counted[0].kernel.layout, counted[0].rows_at
     words = np.stack([part.view(np.int64) for each in counted for part in each.parts])
     tally = Tally.empty(layout.program, counted[0].launched_warps, layout.rows)
@@ -96,7 +100,9 @@ def _tally(counted: Sequence[Counted]) -> Tally:
 
 
 def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
-    """Adds the counts of each instruction."""
+    """Writes the counts of instructions into a tally: warps and threads from the counts of their
+    basic blocks (0 for hidden instructions), and the words of their own that guarded instructions,
+    branches, instructions with members and calls of routines have."""
     program = layout.program
     for block in program.blocks:
         in_block = slice(block.start, block.stop)
@@ -123,7 +129,9 @@ def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
 
 
 def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:
-    """Adds the costs of accesses; `rows` has shape (parts, rows, ROW_WIDTH)."""
+    """Writes the costs of access records into a tally: their sums over the parts, plus the hits of
+    each record's pattern table, and the costliest access as the example; `rows` has shape (parts,
+    rows, ROW_WIDTH)."""
     # The costliest access is the first of its cost, as if one worker had seen them all.
     parts = rows[:, :, EXAMPLE_COST].argmax(axis=0)
     tally.records[...] = rows[parts, np.arange(len(parts)), :RECORD_WIDTH]

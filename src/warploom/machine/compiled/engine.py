@@ -58,6 +58,8 @@ class CompiledEngine:
         options: MemoryOptions | None = None,
         workers: int = 1,
     ) -> None:
+        """`spec`: the device (the default one if None); `options`: choices that the cost rules
+        depend on. Raises for a pass to print (PRINT_VARIABLE) that does not exist."""
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
         self._rules_text = repr(self._rules)
@@ -98,7 +100,8 @@ class CompiledEngine:
         return tiers.baseline() if baseline else tiers.optimised()
 
     def _tiers(self, program: Program, variant: KernelVariant) -> Tiers:
-        """Returns the code tiers of a program for one variant; the program caches them."""
+        """Returns the code tiers of a program for one variant and this engine's cost rules; the
+        program caches them, so that engines share code."""
         key = self._rules_text, variant
         if key not in program.cache:
             program.cache[key] = Tiers(program, self._rules, variant)
@@ -114,7 +117,8 @@ class CompiledEngine:
         return emit_ir(layout, variant.for_baseline() if baseline else variant).text
 
     def access_plans(self, program: Program, launch: Launch) -> list[PlannedAccess]:
-        """Returns how optimised code for launches like this one performs each memory access."""
+        """Returns how optimised code for launches like this one performs each memory access (masked
+        load, gather and so on), from its Warp IR; for listings."""
         from warploom.ir.plan_listing import planned_accesses  # the compiler
 
         return planned_accesses(self.warp_ir(program, launch))
@@ -135,7 +139,9 @@ class CompiledEngine:
         records: bool,
         sanitizes: Sanitizing | None = None,
     ) -> KernelVariant:
-        """Returns the variant of the code that a launch runs."""
+        """Returns the variant of the code that a launch runs: the properties of block size,
+        schedule and cluster that code depends on, and the instrumentation. Code that writes a log,
+        or passes accesses to a detector in order, is not specialised for a block size."""
         schedule = launch.schedule
         in_order = sanitizes is not None and bool(sanitizes.accesses)
         return KernelVariant(
@@ -155,7 +161,7 @@ class CompiledEngine:
 
     def _size(self, program: Program, block: Size) -> Size | None:
         """Returns the block size that a program is compiled for if its static schedule depends on
-        it; else None."""
+        it; else None. The program caches the answer."""
         key = "size that tells", block
         if key not in program.cache:
             program.cache[key] = size_for_static_schedule(program, block)
@@ -164,7 +170,9 @@ class CompiledEngine:
     def _configuration(
         self, program: Program, launch: Launch, sanitizes: Sanitizing | None = None
     ) -> Configuration:
-        """Returns the cached configuration of launches like this one, and evicts the oldest."""
+        """Returns the configuration of launches like this one (program, grid, block and so on, and
+        what a detector checks), created on first use; then the oldest beyond MOST_CONFIGURATIONS is
+        evicted and its buffers freed."""
         key = id(program), launch.configuration, sanitizes
         configuration = self._configurations.get(key)
         if configuration is None:
@@ -196,8 +204,10 @@ class CompiledEngine:
         memory: DeviceMemory,
         progress: Progress | None = None,
     ) -> Callable[[], Tally]:
-        """Runs a launch to its end; returns a function that builds the tally when it is first
-        called. Raises as `launch` does."""
+        """Runs a launch to its end, its blocks distributed over workers unless there is a reason to
+        run them in one; returns a function that builds the tally when it is first called. Raises as
+        `launch` does; with `max_instructions`, the tally is built here, since only it shows that
+        the last slice exceeded the limit."""
         configuration = self._configuration(program, launch)
         launch_template = configuration.launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)

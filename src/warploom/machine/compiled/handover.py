@@ -24,7 +24,8 @@ that runs next."""
 
 def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate) -> LaunchBuffers:
     """Returns buffers for code of template `after` that continue the launch in the buffers `old` of
-    template `before`."""
+    template `before`: environment, schedule and counts are copied; if the code suspends warps, also
+    the states, shared and local memory and contexts of all block slots that were used."""
     new = after.buffers()
     copied = np.ones(len(Slot), bool)
     # Addresses point into the arena, and the new arena is elsewhere.
@@ -57,14 +58,16 @@ def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate)
 def _slot_bytes(
     launch_template: LaunchTemplate, buffers: LaunchBuffers, base: Slot, used: int
 ) -> np.ndarray:
-    """Returns the bytes of one kind of array for the first `used` slots."""
+    """Returns a view of the bytes of one kind of array (`base`: the environment slot of its
+    address) for the first `used` block slots."""
     start = launch_template.starts[base]
     return buffers.arena[start : start + used * launch_template.bytes_per_slot[base]]
 
 
 def _resume_from_tables(program: Program, states: np.ndarray, tables: np.ndarray) -> None:
-    """Marks warps that wait at a barrier, or continue after one, to resume from their state
-    tables."""
+    """Marks warps that wait at a barrier, or continue after one, to resume from their state tables:
+    writes the block after the barrier into the table, and FROM_TABLE as the site in the warp's
+    scheduler state."""
     sites = states[:, schedule_layout.RESUME]
     for warp in np.flatnonzero(sites > 0):
         # A site's number is one more than that of the block that ends there.

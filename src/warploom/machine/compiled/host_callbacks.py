@@ -51,6 +51,7 @@ class HostCallbacks:
         forget_bounds: Callable[[], None],
         environment: npt.NDArray[np.int64],
     ) -> None:
+        """`services` executes the device functions of this launch."""
         self.services, self.environment = services, environment
         self._forget_bounds = forget_bounds
         self.error: BaseException | None = None
@@ -71,8 +72,9 @@ class HostCallbacks:
         return ctypes.cast(self._function, ctypes.c_void_p).value or 0
 
     def _serve(self, _: int, warp: int, instruction: int, mask: int, data: int) -> int:
-        """Executes a callback of a warp; `data` is the address of its argument buffer. Returns DONE
-        or FAILED."""
+        """Executes a callback of a warp: the function that compiled code calls. `data` is the
+        address of its argument buffer. Returns DONE, or FAILED after an exception, which is stored
+        in `error` and raised after the launch."""
         try:
             self._yield_interpreter()
             self.stop.check()
@@ -85,17 +87,18 @@ class HostCallbacks:
         return DONE
 
     def _yield_interpreter(self) -> None:
-        """Sleeps now and then so that other Python threads run. The callback releases the
-        interpreter lock when it returns and acquires it again at once, so without this another
-        thread (the one that handles Ctrl-C, for example) could wait for seconds."""
+        """Sleeps YIELD_SECONDS if YIELD_EVERY seconds have passed since the last time, so that
+        other Python threads run. The callback releases the interpreter lock when it returns and
+        acquires it again at once, so without this another thread (the one that handles Ctrl-C, for
+        example) could wait for seconds."""
         now = time.monotonic()
         if now - self._yielded > YIELD_EVERY:
             time.sleep(YIELD_SECONDS)
             self._yielded = time.monotonic()
 
     def _call_service(self, warp: int, index: int, mask: int, data: int) -> None:
-        """Reads the arguments, calls the service and writes the results; `index` is the
-        instruction."""
+        """Reads the arguments of the lanes in `mask` from the buffer at address `data`, calls the
+        service that instruction `index` calls, and writes the results to the buffer's first row."""
         call = self.services.program.instructions[index]
         parameters, name = call.operands[2], service_of(call)
         assert isinstance(parameters, Vector)
@@ -157,9 +160,10 @@ class HostCallbacks:
         return b"".join(ctypes.string_at(address, 1) for address in addresses)
 
     def publish_allocations(self, *, anew: bool = False) -> None:
-        """Updates the environment to the live allocations, and invalidates cached bounds, which may
-        be those of a freed one. `anew`: the environment has been restored to an earlier state, so
-        update it even if nothing has changed."""
+        """Writes address and length of the table of live allocations to the environment, and
+        invalidates cached bounds, which may be those of a freed one; nothing if the table is the
+        one published last. `anew`: the environment has been restored to an earlier state, so update
+        it even if nothing has changed."""
         table = self.services.memory.table_in_launch()
         if table is self._published and not anew:
             return

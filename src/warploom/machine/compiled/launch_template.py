@@ -84,7 +84,8 @@ class LaunchTemplate:
 
     @classmethod
     def of(cls, kernel: CompiledKernel, launch: Launch) -> LaunchTemplate:
-        """Returns the template for launches like this one, whatever their arguments."""
+        """Returns the template for launches like this one, whatever their arguments: lays out the
+        arena and builds its initial contents."""
         plan = launch.schedule.plan(launch, kernel.program)
         # Code that never suspends runs its blocks one after the other in a single slot.
         slots = int(plan[schedule_layout.SLOTS]) if kernel.suspends else 1
@@ -129,7 +130,8 @@ class LaunchTemplate:
         )
 
     def buffers(self) -> LaunchBuffers:
-        """Returns the buffers of one launch in their initial state."""
+        """Returns the buffers of one launch in their initial state: those of an ended launch,
+        cleared, if some are kept, else new ones."""
         try:
             buffers = self._free.pop()
         # Not a length test first: another thread may take the last buffers in between.
@@ -139,8 +141,8 @@ class LaunchTemplate:
         return buffers
 
     def give_back(self, buffers: LaunchBuffers) -> None:
-        """Keeps the buffers of an ended launch for the next one, if they are small enough; the
-        caller must not use them any more."""
+        """Keeps the buffers of an ended launch for the next one, which `buffers` returns, if they
+        are small enough (`is_reusable`); the caller must not use them any more."""
         if self.is_reusable:
             self._free.append(buffers)
 
@@ -150,7 +152,8 @@ class LaunchTemplate:
 
     @property
     def is_reusable(self) -> bool:
-        """Returns true if buffers are kept for the next launch."""
+        """Returns true if buffers are kept for the next launch: the arena has at most REUSED_BYTES
+        and its counts at most REUSED_COUNT_BYTES."""
         counted = self.starts[Slot.CACHE_AT] - self.counts_at
         return self.size <= REUSED_BYTES and counted <= REUSED_COUNT_BYTES
 
@@ -160,6 +163,8 @@ class LaunchBuffers:
     `address` is its address."""
 
     def __init__(self, launch_template: LaunchTemplate) -> None:
+        """Allocates the arena, aligned to ALIGNMENT, fills it as the template says, with this
+        arena's addresses in the environment, and makes views of its parts."""
         raw = np.zeros(launch_template.size + ALIGNMENT, np.uint8)
         skipped = -int(raw.ctypes.data) % ALIGNMENT
         self.arena = raw[skipped : skipped + launch_template.size]
@@ -189,7 +194,8 @@ class LaunchBuffers:
         return self.counted.copy() if self._launch_template.is_reusable else self.counted
 
     def clear(self) -> None:
-        """Restores the initial state."""
+        """Restores the initial state for the next launch. Of the arrays that each block slot has,
+        only the slots that the last launch used are cleared."""
         launch_template = self._launch_template
         used = (
             int(self.plan[schedule_layout.MOST_RESIDENT]) if launch_template.kernel.suspends else 1
@@ -201,7 +207,8 @@ class LaunchBuffers:
         self._fill()
 
     def _fill(self) -> None:
-        """Writes everything that is not zero initially."""
+        """Writes everything that is not zero initially: the start of the arena, the cost of each
+        record's common access, and the lane sets that range caches start with."""
         self._head[:] = self._start
         self._cost_of_row[:] = self._launch_template.costs
         self._caches[: len(self._launch_template.full_lane_sets)] = (
@@ -209,7 +216,8 @@ class LaunchBuffers:
         )
 
     def forget_bounds(self) -> None:
-        """Invalidates all cached bounds, after allocations were made or freed."""
+        """Invalidates the bounds of allocations that access records and range caches hold, after
+        allocations were made or freed; counts stay."""
         self._bounds[:] = 0
         # An entry without capacity matches no address; its counts remain valid.
         self._caches[self._launch_template.kernel.layout.caches.entry_capacities()] = 0
@@ -243,7 +251,9 @@ first block slot; initially they are equal."""
 def _initial_arrays(
     kernel: CompiledKernel, launch: Launch, plan: Words
 ) -> dict[Slot, npt.NDArray[Any]]:
-    """Returns the arrays that do not begin as zeros, and those that each launch fills in."""
+    """Returns, by the environment slot of their address, the arrays that do not begin as zeros
+    (schedule layout, special registers, thread indices), and those that each launch fills in
+    (parameters, module globals)."""
     specials = launch_values(kernel.program, launch)
     return {
         Slot.PLAN_AT: plan,
@@ -255,7 +265,8 @@ def _initial_arrays(
 
 
 def _bytes_per_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
-    """Returns the size in bytes of each array that a resident block has; all begin as zeros."""
+    """Returns, by the environment slot of its address, the size in bytes of each array that a
+    resident block has (states, contexts, shared and local memory); all begin as zeros."""
     warps = launch.warps_per_block
     return {
         Slot.STATES_BASE: 8 * warps * schedule_layout.STATE_WORDS,
@@ -266,7 +277,8 @@ def _bytes_per_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
 
 
 def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
-    """Returns the environment's values that are not addresses."""
+    """Returns the initial values of environment slots that hold no address: instruction budget,
+    sizes, block and grid dimensions."""
     warps = launch.warps_per_block
     return {
         Slot.BUDGET: NO_LIMIT if launch.max_instructions is None else launch.max_instructions,

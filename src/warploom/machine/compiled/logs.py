@@ -33,7 +33,8 @@ class Log:
         cls, launch: Launch, *, warps: int, steps: int, blocks: Collection[int] | None
     ) -> Log:
         """Returns an empty log with capacity for `warps` warps and `steps` steps of each; only
-        warps of `blocks` are recorded if that is given."""
+        warps of `blocks` are recorded if that is given. Regions have space for at most MOST_ENTRIES
+        entries, whatever the number of warps and steps."""
         launched = launch.blocks * launch.warps_per_block
         entries = min(MOST_ENTRIES, max(1, warps * steps))
         sizes = {
@@ -64,7 +65,8 @@ class Log:
         return log
 
     def rows(self, count: int, start_word: int, width: int) -> Words:
-        """Returns the rows of a region that were written, shape (rows, width)."""
+        """Returns the rows of a region that were written, shape (rows, width); `count` and
+        `start_word` are the header words with their number and with the region's offset."""
         start, rows = int(self.data[start_word]), int(self.data[count])
         return self.data[start : start + rows * width].reshape(rows, width)
 
@@ -74,5 +76,5 @@ class Log:
 
     def numbers(self, launch: Launch) -> Words:
         """Returns a view of the log numbers of warps: for each warp of the launch, one more than
-        its number in the log."""
+        its number in the log, 0 before it has one, NONE if it is not to be recorded."""
         return self.region(words.NUMBERS_AT, launch.blocks * launch.warps_per_block)

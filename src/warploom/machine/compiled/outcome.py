@@ -26,14 +26,17 @@ ACCESSES = {
 
 
 def check_limit(tally: Tally, work: WorkerLaunch) -> None:
-    """Raises InstructionLimit if the last call of compiled code exceeded the launch's limit."""
+    """Raises InstructionLimit if the tally of a launch shows more warp instructions than
+    `max_instructions`, which its last call of compiled code may have exceeded."""
     limit = work.launch.max_instructions
     if limit is not None and tally.warps.sum() > limit:
         raise error_of(work, Status.LIMIT)
 
 
 def error_of(work: WorkerLaunch, status: Status) -> BaseException:
-    """Returns the exception for a part of a launch that ended with `status`."""
+    """Returns the exception for a part of a launch that ended with `status`: that of a host
+    callback if one failed, else of a cancellation (PAUSED), a fault, a deadlock or the instruction
+    limit."""
     if work.host_callbacks is not None and work.host_callbacks.error is not None:
         # An exception of a callback ended the kernel, whatever status it reports.
         return work.host_callbacks.error
@@ -47,7 +50,8 @@ def error_of(work: WorkerLaunch, status: Status) -> BaseException:
 
 
 def _fault(work: WorkerLaunch) -> Exception:
-    """Returns the error of the fault that the environment records."""
+    """Returns the error of the fault that the environment records: its kind, instruction, thread
+    and address, with the allocation nearest to that."""
     slots = {slot: int(work.environment[slot]) for slot in Slot}
     space = {code: space for space, code in SPACE_CODES.items()}[slots[Slot.FAULT_SPACE]]
     kind = FaultKind(slots[Slot.FAULT_KIND])
@@ -68,8 +72,8 @@ def _fault(work: WorkerLaunch) -> Exception:
 
 
 def _private_range(work: WorkerLaunch, space: Space) -> Allocation | None:
-    """Returns the extent of a space that belongs to a thread block, a thread or the launch; None
-    for others."""
+    """Returns the extent of shared, local or parameter memory, which begin at address 0, for a
+    fault's message; None for other spaces."""
     program = work.kernel.program
     shared = shared_bytes(program, work.launch)
     return {
@@ -80,7 +84,8 @@ def _private_range(work: WorkerLaunch, space: Space) -> Allocation | None:
 
 
 def _deadlock(work: WorkerLaunch) -> Exception:
-    """Returns the error that lists everything that waits in the resident blocks."""
+    """Returns the error that lists what all lanes of the resident blocks wait for, from the
+    scheduler states and tables in the buffers."""
     program, warps = work.kernel.program, work.launch.warps_per_block
     waiting = [
         lanes

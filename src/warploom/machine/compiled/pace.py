@@ -20,7 +20,8 @@ class Pace:
         self.instructions = FIRST
 
     def took(self, seconds: float) -> None:
-        """Adjusts the number after a call that took `seconds`."""
+        """Adjusts the number after a call that took `seconds`: doubles it below SHORTEST, halves it
+        above LONGEST."""
         if seconds < SHORTEST:
             self.instructions *= 2
         elif seconds > LONGEST and self.instructions > 1:

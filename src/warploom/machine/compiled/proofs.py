@@ -1,4 +1,6 @@
-"""Caches what static analyses prove about a launch from its program and parameters."""
+"""Caches the results of static analyses of a launch (which blocks conflict, for example), by
+program, parameters and the allocations that an analysis looked up, so that a repeated launch is not
+analysed again."""
 
 from __future__ import annotations
 

@@ -24,7 +24,9 @@ POLL_SECONDS = 0.1
 
 
 def run_all(works: Sequence[WorkerLaunch], progress: Progress | None) -> list[int]:
-    """Runs each part and returns the Status in which it ended: PAUSED if it was cancelled."""
+    """Runs each part and returns the Status in which it ended: PAUSED if it was cancelled. The
+    first part runs in the calling thread and the others in pooled ones; all of them run in pooled
+    ones if the kernel calls the host."""
     # An interrupt during a function that machine code calls would be lost.
     # So a kernel that calls the host runs in a pooled thread, and this one handles interrupts.
     local = 0 if works[0].launch_template.calls_host else 1
@@ -38,7 +40,8 @@ def _run_with_threads(
     works: Sequence[WorkerLaunch], local: int, stop: Cancellation, progress: Progress
 ) -> list[int]:
     """Runs the first `local` parts in this thread and the others in pooled threads, which stop if
-    this thread is interrupted."""
+    this thread is interrupted; returns the statuses in the order of the parts. Calls `progress` at
+    pauses and while it waits."""
     running = [Runner.borrow() for _ in works[local:]]
     for work in works:
         if work.host_callbacks is not None:
@@ -71,7 +74,8 @@ def _run_with_threads(
 def _run_until(
     stop: Cancellation, work: WorkerLaunch, report: Callable[[], None] | None = None
 ) -> int:
-    """Runs a part to its end, or until it should stop; calls `report` at each pause."""
+    """Runs a part slice by slice until it ends or `stop` is requested; calls `report` at each
+    pause. Returns its last Status."""
     while (status := work.run_slice()) == Status.PAUSED and not stop.requested:
         if report is not None:
             report()

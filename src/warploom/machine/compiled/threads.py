@@ -21,6 +21,7 @@ class Runner:
     _idle: list[Runner] = []  # noqa: RUF012  (of all runners, on purpose)
 
     def __init__(self) -> None:
+        """Starts the thread, which waits for its first job."""
         self._job: Job | None = None
         self._thread: int | None = None
         self._bound_from: set[int] | None = None
@@ -39,7 +40,8 @@ class Runner:
             return cls()
 
     def start(self, job: Job, core: int | None = None) -> None:
-        """Starts a job in the thread, on `core` if one is given."""
+        """Starts a job in the thread. If `core` is given, the thread is bound to it so that it
+        wakes up there; `_serve` restores its cores."""
         self._job_done.acquire(blocking=False)
         if core is not None and self._thread is not None:
             cores_before = bind(self._thread, {core})
@@ -55,13 +57,15 @@ class Runner:
         return self._job is None or self._job_done.acquire(timeout=seconds)
 
     def give_back(self) -> int:
-        """Returns the result of the job that has ended, and puts the runner back into the pool."""
+        """Returns the result of the job, which must have ended (`wait_until_idle`), and puts the
+        runner back into the pool."""
         result = self._result
         self._idle.append(self)
         return result
 
     def _serve(self) -> None:
-        """Runs jobs forever; the body of the thread."""
+        """Runs the jobs that `start` passes, one after the other, forever; the body of the thread.
+        Restores the cores to which `start` bound it."""
         self._thread = _thread.get_native_id()
         while True:
             self._job_ready.acquire()

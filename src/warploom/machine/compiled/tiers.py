@@ -42,7 +42,9 @@ class Tiers:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def kernel(self) -> CompiledKernel:
-        """Returns the code for a launch that begins now."""
+        """Returns the code for a launch that begins now: optimised code if it is compiled, on disk
+        or due; else baseline code, unless the variant has none or the environment variable demands
+        one of the two."""
         if self._optimised is not None:
             return self._optimised
         level = os.environ.get(VARIABLE)
@@ -67,7 +69,7 @@ class Tiers:
         return not variant.is_watched and variant.sanitizes is None and variant.debugging is None
 
     def baseline(self) -> CompiledKernel:
-        """Returns baseline code, compiled on first use."""
+        """Returns baseline code, compiled on first use under the lock of this object."""
         with self._lock, interrupts_held(), compiling():
             if self._baseline is None:
                 variant = self.variant.for_baseline()
@@ -75,14 +77,16 @@ class Tiers:
             return self._baseline
 
     def optimised(self) -> CompiledKernel:
-        """Returns optimised code, compiled on first use."""
+        """Returns optimised code, compiled on first use under the lock of this object."""
         with self._lock, interrupts_held(), compiling():
             if self._optimised is None:
                 self._optimised = compile_kernel(self.program, self.rules, self.variant)
             return self._optimised
 
     def optimised_when_due(self) -> CompiledKernel | None:
-        """Returns optimised code if the time in baseline code justifies compiling it; else None."""
+        """Returns optimised code, compiled now if necessary, once launches have spent `_threshold`
+        seconds in baseline code; None before that, if the environment variable fixes the code, or
+        if the kernel stays in baseline code because optimising failed."""
         if self._stays_baseline or self.seconds < self._threshold or os.environ.get(VARIABLE):
             return None
         try:
@@ -93,7 +97,8 @@ class Tiers:
 
     @property
     def _threshold(self) -> float:
-        """Returns the seconds in baseline code after which the kernel is optimised."""
+        """Returns the seconds in baseline code after which the kernel is optimised, the expected
+        time to optimise it; infinite for a program that is too long."""
         if is_long(self.program):
             return float("inf")
         return SECONDS + SECONDS_AN_INSTRUCTION * len(self.program.instructions)

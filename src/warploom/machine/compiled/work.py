@@ -55,7 +55,9 @@ class WorkerLaunch:
         blocks: range,
         configuration: Configuration | None = None,
     ) -> WorkerLaunch:
-        """Returns a part that is ready to run; `caches` is the array of the counted memory caches
+        """Returns a part that is ready to run: buffers from the template, with its range of blocks,
+        parameters, module globals, tables of allocations and textures, and host callbacks if the
+        kernel calls the host; `caches` is the array of the counted memory caches
         (`cost.caches`)."""
         buffers = launch_template.buffers()
         plan, environment = buffers.plan, buffers.environment
@@ -88,8 +90,10 @@ class WorkerLaunch:
         )
 
     def run_slice(self) -> int:
-        """Runs blocks in this thread for about as long as the pace says; returns a Status, PAUSED
-        if there is more to do."""
+        """Runs blocks in this thread for about as long as the pace says; returns a Status: PAUSED
+        if there is more to do, LIMIT if the part has exceeded `max_instructions`. At a pause it
+        adjusts the pace and may switch to optimised code; time in baseline code is added to the
+        tiers' seconds."""
         launch_template, environment = self.launch_template, self.buffers.environment
         kernel, pace, start = launch_template.kernel, launch_template.pace, self.buffers.address
         first_block, last_block = self.blocks.start, self.blocks.stop
@@ -121,7 +125,8 @@ class WorkerLaunch:
         return status
 
     def _switch_to_optimised(self) -> None:
-        """Moves the launch to optimised code if that is available by now."""
+        """Moves a paused launch to optimised code if that is due: converts its buffers, gives the
+        old ones back, and sets up the host callbacks for the new environment."""
         new_template = None
         if self.configuration is not None:
             new_template = self.configuration.optimised_when_due(self.launch_template)
@@ -211,5 +216,6 @@ class WorkerLaunch:
         return self.launch_template.slots
 
     def _array(self, slot: Slot, words: int) -> Words:
-        """Returns the array that begins at an environment slot's address, as 64-bit words."""
+        """Returns a view of the array that begins at an environment slot's address, as `words`
+        64-bit words."""
         return self.buffers.words(self.launch_template.starts[slot], words)

@@ -23,8 +23,9 @@ from warploom.program.program import Program
 
 
 def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool) -> str:
-    """Returns why one worker has to run all blocks of a launch; empty if several can. The program
-    caches the proof."""
+    """Returns the reason, as text for the tally, why one worker has to run all blocks of a launch:
+    a policy, an instruction limit, clusters, cancelled launches, counted caches, or conflicting
+    accesses of blocks; empty if several can. The program caches the proof."""
     if launch.schedule.policy != "converge":
         return "a policy mixes the blocks"
     # Parallel workers could not stop at the same instruction as one worker.
@@ -53,7 +54,8 @@ _SUMS = (*COLUMNS, "accesses")
 
 def merge_tallies(tallies: Sequence[Tally]) -> Tally:
     """Returns the tally of a launch from those of its parts, which are in the order of their
-    blocks."""
+    blocks: sums of counts, and for each access record the costliest example. Changes the first
+    one."""
     total = tallies[0]
     for tally in tallies[1:]:
         for name in _SUMS:

@@ -87,7 +87,10 @@ class WaitingLanes:
 def waiting_lanes(
     program: Program, block: int, warp: int, state: Words, table: Words
 ) -> Iterator[WaitingLanes]:
-    """Yields what the lanes of a warp wait for, from its scheduler state and its table."""
+    """Yields what the lanes of a warp wait for, from its scheduler state and its table: the warp as
+    a whole at a barrier, each split that is parked, and the lanes that have arrived at a
+    reconvergence point. Also yields, for each barrier, threads that have arrived without
+    waiting."""
     for barrier in range(BARRIERS):
         if state[ARRIVALS + barrier]:
             yield WaitingLanes(block, warp, 0, NONE, "", barrier, int(state[ARRIVALS + barrier]))
@@ -117,15 +120,17 @@ def waiting_lanes(
 
 
 def _is_before_exit(program: Program, table: Words, at: int) -> bool:
-    """Returns true if a SIMT-stack node reconverges before the exit; lanes that wait at the exit
-    have ended."""
+    """Returns true if the SIMT-stack node at offset `at` of a table reconverges before the exit;
+    lanes that wait at the exit have ended."""
     return int(table[at + POINT]) < program.exit
 
 
 def _parked_lanes(
     program: Program, block: int, warp: int, table: Words, split: Words
 ) -> WaitingLanes:
-    """Returns the lanes of a parked split with what they wait for."""
+    """Returns the lanes of a parked split with the instruction they wait at and what they wait for:
+    a barrier, the lanes of a member mask, or else a value in memory that its loop polls; a loop
+    that reads nothing is endless."""
     status, lanes, start = int(split[S_STATUS]), int(split[S_MASK]), int(split[S_BLOCK])
     argument, argument_2 = int(split[S_ARGUMENT]), int(split[S_ARGUMENT_2])
     if status == AT_BARRIER:
@@ -144,8 +149,8 @@ def _parked_lanes(
 
 
 def _reads_in_loop(program: Program, start: int) -> bool:
-    """Returns true if the loops through a basic block read anything that another thread could
-    write."""
+    """Returns true if a basic block on a loop with block `start` accesses memory, or has an
+    operation on an mbarrier or a call: it may poll what another thread could write."""
     return any(
         accesses(instruction) or instruction.operation.name in ("mbarrier", "call")
         for block in _loop(program, start)
@@ -184,7 +189,9 @@ def _awaited_members(table: Words, members: int) -> str:
 
 
 def _awaited_at_barrier(barrier: int, threads: int) -> str:
-    """Returns a text that says which threads a barrier awaits."""
+    """Returns what lanes await at a barrier, for the message of a deadlock: threads of the block,
+    or of the cluster or warps of a warp group where the number is one of their special ones.
+    `threads`: the number of threads, 0 for all."""
     if barrier == CLUSTER_BARRIER:
         return "all threads of the cluster that have not exited at the barrier of the cluster"
     if barrier >= BARRIERS:
@@ -196,7 +203,8 @@ def _awaited_at_barrier(barrier: int, threads: int) -> str:
 def deadlock_error(
     program: Program, launch: Launch, waiting: Sequence[WaitingLanes], started: int
 ) -> DeadlockError:
-    """Returns the error to raise; `waiting` are all lanes that are left of the thread blocks that
+    """Returns the error to raise: titled "endless loop" if all lanes are in loops that read no
+    memory, else "deadlock". `waiting` are all lanes that are left of the thread blocks that
     started, `started` the number of these blocks."""
     groups = tuple(
         WaitingGroup(
@@ -234,8 +242,8 @@ def deadlock_error(
 
 
 def _barrier_lines(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[str]:
-    """Yields, for each barrier at which lanes wait, how many threads have arrived and where the
-    block's other threads are."""
+    """Yields, for each barrier of a block at which lanes wait (at most SHOWN), a line of the
+    message: how many threads have arrived and where the block's other threads are."""
     barriers = dict.fromkeys(
         (w.block, w.barrier) for w in waiting if NONE != w.barrier < BARRIERS and w.lanes
     )

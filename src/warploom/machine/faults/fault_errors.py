@@ -116,8 +116,9 @@ class Fault:
 def fault_error(
     fault: Fault, program: Program, launch: Launch, nearest: Allocation | None
 ) -> KernelFault:
-    """Returns the exception to raise. `nearest` is the live allocation closest to a global address;
-    for shared and local memory it is the block's or the thread's own memory."""
+    """Returns the exception to raise: DeviceTrap for traps, bad barriers, calls, member masks,
+    register counts and warp groups, else MemoryFault. `nearest` is the live allocation closest to a
+    global address; for shared and local memory it is the block's or the thread's own memory."""
     line = program.line(fault.instruction)
     location: _FaultLocation = {
         "kernel": program.name,
@@ -158,8 +159,8 @@ def fault_error(
 
 
 def _header_text(fault: Fault, program: Program) -> str:
-    """Returns the line of the CUDA header that was inlined into the user's line, if the fault is in
-    a header."""
+    """Returns " (in FILE:LINE)" with the line of the CUDA header that was inlined into the user's
+    line, if the fault is in a header that is not built in; else an empty text."""
     location = program.instructions[fault.instruction].location
     if location is None or location.written is location or location.file.endswith(BUILT_IN_HEADER):
         return ""
@@ -176,7 +177,8 @@ class _FaultLocation(TypedDict):
 
 
 def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation | None) -> str:
-    """Returns the message of an access to memory that is not allowed."""
+    """Returns the message of an access that is out of bounds, misaligned, or a write to read-only
+    memory; `at` is the text that says where it happened."""
     verb = _verb(program.instructions[fault.instruction])
     title = {
         FaultKind.OUT_OF_BOUNDS: f"Invalid __{fault.space.value}__ {verb}",
@@ -202,7 +204,7 @@ def _verb(instruction: Instruction) -> str:
 
 def _precondition_message(fault: Fault, program: Program, at: str) -> tuple[str, str]:
     """Returns the kind and the message of a fault in which operands break a precondition of the
-    instruction."""
+    instruction: title, rule and remedy of the precondition (PRECONDITIONS)."""
     broken = PRECONDITIONS[fault.kind]
     title = broken.title.format(
         opcode=program.instructions[fault.instruction].operation.opcode,
@@ -214,7 +216,8 @@ def _precondition_message(fault: Fault, program: Program, at: str) -> tuple[str,
 
 
 def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
-    """Returns the message of a fault that is not about an access to memory; None for an access."""
+    """Returns the message of a fault that ends in DeviceTrap: a trap, a bad barrier, or what the
+    four functions called below recognise; None for an access to memory."""
     if fault.kind is FaultKind.TRAP:
         return (
             f"trap executed\n    {at}\n    The kernel stopped itself; look at the condition that"
@@ -232,8 +235,9 @@ def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> st
 
 
 def _call_message(fault: Fault, program: Program, at: str) -> str | None:
-    """Returns the message of a call or an indexed branch without a valid target, or of a call stack
-    overflow."""
+    """Returns the message of a call stack overflow (an out-of-bounds access to local memory by an
+    instruction of a call), or of a call or indexed branch without a valid target; None for other
+    faults."""
     own = fault.instruction in program.private
     if own and fault.space is Space.LOCAL and fault.kind is FaultKind.OUT_OF_BOUNDS:
         return (
@@ -254,7 +258,8 @@ def _call_message(fault: Fault, program: Program, at: str) -> str | None:
 
 
 def _members_message(fault: Fault, program: Program, at: str) -> str | None:
-    """Returns the message of a lane that is not in the member mask which it passes."""
+    """Returns the message of a lane that is not in the member mask which it passes; None for other
+    faults."""
     if fault.kind is not FaultKind.NOT_A_MEMBER:
         return None
     opcode = program.instructions[fault.instruction].operation.opcode
@@ -267,8 +272,9 @@ def _members_message(fault: Fault, program: Program, at: str) -> str | None:
 
 
 def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
-    """Returns the message of a `setmaxnreg` that cannot be satisfied. `fault.size` packs a code
-    (from bit CODE_AT) and the register count of the warp."""
+    """Returns the message of a `setmaxnreg` that cannot be satisfied; None for other faults.
+    `fault.size` packs a code (from bit CODE_AT) and the number of registers: of a thread of the
+    warp, or for BEYOND_BLOCK of the block's warps together."""
     if fault.kind is not FaultKind.REGISTER_COUNT:
         return None
     opcode = program.instructions[fault.instruction].operation.opcode
@@ -295,7 +301,7 @@ def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -
 
 def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
     """Returns the message of a warp-group product (`wgmma`) without a full warp group, or with too
-    many products in flight."""
+    many products in flight; None for other faults."""
     opcode = program.instructions[fault.instruction].operation.opcode
     if fault.kind is FaultKind.PART_OF_A_WARP_GROUP:
         return (
@@ -313,7 +319,8 @@ def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> s
 
 
 def limit_error(program: Program, launch: Launch) -> InstructionLimit:
-    """Returns the error of a launch that exceeded its limit of instructions."""
+    """Returns the error of a launch that exceeded `max_instructions`, with the lines of its
+    loops."""
     return InstructionLimit(
         f"kernel {program.title} did not end within its {launch.max_instructions:,} warp"
         f" instructions (max_instructions).\n    {_loop_advice(program)}"
@@ -321,7 +328,8 @@ def limit_error(program: Program, launch: Launch) -> InstructionLimit:
 
 
 def _loop_advice(program: Program) -> str:
-    """Returns advice that names the lines of the kernel's loops."""
+    """Returns advice that names the lines of the kernel's loops (branches to an earlier block), or
+    says that it has none."""
     backward = [
         block.stop - 1
         for block in program.blocks
@@ -336,7 +344,8 @@ def _loop_advice(program: Program) -> str:
 
 
 def _locate(fault: Fault, nearest: Allocation | None) -> str:
-    """Returns where the faulting address is relative to the nearest allocation."""
+    """Returns a text that says where the faulting address is relative to the nearest allocation:
+    after, before, too close to its end, or inside."""
     if nearest is None:
         return "in no allocation: none is live."
     name = f"{nearest.name} ({nearest.size} bytes at {nearest.address:#x})"
@@ -352,7 +361,8 @@ def _locate(fault: Fault, nearest: Allocation | None) -> str:
 
 
 def _advice(fault: Fault, program: Program) -> str:
-    """Returns how to fix an access that is not allowed."""
+    """Returns the sentence of a message that says how to fix an access: chosen by the operation
+    (tensor map, matrix descriptor), else by the kind of fault."""
     operation = program.instructions[fault.instruction].operation
     if is_tensor_operation(operation) and "tensor" in operation.modifiers:
         return (

@@ -89,7 +89,9 @@ def tensor_memory_fault(
 
 
 def _problem(kind: int, address: int, size: int) -> str:
-    """Returns the sentence that says what was wrong, from the two recorded words."""
+    """Returns the sentence that says what was wrong, chosen by the kind of fault, with the two
+    recorded words in it; for NO_SUCH_PRODUCT, the words are an instruction descriptor and the code
+    of its problem."""
     if kind == c.NO_SUCH_PRODUCT:
         text = DESCRIPTOR_PROBLEMS[size].format(rows=rows_of(address), columns=columns_of(address))
         return f"instruction descriptor {address:#010x} has {text}"

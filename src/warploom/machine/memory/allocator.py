@@ -51,7 +51,8 @@ class Allocator:
         return None
 
     def give_back(self, address: int, size: int) -> None:
-        """Frees an allocation that `take(size)` returned, and merges it with free neighbours."""
+        """Frees an allocation of `size` bytes that `take` returned, and merges its range with free
+        neighbours."""
         start, end = address, address + _extent(size)
         index = bisect_left(self._gaps, (start, end))
         if index < len(self._gaps) and self._gaps[index][0] == end:

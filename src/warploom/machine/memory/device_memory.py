@@ -77,6 +77,7 @@ class DeviceMemory:
     `base` if one is given."""
 
     def __init__(self, capacity: int = CAPACITY, base: int | None = None) -> None:
+        """Reserves the range; raises LaunchError if the system refuses."""
         self._map: mmap.mmap | Reservation
         self._bytes: Bytes
         if base is None:
@@ -176,7 +177,8 @@ class DeviceMemory:
         return allocation
 
     def _register(self, allocation: Allocation) -> None:
-        """Adds an allocation to the sorted addresses and invalidates the table."""
+        """Adds an allocation to the live ones and their sorted addresses, and drops the cached
+        table; the caller holds the lock."""
         self._addresses.insert(
             bisect_right(self._addresses, allocation.address), allocation.address
         )
@@ -201,15 +203,15 @@ class DeviceMemory:
         self._lock.run_locked(partial(self._free_or_retain, address))
 
     def begin_launch(self) -> int:
-        """Returns the number of a new launch, which may access every current allocation until
-        `end_launch`."""
+        """Returns the number (from 1) of a new launch. Memory that exists now is not released until
+        `end_launch(number)`, even if the host frees it."""
         self._begun += 1
         self._launches.add(self._begun)
         return self._begun
 
     def end_launch(self, number: int) -> None:
-        """Releases the allocations that were freed during the launch and that no other launch can
-        access."""
+        """Ends launch `number`: releases the allocations that the host has freed and that no
+        running launch can access any more."""
         self._launches.discard(number)
         if self._retained:
             with self._lock:
@@ -219,8 +221,9 @@ class DeviceMemory:
                     self._release(address)
 
     def _free_or_retain(self, address: int, *, in_kernel: bool = False) -> bool:
-        """Ends an allocation now, or retains it until no launch can access it; the caller holds the
-        lock. Returns False if there is none."""
+        """Frees an allocation: releases it now if no launch is running or a kernel frees it, else
+        retains it until the launches that have begun are over. Returns False if no live allocation
+        starts at `address`; the caller holds the lock."""
         # Freed already, though still in memory for a running launch.
         if address in self._retained:
             return False
@@ -231,7 +234,8 @@ class DeviceMemory:
         return True
 
     def _release(self, address: int) -> bool:
-        """Ends an allocation now; the caller holds the lock. Returns False if there is none."""
+        """Removes an allocation from all tables, clears its bytes and frees its range of addresses;
+        lent memory is only removed. The caller holds the lock. Returns False if there is none."""
         allocation = self._live.pop(address, None)
         if allocation is None:
             return False
@@ -248,18 +252,20 @@ class DeviceMemory:
         return True
 
     def live(self) -> tuple[Allocation, ...]:
-        """Returns the live allocations in order of address."""
+        """Returns the live allocations in order of address, without those that are freed and
+        retained."""
         with self._lock:
             return tuple(self._live[a] for a in self._addresses if a not in self._retained)
 
     def find(self, address: int) -> Allocation | None:
-        """Returns the live allocation that contains the byte at `address`, None if there is
-        none."""
+        """Returns the allocation that contains the byte at `address`, freed ones that are retained
+        for a launch included; None if there is none."""
         allocation = self._at_or_below(address)
         return allocation if allocation and address < allocation.address + allocation.size else None
 
     def nearest(self, address: int) -> Allocation | None:
-        """Returns the live allocation closest to `address`; None if none is live."""
+        """Returns the allocation with the byte closest to `address`, for messages of faults; None
+        if none is live."""
         with self._lock:
             index = bisect_right(self._addresses, address)
             neighbours = [
@@ -295,7 +301,7 @@ class DeviceMemory:
         self.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
 
     def state(self) -> MemoryState:
-        """Returns the current allocations, for `restore`."""
+        """Returns a copy of the current allocations, free ranges and heap, for `restore`."""
         with self._lock:
             constants = frozenset(self._constants)
             return MemoryState(dict(self._live), self._allocator.gaps, self.heap.sizes, constants)
@@ -313,7 +319,8 @@ class DeviceMemory:
             self._table = None
 
     def table(self) -> AllocationTable:
-        """Returns the live allocations as compiled code reads them."""
+        """Returns the live allocations as compiled code reads them; cached until the next
+        allocation or release."""
         table = self._table
         # Without the lock: tables are immutable, and the attribute is read once.
         if table is not None:
@@ -355,13 +362,14 @@ class DeviceMemory:
             return
 
     def _at_or_below(self, address: int) -> Allocation | None:
-        """Returns the allocation with the highest start that is not above `address`."""
+        """Returns the allocation with the highest start that is not above `address`; it need not
+        contain the address. None if there is none."""
         with self._lock:
             index = bisect_right(self._addresses, address)
             return self._live[self._addresses[index - 1]] if index else None
 
     def _out_of_memory(self, size: int, name: str) -> LaunchError:
-        """Returns the error of an allocation that does not fit."""
+        """Returns the error of an allocation for which no free range is long enough."""
         largest = self._allocator.largest
         return LaunchError(
             f"out of device memory: {name} wants {size:,} bytes, the largest free stretch has"
@@ -428,6 +436,8 @@ def _reserve(size: int) -> mmap.mmap:
 
 
 def _map(size: int) -> mmap.mmap:
+    """Returns an anonymous mapping of `size` bytes, without reserving swap space for it where the
+    system has that choice."""
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
@@ -444,7 +454,8 @@ def _advise(reserved: mmap.mmap, advice: int) -> None:
 
 
 def _distance(allocation: Allocation, address: int) -> int:
-    """Returns the distance in bytes from an address to the nearest byte of an allocation."""
+    """Returns the distance in bytes from an address to the nearest byte of an allocation, 0 inside
+    of it."""
     if address < allocation.address:
         return allocation.address - address
     return max(0, address - (allocation.address + allocation.size) + 1)

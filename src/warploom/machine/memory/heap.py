@@ -36,6 +36,7 @@ class Heap:
     """Records which allocations were made by kernels, and how many of `limit` bytes they use."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
+        """`limit`: the size of the heap in bytes, from which on malloc fails."""
         self.limit, self.used = limit, 0
         self._sizes: dict[int, int] = {}
         self.lines: dict[int, str] = {}
@@ -65,7 +66,8 @@ class Heap:
         return address
 
     def release(self, address: int) -> bool:
-        """Removes the allocation at `address`; returns False if the heap has none there."""
+        """Removes the record of the allocation at `address`; returns False if the heap has none
+        there. The caller frees the memory."""
         extent = self._sizes.pop(address, None)
         self.lines.pop(address, None)
         self.used -= extent or 0

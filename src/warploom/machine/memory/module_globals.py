@@ -33,6 +33,8 @@ class ModuleGlobals:
     def __init__(
         self, module: Module, memory: DeviceMemory, addresses: Mapping[str, int] | None = None
     ) -> None:
+        """Allocates all variables and writes their initial values, unless `addresses`, by name, are
+        given."""
         self._memory = memory
         self._graph = CallGraph(module)
         self._variables = {v.name: v for v in _variables(module)}
@@ -48,8 +50,8 @@ class ModuleGlobals:
                 self._initialise(variable)
 
     def _allocate(self, variable: Variable) -> int:
-        """Returns the address of a variable, allocated on first use; all arrays of one constant
-        bank have the same address."""
+        """Returns the address of a variable, allocated now; all arrays of one constant bank share
+        one allocation, made for the first of them."""
         name = f".const[{variable.bank}]" if variable.bank else variable.name
         if name not in self._allocations:
             constant = variable.space is Space.CONST
@@ -60,7 +62,8 @@ class ModuleGlobals:
         return self._allocations[name]
 
     def reset(self) -> None:
-        """Resets every variable that kernels can write to its initial value."""
+        """Resets every variable that kernels can write to its initial value, zeros where it has
+        none."""
         for name, data, _ in self.contents():
             data[:] = 0
             if self._variables[name].initial is not None:
@@ -90,7 +93,8 @@ class ModuleGlobals:
         return dict(self._addresses)
 
     def release(self) -> None:
-        """Frees the memory of all variables."""
+        """Frees the memory of all variables that this object allocated, and forgets their
+        addresses."""
         for address in self._allocations.values():
             self._memory.free(address)
         self._allocations.clear()
@@ -102,8 +106,8 @@ class ModuleGlobals:
         return tuple(self._address(name) for name in names)
 
     def _address(self, name: str) -> int:
-        """Returns the address of a variable or a function. Raises LaunchError if it is only
-        declared."""
+        """Returns the address of a variable, or of a function (a number, `CallGraph.address`).
+        Raises LaunchError if it is only declared."""
         address = self._addresses.get(name, self._graph.address(name))
         if address is None:
             raise LaunchError(
@@ -140,7 +144,8 @@ class ModuleGlobals:
 
 
 def _variables(module: Module) -> Iterator[Variable]:
-    """Yields every variable that the module defines, including those in functions."""
+    """Yields every `.global` and `.const` variable that the module defines, including those in
+    functions; of `extern` ones only arrays of a constant bank."""
     in_functions = (s for f in module.functions for s in f.body or () if isinstance(s, Variable))
     for variable in (*module.variables, *in_functions):
         is_defined = variable.linkage != "extern" or variable.bank
@@ -162,7 +167,8 @@ BANK_BYTES = 64 << 10
 
 
 def _size(variable: Variable) -> int:
-    """Returns the size of a variable in bytes."""
+    """Returns the size of a variable in bytes: that of a whole bank for an array in a constant
+    bank, else of its elements."""
     if variable.bank:
         return BANK_BYTES
     size = variable.type.bytes

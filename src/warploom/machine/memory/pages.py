@@ -32,13 +32,16 @@ class PageStore:
     `in_memory` and `in_file` are the bytes of the live copies."""
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
+        """`memory_bytes`: the most bytes of copies that are kept in memory; further ones go to the
+        file."""
         self._limit = memory_bytes
         self.in_memory = self.in_file = 0
         self._free: list[Bytes] = []
         self._file: IO[bytes] | None = None
 
     def keep(self, page: Bytes) -> Bytes:
-        """Returns a copy of a page, in memory if the limit allows it, else in the file."""
+        """Returns a copy of a page, in memory while the copies there take less than the limit, else
+        in the file. Its space is free again when the copy is no longer referenced."""
         size = len(page)
         file_page = None if self.in_memory + size <= self._limit else self._slot()
         if file_page is None:
@@ -63,7 +66,7 @@ class PageStore:
         self._free.append(slot)
 
     def _slot(self) -> Bytes | None:
-        """Returns a free page of the file, None if the file cannot grow."""
+        """Returns a free page of the file, which grows if it has none; None if it cannot grow."""
         if not self._free:
             try:
                 self._grow()
@@ -72,8 +75,9 @@ class PageStore:
         return self._free.pop()
 
     def _grow(self) -> None:
-        """Appends pages to the file and allocates disk space for them: a write to a mapped page
-        without disk space would kill the process (SIGBUS)."""
+        """Appends CHUNK_PAGES free pages to the file, created on first use, and allocates disk
+        space for them: a write to a mapped page without disk space would kill the process (SIGBUS).
+        Raises OSError if that fails."""
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="warploom-pages-")  # noqa: SIM115
         start, size = self._file.seek(0, os.SEEK_END), CHUNK_PAGES * PAGE_BYTES

@@ -54,7 +54,8 @@ class MemorySnapshots:
         return self._store.in_file
 
     def take(self) -> MemorySnapshot:
-        """Returns a snapshot of memory as it is now."""
+        """Returns a snapshot of memory as it is now, and keeps it as the one with which the next is
+        compared."""
         latest = self._latest.pages if self._latest else {}
         pages = {
             address: tuple(self._stored_pages(content, latest.get(address, ())))
@@ -64,8 +65,8 @@ class MemorySnapshots:
         return self._latest
 
     def restore(self, image: MemorySnapshot) -> None:
-        """Restores the contents and allocations of a snapshot; only pages that differ are
-        written."""
+        """Restores the contents of a snapshot, and its allocations if kernels allocate; only pages
+        that differ are written."""
         if self._allocates:
             self._memory.restore(image.state)
         for address, content in self._contents():
@@ -76,8 +77,8 @@ class MemorySnapshots:
         self._latest = image
 
     def _stored_pages(self, bytes_now: Bytes, before: tuple[Bytes, ...]) -> Iterator[Bytes]:
-        """Yields the pages of an allocation: a page of the snapshot before where it is equal, else
-        a new copy."""
+        """Yields the pages of an allocation, whose bytes are `bytes_now`: the page `before` has, or
+        one of zeros, where it is equal, else a new copy from the page store."""
         for number, content_page in enumerate(_pages(bytes_now)):
             # Fresh device memory is zero, so untouched pages share one page of zeros.
             page = before[number] if number < len(before) else _ZERO[: len(content_page)]
@@ -85,7 +86,8 @@ class MemorySnapshots:
             yield page if is_equal else self._store.keep(content_page)
 
     def _contents(self) -> Iterator[tuple[int, Bytes]]:
-        """Yields the address and the bytes of each allocation that snapshots include."""
+        """Yields the address and a view of the bytes of each live allocation that snapshots
+        include: not of constant memory, unless `constants`."""
         memory = self._memory
         for allocation in memory.live():
             constant = not self._constants and memory.is_constant(allocation.address)
@@ -97,6 +99,7 @@ _ZERO: Bytes = np.zeros(PAGE_BYTES, np.uint8)
 
 
 def _pages(content: Bytes) -> Iterator[Bytes]:
+    """Yields views of the pages of a content, PAGE_BYTES each, the last one shorter."""
     for start in range(0, len(content), PAGE_BYTES):
         yield content[start : start + PAGE_BYTES]
 

@@ -60,7 +60,8 @@ class TextureTable:
         self._lock = FinalizerLock()
 
     def add(self, description: TextureDescription) -> int:
-        """Returns a new handle for a description."""
+        """Returns a new handle for a description: HANDLE_TAG plus the number of its row in the
+        table."""
         with self._lock:
             self._rows.append(_row(description, self._base))
             self._table = None
@@ -76,6 +77,8 @@ class TextureTable:
         self._lock.run_locked(partial(self._forget, handle))
 
     def _forget(self, handle: int) -> None:
+        """Overwrites a handle's row with zeros, a row of no kind, which rules reject as an invalid
+        handle; the caller holds the lock."""
         # All zeros is a row of no kind, which rules reject as an invalid handle.
         self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)
         self._table = None
@@ -93,8 +96,8 @@ class TextureTable:
             self._table = None
 
     def table(self) -> LocatedTable:
-        """Returns all descriptions as the rules read them. The table is immutable: the next change
-        creates another one."""
+        """Returns all descriptions, after a header, as the rules that read texels read them. The
+        table is immutable and cached: the next change creates another one."""
         table = self._table
         if table is not None:
             return table
@@ -108,7 +111,8 @@ class TextureTable:
 
 
 def _row(description: TextureDescription, base: int) -> Words:
-    """Returns the words of a description; level addresses are relative to `base`."""
+    """Returns the row of a description in the table (`texture.descriptors`); level addresses are
+    relative to `base`."""
     row = np.zeros(d.ROW_WORDS, np.int64)
     row[d.KIND], row[d.GEOMETRY] = description.kind, d.GEOMETRIES.index(description.geometry)
     row[d.FORMAT], row[d.COMPONENTS] = d.FORMATS.index(description.format), description.components

@@ -1,5 +1,5 @@
-"""Executes loads, stores and atomics of a warp: computes lane addresses, checks them, and counts
-their cost.
+"""Executes loads, stores and atomics of a warp on the reference machine: computes lane addresses,
+checks them, and counts their cost.
 
 All lanes are checked before any access takes effect. Then lanes access memory one by one in rising
 order, so of several stores to one address that of the highest lane lasts (unless a policy chooses
@@ -83,10 +83,8 @@ class ByteArea:
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
     """Describes an access by instruction `index`: `op` (load, store, atomic) of `size` bytes per
-    lane in `space`.
-
-    `framed` is true if the addresses are those of the parameters of a call.
-    """
+    lane in `space`. `framed` is true if the addresses are those of the parameters of a call, which
+    are in the thread's frame."""
 
     index: int
     space: Space
@@ -118,7 +116,8 @@ def load(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 
 
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `st` of registers."""
+    """Executes `st` of registers in the lanes of `mask`; a vector's elements are stored one after
+    the other."""
     address, source = instruction.operands[:2]
     type = instruction.operation.modifiers.scalar()
     rows = as_lane_rows([read(warp, element, type) for element in elements_of(source)], type)
@@ -127,8 +126,9 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
 
 
 def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `atom` and `red`: each lane in turn reads, combines and writes, element by
-    element."""
+    """Executes `atom`, `red` and operations on mbarriers in the lanes of `mask`: each lane in turn
+    reads, combines and writes, element by element, after a check of the old value; then the result,
+    if there is one, is written. A wait for a phase that fails sets `warp.failed_wait`."""
     operation = instruction.operation
     type = operation.modifiers.scalar()
     count = len(operation.spec.destinations)
@@ -209,7 +209,9 @@ def gather(
 def scatter(
     warp: Warp, request: AccessRequest, addresses_by_lane: Sequence[int], data: Bytes, mask: int
 ) -> None:
-    """Stores each lane's bytes, `data[lane]`."""
+    """Stores the bytes `data[lane]` of each lane of `mask` at its address, only those that remain
+    if lanes store to one address; counts as a change of memory (CHANGES), by which deadlocks are
+    found."""
     for lane_access in _surviving_stores(
         warp, lane_accesses(warp, request, addresses_by_lane, mask, data.tobytes())
     ):
@@ -233,7 +235,8 @@ def _in_atomic_order(warp: Warp, accesses_by_lane: Sequence[LaneAccess]) -> list
 
 def _surviving_stores(warp: Warp, accesses_of_warp: Sequence[LaneAccess]) -> list[LaneAccess]:
     """Returns the stores whose value remains if several lanes store to one address of a space that
-    lanes share."""
+    lanes share: the schedule decides which (`lasting`); in local memory and parameters all
+    remain."""
     # Local memory and parameters are private to a lane, so their stores never conflict.
     surviving = [
         lane_access
@@ -302,6 +305,7 @@ def _access_request(
 
 
 def _lane_addresses(warp: Warp, address: Operand) -> list[int]:
+    """Returns the address of each lane for an address operand."""
     assert isinstance(address, Address)
     return addresses(warp, address)
 
@@ -314,7 +318,9 @@ def lane_accesses(
     data: bytes = b"",
 ) -> list[LaneAccess]:
     """Returns the accesses of the lanes of `mask`, lane l at `addresses_by_lane[l]`, after they
-    were checked and counted; `data` are the bytes of the operands."""
+    were checked, counted and reported to listener and observer; without those that a sanitizer
+    suppresses. `data` are the bytes of the operands, for the sanitizer. Raises the fault of the
+    first lane that may not access memory, before any access takes effect."""
     accesses_of_warp: list[LaneAccess] = []
     for lane in lanes_of(mask):
         space_of_lane, offset = _locate(request.space, addresses_by_lane[lane])
@@ -345,7 +351,8 @@ def lane_accesses(
 def _admitted(
     warp: Warp, request: AccessRequest, accesses_of_warp: Sequence[LaneAccess], data: bytes
 ) -> list[LaneAccess]:
-    """Returns the accesses but for those that the sanitizer suppresses."""
+    """Returns the accesses but for those that the sanitizer suppresses, space by space; parameters
+    are not shown to it."""
     sanitizer, admitted = warp.run.sanitizer, list[LaneAccess]()
     assert sanitizer is not None
     for space in accessible_spaces(request.space):
@@ -364,7 +371,8 @@ def _admitted(
 def _publish(
     warp: Warp, request: AccessRequest, space: Space, accesses_of_warp: Sequence[LaneAccess]
 ) -> None:
-    """Reports the accesses to one space to the listener and the observer, if there are any."""
+    """Reports the accesses to one space, with the bytes that are there before a store takes effect,
+    to the listener and the observer, if there are any."""
     listener, observer = warp.run.listener, warp.run.observer
     if (listener is None and observer is None) or not accesses_of_warp:
         return
@@ -383,7 +391,7 @@ def _publish(
 
 def _locate(space: Space, address: int) -> tuple[Space, int]:
     """Returns the space that an address belongs to, and the address in that space: a generic
-    address is in the shared or local window, or global."""
+    address is in the shared or local window, or global; others stay as they are."""
     if space is not Space.GENERIC:
         return space, address
     for window_space, start in WINDOWS.items():
@@ -393,7 +401,9 @@ def _locate(space: Space, address: int) -> tuple[Space, int]:
 
 
 def _is_in_cluster(warp: Warp, request: AccessRequest) -> bool:
-    """Returns true if an access to shared memory may address another thread block's."""
+    """Returns true if an access to shared memory may address another thread block's: the launch has
+    clusters of several blocks or the program maps addresses (`mapa`), and the instruction is of
+    `shared::cluster` or has a generic address."""
     instruction = warp.run.program.instructions[request.index]
     run = warp.run
     return (run.launch.cluster_blocks > 1 or maps_addresses(run.program)) and accesses_cluster(
@@ -426,7 +436,8 @@ def _to_cluster_offset(warp: Warp, request: AccessRequest, lane_access: LaneAcce
 
 
 def _store_of(warp: Warp, space: Space, lane: int, framed: bool) -> ByteStore:
-    """Returns the bytes that a lane's access to a space addresses."""
+    """Returns the bytes that a lane's access to a space addresses: the block's shared memory, the
+    thread's local memory or frame, the kernel's parameters, or device memory."""
     if space is Space.SHARED:
         return ByteArea(warp.block.shared, "the block's shared memory")
     if space is Space.LOCAL:
@@ -472,7 +483,8 @@ def _check(warp: Warp, request: AccessRequest, lane_access: LaneAccess) -> None:
 def _count(
     warp: Warp, request: AccessRequest, space: Space, accesses_of_warp: Sequence[LaneAccess]
 ) -> None:
-    """Counts the cost of a warp's accesses to one space. Parameters and the call stack are not
+    """Counts the cost of a warp's accesses to one space in the access record of instruction and
+    space, with the costliest request as its example. Parameters and the call stack are not
     counted."""
     if not accesses_of_warp or space is Space.PARAM or request.index in warp.run.program.private:
         return
@@ -505,7 +517,8 @@ def _count_caches(
     mask: int,
     row: Words,
 ) -> None:
-    """Counts hits and misses of the memory caches, if caches are modelled."""
+    """Counts hits and misses of the memory caches in record `row`, if caches are modelled and the
+    access takes a path through one."""
     run = warp.run
     route = route_of(run.program.instructions[request.index])
     path = run.rules.path(space.value, request.op, route=route)

@@ -1,5 +1,5 @@
-"""Executes barriers in one warp: arrive, wait, and the result of a barrier with a vote (PTX ISA,
-"Parallel Synchronization and Communication: bar, barrier").
+"""Executes barriers in one warp on the reference machine: arrive, wait, and the result of a barrier
+with a vote (PTX ISA, "Parallel Synchronization and Communication: bar, barrier").
 
 The barrier number and thread count are those of the lowest lane that executes the instruction.
 Before compute capability 7.0 the whole warp waits, whichever lanes arrived; from 7.0 on only those
@@ -39,8 +39,9 @@ WHOLE = 1
 
 
 def wait_to_vote(warp: Warp) -> int:
-    """Waits before a barrier with a vote (`bar.red`), adding the active lanes' predicates to the
-    count; returns the status of the warp."""
+    """Lets the warp wait before a barrier with a vote (`bar.red`), and stores 1 plus the number of
+    active lanes whose predicate counts in VOTE; returns the status of the warp: RUNNABLE if its
+    next instruction is no such barrier, no lane executes it, or the warp has waited already."""
     table, index = warp.splits.table, warp.next
     instruction = warp.run.program.instructions[index]
     if not is_reducing_barrier(instruction):
@@ -61,7 +62,8 @@ def wait_to_vote(warp: Warp) -> int:
 
 def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes a barrier for the lanes of `mask`; returns RUNNABLE if the warp continues after it,
-    else why it waits."""
+    else why it waits. A barrier with a vote has been waited for (`wait_to_vote`), so only its
+    result is written; `bar.arrive` counts the lanes and does not wait."""
     if instruction.operation.spec.unit is not Unit.BARRIER:
         return RUNNABLE
     if is_cluster_barrier(instruction.operation):
@@ -85,8 +87,8 @@ def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int)
 
 
 def _report_arrival(warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
-    """Reports lanes that arrive at a barrier to the sanitizer and the observer, if there are
-    any."""
+    """Reports lanes that arrive at barrier `number`, which awaits `threads` threads (0: all), to
+    the sanitizer and the observer, if there are any."""
     if warp.run.sanitizer is not None:
         warp.run.sanitizer.arrives(warp, index, mask, number, threads)
     if warp.run.observer is not None:
@@ -94,7 +96,9 @@ def _report_arrival(warp: Warp, index: int, mask: int, number: int, threads: int
 
 
 def _execute_cluster_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Arrives or waits at the barrier of the cluster; returns the status of the warp."""
+    """Executes `barrier.cluster` for the lanes of `mask`: an arrival is stored in the warp's
+    CLUSTER_ARRIVED, a wait suspends the warp unless all threads of the cluster have arrived;
+    returns the status of the warp."""
     run, table = warp.run, warp.splits.table
     if mask:
         _report_arrival(warp, index, mask, schedule_layout.CLUSTER_BARRIER, 0)
@@ -114,8 +118,8 @@ def _execute_cluster_barrier(warp: Warp, index: int, instruction: Instruction, m
 def _wait_at_barrier(
     warp: Warp, index: int, instruction: Instruction, mask: int, block: int, *, together: bool
 ) -> int:
-    """Waits at a barrier, to resume at `block`; `together` is true if all live lanes are here.
-    Returns the status of the warp."""
+    """Reports the arrival of the lanes of `mask` at a barrier and suspends them, to resume at basic
+    block `block`; `together` is true if all live lanes are here. Returns the status of the warp."""
     number, threads = _operands(warp, index, instruction, mask)
     _report_arrival(warp, index, mask, number, threads)
     return _suspend(warp, index, (number, threads), block, together=together)
@@ -124,8 +128,9 @@ def _wait_at_barrier(
 def _suspend(
     warp: Warp, index: int, barrier_operands: tuple[int, int], block: int, *, together: bool
 ) -> int:
-    """Saves where lanes resume and what they wait for (barrier number, thread count); returns the
-    status of the warp."""
+    """Stores the basic block where lanes resume and the barrier they wait for (its number and
+    thread count): in the warp's scheduler state if it waits as a whole, else as arguments in its
+    table. Returns the status of the warp, BARRIER_WAIT or SPLIT_BARRIER."""
     (number, threads), state, table = barrier_operands, warp.state, warp.splits.table
     table[BLOCK] = block
     state[schedule_layout.INSTRUCTION] = index
@@ -138,8 +143,9 @@ def _suspend(
 
 
 def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tuple[int, int]:
-    """Returns the number of the barrier and the number of threads that it awaits, 0 for all. Raises
-    the fault of an invalid barrier."""
+    """Returns the number of the barrier and the number of threads that it awaits (0: all), as the
+    lowest lane of `mask` has them; for the barrier of a warp group, the number of the group's own
+    one. Raises the fault of a barrier number or thread count that is not allowed."""
     lane = (mask & -mask).bit_length() - 1
     operands = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in operands)
@@ -155,7 +161,8 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
 
 
 def _write_vote(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Writes the result of a barrier with a vote to its destination."""
+    """Writes the result of a barrier with a vote, computed from the count in VOTE, to its
+    destination in the lanes of `mask`, and clears the count."""
     table = warp.splits.table
     total = int(table[VOTE]) - 1
     table[VOTE] = 0

@@ -36,8 +36,8 @@ from warploom.simt.warp_table import table_words
 
 
 def schedule_arrays(launch: Launch, plan: Words) -> tuple[Words, Words, Words]:
-    """Returns the block in each slot, and the scheduler state and the table of each warp in the
-    slots."""
+    """Returns the arrays of the schedule before a launch begins: the block in each slot (none yet),
+    and the scheduler state and the table of each warp in the slots, all zero."""
     # Python integers, because masks of 64 lanes do not fit a signed word.
     slots: Words = np.full((int(plan[schedule_layout.SLOTS]),), schedule_layout.DONE, np.object_)
     warps = len(slots) * launch.warps_per_block
@@ -57,6 +57,8 @@ class Grid:
     """
 
     def __init__(self, run: LaunchState) -> None:
+        """`run` is the state of the launch; its listener is the chooser if it has one, else the
+        turns of the schedule are, if it lists any."""
         self.run = run
         self.choose: Choose | None = None
         if isinstance(run.listener, Chooser):
@@ -83,8 +85,9 @@ class Grid:
             self._handle_status(running, schedule_layout.TURN_END)
 
     def begin(self) -> bool:
-        """Begins the turn of the next runnable warp; returns False if all have ended. Raises
-        DeadlockError if no warp can ever run again."""
+        """Begins the turn of the next runnable warp, selected by scheduler locking or the chooser
+        if they can, else by the schedule; returns False after ending the launch if all have ended.
+        Raises DeadlockError if no warp can ever run again."""
         run = self.run
         while self.warp is None:
             chosen = locked_turn(run, self.locked) if self.locked else self._begin_chosen_turn()
@@ -97,8 +100,9 @@ class Grid:
         return True
 
     def _begin_chosen_turn(self) -> int | None:
-        """Begins a turn of the warp that the chooser selects; returns its number, or None if the
-        schedule decides."""
+        """Begins a turn of the warp that the chooser selects among the runnable ones; returns its
+        number, or None if the schedule decides: there is no chooser, no runnable warp, or it
+        selects none."""
         if self.choose is None:
             return None
         runnable = runnable_warps(self.run, self._begin_block)
@@ -121,13 +125,15 @@ class Grid:
         self._handle_status(self.warp, step_in_turn(self.warp))
 
     def resume_at(self, warp: Warp, used: int) -> None:
-        """Continues a warp at its basic block in the middle of a turn in which it has executed
-        `used` instructions."""
+        """Continues a warp at the basic block where its table has it, in the middle of a turn in
+        which it has executed `used` instructions."""
         warp.used = used
         self._handle_status(warp, enter_block(warp, warp.splits.block))
 
     def _handle_status(self, warp: Warp, status: int) -> None:
-        """Keeps running a warp while it is runnable, else ends its turn."""
+        """Keeps running a warp while its status is RUNNABLE, else ends its turn: the schedule
+        stores the status, with the instructions that it used and a digest of its registers, by
+        which a warp that spins is recognised."""
         if status == RUNNABLE:
             self.warp = warp
             return
@@ -140,20 +146,24 @@ class Grid:
             self._observe_end(warp)
 
     def _observe_end(self, ended_warp: Warp) -> None:
-        """Reports to the observer that a block has ended, if this was its last warp."""
+        """Reports to the observer that the block of a warp that has ended has ended, if all its
+        warps have."""
         warps = self.resident[int(self.run.plan[schedule_layout.SLOT])]
         if all(warp.state[schedule_layout.STATUS] == schedule_layout.ENDED for warp in warps):
             assert self.run.observer is not None
             self.run.observer.block_ends(ended_warp.block.number)
 
     def _current(self, number: int) -> Warp:
-        """Returns a warp of the current block, which begins here if it is new."""
+        """Returns warp `number` of the block in the current slot; if that block is new (FRESH), it
+        is begun first."""
         if self.run.plan[schedule_layout.FRESH]:
             self._begin_block()
         return self.resident[int(self.run.plan[schedule_layout.SLOT])][number]
 
     def _begin_block(self) -> None:
-        """Begins the block that has entered the current slot."""
+        """Begins the block that has entered the current slot: retires the slot's last block, and
+        creates shared memory (of a cluster for its first block) and warps, at their first
+        instruction."""
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
         slot, plan[schedule_layout.FRESH] = int(plan[schedule_layout.SLOT]), 0
         # The slot's last block has ended; its asynchronous copies must not write to the new one.
@@ -172,8 +182,8 @@ class Grid:
             run.observer.block_begins(block.number)
 
     def _end(self, status: int) -> None:
-        """Ends the launch with a status of the schedule: raises DeadlockError, or completes what
-        the last blocks left."""
+        """Ends the launch with a status of the schedule: raises DeadlockError for DEADLOCK, else
+        completes the asynchronous operations of the last resident blocks."""
         for warps in self.resident.values():
             if status != schedule_layout.DEADLOCK:
                 tensors.retire_block(self.run, warps[0].block)
@@ -193,7 +203,8 @@ def run_blocks(run: LaunchState) -> None:
 
 
 def register_digest(warp: Warp) -> int:
-    """Returns a hash of a warp's registers; equal states have equal hashes."""
+    """Returns a hash of a warp's registers and of the instructions at which it was interrupted;
+    equal states have equal hashes."""
     digest = 0
     for value in warp.registers.values():
         digest = zlib.crc32(value.tobytes(), digest)
@@ -204,7 +215,7 @@ def register_digest(warp: Warp) -> int:
 def _deadlock(
     run: LaunchState, blocks: dict[int, ThreadBlock], resident: dict[int, list[Warp]]
 ) -> Exception:
-    """Returns the error that lists every unfinished warp of the resident blocks."""
+    """Returns the error that lists every unfinished warp of the blocks in the slots `blocks`."""
     waiting: list[WaitingLanes] = []
     for slot, block in blocks.items():
         for warp in resident[slot]:

@@ -1,5 +1,5 @@
-"""Implements instructions that exchange values between the lanes of a warp: shuffles, votes,
-matches, reductions.
+"""Computes, for the reference machine, instructions that exchange values between the lanes of a
+warp: shuffles, votes, matches, reductions.
 
 They are defined for warps of 32 lanes. Only lanes that execute the instruction take part; checking
 member masks is left to `members`. A lane that reads from an inactive lane gets its own value (PTX
@@ -30,8 +30,9 @@ from warploom.machine.reference.lanes import (
 
 
 def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Values, Values]:
-    """Returns the value that each lane receives, and whether its source lane was in range (PTX ISA,
-    shfl). `b` and `c` are the operands of the instruction."""
+    """Returns the value of `a` that each lane receives, its own if the source is out of range or
+    inactive, and whether its source lane was in range (PTX ISA, shfl). `b` and `c` are the operands
+    of the instruction: source lane or distance, and clamp and segment mask."""
     sources: list[int] = []
     valid: list[bool] = []
     for lane, (source_operand, control) in enumerate(zip(b.tolist(), c.tolist(), strict=True)):
@@ -42,8 +43,8 @@ def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Valu
 
 
 def vote(mode: str, a: Values, mask: int) -> Values:
-    """Returns the result, equal in every lane: a .b32 mask for `ballot`, else a predicate (PTX ISA,
-    vote)."""
+    """Returns the result of a vote among the lanes of `mask`, equal in every lane: for `ballot` a
+    .b32 mask of lanes where `a` is true, else a predicate (PTX ISA, vote)."""
     true_lanes = to_mask(a) & mask
     if mode == "ballot":
         return splat(true_lanes, B32, WARP_SIZE)
@@ -52,7 +53,8 @@ def vote(mode: str, a: Values, mask: int) -> Values:
 
 
 def match_any(a: Values, mask: int) -> Values:
-    """Returns for each lane the mask of lanes with an equal value (PTX ISA, match.any)."""
+    """Returns for each lane the mask of lanes in `mask` with an equal value (PTX ISA,
+    match.any)."""
     return collect((to_mask(a == value) & mask for value in a), B32)
 
 
@@ -81,7 +83,8 @@ _REDUCTIONS: dict[str, Callable[[int, int], int]] = {
 
 
 def reduction(m: Modifiers, a: Values, mask: int) -> Values:
-    """Returns the reduction of all lanes' values, equal in every lane (PTX ISA, redux)."""
+    """Returns the reduction of the values of the lanes in `mask`, equal in every lane (PTX ISA,
+    redux); of floats the minimum or maximum."""
     type, lanes = m.scalar(), lanes_of(mask)
     if type.is_float:
         return splat(_float_extreme(m, a[lanes], type), type, WARP_SIZE)
@@ -90,8 +93,8 @@ def reduction(m: Modifiers, a: Values, mask: int) -> Values:
 
 
 def _float_extreme(m: Modifiers, a: Values, type: ScalarType) -> int:
-    """Returns the bits of the smallest or largest float; -0 is below +0, and NaNs are ignored
-    without .NaN."""
+    """Returns the bits of the smallest or largest float, of absolute values with .abs; -0 is below
+    +0. NaNs are ignored without .NaN, and give NaN with it or if there are only NaNs."""
     values = a & 0x7FFFFFFF if "abs" in m else a
     nan = np.isnan(as_numbers(values, type))
     if nan.all() or ("NaN" in m and nan.any()):

@@ -1,4 +1,5 @@
-"""Executes control flow of one warp: branches, exits and barriers, and decides where a turn ends.
+"""Executes control flow of one warp on the reference machine: branches, exits and barriers, and
+decides where a turn ends.
 
 Each function returns the status of the turn: RUNNABLE if the warp continues, else why it cannot
 (`simt.scheduling`).
@@ -29,8 +30,10 @@ from warploom.simt.warp_table import ARGUMENT, BLOCK, LIVE, NONE, SYNC_DONE
 
 
 def enter_block(warp: Warp, block: int) -> int:
-    """Enters a basic block: diverged lanes may reconverge there, or wait for each other before
-    it."""
+    """Enters basic block `block`: diverged lanes may reconverge there, which is counted, or wait
+    for each other before it; then for the lanes of a member mask, or at a barrier with a vote, if
+    it begins with such an instruction. Returns RUNNABLE if the warp continues, else why it
+    waits."""
     splits, run = warp.splits, warp.run
     status = splits.arrive(block, warp.level)
     for branch in splits.reconverged:
@@ -46,8 +49,10 @@ def enter_block(warp: Warp, block: int) -> int:
 
 
 def _wait_for_members(warp: Warp) -> int:
-    """Waits, before an instruction with a member mask, for the live lanes that the mask names;
-    returns the status."""
+    """Returns SYNC_WAIT, with the member mask in the table's ARGUMENT, if the next instruction
+    waits for the lanes of a mask (`gathering_mask`) and some of them that are live are not here;
+    else RUNNABLE: always without independent thread scheduling, and once the lanes have been merged
+    (SYNC_DONE)."""
     run, table = warp.run, warp.splits.table
     instruction = run.program.instructions[warp.next]
     mask = gathering_mask(instruction)
@@ -66,8 +71,8 @@ def _wait_for_members(warp: Warp) -> int:
 
 
 def jump(warp: Warp, block: int) -> int:
-    """Jumps to a basic block. At a back edge the turn ends if its instructions are used up, or if a
-    wait for a phase of an mbarrier has failed in it."""
+    """Jumps to a basic block. At a back edge (to this or an earlier block) the turn ends if its
+    instructions are used up, or if a wait for a phase of an mbarrier has failed in it."""
     is_back_edge = block <= warp.splits.block and block != warp.splits.exit
     if is_back_edge and (warp.failed_wait or warp.used > warp.run.plan[schedule_layout.LENGTH]):
         warp.splits.table[BLOCK] = block
@@ -76,7 +81,8 @@ def jump(warp: Warp, block: int) -> int:
 
 
 def advance(warp: Warp) -> int:
-    """Continues after the instruction; at the end of a basic block, in the next one."""
+    """Continues with the next instruction; after the last of a basic block, in the next block,
+    unless the policy separates the lanes again that a member mask converged: then the turn ends."""
     program = warp.run.program
     block = program.blocks[warp.splits.block]
     if warp.next + 1 < block.stop:
@@ -92,15 +98,15 @@ def advance(warp: Warp) -> int:
 
 def _rediverges(warp: Warp) -> bool:
     """Returns true if the policy separates lanes again that an instruction with a member mask
-    converged."""
+    converged: the adversarial one with independent threads, if several lanes are active."""
     plan = warp.run.plan
     adversarial = plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] == ADVERSARIAL
     return bool(adversarial) and warp.splits.active.bit_count() > 1
 
 
 def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `bra`: if lanes take both paths, they diverge until the branch's reconvergence
-    point."""
+    """Executes `bra` for the lanes of `mask`, which take it: a uniform branch is a jump; else lanes
+    diverge until the branch's reconvergence point, and one side runs first."""
     program, splits = warp.run.program, warp.splits
     target = instruction.operands[0]
     assert isinstance(target, Symbol)
@@ -131,7 +137,9 @@ def _order_sides(
 
 
 def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `brx.idx`: each lane jumps to the target that its index selects."""
+    """Executes `brx.idx`: each lane of `mask` jumps to the target that its index selects; lanes
+    that go to different targets diverge. Raises the fault of an index that the list does not
+    have."""
     program, splits = warp.run.program, warp.splits
     block = program.blocks[splits.block]
     lane_targets = read(warp, instruction.operands[0], U32).astype(np.int64)
@@ -157,8 +165,8 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
 
 
 def _run_side(warp: Warp, block: int) -> int:
-    """Continues with the side of a branch that runs first, or ends the turn if the policy
-    interleaves the sides."""
+    """Continues with the side of a branch that runs first, at basic block `block`, or ends the turn
+    if the policy interleaves the sides."""
     plan = warp.run.plan
     if plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] != CONVERGE:
         warp.splits.table[BLOCK] = block
@@ -167,7 +175,8 @@ def _run_side(warp: Warp, block: int) -> int:
 
 
 def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `exit` and `ret`: the lanes of `mask` end."""
+    """Executes `exit` and `ret`: the lanes of `mask` end. If these are all active lanes, the warp
+    enters the exit block, where it ends or another path of it continues."""
     # All active lanes exit, so the warp enters the virtual exit block, where other lanes
     # reconverge.
     if warp.splits.active == mask:
@@ -177,7 +186,7 @@ def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> i
 
 
 def trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `trap`: raises the fault."""
+    """Executes `trap`: raises its fault if any lane executes it."""
     if mask:
         fault = Fault(FaultKind.TRAP, index, warp.block.number, warp.number, lowest(mask))
         raise fault_error(fault, warp.run.program, warp.run.launch, None)
@@ -185,8 +194,9 @@ def trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
 
 
 def barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes barriers of the thread block, and of a warp (`bar.warp.sync`), for which the warp
-    has waited before."""
+    """Executes `bar` and `barrier`, of a thread block, of a cluster or of a warp (`bar.warp.sync`,
+    for whose members the warp has waited before); continues after it unless the warp has to
+    wait."""
     status = barriers.execute_barrier(warp, index, instruction, mask)
     return advance(warp) if status == RUNNABLE else status
 

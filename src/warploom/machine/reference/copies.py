@@ -1,5 +1,5 @@
-"""Executes copies that lanes issue: `cp.async` and `cp.async.bulk`, stores (`st.async` and
-`st.bulk` included), and `red.async` with its mbarrier update.
+"""Executes copies that lanes issue on the reference machine: `cp.async` and `cp.async.bulk`, stores
+(`st.async` and `st.bulk` included), and `red.async` with its mbarrier update.
 
 If the schedule completes a copy late, the bytes that it overwrote are restored until then
 (`asynchronous.late_copies`). Lanes that copy only part of their bytes (`src-size` less than
@@ -76,8 +76,8 @@ def _copy_lanes(
     copied_bytes: Values,
     mask: int,
 ) -> None:
-    """Copies in each lane from the second of `endpoints` to the first; `copied_bytes` are read, the
-    rest is zero."""
+    """Copies in each lane from the second of `endpoints`, in global memory, to the first, in shared
+    memory: `copied_bytes` are read, the rest is zero."""
     index, size = to_shared.index, to_shared.size
     target, source = endpoints
     source_addresses = addresses(warp, source)
@@ -124,7 +124,8 @@ def _bulk_copy(warp: Warp, index: int, instruction: Instruction, mask: int) -> N
 def _copy_pieces(
     warp: Warp, index: int, instruction: Instruction, copied_bytes: Values, mask: int
 ) -> None:
-    """Copies the bytes of each lane in pieces of BULK_PIECE_BYTES."""
+    """Copies `copied_bytes` of each lane, by its own operands, in pieces of BULK_PIECE_BYTES; lanes
+    with fewer pieces end earlier."""
     (source_space, _), (target_space, _) = accesses(instruction)
     destination, source = instruction.operands[:2]
     assert isinstance(destination, Address)
@@ -165,8 +166,8 @@ def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
 
 
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `st` of a register, `st.async` with its mbarrier, or `st.bulk`, with which every
-    lane zeroes `size` bytes."""
+    """Executes `st` of a register, `st.async`, which then completes bytes at its mbarrier, or
+    `st.bulk`, with which every lane zeroes `size` bytes."""
     completing = completion(instruction)
     if completing is not None:
         with deferring(warp, instruction, mask, _late_copy_operands(warp, instruction)):
@@ -190,7 +191,8 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
 def _complete_mbarriers(
     warp: Warp, request: AccessRequest, addresses_by_lane: Sequence[int], amounts: Values, mask: int
 ) -> None:
-    """Subtracts arrived bytes, `amounts` by lane, from the pending count of mbarriers."""
+    """Subtracts arrived bytes, `amounts` by lane, from the pending count of the mbarriers at the
+    lanes' addresses, after a check that an mbarrier is there."""
     for lane_access in lane_accesses(warp, request, addresses_by_lane, mask):
         old = int.from_bytes(lane_access.store.read(lane_access.address, U64.bytes), "little")
         precondition = COMPLETE_TX.spec.memory_precondition
@@ -208,8 +210,8 @@ def _complete_mbarriers(
 
 
 def _bytes_to_read(warp: Warp, instruction: Instruction, size: int) -> Values:
-    """Returns the bytes that each lane reads from global memory; a predicate operand (`ignore-src`)
-    makes them 0."""
+    """Returns the bytes that each lane reads from global memory: all `size` of them, the `src-size`
+    operand, or 0 where a predicate operand (`ignore-src`) is true."""
     operands = instruction.operands[3:]
     if "L2::cache_hint" in instruction.operation.modifiers:
         # The cache-policy operand has no effect on results.

@@ -1,4 +1,5 @@
-"""Evaluates terms: each node of `warploom.isa.terms`, over the lanes of a warp.
+"""Evaluates terms for the reference machine: computes each node of `warploom.isa.terms`, by which
+arithmetic instructions are defined, over the lanes of a warp.
 
 Operations that IEEE 754 and NumPy define alike are NumPy's; other rounding modes and fused
 operations are computed by `exact`. Example: `fadd(arg 0, arg 1)` with mode `rn` is `np.add`, with
@@ -38,7 +39,8 @@ def evaluate(term: Term, arguments: Sequence[Values], width: int) -> Values:
 def _evaluate(
     term: Term, arguments: Sequence[Values], width: int, computed: dict[Term, Values]
 ) -> Values:
-    """Returns the value of a term; `computed` caches the values of nodes, which terms share."""
+    """Returns the value of a term in `width` lanes: an argument, a constant, or a node of its
+    operands' values; `computed` caches the values of nodes, which terms share."""
     value = computed.get(term)
     if value is None:
         if term.op == "arg":
@@ -68,7 +70,8 @@ def _modular(operation: Callable[..., Values]) -> Node:
 
 
 def _comparison(operation: Callable[[Values, Values], Values]) -> Node:
-    """Returns the node of a comparison, by the type of the operands."""
+    """Returns the node of a comparison, of signed, unsigned or float numbers by the type of the
+    operands."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         left, right = (as_numbers(a, term.args[0].type) for a in args)
@@ -83,7 +86,7 @@ def _differ(a: Values, b: Values) -> Values:
 
 
 def _extreme(operation: Callable[[Values, Values], Values]) -> Node:
-    """Returns the node of an integer minimum or maximum."""
+    """Returns the node of an integer minimum or maximum, signed or unsigned by the term's type."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         left, right = (as_numbers(a, term.type) for a in args)
@@ -105,6 +108,9 @@ def _divide(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _remainder(term: Term, args: Sequence[Values]) -> Values:
+    """Returns the remainder of the division that rounds towards zero, so with the sign of the
+    dividend."""
+
     def remainder(a: int, b: int) -> int:
         return a - _quotient(a, b) * b
 
@@ -112,6 +118,7 @@ def _remainder(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _shift_right_signed(term: Term, args: Sequence[Values]) -> Values:
+    """Returns the value shifted right, with copies of the sign bit."""
     value, amount = args
     numbers = as_numbers(value, term.type)
     return from_integers(numbers >> amount.astype(numbers.dtype), term.type)
@@ -122,11 +129,14 @@ def _count_ones(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _leading_zeros(term: Term, args: Sequence[Values]) -> Values:
+    """Returns the number of zero bits above the highest one, the width for 0."""
     width = term.args[0].type.bits
     return collect((width - int(value).bit_length() for value in args[0]), term.type)
 
 
 def _reverse(term: Term, args: Sequence[Values]) -> Values:
+    """Returns the bits in reverse order."""
+
     def reverse(value: int) -> int:
         return int(f"{value:0{term.type.bits}b}"[::-1], 2)
 
@@ -210,6 +220,8 @@ def _round_to_odd(total: Values, error: Values) -> Values:
 
 
 def _integer_to_float(term: Term, args: Sequence[Values]) -> Values:
+    """Returns integers, signed or unsigned by the operand's type, as floats, rounded by the term's
+    mode."""
     mode, format = str(term.attr), exact.FORMATS[term.type.bits]
 
     def convert(a: int) -> int:
@@ -219,6 +231,7 @@ def _integer_to_float(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _float_to_float(term: Term, args: Sequence[Values]) -> Values:
+    """Returns floats in another float type: by NumPy in mode `rn`, else exactly, lane by lane."""
     mode, source = str(term.attr), term.args[0].type
     if mode == "rn":
         return from_floats(as_numbers(args[0], source), term.type)
@@ -239,10 +252,13 @@ _INTEGRAL: Mapping[str, Callable[[Values], Values]] = {
 
 
 def _round_integral(term: Term, args: Sequence[Values]) -> Values:
+    """Returns floats rounded to integral values, as floats, by the term's mode."""
     return from_floats(_INTEGRAL[str(term.attr)](as_numbers(args[0], term.type)), term.type)
 
 
 def _float_to_integer(term: Term, args: Sequence[Values]) -> Values:
+    """Returns floats as integers: cut towards zero, clamped to the range of the term's type, 0 for
+    NaN."""
     lowest, highest = _range(term.type)
 
     def convert(number: float) -> int:
@@ -260,8 +276,8 @@ def _range(type: ScalarType) -> tuple[int, int]:
 
 
 def _float_extreme(term: Term, args: Sequence[Values]) -> Values:
-    """Returns minimumNumber or maximumNumber; -0 and +0, equal as numbers, differ by their sign
-    bit."""
+    """Returns minimumNumber (`fmin`) or maximumNumber: the other operand if one is NaN; -0 and +0,
+    equal as numbers, differ by their sign bit."""
     first, second = args
     a, b = (as_numbers(x, term.type) for x in args)
     below = (a < b) | ((a == b) & (np.signbit(a) > np.signbit(b)))

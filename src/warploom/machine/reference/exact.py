@@ -1,5 +1,5 @@
-"""Rounds results of floating-point operations correctly, by exact integer arithmetic on one number
-at a time.
+"""Computes correctly rounded results of floating-point operations for the reference machine, by
+exact integer arithmetic on one number at a time.
 
 A finite float is a sign and an integer times a power of two. Sums, products and quotients of such
 numbers are exact ratios (square roots are known to be on one side of a ratio), and `rounded` finds
@@ -55,8 +55,9 @@ Ratio = tuple[int, int]
 
 
 def rounded(negative: bool, ratio: Ratio, format: Format, mode: str) -> int:
-    """Returns the bits of the float next to a number, given by its sign and its absolute value as a
-    ratio."""
+    """Returns the bits of the float next to a number by the rounding mode (`rn rz rm rp`), given by
+    its sign and its absolute value as a ratio; overflow gives an infinity or the largest float, by
+    the mode."""
     sign = format.sign if negative else 0
     numerator, denominator = ratio
     if numerator == 0:
@@ -90,7 +91,9 @@ def _divide_scaled(numerator: int, denominator: int, exponent: int) -> tuple[int
 
 
 def _rounds_up(mode: str, negative: bool, quotient: int, remainder: int, divisor: int) -> bool:
-    """Returns true if the absolute value is rounded away from zero."""
+    """Returns true if the absolute value quotient + remainder / divisor is rounded away from zero,
+    to quotient + 1: in mode `rn` from more than half on, at half if the quotient is odd; in the
+    directed modes if it is not exact and the direction is away from zero for this sign."""
     if mode == "rn":
         return 2 * remainder > divisor or (2 * remainder == divisor and quotient & 1 == 1)
     return remainder != 0 and mode == ("rm" if negative else "rp")
@@ -128,6 +131,7 @@ def finite(bits: int, format: Format) -> Finite | None:
 
 
 def add(a: int, b: int, format: Format, mode: str) -> int:
+    """Returns a + b, rounded; all values are bits."""
     x, y = finite(a, format), finite(b, format)
     if x is None or y is None:
         return _special(format.value(a) + format.value(b), format)
@@ -139,6 +143,7 @@ def subtract(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def multiply(a: int, b: int, format: Format, mode: str) -> int:
+    """Returns a * b, rounded; all values are bits."""
     x, y = finite(a, format), finite(b, format)
     if x is None or y is None:
         return _special(format.value(a) * format.value(b), format)
@@ -157,7 +162,7 @@ def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
 
 
 def divide(a: int, b: int, format: Format, mode: str) -> int:
-    """Returns a / b, rounded."""
+    """Returns a / b, rounded; x / 0 is an infinity, 0 / 0 and infinity / infinity are NaNs."""
     x, y = finite(a, format), finite(b, format)
     negative = bool((a ^ b) & format.sign)
     # Python raises an exception for division by zero, so the special cases are written out.
@@ -177,7 +182,7 @@ def divide(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def square_root(a: int, format: Format, mode: str) -> int:
-    """Returns the square root of a, rounded."""
+    """Returns the square root of a, rounded; NaN for negative numbers, but -0 for -0."""
     x = finite(a, format)
     if x is None or (x.negative and x.integer):
         return a if a == format.infinity else NAN[format.bits]
@@ -197,7 +202,7 @@ def from_integer(value: int, format: Format, mode: str) -> int:
 
 
 def to_format(a: int, source: Format, target: Format, mode: str) -> int:
-    """Returns the float `a` in another format."""
+    """Returns the float `a` in another format, rounded."""
     x = finite(a, source)
     if x is None:
         return _special(source.value(a), target)
@@ -220,7 +225,7 @@ def _sum(x: Finite, y: Finite, format: Format, mode: str) -> int:
 
 
 def _special(value: float, format: Format) -> int:
-    """Returns the bits of an infinity or a NaN."""
+    """Returns the bits of a value that is an infinity or a NaN."""
     if math.isnan(value):
         return NAN[format.bits]
     return format.infinity | (format.sign if value < 0 else 0)

@@ -1,5 +1,5 @@
-"""Lets lanes yield before any instruction, also in the middle of a basic block, where the schedule
-cannot end a turn."""
+"""Lets lanes of the reference machine yield before any instruction, also in the middle of a basic
+block, where the schedule cannot end a turn."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from warploom.simt.schedule_layout import RUNNABLE
 
 
 def interrupt(warp: Warp) -> None:
-    """Saves the instruction at which the active lanes resume in their next turn."""
+    """Stores the warp's next instruction in `warp.interrupted`, by the mask of the active lanes;
+    `resume` continues there in their next turn."""
     warp.interrupted[warp.splits.active] = warp.next
 
 
 def resume(warp: Warp) -> int:
-    """Begins a turn of the active lanes at their basic block, or where they were interrupted;
-    returns the status."""
+    """Begins a turn of the active lanes: at the instruction where they were interrupted, if they
+    were, else by entering their basic block. Returns the status."""
     following = warp.interrupted.pop(warp.splits.active, None)
     if following is None:
         return enter_block(warp, warp.splits.block)

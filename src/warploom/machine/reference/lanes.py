@@ -1,4 +1,5 @@
-"""Represents values in the lanes of a warp: arrays of bits, one unsigned integer per lane.
+"""Represents values in the lanes of a warp on the reference machine: NumPy arrays of bits, one
+unsigned integer per lane.
 
 Interpreting the bits is left to the reader's type. Predicates are arrays of booleans; 128-bit
 values, which NumPy does not have, are Python integers in object arrays.
@@ -71,7 +72,8 @@ def as_numbers(value: Values, type: ScalarType) -> Values:
 
 
 def from_integers(numbers: Values, type: ScalarType) -> Values:
-    """Returns the bits of integers that `as_numbers` returned."""
+    """Returns the bits of integers that arithmetic on the results of `as_numbers` gave, modulo
+    2^width."""
     if type.bits == 128:
         return numbers & ((1 << 128) - 1)
     return numbers.view(_UNSIGNED[type.bits])
@@ -85,7 +87,8 @@ def from_floats(numbers: Values, type: ScalarType) -> Values:
 def lane_by_lane(
     function: Callable[..., int], values: Iterable[Values], type: ScalarType
 ) -> Values:
-    """Applies a function of Python integers to each lane and returns the results."""
+    """Returns the results of a function of Python integers, applied to each lane of the arrays
+    `values`, as lanes of a type."""
     return collect(
         (function(*operands) for operands in zip(*(v.tolist() for v in values), strict=True)), type
     )

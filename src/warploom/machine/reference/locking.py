@@ -1,4 +1,5 @@
-"""Gives turns to one warp alone, outside the schedule: a debugger's scheduler locking."""
+"""Gives turns to one warp alone, outside the schedule of the reference machine: a debugger's
+scheduler locking."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from warploom.simt.warp_table import NONE
 
 
 def locked_turn(run: LaunchState, warp: tuple[int, int]) -> int | None:
-    """Begins a turn of a warp, given by its block and number, and returns the number; None if the
-    warp waits or has ended, and the schedule decides."""
+    """Begins a turn of a warp, given by its block and number, and returns the number; None if its
+    block is not resident or the warp waits or has ended, so that the schedule decides. Barriers
+    that are full are released first, as the schedule would do."""
     plan, (block, number) = run.plan, warp
     slot = next(
         (s for s, resident_block in enumerate(run.slots.tolist()) if resident_block == block), None

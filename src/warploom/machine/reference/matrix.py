@@ -1,5 +1,5 @@
-"""Executes `mma` and `wmma`: assembles matrices from lane fragments, multiplies them, and
-distributes the result.
+"""Executes `mma` and `wmma` on the reference machine: assembles matrices from lane fragments,
+multiplies them, and distributes the result.
 
 Sums of floats start with C and add one product after the other in rising k, each step rounded once
 to .f32 (or .f64); integer sums are exact, and saturate or wrap once at the end.
@@ -56,7 +56,9 @@ LIMITS = (-(1 << 31), (1 << 31) - 1)
 
 
 def multiply(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `mma` and `wmma.mma`: D = A * B + C."""
+    """Executes `mma` and `wmma.mma`: computes D = A * B + C from the fragments in the lanes'
+    registers, with the metadata of a sparse A and the scales of A and B where the instruction has
+    them."""
     product = product_of(instruction.operation)
     d, *sources = instruction.operands
     fragments = (product.a, product.b, product.c)
@@ -80,7 +82,8 @@ def read_metadata(warp: Warp, metadata: Operand, selector: Operand) -> Metadata:
 def read_scales(
     warp: Warp, scales: Scales, operands: tuple[Operand, ...] | list[Operand]
 ) -> tuple[Matrix, Matrix]:
-    """Returns the scales of A by (row, block), and those of B by (column, block)."""
+    """Returns the scales of A by (row, block), and those of B by (column, block), from the four
+    last operands of a product: scale data and selectors of both."""
     data_a, selectors_a, data_b, selectors_b = operands
     rows = _side_scales(warp, scales, A_SCALES, 2 * GROUPS, data_a, selectors_a)
     return rows, _side_scales(warp, scales, B_SCALES, GROUPS, data_b, selectors_b)
@@ -89,8 +92,8 @@ def read_scales(
 def _side_scales(
     warp: Warp, scales: Scales, side: ScaleSide, row_count: int, data: Operand, selectors: Operand
 ) -> Matrix:
-    """Returns the scales of one matrix, shape (rows, blocks), from its scale and selector
-    operands."""
+    """Returns the scales of one matrix, shape (rows, blocks): each row's scale is a byte of the
+    data that a lane holds, which the byte and thread selectors choose."""
     words = read(warp, data, U32).tolist()
     byte_selectors, thread_selectors = (
         read(warp, each, U16).tolist() for each in elements_of(selectors)
@@ -148,7 +151,8 @@ def read_matrix(warp: Warp, fragment: Fragment, operand: Operand) -> Matrix:
 
 
 def assemble(fragment: Fragment, words: list[Values]) -> Matrix:
-    """Returns the matrix whose fragments the lanes hold in the registers `words`."""
+    """Returns the matrix whose fragments the lanes hold in the registers `words`, its elements
+    converted to the type in which they are computed."""
     type = U64 if fragment.bits == 64 else U32
     result = np.zeros((fragment.rows, fragment.columns), _numpy(fragment.type))
     for element in range(fragment.count):
@@ -189,7 +193,7 @@ def _numpy(type: str) -> npt.DTypeLike:
 
 def _sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
     """Returns C plus the products summed over the last axis of A and B, which are indexed by (row,
-    column, k)."""
+    column, k): integers exactly, floats in rising k with a rounding in each step."""
     type = calculated(product.d.type)
     if type.is_integer:
         return _integer_sum(product, a, b, c)
@@ -221,8 +225,8 @@ def _double(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 
 def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-    """Returns the integer sums; for `.xor` and `.and` of single bits, the products are population
-    counts."""
+    """Returns C plus the sums of integer products, saturated or wrapped to 32 bits once at the end;
+    for `.xor` and `.and` of single bits, the products are population counts."""
     if product.logic:
         combine = np.bitwise_xor if product.logic == "xor" else np.bitwise_and
         products = np.bitwise_count(combine(a.view(np.uint32), b.view(np.uint32))).astype(np.int64)
@@ -233,7 +237,7 @@ def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 
 def warp_matrix(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes any `wmma`."""
+    """Executes any `wmma`: a product, or else a load or store of a fragment."""
     execute = multiply if "mma" in instruction.operation.modifiers else move_fragment
     execute(warp, index, instruction, mask, on)
 
@@ -242,8 +246,9 @@ def warp_matrix(warp: Warp, index: int, instruction: Instruction, mask: int, on:
 
 
 def move_fragment(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `wmma.load` and `wmma.store`: each lane moves the elements of its fragment, piece by
-    piece."""
+    """Executes `wmma.load` and `wmma.store`: each lane moves the elements of its fragment between
+    memory and its registers, piece by piece, at addresses that follow from the stride between rows
+    or columns."""
     move = matrix_move(instruction.operation)
     address, registers, *stride = (
         instruction.operands if move.stores else _address_first(instruction.operands)
@@ -280,7 +285,8 @@ def _move_piece(
     words: list[Values],
     mask: int,
 ) -> None:
-    """Moves one piece of every lane's fragment between memory and the registers `words`."""
+    """Moves one piece of every lane's fragment between memory and the registers `words`: stores a
+    part of a register, or merges loaded bits into it with OR."""
     register, shift = piece.register, collect([piece.shift], U32)
     type: ScalarType = piece.type
     word = words[register]

@@ -1,5 +1,5 @@
-"""Executes `ldmatrix`, `stmatrix` and `movmatrix`: matrices whose rows are addressed by lanes in
-shared memory."""
+"""Executes `ldmatrix`, `stmatrix` and `movmatrix` on the reference machine: matrices whose rows are
+addressed by lanes in shared memory."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ Bytes = npt.NDArray[Any]
 
 
 def load_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `ldmatrix`: lanes pass the addresses of rows, and each lane receives elements of
-    several rows."""
+    """Executes `ldmatrix`: the first lanes, as many as there are rows, pass the addresses of rows
+    in shared memory, and each lane receives elements of several rows; packed elements of 4 or 6
+    bits are unpacked to bytes."""
     destination, address = instruction.operands
     assert isinstance(address, Address)
     layout = row_matrices(instruction.operation)
@@ -55,7 +56,8 @@ def load_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: V
 
 
 def _register_values(layout: RowMatrices, register: int, rows: Bytes) -> Values:
-    """Returns the elements of rows that a destination register receives, by lane."""
+    """Returns the words that destination register number `register` receives, by lane, made of
+    units of the loaded rows."""
     bits, words = 8 * layout.unit_bytes, [0] * WARP
     for lane in range(WARP):
         for unit in range(layout.units):
@@ -66,7 +68,8 @@ def _register_values(layout: RowMatrices, register: int, rows: Bytes) -> Values:
 
 
 def store_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `stmatrix`, the inverse of `ldmatrix`."""
+    """Executes `stmatrix`, the inverse of `ldmatrix`: gathers each row from the registers of the
+    lanes that hold its elements, and stores it at the address that a lane passes."""
     address, source = instruction.operands
     assert isinstance(address, Address)
     layout = row_matrices(instruction.operation)

@@ -1,5 +1,5 @@
-"""Checks member masks: the lanes that an instruction names to take part (PTX ISA, "membermask" of
-shfl.sync and others).
+"""Checks member masks on the reference machine: the lanes that an instruction names to take part
+(PTX ISA, "membermask" of shfl.sync and others).
 
 A lane that executes the instruction must be in its own mask. A lane that has exited may be named,
 but contributes nothing; such uses are counted.
@@ -17,7 +17,8 @@ from warploom.ptx.ir import Instruction
 
 
 def check_members(warp: Warp, index: int, instruction: Instruction) -> None:
-    """Raises the fault of the lowest lane that is not in its own member mask."""
+    """Raises the fault of the lowest lane that executes the instruction and is not in its own
+    member mask; nothing if the instruction has no such mask."""
     members = member_mask(instruction)
     if members is None:
         return

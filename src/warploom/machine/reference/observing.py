@@ -23,6 +23,8 @@ class ObserverCalls:
     """Calls the functions of one launch's observer; `lanes` is the warp size."""
 
     def __init__(self, launch: ObservedLaunch, lanes: int) -> None:
+        """Wraps the observer's functions, by event kind, so that Python can call them; None for a
+        kind without one."""
         self._launch = launch
         self._event = np.zeros(words.E_ADDRESSES + lanes, np.int64)
         functions = launch.table[: len(words.KINDS)].tolist()
@@ -31,7 +33,8 @@ class ObserverCalls:
         ]
 
     def access(self, warp: Warp, access: WarpAccess) -> None:
-        """Reports an access of a warp to one space."""
+        """Reports an access of a warp to one space, if accesses of the instruction to it are
+        observed."""
         if is_observed_access(warp.run.program, access.instruction, access.space):
             self._event[words.E_ADDRESSES :] = 0
             for lane, address in zip(access.lanes, access.addresses, strict=True):
@@ -41,12 +44,14 @@ class ObserverCalls:
             self._call_for_warp(words.ACCESS, warp, access.instruction, mask, *details)
 
     def branch(self, warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-        """Reports a branch, which is taken by the lanes of `mask`."""
+        """Reports a branch, which is taken by the lanes of `mask`, if it is one that observers
+        see."""
         if is_observed_branch(warp.run.program, index, instruction):
             self._call_for_warp(words.BRANCH, warp, index, warp.splits.active, mask)
 
     def barrier(self, warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
-        """Reports lanes that arrive at a barrier."""
+        """Reports lanes that arrive at barrier `number`, which awaits `threads` threads (0: all);
+        nothing for an empty mask."""
         if mask:
             self._call_for_warp(words.BARRIER, warp, index, mask, number, threads)
 
@@ -59,11 +64,13 @@ class ObserverCalls:
         self._call(words.BLOCK_END, block)
 
     def _call_for_warp(self, kind: int, warp: Warp, index: int, mask: int, *fields: int) -> None:
+        """Calls the function for events of a kind with the place in a warp (block, warp,
+        instruction, lanes) and then `fields`."""
         self._call(kind, warp.block.number, warp.number, index, mask, *fields)
 
     def _call(self, kind: int, *fields: int) -> None:
-        """Calls the function for events of a kind, if there is one, with the first words of the
-        event."""
+        """Writes `fields` to the first words of the event, and calls the function for events of a
+        kind with its address; nothing if the observer has no such function."""
         function, table = self._functions[kind], self._launch.table
         if function is None:
             return

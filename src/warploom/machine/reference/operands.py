@@ -1,4 +1,5 @@
-"""Reads operands of instructions as lane values, and writes results to registers."""
+"""Reads operands of instructions as lane values, and writes results to registers, on the reference
+machine."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
 
 
 def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
-    """Returns the operand's bits in each lane as an instruction of type `type` reads them."""
+    """Returns the operand's bits in each lane as an instruction of type `type` reads them: of a
+    register, literal, special register, negated predicate or symbol. Raises TypeError for
+    others."""
     if isinstance(operand, Register):
         return resized(warp.registers[operand.name], type.bits)
     if isinstance(operand, Immediate):
@@ -55,7 +58,9 @@ def guard_mask(warp: Warp, instruction: Instruction) -> int:
 
 
 def special(warp: Warp, name: str) -> Values:
-    """Returns the value of a special register."""
+    """Returns the value of a special register in each lane: fixed, computed from the warp's clock,
+    or from its table. Reading the clock is recorded in the scheduler state (TIMED), for the
+    detection of deadlocks."""
     register = SPECIAL_REGISTERS[name]
     if register.fixed is not None:
         return splat(register.fixed, register.type, warp.size)
@@ -93,7 +98,8 @@ def immediate_bits(operand: Immediate, type: ScalarType) -> int:
 
 
 def symbol_address(warp: Warp, symbol: Symbol) -> int:
-    """Returns the address of a variable in its own space."""
+    """Returns the address of a variable in its own space, plus the symbol's offset: of global and
+    constant ones where the launch has them, of others their offset in the space."""
     location = warp.run.program.slots[symbol.name]
     if location.space in (Space.GLOBAL, Space.CONST):
         return warp.run.launch.globals[location.offset] + symbol.offset
@@ -101,10 +107,9 @@ def symbol_address(warp: Warp, symbol: Symbol) -> int:
 
 
 def addresses(warp: Warp, address: Address) -> list[int]:
-    """Returns the address `[base + offset]` in each lane, in the space of the instruction.
-
-    The sum wraps around at the width of the base register: 32 bits, or 64.
-    """
+    """Returns the address `[base + offset]` in each lane, as the operand gives it, without
+    conversion between spaces. The sum wraps around at the width of the base register: 32 bits, or
+    64."""
     base = [0] * warp.size if address.base is None else read(warp, address.base, U64).tolist()
     width = address.base.type.bits if isinstance(address.base, Register) else U64.bits
     return [(start + address.offset) % (1 << width) for start in base]

@@ -1,4 +1,5 @@
-"""Checks preconditions of instructions (`isa.preconditions`) in each lane that executes them."""
+"""Checks, on the reference machine, preconditions of instructions (`isa.preconditions`) in each
+lane that executes them, and raises their faults."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from warploom.ptx.ir import Address, Instruction, Operand, Space
 
 
 def check_operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Raises the fault of the lowest lane of `mask` whose operands break a precondition."""
+    """Raises the fault of the lowest lane of `mask` whose operands break a precondition of the
+    instruction, such as the alignment of a bulk copy."""
     for check in operand_checks(instruction):
         values = [_value(warp, operand) for operand in check.operands]
         failing = mask & ~to_mask(evaluate(check.term, values, warp.size))
@@ -34,8 +36,9 @@ def check_word(
     precondition: Precondition | None,
     location: tuple[Space, int, int],
 ) -> None:
-    """Raises the fault of a lane whose atomic finds a word in memory that breaks a precondition;
-    `location` is the space, the address there and the word."""
+    """Raises the fault of a lane whose atomic finds a word in memory that breaks `precondition`
+    (such as that of an mbarrier which is not initialised); nothing if that is None. `location` is
+    the space, the address there and the word."""
     space, address, word = location
     if precondition is None or evaluate(precondition.of_memory, [collect([word], U64)], 1)[0]:
         return
@@ -45,7 +48,7 @@ def check_word(
 
 
 def _value(warp: Warp, operand: Operand) -> Values:
-    """Returns the lanes of an operand, which may be an address."""
+    """Returns the lanes of an operand: of an address operand the addresses, else 32-bit values."""
     if isinstance(operand, Address):
         return collect(addresses(warp, operand), U64)
     return read(warp, operand, U32)

@@ -1,4 +1,5 @@
-"""Executes calls of printf, assert, malloc and free (`machine.services`)."""
+"""Executes calls of printf, assert, malloc and free (`machine.services`) on the reference
+machine."""
 
 from __future__ import annotations
 

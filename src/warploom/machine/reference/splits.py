@@ -1,4 +1,5 @@
-"""Provides a view of a warp's state table: active lanes, divergence and reconvergence.
+"""Provides the reference machine with a view of a warp's state table: active lanes, divergence and
+reconvergence.
 
 A divergent branch pushes a node on the SIMT stack. Its lanes reconverge at the immediate
 post-dominator of the branch's basic block (CUDA C++ Programming Guide, "SIMT Architecture"); one
@@ -96,14 +97,17 @@ class Splits:
         through: int,
         level: int,
     ) -> int:
-        """Splits the active lanes at an indexed branch (`simt.indexed_branch`); returns the basic
-        block of the lanes that run first, NONE if an index selects no target."""
+        """Splits the active lanes at an indexed branch (`simt.indexed_branch`): `goals` has each
+        lane's index, and is overwritten with its block, `targets` the blocks, `on` the lanes that
+        jump; the others go to block `through`. Returns the basic block of the lanes that run first,
+        NONE if an index selects no target."""
         return take_indexed_branch(
             self.table, goals, on, targets, len(targets), through, point, branch, level
         )
 
     def _gathers_at(self, block: int, level: int) -> bool:
-        """Returns true if the innermost node reconverges at that block and call depth."""
+        """Returns true if the innermost node reconverges at that block, and, except at the exit, at
+        that call depth."""
         table, top = self.table, self.table[TOP]
         if top == NONE or table[node_at(top) + POINT] != block:
             return False
@@ -139,8 +143,9 @@ class Splits:
         return RECONVERGING if table[LIVE] else ENDED
 
     def exit_lanes(self, mask: int) -> None:
-        """Exits some of the active lanes, but not all. The nodes that contain them all reconverge
-        at the exit: a point that lanes can miss by exiting is not a post-dominator."""
+        """Exits some of the active lanes, but not all: takes them out of the live and the active
+        lanes, and counts them as arrived at the innermost node. The nodes that contain them all
+        reconverge at the exit: a point that lanes can miss by exiting is not a post-dominator."""
         table = self.table
         table[LIVE] &= ~mask
         table[MASK] &= ~mask

@@ -199,8 +199,9 @@ class LaunchState:
         return Services(self.program, self.launch, self.memory)
 
     def issue(self, instruction: int, active_mask: int, guarded_mask: int) -> None:
-        """Counts a warp instruction. Raises InstructionLimit if the launch has used up its
-        instructions, and LaunchCancelled if it should stop."""
+        """Counts a warp instruction that is about to execute, with its active lanes and those that
+        the guard admits; hidden instructions are not counted. Raises InstructionLimit if the launch
+        has used up its instructions, and LaunchCancelled if it should stop."""
         if self.launch.cancellation is not None:
             self.launch.cancellation.check()
         if instruction in self.program.hidden:
@@ -323,7 +324,8 @@ def new_warp(block: ThreadBlock, number: int, state: Words, table: Table) -> War
 
 
 def special_values(block: ThreadBlock, warp: int) -> dict[str, Values]:
-    """Returns the special registers of a warp (PTX ISA, "Special Registers")."""
+    """Returns, by name, the special registers of a warp that do not change while it runs (PTX ISA,
+    "Special Registers")."""
     launch = block.run.launch
     lanes = range(launch.warp_size)
 
@@ -357,10 +359,10 @@ def special_values(block: ThreadBlock, warp: int) -> dict[str, Values]:
 
 
 def _quotients(index: Dim3, sizes: Dim3) -> list[int]:
-    """Returns the index of a block's cluster."""
+    """Returns the index of the cluster of the block with an index, for a cluster size."""
     return [n // size for n, size in zip(index, sizes, strict=True)]
 
 
 def _rests(index: Dim3, sizes: Dim3) -> list[int]:
-    """Returns the index of a block in its cluster."""
+    """Returns the index in its cluster of the block with an index, for a cluster size."""
     return [n % size for n, size in zip(index, sizes, strict=True)]

@@ -1,4 +1,5 @@
-"""Executes `tcgen05`: passes operand rows to `asynchronous.tensor_memory`, which does the work.
+"""Executes `tcgen05` on the reference machine: passes operand rows to `asynchronous.tensor_memory`,
+which does the work.
 
 Loads and stores may complete late, when their warp waits for them (`simt.product_groups`): such a
 load reads tensor memory at that time, and its registers hold a marker value until then.
@@ -52,7 +53,8 @@ class _Issued:
 
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes any `tcgen05` that has an effect."""
+    """Executes any `tcgen05` that has an effect: at once or, if it is a load that the schedule
+    completes late, when the warp waits for it; until then its registers hold a marker value."""
     operation, run = tensor_memory_request(instruction), warp.run
     rows = np.zeros((DATA_ROWS, warp.size), np.int64)
     for row_input in operation.inputs:
@@ -77,7 +79,8 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
 
 
 def wait(warp: Warp, instruction: Instruction) -> None:
-    """Completes the loads or stores that an instruction waits for."""
+    """Completes the loads (`tcgen05.wait::ld`) or stores (`::st`) that an instruction waits for;
+    nothing for other instructions."""
     if waits_for_loads(instruction.operation):
         _complete_loads(warp)
     elif waits_for_stores(instruction.operation):
@@ -91,7 +94,8 @@ def _complete_loads(warp: Warp) -> None:
 
 
 def _issue(warp: Warp, issued: _Issued) -> None:
-    """Performs an instruction, and writes the registers of a load."""
+    """Performs an instruction by `asynchronous`, and writes the registers of a load. Raises the
+    fault that this records."""
     run, index = warp.run, issued.index
     scratch, work = (
         new_scratch(warp, 0),
@@ -125,7 +129,8 @@ def _write(warp: Warp, issued: _Issued) -> None:
 
 
 def _input(warp: Warp, row_input: RequestOperand) -> Values:
-    """Returns the words of an operand row."""
+    """Returns the words of an operand row by lane: addresses, or a register's values (`row_input`:
+    its row, operand, and type, which is None for an address)."""
     _, operand, type = row_input
     if type is None:
         assert isinstance(operand, Address)

@@ -1,5 +1,5 @@
-"""Executes copies of tensors and waits for asynchronous copies: passes operand rows to
-`asynchronous`, which does the work."""
+"""Executes copies of tensors and waits for asynchronous copies on the reference machine: passes
+operand rows to `asynchronous`, which does the work."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ block."""
 
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes any operation of `isa.ops.tensors`."""
+    """Executes any operation of `isa.ops.tensors`, 32 lanes at a time: converts its operands to
+    rows and issues it, after the sanitizer has seen it. Raises the fault that the rules record."""
     request = tensor_request(instruction)
     operand_rows = np.zeros((DATA_ROWS, warp.size), np.int64)
     for row, operand, type in request.inputs:
@@ -100,6 +101,7 @@ def new_scratch(warp: Warp, first_lane: int) -> Words:
 
 
 def _addresses(warp: Warp, operand: Operand) -> list[int]:
+    """Returns the address of each lane for an address operand."""
     assert isinstance(operand, Address)
     return addresses(warp, operand)
 
@@ -112,7 +114,8 @@ def access_row(warp: Warp, index: int, space: Space) -> Words:
 
 
 def tensor_fault(warp: Warp, index: int, first_lane: int, scratch: list[int]) -> Exception:
-    """Returns the error of the fault that the scratch words record."""
+    """Returns the error of the fault that the scratch words record for a request of the lanes from
+    `first_lane` on."""
     lane = first_lane + scratch[entries.FAULT_LANE]
     in_shared = scratch[entries.FAULT_IN_SHARED]
     space = Space.SHARED if in_shared else Space.GLOBAL
@@ -129,7 +132,8 @@ def tensor_fault(warp: Warp, index: int, first_lane: int, scratch: list[int]) ->
 
 
 def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Completes the copies that a test of an mbarrier waits for (`asynchronous.issue.waits`)."""
+    """Completes, before a test of an mbarrier's phase, the copies that have to complete for it
+    (`asynchronous.issue.waits`); nothing for other instructions, or without incomplete copies."""
     request = wait_request(instruction)
     if request is None or not _pending(warp.run):
         return
@@ -149,7 +153,8 @@ def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
 
 
 def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Commits a group of copies, or completes the groups that an instruction waits for."""
+    """Commits a group of copies, or completes the groups that an instruction waits for; nothing for
+    other instructions, or without incomplete copies."""
     request = group_request(instruction)
     if request is None or not _pending(warp.run):
         return
@@ -163,7 +168,8 @@ def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
 
 
 def retire_block(run: LaunchState, block: ThreadBlock) -> None:
-    """Completes or drops the copies of a thread block that has ended. Raises the fault of tensor
+    """Completes the bulk copies of a thread block that has ended which read its shared memory, and
+    drops those into it, since another block may have that memory next. Raises the fault of tensor
     memory that it has not freed."""
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
@@ -192,8 +198,9 @@ def _pending(run: LaunchState) -> bool:
 def deferring(
     warp: Warp, instruction: Instruction, mask: int, rows: Mapping[int, Words]
 ) -> Generator[None]:
-    """Wraps statements that perform copies of lanes; if the copies complete late, the bytes that
-    they overwrote are restored afterwards. `rows` are the operands of
+    """Wraps statements that perform copies of lanes; if the schedule completes the copies late, the
+    bytes that they overwrote are stored before and restored afterwards, and the copies are put into
+    the list of incomplete ones. `rows` are the operands of
     `asynchronous.late_copies.hold.hold_copies`."""
     copy, run = late_copy(instruction), warp.run
     # Without shuffling, copies complete at once.

@@ -1,5 +1,5 @@
-"""Executes texture and surface instructions: passes operand rows to `texture.requests`, and writes
-the result rows to registers."""
+"""Executes texture and surface instructions on the reference machine: passes operand rows to
+`texture.requests`, and writes the result rows to registers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from warploom.texture.requests import NO_PATH, serve_texels
 
 
 def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes any instruction of textures and surfaces, 32 lanes at a time."""
+    """Executes any instruction of textures and surfaces, 32 lanes at a time, and writes its results
+    to registers. Raises the fault that the rules record."""
     request, run = texel_request(instruction), warp.run
     operand_rows = np.zeros((DATA_ROWS, warp.size), np.uint64)
     operand_rows[HANDLE_ROW] = _handles(warp, request.handle)
@@ -86,6 +87,7 @@ def _handles(warp: Warp, operand: Operand) -> Values:
 
 
 def _fault(warp: Warp, index: int, space: Space, scratch: list[int]) -> Exception:
+    """Returns the error of the fault that the scratch words record."""
     kind, lane = FaultKind(scratch[FAULT_KIND]), scratch[FAULT_LANE]
     position = (index, warp.block.number, warp.number, lane)
     fault = Fault(kind, *position, scratch[FAULT_ADDRESS], scratch[FAULT_SIZE], space)

@@ -1,4 +1,5 @@
-"""Determines which warps can run, for turns that a chooser selects instead of the schedule."""
+"""Determines which warps of the reference machine can run, for turns that a chooser selects instead
+of the schedule."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Wa
 
 
 def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
-    """Returns the runnable warps of the block in a slot, after it has released complete barriers;
-    ends the block if all its warps have ended."""
+    """Returns the runnable warps of the block in a slot; if there are none, releases its complete
+    barriers and tries again, or ends the block if all its warps have ended."""
     plan, block = run.plan, int(run.slots[slot])
     if block < 0:
         return []
@@ -68,8 +69,8 @@ def _running(run: LaunchState, slot: int) -> list[WarpId]:
 
 
 def _can_run(run: LaunchState, index: int) -> bool:
-    """Returns true if `scheduling.can_run` would find runnable lanes in a warp, without selecting
-    any."""
+    """Returns true if `scheduling.can_run` would find runnable lanes in warp `index` of the slots,
+    without selecting any; wakes lanes that waited for memory to change, if it has."""
     state, table = run.states[index], run.tables[index]
     if state[p.STATUS] != p.RUNNABLE or state[p.RESUME] != p.FROM_TABLE:
         return bool(state[p.STATUS] == p.RUNNABLE)

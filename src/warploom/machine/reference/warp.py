@@ -1,5 +1,5 @@
-"""Executes one instruction of one warp at a time: dispatches it, and computes arithmetic in all
-lanes.
+"""Executes one instruction of one warp at a time on the reference machine, an interpreter:
+dispatches it, and computes arithmetic in all lanes.
 
 Arithmetic instructions are defined by terms (`isa.terms`), which `evaluate` computes; control flow
 is in `control`, memory in `access`, and so on.
@@ -44,14 +44,15 @@ from warploom.simt.schedule_layout import RUNNABLE, SLOT, TURN_END, WARPS
 
 
 def begin_turn(warp: Warp) -> int:
-    """Begins a turn of a warp; returns RUNNABLE, or why it cannot run (`simt.scheduling`)."""
+    """Begins a turn of a warp: resets the instructions that it has used, and continues where its
+    lanes stopped; returns RUNNABLE, or why it cannot run (`simt.scheduling`)."""
     warp.used, warp.failed_wait = 0, False
     return resume(warp)
 
 
 def step_in_turn(warp: Warp) -> int:
     """Executes one instruction of a turn; returns RUNNABLE while the turn continues, else why it
-    has ended."""
+    has ended: also TURN_END before an instruction at which the schedule interrupts warps."""
     status = step(warp)
     if status == RUNNABLE and warp.next in warp.run.launch.schedule.interrupts:
         # `next` is the instruction before which the schedule asks for a switch.
@@ -61,7 +62,9 @@ def step_in_turn(warp: Warp) -> int:
 
 
 def step(warp: Warp) -> int:
-    """Executes the next instruction of a runnable warp; returns its status."""
+    """Executes the next instruction of a runnable warp, after it is counted and reported to
+    listener, sanitizer and observer; returns its status. Control flow executes also if no lane's
+    guard is true."""
     index, run = warp.next, warp.run
     instruction = run.program.instructions[index]
     active = warp.splits.active
@@ -85,8 +88,9 @@ def step(warp: Warp) -> int:
 
 
 def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Executes an instruction that is not control flow in the lanes of `mask`, which is not
-    empty."""
+    """Executes an instruction that is not control flow in the lanes of `mask`, which is not empty,
+    by the function for its kind; first checks its operands and completes asynchronous operations
+    that it waits for."""
     check_operands(warp, index, instruction, mask)
     name, on = instruction.operation.name, from_mask(mask, warp.size)
     tensors.commit_or_wait(warp, instruction, mask)
@@ -184,7 +188,8 @@ def _is_packing(instruction: Instruction) -> bool:
 
 
 def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """Executes a `mov` that packs elements into a scalar or unpacks them, lowest element first."""
+    """Executes a `mov` that packs a vector's elements into a scalar or unpacks a scalar into them,
+    lowest element first."""
     destination, source = instruction.operands
     type = instruction.operation.modifiers.scalar()
     if isinstance(source, Vector):
@@ -204,7 +209,8 @@ def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 
 def _convert_address(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """Executes `cvta`: converts between an address in a space and a generic one."""
+    """Executes `cvta`: converts an address in a space to a generic one, by adding the start of the
+    space's window, or with `.to` a generic one to an address in the space."""
     modifiers = instruction.operation.modifiers
     type = modifiers.scalar("size")
     space = Space(modifiers.text("space", "").partition("::")[0])
@@ -220,7 +226,7 @@ def _parameter_base(warp: Warp) -> int:
 
 
 def _is_parameter(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """Executes `isspacep.param`."""
+    """Executes `isspacep.param`: whether a generic address is within the kernel's parameters."""
     destination, source = instruction.operands
     start, size = _parameter_base(warp), warp.run.program.parameter_bytes
     is_inside = (start <= a < start + size for a in read(warp, source, U64).tolist())
@@ -228,7 +234,8 @@ def _is_parameter(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 
 def _cluster_rank(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """Executes `getctarank`."""
+    """Executes `getctarank`: the rank in the cluster of the block in whose shared memory an address
+    is."""
     destination, source = instruction.operands
     block_fields = (a % WINDOW_SIZE >> BLOCK_BITS for a in read(warp, source, U64).tolist())
     # A shared address with 0 in the block field is the block's own; others have the rank plus 1.
@@ -237,7 +244,9 @@ def _cluster_rank(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 
 def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Executes `setmaxnreg`."""
+    """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting. Raises the
+    fault of a count that `inc` would lower or `dec` raise, or that the block's registers do not
+    allow."""
     count = instruction.operands[0]
     assert isinstance(count, Immediate)
     run, grows = warp.run, int("inc" in instruction.operation.modifiers.values.values())
@@ -251,8 +260,9 @@ def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int) 
 
 
 def _member_groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]:
-    """Returns the masks of lanes that name the same members. For a shuffle the groups make no
-    difference."""
+    """Returns the masks of lanes of `mask` that name the same members: each group executes an
+    instruction across lanes by itself. One group of all lanes without a member mask, and for a
+    shuffle, for which the groups make no difference."""
     members = member_mask(instruction)
     # A shuffle reads from a source lane by number; other instructions combine the lanes of one
     # mask.
@@ -266,7 +276,8 @@ def _member_groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]
 
 
 def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes shuffles, votes and other instructions across lanes."""
+    """Executes a shuffle, vote, match, reduction, `activemask` or `elect` among the lanes of
+    `mask`, and writes its results."""
     operation, operands = instruction.operation, instruction.operands
     mode = operation.modifiers.text("mode", "")
     if operation.name == "shfl":
@@ -293,6 +304,7 @@ def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> 
 def _write_pair(
     warp: Warp, destination: Operand, results: tuple[Values, Values], on: Values
 ) -> None:
-    """Writes a word, and a predicate if there is a second destination."""
+    """Writes the word `results[0]` and, if the destination is a pair `d|p`, the predicate
+    `results[1]`."""
     for target, value, type in zip(_targets(destination), results, (B32, PRED), strict=False):
         write(warp, target, value, type, on)

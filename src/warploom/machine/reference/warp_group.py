@@ -1,4 +1,5 @@
-"""Executes `wgmma`: products of a warp group, of which each warp computes its own 16 rows.
+"""Executes `wgmma` on the reference machine: products of a warp group, of which each warp computes
+its own 16 rows.
 
 A product completes when it is issued, or when the warp waits for it (`simt.product_groups`); only
 then are its registers and shared memory read. Descriptors and scalar operands are read at issue.
@@ -53,7 +54,8 @@ class Issued:
 
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes any `wgmma` but the fence."""
+    """Executes any `wgmma` but the fence: issues a product, closes the open group (`commit_group`),
+    or completes the products of all but the newest groups (`wait_group`)."""
     modifiers = instruction.operation.modifiers
     if "mma_async" in modifiers:
         _issue(warp, index, instruction, mask, on)
@@ -67,7 +69,9 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
 
 
 def _issue(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Reads the operands of a product and completes it, or puts it in flight."""
+    """Reads the scalar operands of a product and completes it at once, or puts it in flight if the
+    schedule completes it late. Raises the fault of a warp group that is not whole, or of too many
+    products in flight."""
     operands = group_operands(instruction)
     lane = lanes_of(mask)[0]
     # The last warps of a block may be fewer than a group.
@@ -92,12 +96,14 @@ def _issue(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
 
 
 def _fault(warp: Warp, kind: FaultKind, index: int, lane: int) -> None:
+    """Raises the fault of a lane of the warp at instruction `index`."""
     fault = Fault(kind, index, warp.block.number, warp.number, lane)
     raise fault_error(fault, warp.run.program, warp.run.launch, None)
 
 
 def _complete(warp: Warp, issued: Issued) -> None:
-    """Computes the warp's rows of a product."""
+    """Computes the warp's rows of a product, from registers and shared memory as they are now, and
+    writes them to the registers of D; D is added in the lanes where `scale-d` is true."""
     operands, group_product = issued.operands, issued.operands.product
     product = group_product.product
     if group_product.shared_a is None:
@@ -140,7 +146,8 @@ def _read_shared_matrix(
 def _read_block(
     warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, blocks: tuple[int, int]
 ) -> Matrix:
-    """Returns one block of a matrix; `blocks` is its number in memory and in the matrix."""
+    """Returns one block of a matrix in shared memory, read request by request; `blocks` is its
+    number in memory and in the matrix."""
     block_in_memory, block_in_matrix = blocks
     first_line, first_position = operand.step(block_in_memory)
     request = AccessRequest(issued.index, Space.SHARED, "load", UNIT_BYTES)

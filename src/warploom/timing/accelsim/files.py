@@ -30,7 +30,9 @@ COLUMNS = (
 @dataclass(frozen=True)
 class KernelHead:
     """Holds the head of a kernel's trace. `shared` is the size of a block's shared memory in bytes,
-    `registers` counts those of a thread, and `binary` is the compute capability times ten."""
+    `registers` counts those of a thread, `binary` is the compute capability times ten, `number` the
+    kernel's number in the trace; `shared_base` and `local_base` are where shared and local memory
+    begin in generic addresses. `has_lines`: each instruction begins with its source line."""
 
     name: str
     grid: Dim3
@@ -46,6 +48,7 @@ class KernelHead:
     has_lines: bool = False
 
     def __str__(self) -> str:
+        """Returns the head as the lines of a trace's file, `-key = value`."""
         rows = {
             "kernel name": self.name,
             "kernel id": self.number,
@@ -73,7 +76,8 @@ class TracedBlock:
 
 
 def write_kernel(path: Path, head: KernelHead, blocks: Iterable[TracedBlock]) -> None:
-    """Writes the trace of a kernel. Raises OSError."""
+    """Writes the trace of a kernel to a file: its head, then the instructions of each block, warp
+    by warp. Raises OSError."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{head}\n#traces format = {COLUMNS}\n\n")
         for block in blocks:
@@ -115,7 +119,8 @@ def read_kernel(path: Path) -> tuple[KernelHead, Iterator[TracedBlock]]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yields the lines of a file that are not empty."""
+    """Yields the lines of a trace's file that are not empty. Raises WarploomError if the file
+    cannot be read."""
     try:
         with _opened(path) as file:
             for line in file:
@@ -133,7 +138,8 @@ def _opened(path: Path) -> TextIO:
 
 
 def _read_head(path: Path, lines: Iterator[str]) -> KernelHead:
-    """Returns the head of a kernel's trace, consuming the lines up to the first comment."""
+    """Returns the head of a kernel's trace, consuming the lines up to the first comment. Raises
+    WarploomError if a field is missing or wrong."""
     values: dict[str, str] = {}
     for line in lines:
         if line.startswith("#"):
@@ -162,6 +168,7 @@ def _read_head(path: Path, lines: Iterator[str]) -> KernelHead:
 
 
 def _triple(text: str) -> Dim3:
+    """Returns the numbers of a text such as "(1,2,3)" or "1,2,3"."""
     x, y, z = (int(part) for part in text.strip("()").split(","))
     return x, y, z
 
@@ -170,7 +177,9 @@ _MARK = re.compile(r"(thread block|warp|insts) = ([\d,]+)")
 
 
 def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator[TracedBlock]:
-    """Yields the blocks of a kernel's trace."""
+    """Yields the blocks of a kernel's trace, each once its end mark is read. Raises WarploomError
+    for instructions outside of a warp, warps outside of a block, and a file that ends inside of a
+    block."""
     index: Dim3 | None = None
     warps: dict[int, list[TracedInstruction]] = {}
     warp = -1

@@ -45,6 +45,7 @@ class TracedInstruction:
     addresses: tuple[int, ...] = ()
 
     def __str__(self) -> str:
+        """Returns the instruction as a line of a trace, without a source line."""
         parts = [f"{self.pc:04x}", f"{self.mask:08x}"]
         parts += [str(len(self.destinations)), *(f"R{number}" for number in self.destinations)]
         parts += [self.opcode]
@@ -97,7 +98,8 @@ def _registers(parts: Iterator[str]) -> tuple[int, ...]:
 
 
 def _addresses(parts: Iterator[str], mask: int) -> tuple[int, ...]:
-    """Returns the addresses of the lanes of a mask."""
+    """Returns the addresses of the lanes of a mask, from the parts of a line that follow its width:
+    a mode, then addresses in that mode. Raises ValueError for an unknown mode."""
     count, mode = mask.bit_count(), int(next(parts))
     if mode == ALL_ADDRESSES:
         return tuple(int(next(parts), 16) for _ in range(count))

@@ -77,7 +77,8 @@ class TraceRecordBuilder:
     _accesses: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
 
     def add(self, block: TracedBlock) -> None:
-        """Adds a block. Raises WarploomError if its warps are not those of the launch."""
+        """Adds the streams and accesses of all warps of a block. Raises WarploomError if its warps
+        are not those of the launch."""
         expected = set(range(self.launch.warps_per_block))
         if set(block.warps) != expected:
             raise WarploomError(
@@ -108,7 +109,9 @@ class TraceRecordBuilder:
         self._entries.append((0, len(self._accesses)))
 
     def _access(self, instruction: TracedInstruction) -> tuple[int, int]:
-        """Returns the pattern and the base address of an access."""
+        """Returns the number of an access's pattern (space, op, width, mask and the lanes' offsets
+        from a base), entered in the pattern table, and the base address: that of a line in global
+        memory, 0 in shared and local memory."""
         space, op = _space_of(instruction, self.head), _op_of(instruction.opcode)
         addresses = list(instruction.addresses)
         if space is not Space.GLOBAL:
@@ -122,7 +125,8 @@ class TraceRecordBuilder:
         return self.patterns.number((0, kind, instruction.mask, *row)), base
 
     def record(self) -> tuple[Record, TracedCode]:
-        """Returns the record of all that was added, and its code."""
+        """Returns the record of all that was added, with instructions renumbered in the order of
+        their PCs, and the code that has them in that order."""
         # Instructions are numbered by first use; the code is in the order of PCs.
         static_instructions = sorted(self._numbers, key=lambda key: (key[0], key[4]))
         position = np.zeros(max(1, len(static_instructions)), np.int64)
@@ -156,7 +160,8 @@ class TraceRecordBuilder:
 
 
 def _space_of(instruction: TracedInstruction, head: KernelHead) -> Space:
-    """Returns the space of an access; for a generic access that of its first address."""
+    """Returns the space of an access by its opcode; for a generic access, by whether its first
+    address is in the head's ranges of shared or local memory."""
     name = instruction.opcode.partition(".")[0]
     if name in ON_CHIP_OPCODES:
         return Space.SHARED
@@ -170,7 +175,8 @@ def _space_of(instruction: TracedInstruction, head: KernelHead) -> Space:
 
 
 def _op_of(opcode: str) -> str:
-    """Returns "load", "store" or "atomic" for an opcode."""
+    """Returns "load", "store" or "atomic" for an opcode of an access, by its name; "load" for all
+    that neither stores nor reduces."""
     name = opcode.partition(".")[0]
     if name.startswith(("ATOM", "RED")):
         return "atomic"
@@ -178,7 +184,8 @@ def _op_of(opcode: str) -> str:
 
 
 def traced_work(code: TracedCode, costs: WorkCosts) -> MachineWork:
-    """Returns the work of a trace's instructions, each a block of its own."""
+    """Returns the work of a trace's instructions for the engine: an operation for each, in a basic
+    block of its own."""
     registers: list[int] = []
     numbers: dict[int, int] = defaultdict(lambda: len(numbers))
     rows = [
@@ -202,7 +209,9 @@ def _operation_row(
     registers: list[int],
     numbers: dict[int, int],
 ) -> list[int]:
-    """Returns the row of an instruction; appends its registers to `registers`."""
+    """Returns the row (`layout`, OP_) of an instruction with number `number`: its unit and that
+    unit's costs, its kind, and the registers that it waits for and writes. Appends these registers
+    to `registers`, as the numbers that `numbers` gives them."""
     _, opcode, destinations, sources, last = row
     name = opcode.partition(".")[0]
     unit = execution_of(name).unit
@@ -237,7 +246,8 @@ def _operation_row(
 
 
 def _kind(name: str, opcode: str, costs: WorkCosts, *, ends: bool) -> tuple[int, int, int]:
-    """Returns the kind of an operation, and its operands X and Y (`layout`)."""
+    """Returns the kind of an operation, by the name of its opcode, and its operands X and Y
+    (`layout`); `ends`: it is the last instruction of a warp, which exits."""
     if ends:
         return w.EXIT, 0, 0
     if name in ("MEMBAR", "FENCE"):

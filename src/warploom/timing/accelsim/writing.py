@@ -34,11 +34,14 @@ class LaunchTrace:
         machine_record: MachineCodeRecord,
         origin: int,
     ) -> None:
+        """`listing`: the machine code, of which the trace names instructions. The PTX record has to
+        have masks."""
         self._head, self._listing, self._ptx_record = head, listing, ptx_record
         self._machine_record, self._origin = machine_record, origin
 
     def blocks(self) -> Iterator[TracedBlock]:
-        """Yields the blocks in the order of their numbers."""
+        """Yields the recorded blocks with the instructions of their warps, in the order of the
+        blocks' numbers."""
         launch = self._ptx_record.launch
         for block in range(self._ptx_record.blocks):
             first = block * launch.warps_per_block
@@ -48,7 +51,9 @@ class LaunchTrace:
             yield TracedBlock(launch.block_index(block), warps)
 
     def _warp(self, warp: int) -> Iterator[TracedInstruction]:
-        """Yields the instructions of a warp."""
+        """Yields the instructions of a warp, each with the lanes that execute it: those of the PTX
+        block that the machine code's span belongs to, without lanes that have exited; of a guarded
+        branch or an EXIT, the lanes that take it."""
         record, masks = self._machine_record.record, self._ptx_record.masks
         assert masks is not None
         warp_words: list[int] = record.warps[warp].tolist()
@@ -109,7 +114,9 @@ class LaunchTrace:
     def _lane_accesses(
         self, first: int, stop: int, warp_words: Sequence[int]
     ) -> dict[int, list[tuple[int, int, tuple[int, ...]]]]:
-        """Returns the accesses of an entry by the instruction of the listing."""
+        """Returns the accesses of an entry, those from number `first` to `stop` of the record, by
+        the instruction of the listing: for each the bytes of a lane, the lanes, and their
+        addresses. `warp_words` are the warp's base addresses."""
         accesses: dict[int, list[tuple[int, int, tuple[int, ...]]]] = defaultdict(list)
         record = self._machine_record.record
         rows: list[list[int]] = record.accesses[first:stop].tolist()
@@ -125,7 +132,8 @@ class LaunchTrace:
 
     @cached_property
     def _bases(self) -> dict[Space, int]:
-        """Returns, by space, what is added to addresses."""
+        """Returns, by space, the start of the space in the trace's addresses, which is added to the
+        record's."""
         return {
             Space.GLOBAL: self._origin,
             Space.CONST: self._origin,
@@ -163,7 +171,8 @@ def _text(
 
 
 def _first_register(instruction: MachineInstruction, index: int) -> int | None:
-    """Returns the first register that an operand names, or None."""
+    """Returns the number of the first register that operand `index` names, ZERO_REGISTER for RZ, or
+    None."""
     if index >= len(instruction.operands):
         return None
     operand = instruction.operands[index]

@@ -13,8 +13,10 @@ from warploom.timing.engine.phases import extend_flight, finish_flight
 
 @jitable
 def receive_answers(arrays: EngineArrays, sm: Words, now: int) -> None:
-    """Applies the answers to all requests of the last quantum: sectors in L1 get their times, and
-    flights end."""
+    """Applies the answers to all requests of the last quantum: sectors in L1 and miss status
+    holding registers get the cycles at which they are there, flights get their ends, and end if
+    they have no further request. Then empties the buffers of requests, and lets units and warps
+    continue that waited for space there."""
     cache = l1(arrays, sm)
     for number in range(sm[w.REQUEST_COUNT]):
         offset = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS

@@ -1,5 +1,6 @@
-"""Assigns thread blocks to SMs: in order, to SMs that have free slots. If the device can hold all
-clusters at once, each is placed on neighbouring SMs, as `simt.placement` does.
+"""Assigns thread blocks to the SMs of the timing model: in order, to SMs that have free slots. If
+the device can hold all clusters at once, each is placed on neighbouring SMs, as `simt.placement`
+does.
 
 SMs are simulated independently within a quantum, so each has blocks reserved for those of its own
 that may end in it. Reserved blocks that were not needed go to any SM with a free slot once no
@@ -19,6 +20,8 @@ class BlockDispatcher:
     """Reserves the first `blocks` blocks of a launch for its SMs, quantum by quantum."""
 
     def __init__(self, setting: EngineSetting, sms: Words, blocks: int, launch: Launch) -> None:
+        """`setting`: the parameters of the engine; `sms`: the state of all SMs, one row each, in
+        which reserved blocks are stored; `blocks`: how many blocks of `launch` are replayed."""
         self._params, self._sms, self._blocks = setting.parameters, sms, blocks
         self._sm_of_block = self._cluster_placement(launch)
         self._next = 0
@@ -56,7 +59,9 @@ class BlockDispatcher:
 
     def reserve_blocks(self) -> None:
         """Reserves blocks for every SM, before a quantum: for its free slots, and for as many of
-        its blocks as ended in the last quantum (at least one)."""
+        its blocks as ended in the last quantum (at least one). Clusters that fit all at once are
+        placed as a whole before the first quantum. Once no other blocks are left, reserved ones
+        move to SMs with free slots."""
         sms = self._sms
         if self._next == self._blocks and not sms[:, w.RESERVED_COUNT].any():
             return

@@ -12,7 +12,8 @@ from warploom.timing.work.costs import TICKS
 
 @jitable
 def enqueue_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, count: int) -> None:
-    """Puts a copy of `count` accesses into the queue of the Tensor Memory Accelerator."""
+    """Appends a copy of `count` accesses, from number `access` on, to the ring buffer of the Tensor
+    Memory Accelerator; `serve_copies` serves them."""
     slot = (sm[w.TMA_HEAD] + sm[w.TMA_COUNT]) % arrays.params[w.FLIGHTS]
     queued = arrays.params[w.AT_TMA] + slot * w.Q_WORDS
     sm[queued + w.Q_FLIGHT] = flight
@@ -23,7 +24,8 @@ def enqueue_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, coun
 
 @jitable
 def serve_copies(arrays: EngineArrays, sm: Words, now: int) -> None:
-    """Serves accesses of copies, in order, as long as the unit is free in the cycle `now`."""
+    """Serves accesses of copies in the unit's queue, in order, as long as the unit is free in the
+    cycle `now`; a copy whose accesses are all served and answered ends."""
     while sm[w.TMA_COUNT] > 0 and sm[w.TMA_FREE] <= now:
         queued = arrays.params[w.AT_TMA] + sm[w.TMA_HEAD] * w.Q_WORDS
         flight = sm[queued + w.Q_FLIGHT]
@@ -41,8 +43,9 @@ def serve_copies(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def request_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, now: int) -> bool:
-    """Requests the lines of an access; returns False if it has to wait for space among the
-    requests."""
+    """Requests the lines of an access of a copy from L2 and occupies the unit for its lines;
+    returns False, and stops the unit until the next quantum, if the buffers of requests have no
+    space for them."""
     access_offset = access * w.ACCESS_WORDS
     pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
     lines = arrays.patterns[pattern + w.P_LINES]

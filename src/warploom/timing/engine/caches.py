@@ -64,8 +64,8 @@ def bank_of(line: int, bits: int) -> int:
 
 @jitable
 def tag_at(cache: Cache, entry: int) -> int:
-    """Returns the offset of an entry's tag word: 1 plus its line's number, above masks of
-    sectors."""
+    """Returns the offset of an entry's tag word: 1 plus its line's number, above the masks of its
+    valid and its dirty sectors."""
     return int(cache.at + cache.sets + entry)
 
 
@@ -77,7 +77,7 @@ def sector_times_at(cache: Cache, entry: int) -> int:
 
 @jitable
 def find_line(cache: Cache, set_index: int, line: int) -> int:
-    """Returns the entry of a line in its set, or -1."""
+    """Returns the entry that holds a line in set `set_index`, or -1 if none does."""
     first, hit_way = set_index * cache.ways, -1
     tags = tag_at(cache, first)
     for way in range(cache.ways):
@@ -123,14 +123,15 @@ def holds_line(cache: Cache, entry: int, line: int) -> bool:
 
 @jitable
 def replace_line(cache: Cache, entry: int, line: int) -> None:
-    """Gives an entry to a line, without any sectors yet."""
+    """Gives an entry to a line, without any valid or dirty sectors yet."""
     cache.words[tag_at(cache, entry)] = (line + 1) << w.TAG_BITS
 
 
 @jitable
 def choose_entry(cache: Cache, set_index: int, line: int, now: int) -> int:
-    """Returns the entry of a line that is accessed in the cycle `now`; if it has none, the entry
-    whose line is evicted for it, still as that left it."""
+    """Returns the entry of a line that is accessed in the cycle `now`, and marks it as used; if the
+    line has none, the entry whose line is to be evicted for it, chosen by the user's policy or else
+    the least recently used, unchanged so that the caller can write its line back."""
     entry = find_line(cache, set_index, line)
     if cache.replacement == 0:
         return mark_recent(cache, set_index, entry)
@@ -144,8 +145,8 @@ def choose_entry(cache: Cache, set_index: int, line: int, now: int) -> int:
 
 @jitable
 def mark_recent(cache: Cache, set_index: int, entry: int) -> int:
-    """Makes an entry the most recently used of its set and returns it; for -1, the entry of the
-    least recently used line."""
+    """Makes an entry the most recently used of its set and returns it; -1 stands for the entry of
+    the least recently used line."""
     first = set_index * cache.ways
     order = recency_order(cache, set_index)
     shift = 4 * (cache.ways - 1)

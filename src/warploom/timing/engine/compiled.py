@@ -1,4 +1,5 @@
-"""Loads the engine as machine code: from the package's helper objects, or compiled by Numba."""
+"""Loads the timing engine as machine code: from the package's helper objects, or compiled by
+Numba."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ _OF_ALL = "int64(i64*, i64*, i64*, int64, int64)"
 
 
 def _functions() -> Mapping[str, Callable[..., object]]:
+    """Returns the functions that Numba compiles, by name, if no helper object has them."""
     register_intrinsics()
     return {"run_sms": run_sms, "serve_all": serve_all}
 

@@ -1,5 +1,5 @@
-"""Moves warps through their streams, from operation to operation and through barriers, and starts
-and ends thread blocks on an SM."""
+"""Moves warps of the timing model through their streams, from operation to operation and through
+barriers, and starts and ends thread blocks on an SM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from warploom.timing.engine.waits import (
 
 @jitable
 def enter_block(arrays: EngineArrays, sm: Words, warp: int) -> None:
-    """Moves a warp to the first operation of the basic block of its current entry."""
+    """Moves a warp to the first operation, and the first access, of its current log entry: one
+    execution of a basic block."""
     entry = sm[warp + w.V_ENTRY] * w.ENTRY_WORDS
     block = arrays.entries[entry + w.ENTRY_BLOCK] * w.BLOCK_WORDS
     sm[warp + w.V_OP] = arrays.blocks[block + w.BLOCK_START]
@@ -29,7 +30,8 @@ def enter_block(arrays: EngineArrays, sm: Words, warp: int) -> None:
 @jitable
 def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int) -> None:
     """Moves a warp to its next operation, from the cycle `now` on, which does not issue before
-    `earliest`, and schedules it. Register copies on the way are made at once. At the end of its
+    `earliest`, and schedules it. A taken branch delays it by the latency of branches, or of an
+    instruction fetch on a miss. Register copies on the way are made at once. At the end of its
     stream the warp ends."""
     reason = w.WAIT
     sm[warp + w.V_OP] += 1
@@ -61,8 +63,8 @@ def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int)
 
 @jitable
 def is_fetched(arrays: EngineArrays, sm: Words, warp: int) -> bool:
-    """Returns whether the instruction cache of the warp's scheduler holds the line of its
-    operation; loads the line."""
+    """Returns whether the instruction cache of the warp's scheduler, which is direct-mapped, holds
+    the line of the warp's next operation; loads the line."""
     line = sm[warp + w.V_OP] >> arrays.params[w.FETCH_LINE_BITS]
     number = (sm[warp + w.V_SCHEDULER] - arrays.params[w.AT_SCHEDULERS]) // w.S_WORDS
     cache = arrays.params[w.AT_FETCH] + number * arrays.params[w.FETCH_LINES]
@@ -74,7 +76,8 @@ def is_fetched(arrays: EngineArrays, sm: Words, warp: int) -> bool:
 
 @jitable
 def copy_registers(arrays: EngineArrays, sm: Words, warp: int, op: int) -> None:
-    """Makes the destinations of a register copy ready when its sources are."""
+    """Sets the cycle at which the destinations of a register copy are ready to the latest of its
+    sources', whether or not that is known."""
     base, op_offset, latest = sm[warp + w.V_REGISTERS], op * w.OP_WORDS, 0
     first = arrays.ops[op_offset + w.OP_NEEDS_AT]
     for index in range(first, first + arrays.ops[op_offset + w.OP_NEEDS]):
@@ -89,7 +92,9 @@ def copy_registers(arrays: EngineArrays, sm: Words, warp: int, op: int) -> None:
 
 @jitable
 def arrive_at_barrier(arrays: EngineArrays, sm: Words, warp: int, op: int, now: int) -> bool:
-    """Makes a warp arrive at a barrier of its block; returns whether it has to wait there."""
+    """Counts the arrival of a warp at a barrier of its block by operation `op`; the last one
+    releases the barrier. Returns whether the warp has to wait there: not if it released the barrier
+    or only arrives. If all warps wait at different barriers, all are released."""
     op_offset, block = op * w.OP_WORDS, sm[warp + w.V_BLOCK]
     number, need = arrays.ops[op_offset + w.OP_X] % w.BARRIERS, arrays.ops[op_offset + w.OP_Y]
     waits = need >= 0
@@ -117,7 +122,8 @@ def arrive_at_barrier(arrays: EngineArrays, sm: Words, warp: int, op: int, now: 
 
 @jitable
 def release_barrier(arrays: EngineArrays, sm: Words, block: int, number: int, now: int) -> None:
-    """Wakes the warps that wait at a barrier of a block, after the latency of a barrier."""
+    """Wakes the warps that wait at barrier `number` of a block, after the latency of a barrier, and
+    resets its arrivals."""
     sm[block + w.B_ARRIVED + number] = 0
     slot = (block - arrays.params[w.AT_BLOCKS]) // w.B_WORDS
     first = arrays.params[w.AT_WARPS] + slot * arrays.params[w.WARPS_PER_BLOCK] * w.V_WORDS
@@ -131,7 +137,7 @@ def release_barrier(arrays: EngineArrays, sm: Words, block: int, number: int, no
 
 @jitable
 def release_after_exit(arrays: EngineArrays, sm: Words, block: int, now: int) -> None:
-    """Releases the barriers of a block at which all warps that are left wait, after a warp has
+    """Releases all barriers of a block if all warps that are left wait at some, after a warp has
     ended."""
     if sm[block + w.B_WAITING] > 0 and sm[block + w.B_WAITING] >= sm[block + w.B_WARPS]:
         for number in range(w.BARRIERS):
@@ -164,7 +170,8 @@ def release_polling_warps(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def end_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
-    """Ends a warp and, with the last one, its block."""
+    """Ends a warp: charges its cycles, removes it from its scheduler and frees its slot. With the
+    last warp its block ends; else barriers at which all others wait are released."""
     scheduler, block = sm[warp + w.V_SCHEDULER], sm[warp + w.V_BLOCK]
     account_residency(sm, now)
     # Charges the cycles of the warp up to now; the state itself is dropped in the next line.
@@ -198,7 +205,8 @@ def launch_reserved(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def launch_block(arrays: EngineArrays, sm: Words, slot_offset: int, now: int) -> None:
-    """Launches the next reserved block in a free slot."""
+    """Launches the next reserved block in a free slot: takes it out of the ring buffer, resets the
+    slot's barriers and phases, and places its warps."""
     head = sm[w.RESERVED_HEAD]
     number = sm[arrays.params[w.AT_RESERVED] + head]
     sm[w.RESERVED_HEAD] = (head + 1) % arrays.params[w.RESERVED]
@@ -226,7 +234,8 @@ def launch_block(arrays: EngineArrays, sm: Words, slot_offset: int, now: int) ->
 def place_warp(
     arrays: EngineArrays, sm: Words, warp: int, number: int, block: int, now: int
 ) -> None:
-    """Initialises a slot for a warp of the launch, at the first operation of its stream."""
+    """Initialises a slot for warp `number` of the launch, at the first operation of its stream; it
+    may issue after BLOCK_LAUNCH_CYCLES. `block`: the offset of its block's slot."""
     for word in range(w.V_WORDS):
         sm[warp + word] = 0
     slot = (warp - arrays.params[w.AT_WARPS]) // w.V_WORDS
@@ -264,8 +273,8 @@ def place_warp(
 
 @jitable
 def account_residency(sm: Words, now: int) -> None:
-    """Adds the cycles before `now` to the counters of resident warps, before their number
-    changes."""
+    """Adds the cycles from LIVE_SINCE to `now` to the counters of resident warps; called before
+    their number changes."""
     passed = now - sm[w.LIVE_SINCE]
     if passed > 0:
         sm[w.ACTIVE_WARP_CYCLES] += passed * sm[w.LIVE_WARPS]

@@ -1,5 +1,5 @@
-"""Issues one operation of a warp: checks its unit, banks and queue, and applies the effects of its
-kind."""
+"""Issues one operation of a warp in the timing model: checks its unit, banks and queue, and applies
+the effects of its kind."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def banks_free_at(
 def occupy_banks(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, now: int
 ) -> None:
-    """Occupies the banks of the register file for the reads of a warp's operation."""
+    """Occupies the banks of the register file for the reads of a warp's operation, one cycle for
+    each register of a bank, after the reads before."""
     if arrays.ops[op_offset + w.OP_READS] != 0:
         for bank in range(w.REGISTER_BANKS):
             bank_free = scheduler + w.S_BANKS + bank
@@ -110,7 +111,10 @@ def is_access(kind: int) -> bool:
 
 @jitable
 def issue(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> None:
-    """Issues a warp's operation, or one slot of it, in this cycle."""
+    """Issues a warp's operation, or one of its slots if it has several, in this cycle: occupies the
+    unit and the register banks, and counts the instruction. With its last slot, sets when its
+    destination registers are ready, starts a flight if it accesses memory, and moves the warp
+    on."""
     op = sm[warp + w.V_OP]
     op_offset = op * w.OP_WORDS
     unit = unit_at(arrays, sm, warp, arrays.ops[op_offset + w.OP_UNIT])
@@ -205,7 +209,8 @@ def open_group(sm: Words, number: int, ends: int) -> None:
 def delay_warp(
     arrays: EngineArrays, sm: Words, warp: int, until: int, reason: int, now: int
 ) -> None:
-    """Keeps a warp from issuing before the cycle `until`, unless it sleeps longer anyway."""
+    """Keeps a warp from issuing before the cycle `until`: puts it to sleep with that reason, unless
+    it sleeps longer anyway."""
     sm[warp + w.V_EARLIEST] = max(sm[warp + w.V_EARLIEST], until)
     awake = sm[warp + w.V_STATE] == w.READY
     if until > now and (awake or sm[sm[warp + w.V_WAKE_AT]] < until):

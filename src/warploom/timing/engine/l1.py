@@ -15,7 +15,7 @@ SLOWED = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert"))
 
 @jitable
 def l1(arrays: EngineArrays, sm: Words) -> Cache:
-    """Returns the L1 of an SM."""
+    """Returns the description of the L1 of an SM, whose entries are in the SM's state."""
     replacement = arrays.params[w.L1_REPLACEMENT], arrays.params[w.AT_L1_USER]
     return Cache(
         sm,
@@ -29,7 +29,8 @@ def l1(arrays: EngineArrays, sm: Words) -> Cache:
 
 @jitable
 def l1_set(arrays: EngineArrays, sm: Words, line: int) -> int:
-    """Returns the set of L1 to which a line belongs."""
+    """Returns the set of L1 to which a line belongs: by the model's hash, or by the user's mapping
+    if there is one."""
     if arrays.params[w.L1_MAPPING] == 0:
         return hash_line(line, arrays.params[w.L1_SETS])
     words = offset_array(sm, arrays.params[w.AT_USER] + 2 * w.USER_STRIDE)
@@ -51,7 +52,8 @@ def l1_cycles(arrays: EngineArrays, pattern: int) -> int:
 
 @jitable
 def count_sectors(sm: Words, sectors: int, missing: int) -> None:
-    """Counts the hits and misses of L1."""
+    """Counts the hits and misses of L1: `sectors` masks those that an access touches, `missing`
+    those that L1 does not hold."""
     for sector in range(w.SECTORS):
         if (missing >> sector) & 1:
             sm[w.L1_MISS_SECTORS] += 1
@@ -61,8 +63,9 @@ def count_sectors(sm: Words, sectors: int, missing: int) -> None:
 
 @jitable
 def charge_fills(arrays: EngineArrays, sm: Words, missing: int, start: int) -> None:
-    """Charges the time of fills: L1 serves later accesses later (FILL_DEBT), and units that share
-    their path and are busy stay busy for as long."""
+    """Charges the time of filling the sectors `missing`: L1 serves later accesses later
+    (FILL_DEBT), and units that share their path and are busy after cycle `start` stay busy for as
+    long."""
     ticks = 0
     for sector in range(w.SECTORS):
         ticks += ((missing >> sector) & 1) * arrays.params[w.FILL_TICKS]

@@ -68,7 +68,7 @@ def serve_requests(params: Words, sms: Words, memory: Words, start: int, stop: i
 
 @jitable
 def l2(params: Words, memory: Words) -> Cache:
-    """Returns the L2 of the device."""
+    """Returns the description of the L2 of the device, whose entries are in `memory`."""
     # The address of the policy, and the offset of its memory.
     replacement = params[w.L2_REPLACEMENT], params[w.AT_L2_USER]
     return Cache(
@@ -94,8 +94,8 @@ def fetch_set(cache: Cache, set_index: int) -> None:
 
 @jitable
 def serve(params: Words, sms: Words, memory: Words, request: int, sm: int) -> None:
-    """Serves one request: by its slice of L2, by L2, by DRAM where L2 misses, and through the port
-    of its SM back."""
+    """Serves one request of an SM: by its slice of L2, by L2, by DRAM where L2 misses, and through
+    the port of its SM back; stores the cycle of the answer in the request (R_ANSWER)."""
     line, sectors = sms[request + w.R_LINE], sms[request + w.R_SECTORS] & w.SECTOR_MASK
     kind = sms[request + w.R_KIND]
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
@@ -127,7 +127,8 @@ def serve(params: Words, sms: Words, memory: Words, request: int, sm: int) -> No
 
 @jitable
 def count_partial_sectors(sectors: int) -> int:
-    """Returns how many sectors a store writes only in part."""
+    """Returns how many sectors a store writes only in part: those for which R_SECTORS counts
+    unwritten bytes above its mask."""
     count = 0
     for sector in range(w.SECTORS):
         count += int(sectors >> (w.SECTORS + w.UNWRITTEN_BITS * sector) & w.UNWRITTEN_MASK > 0)
@@ -146,7 +147,8 @@ def access_l2(
     params: Words, memory: Words, line: int, set_index: int, sectors: int, kind: int, now: int
 ) -> int:
     """Accesses a line in L2 and returns when the sectors are there, in ticks, less the latency of
-    L2. What is written stays in L2 until the line is evicted (write-back)."""
+    L2; misses of loads and atomics read DRAM, an evicted line is written back first. What is
+    written stays in L2 until the line is evicted. Without an L2, DRAM is accessed."""
     count = 0
     if params[w.L2_SETS] == 0:
         for sector in range(w.SECTORS):
@@ -191,7 +193,7 @@ def access_l2(
 @jitable
 def write_back(params: Words, memory: Words, tag: int, now: int) -> int:
     """Writes the dirty sectors of an evicted line to DRAM; `tag` is the offset of its tag. Returns
-    when that begins."""
+    when that begins, `now` if none is dirty."""
     line, count = (memory[tag] >> w.TAG_BITS) - 1, 0
     for sector in range(w.SECTORS):
         count += memory[tag] >> (w.DIRTY_BITS + sector) & 1

@@ -29,7 +29,8 @@ from warploom.timing.work.costs import TICKS
 @jitable
 def serve_queue(arrays: EngineArrays, sm: Words, now: int) -> None:
     """Serves accesses of the load/store unit's queue, in order, as long as the unit is free in the
-    cycle `now`."""
+    cycle `now`; an instruction whose accesses are all served frees its queue entry, and ends if no
+    answer of L2 is missing."""
     while sm[w.QUEUE_COUNT] > 0 and sm[w.LSU_FREE] <= now:
         queued = arrays.params[w.AT_QUEUE] + sm[w.QUEUE_HEAD] * w.Q_WORDS
         flight = sm[queued + w.Q_FLIGHT]
@@ -58,8 +59,8 @@ def serve_queue(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def retry_issue(sm: Words, scheduler: int, now: int) -> None:
-    """Makes a scheduler try again in this cycle to issue its ready warps, as queue entries or
-    flights have become free."""
+    """Makes a scheduler that has ready warps try again in the cycle `now` to issue, as queue
+    entries or flights have become free."""
     if sm[scheduler + w.S_READY] > 0:
         sm[scheduler + w.S_NEXT] = min(sm[scheduler + w.S_NEXT], now)
 
@@ -68,7 +69,10 @@ def retry_issue(sm: Words, scheduler: int, now: int) -> None:
 def serve_access(
     arrays: EngineArrays, sm: Words, flight: int, warp: int, access: int, now: int
 ) -> bool:
-    """Serves one access; returns False if it has to wait for space for its requests."""
+    """Serves one access of a flight: extends the flight to the end of an access to shared or
+    constant memory, arrives at or waits for a phase of an mbarrier, or looks lines up in L1 and
+    requests what it lacks; occupies the unit for its cycles. Returns False if it has to wait for
+    space for its requests."""
     access_offset = access * w.ACCESS_WORDS
     pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
     kind = arrays.patterns[pattern + w.P_KIND] & w.KIND
@@ -113,8 +117,10 @@ def serve_access(
 def request_lines(
     arrays: EngineArrays, sm: Words, flight: int, pattern: int, line: int, start: int
 ) -> int:
-    """Looks the lines of an access up in L1 and requests from L2 the sectors that L1 lacks. Returns
-    a bit mask of the lines that lacked any; lines from the 63rd on share a bit."""
+    """Looks the lines of an access up in L1 and requests from L2 the sectors that L1 lacks; the
+    flight waits for them and for sectors on their way. Stores invalidate sectors of L1 that they
+    bypass, and partial ones are merged. Returns a bit mask of the lines that lacked any sector;
+    lines from the 63rd on share a bit."""
     missed = 0
     kind = arrays.patterns[pattern + w.P_KIND]
     first = arrays.patterns[pattern + w.P_LINES_AT]

@@ -48,8 +48,8 @@ def _messages(sm: Words, start: int, count: int) -> Words:
 
 
 def _deliver(params: Words, sm: Words, slot: int, message: list[int]) -> None:
-    """Appends a message to the buffer of the SM of its block, if it has space, with the offset of
-    the phase in place of the block's number."""
+    """Appends a message to the buffer of the SM of its block, with the offset of the phase in place
+    of the block's number; drops it if the buffer is full."""
     received = int(sm[w.RECEIVED_COUNT])
     if received < params[w.MESSAGES]:
         number = slot * int(params[w.PHASES]) + message[w.MSG_PHASE_ID] - 1

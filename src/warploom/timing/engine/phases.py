@@ -21,7 +21,8 @@ def extend_flight(sm: Words, flight: int, time: int) -> None:
 
 @jitable
 def phase_at(arrays: EngineArrays, sm: Words, warp: int, phase_id: int) -> int:
-    """Returns the offset of a phase of the own block of a warp."""
+    """Returns the offset of the record (H_) of a phase of an mbarrier, of the block of a warp;
+    `phase_id` is the number that the phase has in the block, from 1."""
     block = sm[warp + w.V_BLOCK]
     slot = (block - arrays.params[w.AT_BLOCKS]) // w.B_WORDS
     return int(
@@ -31,7 +32,9 @@ def phase_at(arrays: EngineArrays, sm: Words, warp: int, phase_id: int) -> int:
 
 @jitable
 def request_phase(arrays: EngineArrays, sm: Words, flight: int, access: int, now: int) -> None:
-    """Makes an access arrive at the phase of an mbarrier, or wait for it."""
+    """Makes an access arrive at the phase of an mbarrier that it names, or, if it has ARRIVALS,
+    wait for that number of them: an incomplete phase adds the flight to its list of waiting ones.
+    Nothing if it names no phase."""
     access_offset = access * w.ACCESS_WORDS
     phase_id, arrivals = (
         arrays.accesses[access_offset + w.A_PHASE_ID],
@@ -56,8 +59,8 @@ def request_phase(arrays: EngineArrays, sm: Words, flight: int, access: int, now
 def signal_phase(
     arrays: EngineArrays, sm: Words, flight: int, access: int, time: int, now: int
 ) -> None:
-    """Arrives at the phase that an access of a flight names, at the cycle `time`: that of the own
-    block, if this is still resident, or by a message to another block of the cluster."""
+    """Arrives at the phase that an access of a flight names, if any, at the cycle `time`: that of
+    the own block, if this is still resident, or by a message to another block of the cluster."""
     access_offset = access * w.ACCESS_WORDS
     phase_id, owner = (
         arrays.accesses[access_offset + w.A_PHASE_ID],
@@ -74,8 +77,9 @@ def signal_phase(
 
 @jitable
 def signal_after_products(arrays: EngineArrays, sm: Words, warp: int, count: int, now: int) -> None:
-    """Makes the warp's next `count` accesses arrive at their phases when all its matrix products
-    have ended."""
+    """Makes the warp's next `count` accesses arrive at their phases, of its own block or by
+    messages to others, at the cycle in which all its matrix products have ended
+    (`tcgen05.commit`)."""
     time = now
     for group in range(w.GROUPS):
         time = max(time, sm[warp + w.V_PRODUCTS + group])
@@ -112,7 +116,7 @@ def send_message(arrays: EngineArrays, sm: Words, block: int, phase_id: int, tim
 
 @jitable
 def receive_messages(arrays: EngineArrays, sm: Words, now: int) -> None:
-    """Applies the arrivals that other blocks have sent."""
+    """Applies the arrivals that blocks on other SMs have sent, and empties the buffer."""
     for number in range(sm[w.RECEIVED_COUNT]):
         message = arrays.params[w.AT_RECEIVED] + number * w.MESSAGE_WORDS
         add_arrival(arrays, sm, sm[message + w.MSG_BLOCK], sm[message + w.MSG_TIME], now)
@@ -140,7 +144,8 @@ def add_arrival(arrays: EngineArrays, sm: Words, phase: int, time: int, now: int
 
 @jitable
 def resume_waiter(arrays: EngineArrays, sm: Words, flight: int, time: int, now: int) -> None:
-    """Ends the wait of a flight for a phase, which was complete at the cycle `time`."""
+    """Ends the wait of a flight for a phase, which was complete at the cycle `time`; completes the
+    flight if none of its accesses and requests is open."""
     extend_flight(sm, flight, max(time, now) + arrays.params[w.LATENCY_SHARED])
     sm[flight + w.F_OPEN_REQUESTS] -= 1
     if sm[flight + w.F_OPEN_REQUESTS] == 0:
@@ -149,7 +154,8 @@ def resume_waiter(arrays: EngineArrays, sm: Words, flight: int, time: int, now: 
 
 @jitable
 def clear_phases(arrays: EngineArrays, sm: Words, block: int) -> None:
-    """Resets the phases of a slot for a new block."""
+    """Resets the phases of mbarriers of the slot `block` for a new block: no arrivals, no waiting
+    flights."""
     slot = (block - arrays.params[w.AT_BLOCKS]) // w.B_WORDS
     first = arrays.params[w.AT_PHASES] + slot * arrays.params[w.PHASES] * w.PHASE_WORDS
     for word in range(arrays.params[w.PHASES] * w.PHASE_WORDS):
@@ -170,8 +176,8 @@ def release_phases(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def finish_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> None:
-    """Completes a flight whose parts have all ended; a copy first arrives at the phases of its
-    accesses."""
+    """Completes a flight whose parts have all ended; a copy of the Tensor Memory Accelerator first
+    takes its latency, is recorded in the timeline, and arrives at the phases of its accesses."""
     if arrays.ops[sm[flight + w.F_OP] * w.OP_WORDS + w.OP_KIND] == w.BULK:
         sm[flight + w.F_END] += arrays.params[w.LATENCY_TMA]
         record_copy(arrays, sm, flight)
@@ -204,7 +210,9 @@ def is_resident(sm: Words, flight: int) -> bool:
 
 @jitable
 def complete_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> None:
-    """Frees a flight whose end is known, and makes its registers ready then."""
+    """Frees a flight whose end is known. Unless its warp has left its slot, the registers that it
+    writes become ready at that end, fences and its group of copies note it, and the warp is
+    scheduled again if it waits."""
     number = (flight - arrays.params[w.AT_FLIGHTS]) // w.F_WORDS
     warp, op_offset = sm[flight + w.F_WARP], sm[flight + w.F_OP] * w.OP_WORDS
     time = sm[flight + w.F_END]
@@ -240,7 +248,7 @@ def is_fenced(arrays: EngineArrays, op_offset: int) -> bool:
 
 @jitable
 def resolve_register(sm: Words, register: int, number: int, time: int) -> None:
-    """Makes a register that waits for a flight ready at the cycle `time`."""
+    """Makes a register ready at the cycle `time`, if it waits for flight `number`."""
     value = sm[register]
     if value >= w.PENDING and (value & ~w.PENDING) >> w.REASON_BITS == number:
         sm[register] = time << w.REASON_BITS | (value & w.REASON_MASK)

@@ -20,8 +20,9 @@ MOST_LINE = (1 << 48) - 1
 def prefetch(
     arrays: EngineArrays, sm: Words, flight: int, pattern: int, line: int, missed: int, start: int
 ) -> None:
-    """Calls the user's prefetcher for each line of a load and requests the lines that it names;
-    `missed` is the bit mask of lines that L1 lacked."""
+    """Calls the user's prefetcher for each line of a load, up to MOST_PREFETCHED times until it
+    names none, and requests the lines that it names; `missed` is the bit mask of lines that L1
+    lacked."""
     slot = (sm[flight + w.F_WARP] - arrays.params[w.AT_WARPS]) // w.V_WORDS
     instruction = arrays.ops[sm[flight + w.F_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
     words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_STRIDE)
@@ -40,7 +41,8 @@ def prefetch(
 
 @jitable
 def prefetch_line(arrays: EngineArrays, sm: Words, line: int, start: int) -> bool:
-    """Requests the sectors of a line that L1 lacks; returns False if no request is free."""
+    """Requests the sectors of a line that L1 lacks, for which no flight waits; returns False if no
+    request is free or there is no L1."""
     cache = l1(arrays, sm)
     if arrays.params[w.L1_SETS] == 0 or line > MOST_LINE:
         return False

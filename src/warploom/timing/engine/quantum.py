@@ -73,8 +73,9 @@ def fetch_sm(params: Words, sm: Words) -> None:
 
 @jitable
 def run_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
-    """Runs an SM up to the cycle `stop`, after applying what arrived from the memory system and
-    from other SMs since the last quantum."""
+    """Runs an SM up to the cycle `stop`: first applies the answers, messages and releases of
+    polling warps since the last quantum, then runs the cycles in which something can change, and
+    launches reserved blocks in free slots."""
     now = sm[w.NOW]
     receive_answers(arrays, sm, now)
     if sm[w.RECEIVED_COUNT] > 0:
@@ -91,7 +92,8 @@ def run_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
 
 @jitable
 def run_cycle(arrays: EngineArrays, sm: Words, now: int, stop: int) -> int:
-    """Runs one cycle of an SM and returns the next cycle in which something can change."""
+    """Runs one cycle of an SM, its load/store unit, its copies and then its schedulers, and returns
+    the next cycle in which something can change, at most `stop` unless that is the next one."""
     if sm[w.QUEUE_COUNT] > 0 and sm[w.LSU_FREE] <= now:
         serve_queue(arrays, sm, now)
     if sm[w.TMA_COUNT] > 0 and sm[w.TMA_FREE] <= now:

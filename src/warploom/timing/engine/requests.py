@@ -86,7 +86,8 @@ def request_sectors(
 
 @jitable
 def l2_set(arrays: EngineArrays, sm: Words, line: int) -> int:
-    """Returns the set of L2 to which a line belongs."""
+    """Returns the set of L2 to which a line belongs: by the model's hash, or by the user's mapping
+    if there is one."""
     if arrays.params[w.L2_MAPPING] == 0:
         return hash_line(line, arrays.params[w.L2_SETS])
     words = offset_array(sm, arrays.params[w.AT_USER] + 3 * w.USER_STRIDE)
@@ -138,8 +139,8 @@ def find_open_store(arrays: EngineArrays, sm: Words, warp: int, line: int) -> in
 
 @jitable
 def merge_store(arrays: EngineArrays, sm: Words, number: int, added: int) -> None:
-    """Merges the sectors of a store into an earlier request: for sectors that both write, the bytes
-    add up."""
+    """Merges the sectors of a store, `added` (as in R_SECTORS), into request `number`: for sectors
+    that both write, the bytes add up."""
     sectors_at = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS + w.R_SECTORS
     stored, merged = sm[sectors_at], (sm[sectors_at] | added) & w.SECTOR_MASK
     for sector in range(w.SECTORS):

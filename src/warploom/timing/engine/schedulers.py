@@ -1,5 +1,5 @@
-"""Runs a warp scheduler for a cycle: wakes warps, selects one by the policy, and issues its
-operation."""
+"""Runs a warp scheduler of the timing model for a cycle: wakes warps, selects one by the policy,
+and issues its operation."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ MOST_RANK = 1 << 60
 
 @jitable
 def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> None:
-    """Runs a scheduler for the cycle `now` and sets S_NEXT, the next cycle in which it can
-    change."""
+    """Runs a scheduler for the cycle `now`, if it may issue in it: wakes warps, and issues an
+    operation of the warp that the policy selects, if one can issue; charges the cycle to an issue
+    or to a stall reason. Sets S_NEXT, the next cycle in which the scheduler can change."""
     scheduler = arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS
     if sm[scheduler + w.S_FREE] > now:
         sm[scheduler + w.S_NEXT] = sm[scheduler + w.S_FREE]
@@ -64,7 +65,8 @@ def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> No
 
 @jitable
 def wake_warps(arrays: EngineArrays, sm: Words, scheduler: int, number: int, now: int) -> None:
-    """Makes those sleeping warps ready whose wake-up time has come."""
+    """Makes those sleeping warps of scheduler `number` ready whose wake-up time has come, and sets
+    S_WAKE to the earliest of the others'."""
     first, each = w.NEVER, arrays.params[w.SCHEDULERS]
     for index in range((arrays.params[w.SLOTS] - number + each - 1) // each):
         time = sm[scheduler + w.S_WAKES + index]
@@ -77,8 +79,9 @@ def wake_warps(arrays: EngineArrays, sm: Words, scheduler: int, number: int, now
 
 @jitable
 def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tuple[int, int, int]:
-    """Returns the warp that issues (-1 for none), how many warps could issue, and the first cycle
-    in which a ready warp that is blocked now can issue."""
+    """Returns the ready warp that issues (-1 for none), the one of least rank among those that
+    nothing blocks; how many warps could issue; and the first cycle in which a ready warp that is
+    blocked now can issue. Stores each warp's reason in V_BLOCKED_BY."""
     picked, best, eligible, next_possible = -1, w.NEVER, 0, w.NEVER
     policy = arrays.params[w.POLICY]
     for index in range(sm[scheduler + w.S_READY]):
@@ -105,7 +108,8 @@ def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tu
 @jitable
 def rank(sm: Words, scheduler: int, warp: int, policy: int) -> int:
     """Returns the priority of a warp that can issue by one of the model's policies; the least goes
-    first."""
+    first: the age for OLDEST, 0 for the warp that issued last under GTO, else the distance in slots
+    from that one (LRR and TWO_LEVEL)."""
     last = sm[scheduler + w.S_LAST]
     if policy == OLDEST:
         return int(sm[warp + w.V_AGE])
@@ -142,7 +146,9 @@ def is_active(arrays: EngineArrays, sm: Words, scheduler: int, warp: int) -> boo
 def charge_ready_warps(
     arrays: EngineArrays, sm: Words, scheduler: int, now: int, picked: int
 ) -> None:
-    """Records for the ready warps that do not issue the reason of each."""
+    """Stores for the ready warps that do not issue the reason of each (V_BLOCKED_BY), and charges
+    the cycles before to the reason that it replaces. If no warp issues (`picked` < 0), the
+    scheduler counts them by these reasons."""
     for index in range(sm[scheduler + w.S_READY]):
         warp = sm[scheduler + w.S_READY_LIST + index]
         reason = sm[warp + w.V_BLOCKED_BY]

@@ -78,8 +78,8 @@ class EngineSetting:
 def setting_of(
     device: DeviceSpec, timing: TimingSpec, sizes: LaunchSizes, policies: Policies, events: int
 ) -> EngineSetting:
-    """Returns the parameters of a launch on a device; `events` is the capacity of each SM's
-    timeline."""
+    """Returns the setting of a replay: the engine's parameters for a launch on a device, and the
+    layout of its state that follows from them; `events` is the capacity of each SM's timeline."""
     params = np.zeros(w.PARAMETER_COUNT, np.int64)
     values = {
         **_device_parameters(timing),
@@ -169,7 +169,8 @@ def _policy_parameters(policies: Policies) -> dict[int, int]:
 def _cache_parameters(
     device: DeviceSpec, timing: TimingSpec, sizes: LaunchSizes, policies: Policies
 ) -> dict[int, int]:
-    """Returns the parameters of L1, L2 and DRAM, and the length of a quantum."""
+    """Returns the parameters of L1, L2 and DRAM, with times in ticks, and the length of a quantum,
+    which is shorter than the least latency between an SM and what it shares."""
     slices = timing.l2_slices
     has_l2 = timing.latency_l2 > 0
     first_answer = timing.latency_l2 if has_l2 else timing.latency_dram
@@ -207,8 +208,8 @@ def _shared_units_mask(costs: WorkCosts) -> int:
 
 
 def _lay_out_sm(params: Words) -> int:
-    """Assigns offsets to the parts of an SM's state, each aligned to a cache line of the host;
-    returns the size in words."""
+    """Writes the offsets of the parts of an SM's state to `params` (AT_*), each aligned to a cache
+    line of the host; returns the size in words."""
     end = w.LINE * -(-w.HEAD_WORDS // w.LINE)
     for index, words in (
         (w.AT_WARPS, params[w.SLOTS] * w.V_WORDS),
@@ -239,7 +240,8 @@ def _lay_out_sm(params: Words) -> int:
 
 
 def _lay_out_memory(params: Words) -> int:
-    """Assigns offsets to the parts of the memory system's state; returns the size in words."""
+    """Writes the offsets of the parts of the memory system's state to `params` (AT_*); returns the
+    size in words."""
     end = w.MEMORY_WORDS
     for index, words in (
         (w.AT_SLICES, params[w.SLICES]),
@@ -257,7 +259,7 @@ def _lay_out_memory(params: Words) -> int:
 
 def empty_sms(setting: EngineSetting) -> Words:
     """Returns the state of the SMs before the launch, shape (SMs, words), aligned to the host's
-    cache lines."""
+    cache lines: zeros, but for the list of free flights and the schedulers' cycles."""
     params = setting.parameters
     size = setting.sms * int(params[w.SM_WORDS])
     # Allocates a cache line more than needed, to align the first SM.

@@ -32,7 +32,8 @@ def charge_scheduler(sm: Words, scheduler: int, now: int) -> None:
 
 @jitable
 def set_state(arrays: EngineArrays, sm: Words, warp: int, state: int, now: int) -> None:
-    """Puts a warp into a state from `now` on, before its current operation."""
+    """Puts a warp into a state from `now` on, before its current operation; charges its cycles, and
+    its scheduler's, up to then to the state before."""
     charge_scheduler(sm, sm[warp + w.V_SCHEDULER], now)
     charge_warp(arrays, sm, warp, now)
     count_as(sm, warp, state)
@@ -51,7 +52,8 @@ def count_as(sm: Words, warp: int, state: int) -> None:
 
 @jitable
 def charge_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
-    """Charges a warp's cycles before `now` to its state and its operation."""
+    """Charges a warp's cycles before `now` to its state and its operation, in the totals and, if
+    events are recorded, in the timeline."""
     since = sm[warp + w.V_SINCE]
     if now <= since:
         return
@@ -88,7 +90,7 @@ def record_event(arrays: EngineArrays, sm: Words, warp: int, since: int, until: 
 
 @jitable
 def make_ready(sm: Words, warp: int) -> None:
-    """Adds a warp to the ready list of its scheduler."""
+    """Adds a warp to the ready list of its scheduler, and clears its wake-up time."""
     scheduler = sm[warp + w.V_SCHEDULER]
     sm[warp + w.V_STATE] = w.READY
     sm[sm[warp + w.V_WAKE_AT]] = w.NEVER
@@ -113,7 +115,7 @@ def remove_ready(sm: Words, warp: int) -> None:
 @jitable
 def operands_ready(arrays: EngineArrays, sm: Words, warp: int, op: int) -> int:
     """Returns when the last register that an operation needs is ready, packed with the reason for
-    waiting."""
+    waiting; PENDING or more if that cycle is not known."""
     base = sm[warp + w.V_REGISTERS]
     op_offset = op * w.OP_WORDS
     first = arrays.ops[op_offset + w.OP_NEEDS_AT]
@@ -128,8 +130,8 @@ def schedule_warp(
     arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int, reason: int
 ) -> None:
     """Puts a warp to sleep until its next operation can issue, or makes it ready: after an issue,
-    or when what the warp waited for has ended. From `now` on it waits for operands or, until the
-    cycle `earliest`, for `reason`."""
+    or when what the warp waited for has ended. It sleeps for its operands, for its stores before
+    its end, or until the cycle `earliest` for `reason`."""
     op = sm[warp + w.V_OP]
     sm[warp + w.V_EARLIEST] = earliest
     ready_state = operands_ready(arrays, sm, warp, op)
@@ -151,7 +153,8 @@ def schedule_warp(
 
 @jitable
 def sleep(arrays: EngineArrays, sm: Words, warp: int, wake: int, reason: int, now: int) -> None:
-    """Puts a warp to sleep from `now` until the cycle `wake`, for a reason."""
+    """Puts a warp to sleep from `now` until the cycle `wake` (NEVER: until an event), for a reason;
+    a long wait takes it out of the two-level policy's active set."""
     scheduler = sm[warp + w.V_SCHEDULER]
     remove_ready(sm, warp)
     sm[warp + w.V_STATE] = w.ASLEEP
@@ -192,7 +195,8 @@ def recheck_waits(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
 
 @jitable
 def wait_end(sm: Words, warp: int, pending_wait: int, now: int) -> int:
-    """Returns when a fence or a wait for groups of copies ends, once no end is unknown."""
+    """Returns when a fence or a wait for groups of copies, packed as in V_PENDING_WAIT, ends, once
+    no end is unknown."""
     if pending_wait & 1:
         return int(max(now, sm[warp + w.V_LAST_END]) + (pending_wait >> 1))
     return groups_end(sm, warp + w.V_GROUPS, sm[warp + w.V_GROUP], (pending_wait >> 1) - 1, now)

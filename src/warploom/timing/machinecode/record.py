@@ -90,9 +90,12 @@ class _MemoryOperation:
 
 
 class _MachineCodeRecordBuilder:
-    """Converts the record of one launch."""
+    """Converts the record of one launch: walks each stream's path through the machine code, and
+    assigns its accesses to the instructions there."""
 
     def __init__(self, record: Record, counts: MachineCounts) -> None:
+        """`counts`: how the machine code of the kernel matches its PTX, with executions. Numbers
+        the spans of the listing, which are the blocks of the new record."""
         self._record, self._counts = record, counts
         self._walker = Walker(counts)
         self._cached_arrays: dict[int, tuple[Segment, _SegmentArrays]] = {}
@@ -103,7 +106,8 @@ class _MachineCodeRecordBuilder:
         self._spans = spans
 
     def run(self) -> MachineCodeRecord:
-        """Returns the converted record."""
+        """Returns the converted record: each distinct stream is walked and converted once. The
+        agreement weighs what differs on a stream by the warps that follow it."""
         record = self._record
         warps_by_stream = np.bincount(record.warps[:, 0], minlength=len(record.streams))
         streams: list[list[int]] = []
@@ -141,14 +145,16 @@ class _MachineCodeRecordBuilder:
         return MachineCodeRecord(changed, starts, stops, agreement, all_positions)
 
     def _weights(self) -> Words:
-        """Returns, by basic block of the PTX, the weight of its token."""
+        """Returns, by basic block of the PTX, the weight of its token (the mark by which executions
+        of the block are found in the machine code); 0 for a block whose token is ignored."""
         tokens = self._walker.tokens
         return np.array([tokens.weights.get(token, 0.0) for token in tokens.of_block.tolist()])
 
     def _stream(self, path: Words, first_accesses: Words) -> tuple[float, Words, Words, Words]:
-        """Returns the weight of what differs on a path, its entries and accesses in machine code,
-        and the positions of the entries in the PTX path; `first_accesses` has the first access of
-        each block of the PTX path, and the end of the last one's."""
+        """Returns, for a path of basic blocks of the PTX, the weight of what differs from it, its
+        entries and accesses in machine code, and the positions of the entries in the PTX path;
+        `first_accesses` has the first access of each block of the PTX path, and the end of the last
+        one's."""
         walk = self._walker.walk(path)
         arrays = [self._segment_arrays(segment) for segment in walk.segments]
         visit_starts = np.cumsum([0, *(len(part.blocks) for part in arrays)])
@@ -196,8 +202,9 @@ class _MachineCodeRecordBuilder:
         )
 
     def _adjust_patterns(self, accesses: Words, lane_bytes: Words) -> None:
-        """Replaces the patterns of merged accesses by those of the wider access, and the patterns
-        of reduced ones by those of one lane."""
+        """Replaces in place the patterns of merged accesses by those of the wider access
+        (`lane_bytes` of each lane), and the patterns of reduced ones (ONE_LANE) by those of one
+        lane."""
         patterns = self._record.patterns
         widened, reduced = np.flatnonzero(lane_bytes > 0), np.flatnonzero(lane_bytes == ONE_LANE)
         if len(widened):
@@ -215,8 +222,9 @@ class _MachineCodeRecordBuilder:
         path_positions: Words,
         ptx_offsets: Words,
     ) -> tuple[Words, Words]:
-        """Returns the accesses of the PTX that memory operations make, in their order, and the
-        operation of each."""
+        """Returns the indices of the accesses of the PTX that memory operations make, in the order
+        of the operations, and the operation of each. An operation names its accesses by a position
+        in the path and an offset (`ptx_offsets`) in the basic block there."""
         entries = np.repeat(np.arange(len(path)), np.diff(first_accesses))
         # An access is found by its position in the path and its PTX instruction, packed in one
         # integer.
@@ -240,14 +248,17 @@ class _MachineCodeRecordBuilder:
     # ---- the accesses of a segment ----------------------------------------------------------
 
     def _segment_arrays(self, segment: Segment) -> _SegmentArrays:
-        """Returns a segment as arrays, cached by its identity."""
+        """Returns a segment as arrays (`_build_segment_arrays`), cached by the segment's identity,
+        since walks share segments."""
         key = id(segment)
         if key not in self._cached_arrays:
             self._cached_arrays[key] = segment, self._build_segment_arrays(segment)
         return self._cached_arrays[key][1]
 
     def _build_segment_arrays(self, segment: Segment) -> _SegmentArrays:
-        """Returns a segment as arrays."""
+        """Returns a segment as arrays: a row for each memory operation of its nodes whose PTX block
+        is found among the tokens. If the node after it makes the same access by one lane
+        (`_reduced_operations`), the row is that node's operation instead."""
         rows: list[tuple[int, int, int, int, int]] = []
         visits_of_nodes = zip(segment.nodes, segment.starts, segment.stops, strict=True)
         for visit, (node, start, stop) in enumerate(visits_of_nodes):
@@ -320,7 +331,9 @@ class _MachineCodeRecordBuilder:
         return None
 
     def _memory_operations(self, node: int) -> list[_MemoryOperation]:
-        """Returns the memory operations of a node."""
+        """Returns the memory operations of a node, cached: its instructions that access memory and
+        have a PTX site; marked as made by one lane (ONE_LANE) if the node also reduces values for
+        the same site."""
         if node not in self._memory_cache:
             matching = self._counts.matching
             span = matching.nodes[node]
@@ -346,8 +359,8 @@ class _MachineCodeRecordBuilder:
         return self._memory_cache[node]
 
     def _memory_operation(self, number: int, site: Site, sites: list[Site]) -> _MemoryOperation:
-        """Returns the operation of a machine instruction; `sites` are the PTX sites that have an
-        access in its node."""
+        """Returns the operation of machine instruction `number`, merged from several PTX accesses
+        or not; `sites` are the PTX sites that have an access in its node."""
         block, ptx_offset = self._merging.places[site]
         token = int(self._walker.tokens.of_block[block])
         instruction = self._counts.matching.listing.instructions[number]

@@ -44,7 +44,8 @@ class BlockTokens:
 
 
 def tokens_of(counts: MachineCounts) -> BlockTokens:
-    """Returns the tokens of a launch."""
+    """Returns the tokens of a launch: for each, the nodes that execute it by the evidence on which
+    its instructions agree; a token without fitting evidence is ignored."""
     matching = counts.matching
     program = matching.program
     first_token: dict[Site, int] = {}
@@ -75,8 +76,8 @@ def tokens_of(counts: MachineCounts) -> BlockTokens:
 
 
 def _majority(rows: list[Evidence]) -> tuple[Evidence, float]:
-    """Returns the evidence on which most of it agrees, by weight, and the greatest weight among
-    that."""
+    """Returns evidence of the copies by node on which most of the rows agree, by weight, and the
+    greatest weight among those that agree."""
     votes: Counter[tuple[tuple[int, int], ...]] = Counter()
     for row in rows:
         votes[tuple(sorted(row.copies.items()))] += round(row.weight)

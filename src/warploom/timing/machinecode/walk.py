@@ -95,9 +95,11 @@ class Walk:
 
 
 class Walker:
-    """Finds the walks of a launch."""
+    """Finds the walks of a launch, and caches the segments that they are made of."""
 
     def __init__(self, counts: MachineCounts) -> None:
+        """Prepares the costs of nodes and edges: those that are not executed in the match of all
+        warps (`counts`) are dearer."""
         self.tokens: BlockTokens = tokens_of(counts)
         self._nodes = counts.matching.nodes
         executed = counts.executed
@@ -115,7 +117,8 @@ class Walker:
         self._edges = {at << 32 | to for at, to in edges}
 
     def walk(self, path: Words) -> Walk:
-        """Returns the walk of a warp whose PTX path has these basic blocks."""
+        """Returns the walk of a warp whose PTX path has these basic blocks, searched window by
+        window until a node ends the path; searched windows are cached."""
         coded = self._encode_path(path)
         segments: list[Segment] = []
         positions: list[int] = []
@@ -141,7 +144,8 @@ class Walker:
         return (2 * self.tokens.of_block[path] + ~np.asarray(follows, bool)).tolist()
 
     def _search(self, first: int, ends: bool, window: Sequence[int]) -> Segment:
-        """Returns the cheapest segment from a node on."""
+        """Returns the cheapest segment from node `first` on that executes the tokens of a window;
+        `ends`: the path ends in this window, so the segment does, too."""
         stop = len(window)
         order = count()
         open_: list[_SearchEntry] = [(0.0, next(order), 0, first, None, 0.0)]
@@ -185,8 +189,9 @@ class Walker:
     def _do_tokens(
         self, node: int, position: int, window: Sequence[int], ends: bool
     ) -> tuple[int, float]:
-        """Returns the position after the tokens that a node executes from `position` on, and the
-        cost of tokens of the node that the path does not have."""
+        """Returns the position after the tokens that a node executes from `position` on, skipping
+        ignored ones, and the cost of tokens that the node executes and the path does not have; no
+        cost where the window ends before the path does."""
         remaining = dict(self.tokens.needs[node])
         while position < len(window):
             token = window[position] >> 1
@@ -205,8 +210,8 @@ class Walker:
 def _segment(
     last: _Path, position: int, next_node: int, missed: float, tokens: tuple[int, ...], most: int
 ) -> Segment:
-    """Returns the searched path as a segment, up to its first node that begins after the position
-    `most`."""
+    """Returns the searched path that ends in node `last` as a segment, up to its first node that
+    begins after the position `most`; the rest is searched again with the next window."""
     path: list[_PathNode] = []
     while last is not None:
         path.append(last)

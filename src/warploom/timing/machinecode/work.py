@@ -38,7 +38,8 @@ _FUSED = {"imul": "fp32", "shift": "int"}
 
 
 def accesses_memory(name: str) -> bool:
-    """Returns whether a record has accesses of instructions with this opcode."""
+    """Returns whether a record has accesses of instructions with this opcode: those of the
+    load/store and texture units, but for a few that access no memory or only constants."""
     unit = execution_of(name).unit
     return unit == "texture" or (unit == "lsu" and name not in _NO_MEMORY)
 
@@ -61,6 +62,7 @@ class _MachineCodeWorkBuilder:
     """Builds the work of a listing of machine code."""
 
     def __init__(self, matching: Matching, costs: WorkCosts) -> None:
+        """`matching`: the listing and the PTX program that it was compiled from."""
         self._matching, self._costs = matching, costs
         self._numbers: dict[str, int] = {}
         self._registers: list[int] = []
@@ -70,7 +72,8 @@ class _MachineCodeWorkBuilder:
             self._first_with_site.setdefault(site, index)
 
     def build(self, starts: Sequence[int], stops: Sequence[int]) -> MachineWork:
-        """Returns the work, with a block for each span."""
+        """Returns the work: an operation for each instruction of the listing, and a basic block for
+        each span from `starts` to `stops`."""
         code = self._matching.listing.instructions
         rows = [self._operation_row(index, instruction) for index, instruction in enumerate(code)]
         for row, before, instruction in zip(rows[1:], code, code[1:], strict=False):
@@ -91,7 +94,8 @@ class _MachineCodeWorkBuilder:
         return self._first_with_site.get(site, -1) if site is not None else -1
 
     def _operation_row(self, index: int, instruction: MachineInstruction) -> list[int]:
-        """Returns the row of an instruction."""
+        """Returns the row (`layout`, OP_) of machine instruction `index`: its unit and costs, its
+        stall count, its kind, and the registers and scoreboards that it waits for and writes."""
         row = [0] * w.OP_WORDS
         unit = self._unit(instruction)
         row[w.OP_INSTRUCTION], row[w.OP_SLOTS] = index, 1
@@ -109,7 +113,8 @@ class _MachineCodeWorkBuilder:
         return row
 
     def _unit(self, instruction: MachineInstruction) -> str:
-        """Returns the unit of an instruction."""
+        """Returns the name of the unit that executes an instruction; one name for two units that
+        are one pipeline, "control" for units that the model does not have."""
         unit, timing = execution_of(instruction.name).unit, self._costs.timing
         fused = _FUSED.get(unit, unit)
         lanes = f"lanes_{unit}"
@@ -118,7 +123,8 @@ class _MachineCodeWorkBuilder:
         return unit if unit in UNITS else "control"
 
     def _interval(self, unit: str, instruction: MachineInstruction) -> int:
-        """Returns the ticks for which an instruction occupies its unit."""
+        """Returns the ticks for which an instruction occupies its unit; for tensor cores, by the
+        products of the PTX instruction from which it was made."""
         if unit == "tensor":
             index = self._ptx_index(instruction)
             ptx = self._matching.program.instructions[index] if index >= 0 else None
@@ -138,7 +144,8 @@ class _MachineCodeWorkBuilder:
         return self._costs.unit_latency("int" if unit in ("control", "lsu") else unit)
 
     def _kind(self, unit: str, instruction: MachineInstruction) -> tuple[int, int, int]:
-        """Returns the kind of an operation, and its operands X and Y (`layout`)."""
+        """Returns the kind of an operation, and its operands X and Y (`layout`), by its opcode; of
+        barriers and sleeps, by the PTX instruction from which it was made."""
         index = self._ptx_index(instruction)
         ptx = self._matching.program.instructions[index] if index >= 0 else None
         timing = self._costs.timing
@@ -224,8 +231,8 @@ def _register_reads(instruction: MachineInstruction, previous: MachineInstructio
 
 
 def _source_registers(instruction: MachineInstruction, slot: int) -> set[str]:
-    """Returns the registers of a source operand; operands before the sources are predicates or
-    destinations."""
+    """Returns the registers of source operand number `slot`; operands before the sources are
+    predicates or destinations."""
     sources = [
         operand for operand in instruction.operands[1:] if operand.kind is not Kind.PREDICATE
     ]

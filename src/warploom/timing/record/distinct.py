@@ -31,7 +31,7 @@ def unique_rows(rows: Words) -> tuple[Words, Words, Words]:
 
 
 def hash_rows(rows: Words) -> tuple[Hashes, Hashes]:
-    """Returns two hashes of each row."""
+    """Returns two different hashes of each row, shape (rows,) each."""
     first = np.zeros(len(rows), np.uint64)
     second = np.zeros(len(rows), np.uint64)
     for column in rows.T:

@@ -34,14 +34,17 @@ in cycles."""
 
 
 def issue_order(program: Program) -> list[list[int]]:
-    """Returns, by basic block, the indices of its instructions in the order in which they issue."""
+    """Returns, by basic block, the indices of its instructions in the order in which they issue;
+    the program caches it."""
     if _CACHE_KEY not in program.cache:
         program.cache[_CACHE_KEY] = [_list_schedule(program, block) for block in program.blocks]
     return cast("list[list[int]]", program.cache[_CACHE_KEY])
 
 
 def _list_schedule(program: Program, block: ProgramBlock) -> list[int]:
-    """Returns the indices of a basic block's instructions in the order in which they issue."""
+    """Returns the indices of a basic block's instructions in the order in which they issue: of
+    those that are ready within the window, each time the one with the longest path of waits after
+    it."""
     code = program.instructions[block.start : block.stop]
     successors = _successors(code)
     weight = [_latency_weight(instruction) for instruction in code]
@@ -76,8 +79,9 @@ def _list_schedule(program: Program, block: ProgramBlock) -> list[int]:
 
 
 def _successors(code: tuple[Instruction, ...]) -> list[set[int]]:
-    """Returns, by instruction, the instructions that must stay after it: for their registers, or
-    for their effects."""
+    """Returns, by instruction, the instructions that must stay after it: because they read or
+    overwrite a register, because their effects may not be swapped, or because one of them is a
+    WALL."""
     successors: list[set[int]] = [set() for _ in code]
     writer: dict[Register, int] = {}
     readers: dict[Register, list[int]] = defaultdict(list)
@@ -134,7 +138,9 @@ class _Reordering(NamedTuple):
 
 
 def _reordering_of(instruction: Instruction) -> _Reordering:
-    """Returns how an instruction may move."""
+    """Returns how an instruction may move, by its unit: control flow and barriers not at all,
+    arithmetic freely (unless it reads the clock), plain loads and stores by their spaces, all else
+    in order."""
     operation = instruction.operation
     if operation.spec.unit in (Unit.CONTROL, Unit.BARRIER):
         return _Reordering(_Mobility.WALL)
@@ -158,7 +164,8 @@ _NOT_PLAIN = frozenset(("volatile", "acquire", "release", "relaxed", "mmio", "bu
 
 
 def _may_swap(first: _Reordering, second: _Reordering) -> bool:
-    """Returns whether two instructions that are not pure may swap places."""
+    """Returns whether two instructions that are not pure may swap places: two loads, or a load and
+    a store that cannot write what it loads (other spaces, or constant data)."""
     mobilities = {first.kind, second.kind}
     if mobilities == {_Mobility.LOAD}:
         return True
@@ -170,7 +177,8 @@ def _may_swap(first: _Reordering, second: _Reordering) -> bool:
 
 
 def _latency_weight(instruction: Instruction) -> int:
-    """Returns the weight of the wait for an instruction's result."""
+    """Returns the weight of the wait for an instruction's result, by the memory that it loads from,
+    else that of arithmetic."""
     if instruction.operation.name not in ("ld", "ldu", "tex", "tld4"):
         return ARITHMETIC_LATENCY
     spaces = {space for space, _ in accesses(instruction)}

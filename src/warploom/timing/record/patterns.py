@@ -50,6 +50,7 @@ class PatternTable:
     """
 
     def __init__(self, route: Callable[[int], str], rules: AccessRules) -> None:
+        """Starts without patterns; the rules' unit is that of all bases."""
         self._route, self._rules = route, rules
         self._numbers: dict[tuple[int, ...], int] = {}
         self._keys: list[tuple[int, ...]] = []
@@ -74,7 +75,9 @@ class PatternTable:
         return self._rules.unit
 
     def of(self, log: Log, rows: Words) -> tuple[Words, Words]:
-        """Returns the patterns of rows of a log's accesses, and their bases."""
+        """Returns the numbers of the patterns of rows of a log's accesses, and their bases (0 in
+        local memory). The offsets of lanes without a common stride are in the log's region of
+        scattered addresses."""
         lanes = rows[:, words.A_LANES]
         first, stride = rows[:, words.A_FIRST], rows[:, words.A_STRIDE]
         strided = rows[:, words.A_SCATTERED] == NONE
@@ -102,13 +105,15 @@ class PatternTable:
         return kind >> 16, lanes, tuple(offsets), SPACES[kind & 0xFF]
 
     def with_lane_bytes(self, numbers: Words, sizes: Words) -> Words:
-        """Returns the patterns with the same first bytes whose lanes access `sizes` bytes each."""
+        """Returns the numbers of the patterns with the same first bytes as those with the numbers
+        `numbers`, whose lanes access `sizes` bytes each; adds new ones."""
         distinct, index = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
         resized = [self.number(self._resized_key(*pair)) for pair in distinct.tolist()]
         return np.array(resized, np.int64)[index.reshape(-1)]
 
     def of_one_lane(self, numbers: Words) -> Words:
-        """Returns the patterns of the same accesses by the first active lane alone."""
+        """Returns the numbers of the patterns of the same accesses by the first active lane alone;
+        adds new ones."""
         distinct, index = np.unique(numbers, return_inverse=True)
         reduced = [self.number(self._first_lane_key(number)) for number in distinct.tolist()]
         return np.array(reduced, np.int64)[index.reshape(-1)]
@@ -126,8 +131,8 @@ class PatternTable:
         return instruction, kind & 0xFFFF | size << 16, *rest
 
     def _number_strided(self, keys: Words, numbers: Words, positions: Words) -> None:
-        """Numbers accesses whose lanes have addresses with a constant stride, given keys
-        (instruction, kind, lanes, first offset, stride); writes the numbers to `numbers` at
+        """Numbers the patterns of accesses whose lanes have addresses with a constant stride, given
+        keys (instruction, kind, lanes, first offset, stride); writes the numbers to `numbers` at
         `positions`."""
         if not len(keys):
             return
@@ -147,8 +152,8 @@ class PatternTable:
         numbers[positions] = distinct_numbers[index]
 
     def _number_rows(self, keys: Words, numbers: Words, positions: Words) -> None:
-        """Numbers accesses by instruction, kind, lanes and the offsets of all lanes; writes the
-        numbers to `numbers` at `positions`."""
+        """Numbers the patterns of accesses, given keys (instruction, kind, lanes, and the offsets
+        of all lanes); writes the numbers to `numbers` at `positions`."""
         distinct, _, index = unique_rows(keys)
         distinct_numbers = [self.number(tuple(row)) for row in distinct.tolist()]
         numbers[positions] = np.array(distinct_numbers, np.int64)[index]
@@ -164,7 +169,9 @@ class PatternTable:
         return self._numbers[key]
 
     def _row(self, instruction: int, kind: int, lanes: int, offsets: list[int]) -> list[int]:
-        """Returns the row of a pattern, and adds its lines."""
+        """Returns the row (`layout`, P_) of a pattern by its space and operation: passes and
+        wavefronts by the cost rules and, where it goes through the caches, its lines, which are
+        added to those of the table."""
         space, op_number, size = SPACES[kind & 0xFF], kind >> 8 & 0xFF, kind >> 16
         if op_number >= len(OPS):
             return self._copy_row(op_number, size, lanes, offsets)
@@ -260,8 +267,8 @@ class PatternTable:
         return row
 
     def _kind(self, space: Space, op: str, route: str) -> int:
-        """Returns the kind of a pattern, with its flags by the path of the access through the
-        caches."""
+        """Returns the kind of a pattern (LOAD, STORE or ATOMIC), with the flags THROUGH_L1 and
+        DROPS_L1 by the path of the access through the caches."""
         path = self._rules.path(space.value, op, route=route) or 0
         kind = {"load": w.LOAD, "store": w.STORE, "atomic": w.ATOMIC}[op]
         if path & (caches.THROUGH_L1 | caches.THROUGH_TEXTURE) and op == "load":

@@ -1,9 +1,11 @@
-"""Adds predicted blocks to a record that has fewer than the device can hold at a time.
+"""Adds predicted blocks to the record of a launch if the record has fewer than the device can hold
+at a time.
 
-The log of a launch has a limited size. A replay of fewer blocks than the device has resident at a
-time would show a device that is never full. So the missing blocks follow the paths of the recorded
-ones, in turn. Their base addresses are extrapolated linearly from the index of the block where
-those of the recorded blocks are linear in it; else they are those of the block whose path is taken.
+The log of a launch has a limited size, so a record may have only its first blocks. A replay of
+fewer blocks than the device has resident at a time would show a device that is never full. So the
+missing blocks follow the paths of the recorded ones, in turn. Their base addresses are extrapolated
+linearly from the index of the block where those of the recorded blocks are linear in it; else they
+are those of the block whose path is taken.
 
     recorded x[blockIdx.x * 256 + threadIdx.x]:  blocks 0, 1, 2 begin at 0, 1024, 2048
     predicted                                    block 3 begins at 3072
@@ -84,7 +86,9 @@ def _addresses(record: Record) -> Words:
 
 
 def _predicted_addresses(record: Record, sources: Words) -> Words:
-    """Returns the base addresses of all blocks, shape (blocks, warps of a block, sites)."""
+    """Returns the base addresses of all `len(sources)` blocks, shape (blocks, warps of a block,
+    sites): extrapolated from the first blocks along x, y and z where that agrees with all recorded
+    ones, else those of the block's source."""
     addresses = _addresses(record)
     x, y, _ = record.launch.grid
     number = np.arange(len(sources))

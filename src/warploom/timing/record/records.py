@@ -152,7 +152,8 @@ class RecordBuilder:
         return len(blocks)
 
     def _count_whole_blocks(self, log: Log, blocks: range) -> int:
-        """Returns how many of these blocks, from the first on, are logged completely."""
+        """Returns how many of these blocks, from the first on, are logged completely: each warp has
+        a number in the log, and none of its steps or entries was left out."""
         warps = self.launch.warps_per_block
         span = slice(blocks.start * warps, blocks.stop * warps)
         count = self.launch.blocks * warps
@@ -165,7 +166,8 @@ class RecordBuilder:
         return int(broken.argmax()) if broken.any() else len(blocks)
 
     def record(self) -> Record:
-        """Returns the record of all that was added."""
+        """Returns the record of all that was added; warps and offsets of early parts are padded to
+        the sites that were found in all."""
         count = len(self._sites)
         warps = [np.pad(part, ((0, 0), (0, 1 + count - part.shape[1]))) for part in self._warps]
         offsets = [np.pad(part, ((0, 0), (0, count - part.shape[1]))) for part in self._offsets]
@@ -206,7 +208,8 @@ class RecordBuilder:
 
     @cached_property
     def _is_jump_back(self) -> npt.NDArray[np.bool_]:
-        """Returns, by basic block, whether it belongs to a polling loop and only jumps back."""
+        """Returns, by basic block, whether it belongs to a polling loop and only jumps back to its
+        start; entries of such blocks are dropped from the record."""
         jumps = jump_back_blocks(self.program)
         return np.array([block.index in jumps for block in self.program.blocks])
 
@@ -225,10 +228,11 @@ class RecordBuilder:
     # ---- from the log -----------------------------------------------------------------------
 
     def _sort_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
-        """Returns the entries sorted by warp, shape (entries, 3): the warp's number among those of
-        these blocks, its basic block, and its active lanes (0 if they are not recorded); and for
-        each row of the log its position there, -1 for blocks beyond and for iterations that are
-        dropped."""
+        """Returns the entries of these blocks sorted by warp, shape (entries, 3): the warp's number
+        among those of the blocks, its basic block, and its active lanes (0 if they are not
+        recorded); and for each row of the log its position there, -1 for blocks beyond and for
+        iterations of polling loops that are dropped. Also counts how often each warp polls
+        (`_poll_counts`)."""
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
         numbers = log.numbers(self.launch)
         launched_slots = np.flatnonzero(numbers > 0)
@@ -303,8 +307,9 @@ class RecordBuilder:
         return *phases_of(owner, phase, waits), owner - block
 
     def _address_offsets(self, rows: Words, warp: Words) -> Words:
-        """Returns what is added to logged addresses: the local memory of each warp gets addresses
-        after all others."""
+        """Returns what is added to logged addresses, by access: local memory gets addresses of its
+        own for each warp, after all others; addresses of the host become distances from
+        `origin`."""
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
         local_bytes = (first + warp) * (local_lines(self.program) * LINE_BYTES)
@@ -324,8 +329,9 @@ class RecordBuilder:
     def _add_warps(
         self, entries: Words, accesses: Words, access_warps: Words, blocks: range
     ) -> None:
-        """Adds warps, and the streams among theirs that are new. Streams are compared by hashes of
-        their entries and accesses."""
+        """Adds a row for each warp (its stream, and the base addresses of its sites), and the
+        streams among theirs that are new. Streams are compared by hashes of their entries and
+        accesses."""
         count = len(blocks) * self.launch.warps_per_block
         warps = np.zeros((count, 1 + len(self._sites)), np.int64)
         distances = _distances_from_first(accesses, access_warps, warps)
@@ -361,7 +367,8 @@ class RecordBuilder:
     def _add_offsets(
         self, accesses: Words, access_warps: Words, offsets: Words, blocks: int
     ) -> None:
-        """Adds the distance of the first access of each site from its base address."""
+        """Adds, for each warp of `blocks` blocks, the distance of the first access of each site
+        from its base address (`Record.offsets`), from the distances `offsets` of all accesses."""
         first_offsets = np.zeros((blocks * self.launch.warps_per_block, len(self._sites)), np.uint8)
         # Offsets are less than the unit of base addresses, so a byte holds them.
         warp, site, first = _first_of_sites(accesses, access_warps, len(self._sites))[:3]
@@ -371,8 +378,8 @@ class RecordBuilder:
     def _add_stream(
         self, entries: Words, first_accesses: Words, accesses: Words, distances: Words
     ) -> None:
-        """Adds a stream: its entries, a last one that marks the end of its accesses, and its
-        accesses."""
+        """Adds a stream to the record: its entries, a last one that marks the end of its accesses,
+        and its accesses, with distances in place of base addresses."""
         start = int(first_accesses[0]) if len(first_accesses) else 0
         rows = np.zeros((len(entries) + 1, 2), np.int64)
         rows[:-1, 0] = entries[:, 1]

@@ -82,9 +82,10 @@ def _is_loop(program: Program, block: ProgramBlock) -> bool:
 
 
 def _polling_instruction(program: Program, block: ProgramBlock) -> int:
-    """Returns the last instruction that polls of a polling loop in one basic block, and perhaps
-    another that jumps back; -1 for other blocks. No register may be both live at its start and
-    written: the next iteration would then not repeat this one."""
+    """Returns the last polling instruction of a basic block that is a polling loop, perhaps with
+    another block that jumps back; -1 for other blocks. Such a loop only polls, computes and waits,
+    and no register may be both live at its start and written: the next iteration would then not
+    repeat this one."""
     code = program.instructions[block.start : block.stop]
     written = {register for instruction in code for register in writes(instruction)}
     if written & set(program.live_in[block.index]) or not _is_loop(program, block):

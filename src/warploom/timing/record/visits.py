@@ -1,4 +1,5 @@
-"""Counts how often a warp had executed an instruction before a state of the timeline.
+"""Counts, for the states in a replay's timeline, how often the warp had executed the state's
+instruction before.
 
 A state names the operation that the warp was about to issue; the record has the basic blocks
 through which the warp went.
@@ -17,6 +18,7 @@ class VisitCounter:
     """Follows a warp through its stream, given its states in the order of time."""
 
     def __init__(self, record: Record, work: MachineWork, warp: int) -> None:
+        """`record` and `work` are those of the replay; `warp`: the warp's number in the launch."""
         self._operations = work.operations
         first, stop = record.streams[record.warps[warp, 0]].tolist()
         blocks = record.entries[first:stop, w.ENTRY_BLOCK]
@@ -49,8 +51,8 @@ class VisitCounter:
         return start <= operation < stop
 
     def _advance_to(self, operation: int) -> None:
-        """Leaves the basic block for the next one that has the operation; the last block is not
-        left."""
+        """Leaves basic blocks, counting their operations as executed, up to the next one that has
+        the operation; the last block is not left."""
         while self._entry + 1 < len(self._operation_ranges):
             self._finished.update(range(*self._operation_ranges[self._entry]))
             self._entry += 1

@@ -24,7 +24,8 @@ _WARP = {"shfl": "shuffle", "match": "match", "redux": "redux", "bar": "control"
 
 
 def class_of(instruction: Instruction) -> str:
-    """Returns the class of an instruction's work."""
+    """Returns the class of an instruction's work, a row name of `work.json` or FREE, by its unit
+    and then by name and modifiers."""
     operation = instruction.operation
     unit, name = operation.spec.unit, operation.name
     match unit:
@@ -49,7 +50,8 @@ def class_of(instruction: Instruction) -> str:
 
 
 def _float(name: str, modifiers: Modifiers) -> str:
-    """Returns the class of a floating-point instruction."""
+    """Returns the class of a floating-point instruction, by name, type and rounding: special
+    functions, roots and divisions have classes of their own."""
     kind = modifiers.text("type", "f32")
     if name in _SPECIALS:
         return _SPECIALS[name]
@@ -70,7 +72,7 @@ def _float(name: str, modifiers: Modifiers) -> str:
 
 
 def _integer(name: str, modifiers: Modifiers) -> str:
-    """Returns the class of an integer instruction."""
+    """Returns the class of an integer instruction, by name and by whether its type has 64 bits."""
     wide = "64" in modifiers.text("type", "")
     if name in ("mul", "mad", "madc"):
         part = ".hi" if "hi" in modifiers else ""
@@ -91,7 +93,8 @@ def _integer(name: str, modifiers: Modifiers) -> str:
 
 
 def _logic(name: str, modifiers: Modifiers) -> str:
-    """Returns the class of a comparison, shift or bitwise operation."""
+    """Returns the class of a comparison, shift or bitwise operation, by name and by whether its
+    type has 64 bits; of a comparison, by the type of its operands."""
     kind = modifiers.text("type", "")
     wide = "64" in kind
     if name in ("setp", "set"):
@@ -130,7 +133,8 @@ def _move(instruction: Instruction) -> str:
 
 
 def _matrix(operation: Operation) -> str:
-    """Returns the class of a matrix instruction."""
+    """Returns the class of a matrix instruction: products are "tensor", moves to and from shared
+    memory "memory", those of tensor memory "tensor_memory", commits and waits "control"."""
     if operation.name == "movmatrix":
         return "shuffle"
     if operation.name == "wgmma" and not is_group_product(operation):
@@ -144,7 +148,8 @@ def _matrix(operation: Operation) -> str:
 
 
 def _memory(operation: Operation) -> str:
-    """Returns the class of a memory access or fence."""
+    """Returns the class of a memory access or fence: "memory", "control" for fences, FREE for
+    parameters."""
     if operation.name in ("membar", "fence"):
         return "control"
     space = operation.modifiers.text("space", "")
@@ -152,6 +157,7 @@ def _memory(operation: Operation) -> str:
 
 
 def is_bulk(operation: Operation) -> bool:
-    """Returns whether the Tensor Memory Accelerator carries out an operation."""
+    """Returns whether the Tensor Memory Accelerator carries out an operation: bulk copies and
+    reductions, without their commits and waits."""
     started = operation.text.startswith(("cp.async.bulk.", "cp.reduce.async.bulk."))
     return started and "commit_group" not in operation.text and "wait_group" not in operation.text

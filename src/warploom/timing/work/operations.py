@@ -69,9 +69,11 @@ def work_of(
 
 
 class _PtxWorkBuilder:
-    """Builds the machine work of a program."""
+    """Builds the machine work of a PTX program on a device."""
 
     def __init__(self, program: Program, costs: WorkCosts, polls: frozenset[int]) -> None:
+        """`polls`: the loads at which warps wait for each other. Finds what compilers fold before
+        any row is built."""
         self.program, self.costs, self._polls = program, costs, polls
         self.code = program.instructions
         self._numbers = {register: i for i, register in enumerate(program.registers)}
@@ -82,7 +84,8 @@ class _PtxWorkBuilder:
         self._aliases = self._find_aliases()
 
     def build(self, order: list[list[int]]) -> MachineWork:
-        """Returns the work, with the instructions of each basic block in the given order."""
+        """Returns the work, with the instructions of each basic block in the given order;
+        instructions that are hidden or issue nothing have no row."""
         rows: list[list[int]] = []
         blocks: list[list[int]] = []
         for indices in order:
@@ -105,8 +108,9 @@ class _PtxWorkBuilder:
     # ---- what compilers fold ----------------------------------------------------------------
 
     def _fold_instructions(self) -> dict[int, str]:
-        """Returns the class of each instruction that is folded (FREE), and of each sum that absorbs
-        a product."""
+        """Returns, by index, the class of each instruction that is folded (FREE: an addition of a
+        constant to an address, a product that only sums use), and of each sum that absorbs a
+        product."""
         folded: dict[int, str] = {}
         users: dict[Register, list[int]] = defaultdict(list)
         address_uses: Counter[Register] = Counter()
@@ -149,8 +153,8 @@ class _PtxWorkBuilder:
         return targets[0] if len(targets) == 1 and self._write_counts[targets[0]] == 1 else None
 
     def _can_fuse(self, user: int, instruction: Instruction) -> bool:
-        """Returns whether an instruction is a sum that can absorb the given product, or shift by a
-        constant."""
+        """Returns whether instruction `user` is a sum that can absorb the given product, or shift
+        by a constant: floats may contract, or an integer addition takes the low or wide product."""
         operation = self.code[user].operation
         if instruction.operation.spec.unit is Unit.FLOAT:
             return operation.name in ("add", "sub") and _contracts(instruction.operation, operation)
@@ -164,7 +168,8 @@ class _PtxWorkBuilder:
         return integer and operation.name == "add" and "sat" not in operation.modifiers and fits
 
     def _fused_class(self, instruction: Instruction, user: int) -> str:
-        """Returns the class of a sum with the product or shift that it absorbs."""
+        """Returns the class of the sum `user` with the product or shift `instruction` that it
+        absorbs: an integer multiply-add, else the class of the sum itself."""
         if instruction.operation.name == "shl" or instruction.operation.spec.unit is Unit.FLOAT:
             return class_of(self.code[user])
         wide = "64" in instruction.operation.modifiers.text("type", "")
@@ -201,7 +206,8 @@ class _PtxWorkBuilder:
     # ---- operations -------------------------------------------------------------------------
 
     def _operation_row(self, index: int) -> list[int] | None:
-        """Returns the row of an instruction, or None if it issues nothing."""
+        """Returns the row (`layout`, OP_) of an instruction: a COPY for one that is folded, else
+        with its cost and kind; None if it issues nothing and renames registers only."""
         instruction, work_class = self.code[index], self._class(index)
         targets = [self._register_number(r) for r in writes(instruction)]
         sources = [self._register_number(r) for r in reads(instruction)]
@@ -224,7 +230,9 @@ class _PtxWorkBuilder:
         return row
 
     def _fill_cost(self, row: list[int], work_class: str, instruction: Instruction) -> None:
-        """Fills in the unit, slots, times and kind of an instruction's row."""
+        """Fills in the unit, slots, times and kind of an instruction's row, by its class; tensor
+        cores and tensor memory are occupied by the size of the operation. Many slots spread over
+        the latency."""
         cost = self.costs.of(work_class)
         interval = self.costs.interval(cost.unit)
         if work_class == "tensor":
@@ -250,7 +258,8 @@ class _PtxWorkBuilder:
         row[words.OP_KIND], row[words.OP_X], row[words.OP_Y] = self._kind(work_class, instruction)
 
     def _kind(self, work_class: str, instruction: Instruction) -> tuple[int, int, int]:
-        """Returns the kind of an operation, and its operands X and Y (`layout`)."""
+        """Returns the kind of an operation, and its operands X and Y (`layout`), by its name and
+        modifiers, else by its class."""
         operation = instruction.operation
         if operation.name in ("bra", "brx"):
             return words.BRANCH, 0, 0
@@ -293,7 +302,8 @@ class _PtxWorkBuilder:
 
 
 def _group_kind(instruction: Instruction) -> tuple[int, int, int]:
-    """Returns the kind of an operation of a warp group, and its operands X and Y."""
+    """Returns the kind of a `wgmma`, and its operands X and Y: a product, a commit, a wait for
+    groups, or else (a fence) plain arithmetic."""
     if is_group_product(instruction.operation):
         return words.PRODUCT, 0, 0
     if "commit_group" in instruction.operation.modifiers:
@@ -313,7 +323,8 @@ def sleep_cycles(instruction: Instruction, timing: TimingSpec) -> int:
 
 
 def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
-    """Returns the cycles of a fence, by the modifiers of PTX or of machine code."""
+    """Returns the cycles of a fence, by its scope (system, device, else block) among the modifiers
+    `parts` of PTX or of machine code."""
     if "sys" in parts:
         return timing.latency_fence_system
     if "gl" in parts or "gpu" in parts or "cluster" in parts:
