@@ -57,7 +57,8 @@ def _post_dominators(program: Program, block: int) -> Iterator[int]:
 
 
 def _does_something(program: Program, block: int) -> bool:
-    """Returns whether a block has an instruction that is neither a jump nor an exit."""
+    """Returns whether a block has an instruction that is neither a jump nor an exit, so that a
+    thread which ends early does not execute it."""
     found = program.blocks[block]
     return any(
         program.instructions[index].operation.name not in WITHOUT_EFFECT

@@ -78,8 +78,9 @@ def _reads_block_size(program: Program) -> bool:
 def static_schedule_of(
     program: Program, warp_layout: WarpLayout, shapes: RegisterShapes, size: Size | None = None
 ) -> StaticSchedule:
-    """Returns the static schedule for all blocks with a layout of warps, or for those of one
-    size."""
+    """Returns the static schedule for all blocks with a layout of warps, or for those of one size.
+    Empty if some interval between barriers is no warp loop, if its path is unknown, or if the
+    limits are exceeded."""
     if warp_layout not in BLOCK_LAYOUT or program.live_in[0] or program.depth is not None:
         return ()
     partly = frozenset(predicated_blocks(program, warp_layout, shapes).values())
@@ -134,7 +135,8 @@ class _ConstantOperands(OperandShapes):
             self.constants.pop(register, None)
 
     def _results(self, instruction: Instruction) -> Iterator[tuple[Register, int]]:
-        """Yields the registers that get a constant from an instruction, with that constant."""
+        """Yields the registers that get a constant from an instruction, with that constant;
+        registers of another width than the result are left out."""
         count = len(instruction.operation.spec.destinations)
         targets, sources = (
             tuple(spread(o)) for o in (instruction.operands[:count], instruction.operands[count:])
@@ -168,9 +170,10 @@ class _BlockExecution:
         )
 
     def parts(self) -> Iterator[tuple[int | None, tuple[int, ...], Mapping[int, bool]]]:
-        """Yields, for each barrier or end: the block at whose end the previous barrier is (None:
-        the entry), the blocks since then, and the uniform branches with whether they are taken.
-        Stops where the path is unknown."""
+        """Yields, for each unguarded barrier of all threads or unguarded exit that is executed: the
+        block at whose end the previous barrier is (None: the entry), the blocks since then, and the
+        uniform branches with whether they are taken. Stops where the path is unknown, or at a block
+        that is visited twice between barriers."""
         site, at, path, choices = None, 0, list[int](), dict[int, bool]()
         # A block that is visited twice without a barrier between is in a loop, which no warp loop
         # covers.
@@ -188,6 +191,7 @@ class _BlockExecution:
             at = following
 
     def _execute(self, block: ProgramBlock) -> None:
+        """Updates the constants of registers for all instructions of a block."""
         for instruction in self.program.instructions[block.start : block.stop]:
             self._constants.execute(instruction)
 

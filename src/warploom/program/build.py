@@ -69,6 +69,8 @@ def _on_one_device(instruction: Instruction) -> Instruction:
 
 
 def _kernel(module: Module, name: str) -> Function:
+    """Returns the kernel of a module with that name; raises LaunchError, which lists the kernels,
+    if there is none or if the name is that of a function."""
     for kernel in module.entries:
         if kernel.name == name:
             return kernel

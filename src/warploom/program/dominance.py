@@ -48,8 +48,9 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
 
 
 def _with_exit_edges(successors: Graph) -> list[list[int]]:
-    """Returns the graph with the exit as its last node, and an edge to it from each endless
-    loop."""
+    """Returns the graph with the exit as its last node. Nodes without a path to the exit get one:
+    each endless loop (a terminal strongly connected component) has an edge to the exit from its
+    last node."""
     exit = len(successors)
     forward = [*(list(s) for s in successors), []]
     backward = _reversed(forward)
@@ -65,7 +66,8 @@ def _with_exit_edges(successors: Graph) -> list[list[int]]:
 
 
 def _terminal_component(forward: Graph, backward: Graph, node: int) -> set[int]:
-    """Returns a terminal strongly connected component that is reachable from a node."""
+    """Returns a strongly connected component that is reachable from `node` and that no edge leaves:
+    an endless loop."""
     while True:
         reachable = _reachable(forward, node)
         beyond = reachable - _reachable(backward, node)
@@ -75,6 +77,7 @@ def _terminal_component(forward: Graph, backward: Graph, node: int) -> set[int]:
 
 
 def _reachable(graph: Graph, start: int) -> set[int]:
+    """Returns the nodes on paths from `start`, itself included."""
     found = {start}
     pending = [start]
     while pending:
@@ -86,6 +89,7 @@ def _reachable(graph: Graph, start: int) -> set[int]:
 
 
 def _reversed(graph: Graph) -> list[list[int]]:
+    """Returns the graph with all edges reversed."""
     back: list[list[int]] = [[] for _ in graph]
     for node, successors in enumerate(graph):
         for successor in successors:

@@ -39,6 +39,8 @@ def _most_live(program: Program, index: int) -> int:
 
 
 def _words(live: dict[str, Register]) -> int:
+    """Returns the 32-bit registers that values in these registers occupy; predicates occupy
+    none."""
     return sum(
         max(1, register.type.bits // 32)
         for register in live.values()

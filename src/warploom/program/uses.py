@@ -24,8 +24,8 @@ from warploom.ptx.ir import (
 
 
 def leaf_operands(operand: Operand) -> Iterator[Operand]:
-    """Yields the operands that an operand consists of: itself, or those in its brackets and
-    braces."""
+    """Yields the operands that an operand consists of: itself, or those in its brackets and braces;
+    of an address only the base, without its offset."""
     match operand:
         case Vector(elements):
             for element in elements:
@@ -90,8 +90,9 @@ def is_reducing_barrier(instruction: Instruction) -> bool:
 
 
 def may_wait_before(instruction: Instruction) -> bool:
-    """Returns whether lanes may have to wait before they execute an instruction, which then has a
-    basic block of its own."""
+    """Returns whether lanes may have to wait for other lanes before they execute an instruction:
+    it has a member mask, or is a reducing barrier. Such an instruction has a basic block of its
+    own."""
     return member_mask(instruction) is not None or is_reducing_barrier(instruction)
 
 

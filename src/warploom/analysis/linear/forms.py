@@ -104,6 +104,8 @@ class _Evaluation:
         return self._done[term]
 
     def _node(self, term: Term) -> Form | None:
+        """Returns the form of one node of a term from those of its arguments; None if the operation
+        is not linear or may wrap around."""
         if term.op == "const":
             return as_type(form(int(str(term.attr))), term.type)
         if term.op == "arg":
@@ -123,6 +125,8 @@ class _Evaluation:
         return None
 
     def _select(self, term: Term) -> Form | None:
+        """Returns the form of the chosen alternative if the condition is constant, or of both if
+        they are equal; None otherwise."""
         condition, first, second = term.args
         holds = self.of(condition)
         if holds is not None and holds.is_constant:
@@ -149,6 +153,8 @@ def as_type(value: Form | None, type: ScalarType) -> Form | None:
 
 
 def _binary(op: str, a: Form, b: Form) -> Form | None:
+    """Returns the form of `a op b`; None if it is not linear and no bit field, quotient or
+    remainder."""
     match op:
         case "add":
             return a.plus(b)
@@ -200,8 +206,9 @@ def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
 
 
 def _bit_part(op: str, a: Form, b: Form) -> Form | None:
-    """Returns the form of a bit field, shift, quotient or remainder of a value that is never
-    negative: a new variable."""
+    """Returns the form of a bit field, shift, quotient or remainder, by a constant, of a bounded
+    value that is never negative: a new variable, or the value itself if a mask clears none of its
+    bits. None otherwise."""
     if not (b.is_constant and a.is_bounded) or a.low < 0 or b.constant < 0:
         return None
     n = b.constant
@@ -231,6 +238,7 @@ _PARTS = ("and", "lshr", "ashr", "div", "rem")
 
 
 def _exact(op: str, a: int, n: int) -> int:
+    """Returns `a op n` of two constants (`op` is one of _PARTS); division by 0 gives 0."""
     return {"and": a & n, "div": a // n if n else 0, "rem": a % n if n else 0}.get(op, a >> n)
 
 

@@ -48,7 +48,8 @@ class Ranges:
         return cls(concerning, variables)
 
     def of(self, one: Form) -> Range:
-        """Returns the range of a form."""
+        """Returns the least and greatest value of a form under the facts; bounds that may not be
+        attained."""
         return -self._upper_bound(one.times(-1)), self._upper_bound(one)
 
     def _upper_bound(self, one: Form) -> float:
@@ -67,8 +68,8 @@ class Ranges:
         return best
 
     def _added(self, one: Form, fact: Form) -> Form | None:
-        """Returns a form plus a fact as many times as leaves the signs of all variables' strides;
-        None if that is not possible even once."""
+        """Returns a form plus a fact as many times as leaves the signs of all variables' strides,
+        so that it cancels variables; None if that is not possible even once."""
         strides = dict(one.strides)
         times = math.inf
         for variable, stride in fact.strides:
