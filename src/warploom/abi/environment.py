@@ -208,7 +208,7 @@ class CountLayout:
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.int64]:
-        """Returns the number of counted instructions of each basic block."""
+        """Returns the number of counted instructions of each basic block: all but hidden ones."""
         hidden = self.program.hidden
         return np.array(
             [
@@ -219,7 +219,8 @@ class CountLayout:
         )
 
     def executed(self, counts: npt.NDArray[np.int64]) -> int:
-        """Returns the number of warp instructions that `counts` of executed blocks amount to."""
+        """Returns the number of warp instructions that an array of counts amounts to, from the
+        executions of its blocks."""
         return int(counts[: 2 * len(self._lengths) : 2] @ self._lengths)
 
     @cached_property

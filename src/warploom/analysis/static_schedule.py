@@ -196,8 +196,10 @@ class _BlockExecution:
             self._constants.execute(instruction)
 
     def _next_block(self, block: ProgramBlock, choices: dict[int, bool]) -> int | None:
-        """Returns the next block that all threads execute, after the body of an `if` that only some
-        run; None if it is unknown. Adds uniform branches to `choices`."""
+        """Returns the next block that all threads execute: the successor; at a uniform branch the
+        side that its constant guard decides, which is added to `choices`; at an `if` without `else`
+        that depends on the thread, the reconvergence point, after the constants written in its body
+        are dropped. None if it is unknown."""
         last, index = terminator(self.program, block), block.index
         if is_full_barrier(last) or is_unguarded_exit(last):
             return block.successors[-1]

@@ -163,7 +163,7 @@ class WarpIR:
 
     @cached_property
     def uniformity(self) -> RegisterShapes:
-        """Returns the vector shapes of registers, block by block."""
+        """Returns the vector shapes of registers, block by block, with the masked regions."""
         if not self.shapes:
             return RegisterShapes({}, (), self.exits)
         return RegisterShapes(self.shapes, tuple(block.loose for block in self.blocks), self.exits)

@@ -29,7 +29,8 @@ class Deadline:
         self._end = time.thread_time() + self.seconds
 
     def check(self) -> None:
-        """Raises CompileError if the thread has used up its time."""
+        """Raises CompileError if the thread has used more processor time than its limit since this
+        object was made; callers check between parts of a kernel's code."""
         if time.thread_time() <= self._end:
             return
         program = self.program

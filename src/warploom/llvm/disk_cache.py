@@ -51,10 +51,8 @@ def cache_directory() -> Path:
 
 
 def find(kind: str, key: str) -> bytes | None:
-    """Returns the content of an entry, or None if it is missing, damaged, or writable by others.
-
-    Updates the file's time of use, by which old entries are removed.
-    """
+    """Returns the content of an entry, or None if it is missing, damaged, or if other users could
+    have written it. Updates the file's time of use, by which old entries are removed."""
     path = _path(kind, key)
     try:
         if not (_is_ours(path.parent) and _is_ours(path)):
@@ -69,10 +67,9 @@ def find(kind: str, key: str) -> bytes | None:
 
 
 def store(kind: str, key: str, content: bytes) -> None:
-    """Writes an entry atomically: another process sees all of it or nothing.
-
-    An OSError (a full disk, a read-only folder) is ignored.
-    """
+    """Writes an entry atomically: another process sees all of it or nothing. Now and then removes
+    the oldest entries. Writes nothing if other users can write to the folder; an OSError (a full
+    disk, a read-only folder) is ignored."""
     import tempfile
 
     path = _path(kind, key)

@@ -60,6 +60,7 @@ declare void @llvm.set.rounding(i32)
 
 
 def _suffix(type: ir.Type) -> str:
+    """Returns the suffix for a vector type in an intrinsic's name (`v32f32`)."""
     vector: ir.VectorType = type  # type: ignore[assignment]
     return f"v{vector.count}{mangled(vector.element)}"
 

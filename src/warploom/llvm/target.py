@@ -89,7 +89,8 @@ def _missing(level: str) -> list[str]:
 
 
 def has_feature(name: str) -> bool:
-    """Returns whether the processor that code is compiled for has a feature, by LLVM's name."""
+    """Returns whether the processor that code is compiled for has a feature, by LLVM's name: one of
+    its level, or of this computer if no level is chosen."""
     level = processor().name
     if level not in _LEVELS:
         return bool(llvm.get_host_cpu_features().get(name, False))
@@ -111,7 +112,8 @@ def target_machine(effort: int = 3, processor: Processor | None = None) -> llvm.
 
 
 def simplify(module: llvm.ModuleRef) -> None:
-    """Merges basic blocks: the pass for modules so large that only linear time is acceptable."""
+    """Merges basic blocks of all functions of a module, in place: the only pass for modules so
+    large that only linear time is acceptable."""
     passes = llvm.create_new_function_pass_manager()
     passes.add_simplify_cfg_pass()
     _run(passes, module)

@@ -53,12 +53,10 @@ from warploom.simt.warp_table import (
 
 @jitable
 def complete_full_barriers(plan: Words, states: Words, tables: Words, first_warp: int) -> int:
-    """Completes all full barriers of a block after each of its warps has had a turn.
-
-    `first_warp` is the index of the block's first warp in `states` and `tables`. Returns ENDED if
-    all warps have ended, RUNNABLE if some were released, TURN_END if some warp can run without a
-    release, else BLOCKED.
-    """
+    """Completes all full barriers of a block after each of its warps has had a turn, those of its
+    warp groups included. `first_warp` is the index of the block's first warp in `states` and
+    `tables`. Returns ENDED if all warps have ended, RUNNABLE if some were released, TURN_END if
+    some warp can run without a release, else BLOCKED."""
     live_warps, ready_warps, waiting_warps = 0, 0, 0
     barrier = NONE
     for warp in range(first_warp, first_warp + plan[WARPS]):
@@ -109,7 +107,8 @@ def count_threads(plan: Words, mask: int) -> int:
 def complete_barrier_if_full(
     plan: Words, states: Words, tables: Words, first_warp: int, barrier: int
 ) -> int:
-    """Releases the threads at one barrier if it is full. Returns 1 if it was, else 0."""
+    """Releases the threads at one barrier if as many have arrived as it awaits: the thread count
+    that an arrival named, else all live threads of the block. Returns 1 if it was full, else 0."""
     arrived, expected, live_threads = 0, 0, 0
     for warp in range(first_warp, first_warp + plan[WARPS]):
         state = states[warp]
@@ -160,7 +159,7 @@ def release(plan: Words, states: Words, tables: Words, first_warp: int, barrier:
 @jitable
 def waiting_votes(state: Words, table: Table) -> int:
     """Returns the lanes of a warp with the status BARRIER_WAIT whose predicate of `bar.red` is
-    true."""
+    true; 0 if it waits in another barrier instruction."""
     count = 0
     if state[RESUME] == FROM_TABLE:
         left = table[PARKED]
@@ -172,7 +171,8 @@ def waiting_votes(state: Words, table: Table) -> int:
 
 @jitable
 def deliver_vote_counts(table: Table, votes: int) -> None:
-    """Stores the barrier's vote count in the splits of a warp that had the status BARRIER_WAIT."""
+    """Stores the barrier's vote count in the parked splits of a warp that had the status
+    BARRIER_WAIT, from which `bar.red` reads its result."""
     left = table[PARKED]
     while left != 0:
         deliver_vote_count(table, split_at(table, first_lane(left)), votes)
@@ -192,7 +192,8 @@ def lanes_at_barrier(table: Table, barrier: int) -> int:
 
 @jitable
 def threads_awaited(table: Table, barrier: int) -> int:
-    """Returns the thread count that the waiting splits name for a barrier; 0 if they name none."""
+    """Returns the greatest thread count that the splits parked at a barrier name; 0 if they name
+    none and await all threads."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
@@ -214,7 +215,8 @@ def votes_at_barrier(table: Table, barrier: int) -> int:
 
 @jitable
 def deliver_vote_count(table: Table, at: int, votes: int) -> None:
-    """Stores a barrier's vote count in a split that waits in `bar.red`, and marks it as passed."""
+    """Stores a barrier's vote count in the split at offset `at` of the table, if it waits in
+    `bar.red`, and marks it as passed; nothing for other splits."""
     if table[at + S_VOTE] != 0:
         table[at + S_VOTE] = 1 + votes
         table[at + S_ARGUMENT_2] = 1
@@ -222,7 +224,8 @@ def deliver_vote_count(table: Table, at: int, votes: int) -> None:
 
 @jitable
 def release_barrier(table: Table, barrier: int, votes: int) -> None:
-    """Makes the splits parked at a barrier ready; `votes` is the barrier's vote count."""
+    """Makes the splits parked at a barrier ready; `votes` is the barrier's vote count, which those
+    in `bar.red` receive."""
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
         at = split_at(table, first_lane(left))

@@ -11,7 +11,8 @@ def prefetch(words: Any, index: int) -> None:
 
 
 def register_prefetch() -> None:
-    """Registers the implementation of `prefetch` for pointers with Numba: `llvm.prefetch`."""
+    """Registers with Numba how compiled functions execute `prefetch` of pointers, as
+    `llvm.prefetch`; has to run before they are compiled."""
     from llvmlite import ir
     from numba.core import types
     from numba.extending import intrinsic, overload
