@@ -38,7 +38,9 @@ def phase(word: int) -> int:
 
 @jitable
 def is_complete(word: int, wanted: int, by_parity: int) -> bool:
-    """Returns whether a wait ends; `wanted` is the phase parity if `by_parity`, else a token."""
+    """Returns whether a wait on an mbarrier with this word ends: the phase that it waits for is
+    complete. `wanted` is the parity of that phase if `by_parity`, else the token of an arrival in
+    it."""
     if by_parity:
         return (word >> PHASE_AT) & 1 != wanted & 1
     return phase(word) != phase(wanted)

@@ -14,8 +14,8 @@ from warploom.simt.lane_counts import Addresses, Ints, jitable
 
 @jitable
 def keep_example(addresses: Addresses, mask: int, before: int, record: Ints) -> None:
-    """Stores an access if it took more transactions than the stored one; `before` is the
-    TRANSACTIONS counter without it."""
+    """Stores an access as the example in its record if it took more transactions than the stored
+    one; `before` is the TRANSACTIONS counter before the access was counted."""
     cost = record[TRANSACTIONS] - before
     if cost > record[EXAMPLE_COST]:
         record[EXAMPLE_COST] = cost

@@ -78,8 +78,9 @@ def deferred_address(record: Ints, access: int, lane: int) -> int:
 
 @jitable
 def count_deferred_access(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of all deferred accesses to the counters, and empties the list. Of the
-    parameters of a rule it uses only `record`."""
+    """Adds the costs of all deferred accesses in the list to the counters, and empties the list;
+    nothing if it is empty. Replaces the example if one of them is costlier. Of the parameters of a
+    rule it uses only `record`."""
     count = record[DEFERRED]
     if count == 0:
         return
@@ -104,8 +105,8 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
 @jitable
 def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> None:
     """Counts and empties the list, and moves the window so that it covers an access that missed it:
-    the window's start stays, or moves down, if all lanes fit then. `limit` is the end of the shared
-    memory."""
+    the window's start stays, or moves down, if all lanes fit then. While patterns are on trial the
+    window gets no extent, so that nothing is deferred. `limit` is the end of the shared memory."""
     count_deferred_access(addresses, mask, 0, record)
     low = -1
     high = 0

@@ -20,10 +20,10 @@ from warploom.passes.divergence import divergence_points
 from warploom.program.program import Program
 
 MOST_ACCESSES = 12
-"""Accesses of a sweep in a course of several, at most. The places of all are looked up before the
-first sweep begins, and kept until it is their turn: more than the host has registers for cost as
-much as a course saves at a barrier, which is that no warp puts its registers into the context.
-A moving mean of 16 loads took 1.06 times the instructions in a course."""
+"""Accesses of a warp loop in a static schedule of several, at most. The addresses of all are looked
+up before the first warp loop begins, and kept until it runs: more than the host has registers for
+cost as much as a static schedule saves at a barrier, where no warp stores its registers in its
+context. A moving mean of 16 loads took 1.06 times the instructions in a static schedule."""
 
 
 def mark_region_versions(ir: WarpIR) -> WarpIR:

@@ -24,14 +24,16 @@ _COMPILED_AS: list[tuple[Callable[..., object], Callable[..., object]]] = []
 
 
 def jitable(function: _F) -> _F:
-    """Marks a function that Numba may compile into its callers; the function stays plain Python."""
+    """Marks a function that Numba may compile into its callers, and returns it unchanged: plain
+    Python until `register_jitables` has run."""
     _JITABLES.append(function)
     return function
 
 
 def compiled_as(loops: _F) -> Callable[[_F], _F]:
-    """Marks a function in whose place Numba compiles `loops`, which computes the same result: sets
-    are fast in Python, branchless loops in machine code, as LLVM vectorises them."""
+    """Returns a decorator for a Python function in whose place Numba compiles `loops`, which
+    computes the same result: sets are fast in Python, branchless loops in machine code, as LLVM
+    vectorises them."""
 
     def mark(function: _F) -> _F:
         _COMPILED_AS.append((function, loops))

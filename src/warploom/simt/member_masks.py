@@ -29,8 +29,9 @@ from warploom.simt.warp_table import (
 
 @jitable
 def join_synced(table: Table) -> None:
-    """Releases the splits whose member mask is complete, that is, all its live lanes wait. Splits
-    at the same instruction are merged; splits at different instructions only become ready."""
+    """Releases the parked splits whose member mask is complete, that is, all its live lanes wait.
+    Splits at the same instruction are merged into one; splits at different instructions only become
+    ready."""
     merged = False
     left = parked(table, AT_SYNC)
     while left != 0:
@@ -59,8 +60,9 @@ def synced_lanes(table: Table, members: int) -> int:
 
 @jitable
 def merge_synced(table: Table, target: int, members: int) -> None:
-    """Makes all splits that wait for a member mask ready, and merges those in the same basic block
-    as split `target` into it."""
+    """Makes all splits that wait for the member mask `members` ready, and merges those in the same
+    basic block as split `target` into it. S_ARGUMENT_2 of each marks that it need not wait again at
+    its instruction."""
     into = split_at(table, target)
     left = waiting(table, AT_SYNC, members)
     while left != 0:

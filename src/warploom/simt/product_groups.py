@@ -19,7 +19,9 @@ CAPACITY = 256
 
 @jitable
 def completes_late(plan: Ints, block: int, warp: int) -> bool:
-    """Returns whether a warp's asynchronous operations complete only at its wait for them."""
+    """Returns whether a warp's asynchronous operations complete only at its wait for them: under
+    ADVERSARIAL, and under RANDOM for every second warp, by the seed. `block` is the grid index of
+    its block."""
     if plan[POLICY] == ADVERSARIAL:
         return True
     return plan[POLICY] == RANDOM and (plan[SEED] + block + warp) % 2 == 1

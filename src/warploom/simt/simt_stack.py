@@ -32,7 +32,7 @@ from warploom.simt.warp_table import (
 
 @jitable
 def is_inside(table: Table, node: int, outer: int) -> bool:
-    """Returns whether a node is `outer` or one of its descendants."""
+    """Returns whether a node is `outer` or one of its descendants; False for NONE."""
     while node != NONE:
         if node == outer:
             return True
@@ -71,8 +71,8 @@ def remove_redundant_nodes(table: Table) -> None:
 
 @jitable
 def remove_if_single(table: Table, node: int) -> bool:
-    """Removes a node that has at most one child, which moves to the node's parent. Returns whether
-    it did."""
+    """Removes a node that has at most one child (parked split or inner node), which moves to the
+    node's parent. Returns whether it did."""
     parts = 0
     parent_index = 0
     for inner in range(node_count(table[LANES])):

@@ -32,12 +32,11 @@ turns; RANDOM chooses by seed; ADVERSARIAL keeps lanes diverged as long as PTX a
 
 @jitable
 def resume_next_split(table: Table, policy: int, seed: int) -> int:
-    """Makes a ready split the running one: unparks it and sets BLOCK, MASK and TOP. Returns its
-    basic block, or NONE if no split is ready.
+    """Makes a ready split the running one: unparks it and sets BLOCK, MASK, TOP, SYNC_DONE and VOTE
+    in the warp's table. Returns its basic block, or NONE if no split is ready.
 
-    CONVERGE and FAIR select the split that was parked first, RANDOM any, ADVERSARIAL the one parked
-    last, but splits that have used up a turn after all others.
-    """
+    CONVERGE and FAIR select the split that was parked first, RANDOM any, by `seed`, ADVERSARIAL the
+    one parked last, but splits that have used up a turn after all others."""
     best = NONE
     best_key = 0
     left = parked(table, READY)

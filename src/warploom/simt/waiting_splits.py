@@ -38,9 +38,10 @@ from warploom.simt.warp_table import (
 def park(
     table: Table, block: int, mask: int, node: int, status: int, argument: int, argument_2: int
 ) -> int:
-    """Parks the lanes `mask`, which resume at basic block `block` inside the node `node`. `status`
-    is what they wait for, `argument` and `argument_2` at which barrier or member mask. Returns
-    the number of the split."""
+    """Parks the lanes `mask`, which resume at basic block `block` inside the node `node`: records
+    them as a split in the warp's table. `status` is what they wait for, `argument` the barrier or
+    member mask; `argument_2` is the thread count of a barrier, or the instruction of a member mask.
+    Returns the number of the split."""
     split = first_lane(~table[PARKED])
     table[PARKED] |= 1 << split
     at = split_at(table, split)
@@ -60,7 +61,8 @@ def park(
 
 @jitable
 def park_separately(table: Table, block: int, mask: int, node: int) -> None:
-    """Parks each lane of `mask` as a ready split of its own."""
+    """Parks each lane of `mask` as a ready split of its own, at basic block `block` inside
+    `node`."""
     while mask != 0:
         park(table, block, mask & -mask, node, READY, 0, 0)
         mask &= mask - 1

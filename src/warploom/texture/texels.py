@@ -37,8 +37,9 @@ def format_bytes(format: int) -> int:
 
 @jitable
 def touch(address: int, scratch: Ints, record: Ints) -> None:
-    """Counts the sector and the line of an address, unless this request has touched them before.
-    Searches backwards, as neighbouring lanes mostly touch the same sector."""
+    """Counts the sector and the line of an address in `record`, unless this request has touched
+    them before; the list of touched sectors is in `scratch`. Searches backwards, as neighbouring
+    lanes mostly touch the same sector."""
     sector, new_line = address >> 5, 1
     count = int(scratch[TOUCHED])
     for index in range(count, 0, -1):
@@ -149,7 +150,8 @@ def component_number(memory: Memory, address: int, format: int) -> float:
 
 @jitable
 def component_word(memory: Memory, address: int, format: int, as_float: int) -> int:
-    """Returns a component as the 32-bit word that a fetch returns."""
+    """Returns a component as the 32-bit word that a fetch returns: float bits for float formats and
+    normalized integers, else the integer, sign-extended."""
     bits = read_bytes(memory, address, format_bytes(format))
     if format == F16:
         return half_to_single(bits)

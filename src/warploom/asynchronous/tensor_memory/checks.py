@@ -100,8 +100,8 @@ SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, 
 
 @jitable
 def check_columns(memory: Memory, scratch: Ints, start: int, address: int, count: int) -> int:
-    """Returns the kind of fault if one of `count` columns from `address` on is not allocated, or
-    0."""
+    """Returns the kind of fault if one of `count` columns from the column of `address` on is not
+    allocated, or 0."""
     missing = first_missing(memory, start, column_of(address), count)
     if missing >= 0:
         return fail(scratch, NOT_ALLOCATED, address, missing, 1)
@@ -205,7 +205,8 @@ def scale_columns(rows: int, scales: int, identifier: int) -> int:
 
 @jitable
 def check_product(memory: Memory, scratch: Ints, request: int) -> int:
-    """Checks all operands of the product in `scratch`; returns the kind of fault, or 0."""
+    """Checks all operands of the product in `scratch` (instruction descriptor, columns of D, A,
+    metadata and scales, matrices in shared memory); returns the kind of fault, or 0."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     wrong, shift = find_descriptor_error(request, descriptor), column_shift(int(scratch[E_ZEROS]))
     if wrong < 0 and shift > most_shift(rows_of(descriptor)):
@@ -248,8 +249,8 @@ def check_product(memory: Memory, scratch: Ints, request: int) -> int:
 
 @jitable
 def check_copy(memory: Memory, scratch: Ints, request: int) -> int:
-    """Checks the operands of the copy to tensor memory in `scratch`; returns the kind of fault, or
-    0."""
+    """Checks the operands of the copy to tensor memory in `scratch`: lanes, columns, and the source
+    matrix; returns the kind of fault, or 0."""
     shape, address = part(request, SHAPE), int(scratch[E_D])
     start, units = int(scratch[E_OWN]) + int(scratch[E_MEMORY]), copied_units(shape)
     last = copied_lane(shape, copied_rows(shape) - 1, copies_of(shape) - 1)

@@ -42,7 +42,8 @@ def small_float(bits: int, exponent_bits: int, fraction_bits: int) -> float:
 
 @jitable
 def element_value(bits: int, type: int) -> float:
-    """Decodes the bits of an element."""
+    """Returns the value of the bits of an element of a type, as a double; NaN and infinities where
+    the type has them."""
     if type == HALF:
         return float_value(half_to_single(bits))
     if type == BFLOAT:

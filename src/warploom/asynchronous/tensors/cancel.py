@@ -37,8 +37,8 @@ RESPONSE_BYTES = WORDS * WORD_BYTES
 
 @jitable
 def prepare_response(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
-    """Fills the entry of a response, except its words, and checks its addresses; returns the kind
-    of fault, or 0."""
+    """Fills the entry of a response in `scratch`, except its words, and checks its addresses and
+    mbarrier; returns the kind of fault, or 0."""
     address = int(data[LANES * SHARED_ROW + lane])
     if address % RESPONSE_BYTES:
         return fail(scratch, BULK_ALIGNMENT, address, RESPONSE_BYTES, 1)

@@ -91,8 +91,9 @@ def combine_floats(op: int, old: float, operand: float) -> float:
 
 @jitable
 def combine_16_bits(op: int, old: int, operand: int, fraction: int, bias: int) -> int:
-    """Combines two 16-bit floats. The sum in double precision rounds to the same result as the
-    exact sum: double has more than twice the precision."""
+    """Returns the sum, minimum or maximum of two 16-bit floats, as bits. The sum in double
+    precision rounds to the same result as the exact sum: double has more than twice the
+    precision."""
     a, b = small_value(old, fraction, bias), small_value(operand, fraction, bias)
     return small_bits(combine_floats(op, a, b), fraction, bias)
 
@@ -115,8 +116,8 @@ def is_less(a: int, b: int, type: int) -> bool:
 
 @jitable
 def combine_integers(op: int, old: int, operand: int, type: int) -> int:
-    """Combines two integers of a type; the result is modulo 2^64, the caller stores the low
-    bytes."""
+    """Returns the result of an operation on the integer in memory `old` and `operand`, compared as
+    `type`; the result is modulo 2^64, the caller stores the low bytes."""
     if op == ADD:
         return int(np.int64(np.uint64(np.int64(old)) + np.uint64(np.int64(operand))))
     if op == AND:
@@ -134,7 +135,7 @@ def combine_integers(op: int, old: int, operand: int, type: int) -> int:
 
 @jitable
 def single_value(bits: int) -> float:
-    """Decodes the bits of a single-precision float to a double."""
+    """Returns the value of the bits of a single-precision float, as a double."""
     return float(np.float64(np.uint32(bits).view(np.float32)))
 
 

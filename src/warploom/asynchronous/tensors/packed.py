@@ -102,7 +102,8 @@ def is_padded(type: int) -> bool:
 
 @jitable
 def fits_row(type: int, elements: int) -> bool:
-    """Returns whether a row of a box may have `elements` packed elements."""
+    """Returns whether a row of a box may have `elements` packed elements: exactly PADDED_BOX for
+    padded types, else as many as fill a multiple of 16 bytes."""
     if is_padded(type):
         return elements == PADDED_BOX
     return elements * global_group_bytes(type) % (16 * GROUP) == 0
@@ -117,7 +118,8 @@ def size_unit(type: int) -> int:
 
 @jitable
 def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
-    """Returns whether a swizzle is allowed for copies of packed elements."""
+    """Returns whether a swizzle is allowed for copies of packed elements: any for types without
+    gaps; else none, or 128 bytes with an atomicity that depends on type and direction."""
     if not is_padded(type) or mode == NO_SWIZZLE:
         return True
     if mode != SWIZZLE_128B:
@@ -129,7 +131,8 @@ def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
 
 @jitable
 def broken_rule(entry: Ints, elements: int) -> int:
-    """Returns the rule that a copy with rows of `elements` packed elements breaks, or 0."""
+    """Returns the first rule that a copy with rows of `elements` packed elements breaks (REDUCED,
+    ...), or 0; the fault's message names it."""
     type, op = map_type(entry), field(int(entry[REQUEST]), OP)
     if op == REDUCE:
         return REDUCED
