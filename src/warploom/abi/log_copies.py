@@ -189,7 +189,8 @@ def record_bytes(
 
 @jitable
 def write_kind(op: int) -> int:
-    """Returns the operation, in an access's kind, of a copy request."""
+    """Returns the operation of a copy request as an access's kind has it: COPY_ADD for reductions,
+    COPY_OUT for stores, else COPY_IN."""
     if op in (REDUCE, REDUCE_BYTES):
         return COPY_ADD
     return COPY_OUT if op == STORE else COPY_IN

@@ -71,7 +71,7 @@ def is_copy(instruction: Instruction) -> bool:
 
 
 def destinations(instruction: Instruction) -> Iterator[Register]:
-    """Yields the registers that an instruction writes."""
+    """Yields the registers that an instruction writes; of a call, the registers of its results."""
     count = len(instruction.operation.spec.destinations)
     operands = instruction.operands[:count]
     if instruction.operation.name == "call":

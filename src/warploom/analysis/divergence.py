@@ -102,7 +102,8 @@ class DivergencePoints:
 
     @cached_property
     def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Returns every block at whose end lanes may diverge, with its successors."""
+        """Returns every block that ends with a branch at which lanes may diverge (guarded, or
+        indexed), with its successors."""
         instructions = self.program.instructions
         return [
             (b.index, b.successors)
@@ -154,7 +155,7 @@ class DivergencePoints:
         return frozenset(found)
 
     def _reachable(self, starts: tuple[int, ...], stop: set[int]) -> set[int]:
-        """Returns the blocks on paths from `starts`, up to blocks in `stop`."""
+        """Returns the blocks on paths from `starts`, up to but without blocks in `stop`."""
         seen: set[int] = set()
         pending = list(starts)
         while pending:

@@ -122,6 +122,7 @@ def _after_exits(program: Program, blocks: set[int], exits: frozenset[int]) -> s
 
 
 def _instructions_of(program: Program, blocks: Iterable[int]) -> Iterable[Instruction]:
+    """Yields the instructions of some blocks, in program order."""
     for index in sorted(blocks):
         block = program.blocks[index]
         yield from program.instructions[block.start : block.stop]
@@ -136,7 +137,8 @@ def _is_lane_independent(instruction: Instruction) -> bool:
 
 
 def blocks_between(program: Program, starts: tuple[int, ...], point: int) -> set[int]:
-    """Returns the blocks on paths from `starts` to `point`, without `point`."""
+    """Returns the blocks on paths from `starts` to `point`, without `point` and the program's
+    exit."""
     seen: set[int] = set()
     pending = [block_index for block_index in starts if block_index not in (point, program.exit)]
     while pending:

@@ -49,7 +49,8 @@ def barriers_passed_by_all(program: Program) -> frozenset[int]:
 
 
 def _post_dominators(program: Program, block: int) -> Iterator[int]:
-    """Yields the post-dominators of a block, the nearest first, without the exit."""
+    """Yields the blocks that post-dominate a block, the nearest first, without the block itself and
+    the exit."""
     block = program.reconvergence[block]
     while block != program.exit:
         yield block

@@ -102,6 +102,7 @@ def may_wrap(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
 
 
 def _nodes(term: Term) -> Iterable[Term]:
+    """Yields all nodes of a term, itself first."""
     yield term
     for argument in term.args:
         yield from _nodes(argument)

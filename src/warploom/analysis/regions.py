@@ -82,6 +82,8 @@ class _LoopNest:
     """The loops of a program by header, any two of them nested or disjoint."""
 
     def __init__(self, program: Program) -> None:
+        """Finds the natural loops of a program, and leaves out loops that overlap a larger one
+        without being nested in it."""
         self._program = program
         found = natural_loops(program, predecessors(program)).items()
         self._loops: dict[int, frozenset[int]] = {}

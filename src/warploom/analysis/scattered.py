@@ -117,7 +117,8 @@ def _keeps_strides(instruction: Instruction) -> bool:
 
 
 def _rounds(instruction: Instruction) -> bool:
-    """Returns whether an instruction converts a float to an integer."""
+    """Returns whether an instruction converts a float to an integer, so that a constant step
+    between lanes may be lost."""
     target, *_ = instruction.operation.destination_types
     into_integer = target is not None and target.is_integer
     return instruction.operation.name == "cvt" and into_integer and _is_float(instruction)

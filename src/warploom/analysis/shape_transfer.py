@@ -69,7 +69,8 @@ class RegisterShapes:
         return bool(self.by_register)
 
     def at(self, block: int) -> BlockShapes:
-        """Returns the shapes of registers in a block."""
+        """Returns the shapes of registers in a block: all that have one, without those that are
+        varying there."""
         if block not in self._at_block:
             varying = self.becomes_varying(block)
             shapes = (
@@ -211,7 +212,8 @@ class OperandShapes:
         return UNIFORM
 
     def terms(self, instruction: Instruction) -> TermShapes:
-        """Returns the shapes of the terms of an instruction that computes."""
+        """Returns an evaluator of shapes for the terms of an instruction that computes, with the
+        shapes of its sources as arguments."""
         operation = instruction.operation
         operands = spread(instruction.operands[len(operation.spec.destinations) :])
         types = operation.source_types

@@ -69,6 +69,8 @@ def size_for_static_schedule(program: Program, size: Size) -> Size | None:
 
 
 def _reads_block_size(program: Program) -> bool:
+    """Returns whether an instruction reads the size of the thread block, on which the schedule may
+    depend."""
     operands = (
         operand for instruction in program.instructions for operand in spread(instruction.operands)
     )
@@ -112,6 +114,8 @@ class _ConstantOperands(OperandShapes):
         self.constants: dict[Register, int] = {}
 
     def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
+        """Returns the shape of an operand that is read as `type`, and its constant if the operand
+        is the size of the block or a register computed from it."""
         shaped = super().operand(operand, type)
         match operand:
             case Register():
@@ -124,7 +128,8 @@ class _ConstantOperands(OperandShapes):
         return shaped if bits is None else ShapedValue(shaped.shape, bits & cut)
 
     def execute(self, instruction: Instruction) -> None:
-        """Updates the constants for an instruction that all threads have executed."""
+        """Updates the constants for an instruction that all threads have executed: its results
+        replace those of the registers that it writes; a guarded one only invalidates them."""
         found = dict(self._results(instruction)) if instruction.guard is None else {}
         self.invalidate(instruction)
         self.constants |= found
@@ -163,6 +168,8 @@ class _BlockExecution:
     """Executes the control flow of a program that all threads of a block have in common."""
 
     def __init__(self, program: Program, search: WarpLoopSearch, size: Size | None) -> None:
+        """Begins at the entry, with constants for the block's `size` only (None: of unknown
+        size)."""
         self.program, self._search = program, search
         operand_shapes = search.operand_shapes
         self._constants = _ConstantOperands(

@@ -196,6 +196,8 @@ class _Recurrences:
     `widened` are the operands (instruction, source) that must not wrap around for that to hold."""
 
     def __init__(self, operand_shapes: OperandShapes, blocks: tuple[int, ...]) -> None:
+        """Runs the fixed point for a loop whose blocks are `blocks`, in the order of an
+        iteration."""
         self.program, self._operand_shapes, self._blocks = (
             operand_shapes.program,
             operand_shapes,
@@ -254,7 +256,8 @@ class _Recurrences:
     def _results(
         self, index: int, instruction: Instruction, state: Mapping[Register, Recurrence]
     ) -> Sequence[Recurrence]:
-        """Returns the recurrences of an instruction's results; empty if they are unknown."""
+        """Returns the recurrences of an instruction's results; empty if they are unknown, as for
+        instructions that do not compute or have a precondition."""
         operation = instruction.operation
         sources = tuple(spread(instruction.operands[len(operation.spec.destinations) :]))
         if operation.name == "cvta":

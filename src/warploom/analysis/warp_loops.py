@@ -234,7 +234,8 @@ class WarpLoopSearch:
                 yield index
 
     def warp_loops_from(self, site: int | None) -> Iterator[WarpLoop]:
-        """Yields the warp loops that begin at a site."""
+        """Yields the warp loops that begin at a site, one for each path from there that
+        qualifies."""
         first = 0 if site is None else self.program.blocks[site].successors[-1]
         for path, choices in self._paths(first, (), {}):
             warp_loop = self.warp_loop(site, path, choices)
@@ -320,6 +321,8 @@ class WarpLoopSearch:
         return block_affine and is_uniform_branch(self.operand_shapes, branch)
 
     def _ends_block(self, instruction: Instruction) -> bool:
+        """Returns whether an instruction is a jump, exit or barrier, which is not part of a path's
+        steps."""
         return (
             instruction.operation.name in BLOCK_ENDS
             or instruction.operation.spec.unit is Unit.BARRIER

@@ -61,7 +61,8 @@ def advance_if_complete(word: int) -> int:
 
 @jitable
 def complete_tx(word: int, amount: int) -> int:
-    """Returns the word after `amount` bytes were transferred (`mbarrier.complete_tx`)."""
+    """Returns the word after `amount` bytes were transferred (`mbarrier.complete_tx`), with the
+    next phase begun if nothing is pending then."""
     field = (1 << TX_BITS) - 1
     left = ((word >> TX_AT) - amount) & field
     return advance_if_complete((word & ~(field << TX_AT)) | (left << TX_AT))
@@ -69,5 +70,6 @@ def complete_tx(word: int, amount: int) -> int:
 
 @jitable
 def arrive(word: int) -> int:
-    """Returns the word after one arrival; unchanged if no arrival is pending."""
+    """Returns the word after one arrival, with the next phase begun if nothing is pending then;
+    unchanged if no arrival is pending."""
     return advance_if_complete(word - 1) if word & ((1 << COUNT_BITS) - 1) else word

@@ -77,7 +77,7 @@ class _Parser:
         return tuple(line.read(reader) for line in self._lines[word])
 
     def ir(self) -> WarpIR:
-        """Returns the whole IR."""
+        """Returns the whole IR, without `origin`."""
         return WarpIR(
             name=self._one("kernel").read(lambda line: line.words[1]),
             variant=self._one("variant").read(_variant),

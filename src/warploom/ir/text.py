@@ -91,7 +91,8 @@ class _Printer:
         self.ir = ir
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines of the text."""
+        """Yields the lines of the text: name, variant, facts, registers, regions, reconvergence,
+        masked regions, blocks, and loops."""
         ir = self.ir
         yield f"kernel {ir.name}"
         yield f"variant {msgspec.json.encode(_plain(ir.variant)).decode()}"

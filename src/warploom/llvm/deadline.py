@@ -24,6 +24,7 @@ class Deadline:
     """
 
     def __init__(self, program: Program) -> None:
+        """Begins the time limit now, for the code of `program`."""
         self.program = program
         self.seconds = _limit_in_seconds()
         self._end = time.thread_time() + self.seconds
@@ -43,7 +44,8 @@ class Deadline:
 
 
 def _limit_in_seconds() -> float:
-    """Returns the limit that the environment sets, or the default."""
+    """Returns the limit that the environment sets, or the default. Raises WarploomError if it is no
+    positive number."""
     text = os.environ.get(VARIABLE) or str(SECONDS)
     try:
         seconds = float(text)

@@ -139,7 +139,8 @@ _warned: set[Path] = set()
 
 
 def _digest(part: str) -> bytes:
-    """Returns a digest of the Python sources of a subpackage."""
+    """Returns a digest of the Python sources of a subpackage, by which entries of older sources are
+    not found."""
     digest = hashlib.sha256()
     for source in sorted((_PACKAGE / part).rglob("*.py")):
         digest.update(source.read_bytes())

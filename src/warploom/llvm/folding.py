@@ -22,6 +22,8 @@ def _arithmetic(compute: Callable[[int, int], int], neutral: int) -> Callable[..
     `neutral`; it returns None for any other."""
 
     def fold(left: Value, right: Value) -> Value | None:
+        """Returns the folded value of an operation on two operands; None if it has to be
+        emitted."""
         left_number, right_number = _number(left), _number(right)
         if left_number is not None and right_number is not None:
             return _constant(left.type, compute(left_number, right_number))

@@ -141,7 +141,7 @@ class Lanes:
         back.set_metadata("llvm.loop", node)
 
     def splat(self, scalar: Value, width: int = LANES) -> Value:
-        """Broadcasts a scalar to `width` lanes."""
+        """Emits a vector of `width` lanes that all hold a scalar."""
         vector_type = ir.VectorType(scalar.type, width)
         alone = self.b.insert_element(undefined(vector_type), scalar, I32(0))
         if width == 1:

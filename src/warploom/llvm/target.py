@@ -130,7 +130,7 @@ def tidy(module: llvm.ModuleRef) -> None:
 
 
 def _run(passes: llvm.FunctionPassManager, module: llvm.ModuleRef) -> None:
-    """Runs passes over every function that a module defines."""
+    """Runs passes over every function that a module defines, in place."""
     builder = llvm.create_pass_builder(target_machine(0), llvm.create_pipeline_tuning_options(0))
     for function in module.functions:
         if not function.is_declaration:

@@ -41,7 +41,8 @@ def fold(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
 
 
 def _combined(lanes: Lanes, operation: str, one: Value, two: Value) -> Value:
-    """Combines two vectors lane by lane, by `or` or an intrinsic."""
+    """Emits the combination of two vectors lane by lane, by `or` or by the intrinsic named
+    `operation`."""
     if operation == "or":
         return lanes.b.or_(one, two)
     name = f"llvm.{operation}.v{FOLDED}{mangled(one.type.element)}"

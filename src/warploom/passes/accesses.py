@@ -88,6 +88,8 @@ def batch_stores(ir: WarpIR) -> WarpIR:
     accesses = ir.accesses_of(ir.program)
 
     def with_batches(index: int, block: BasicBlock) -> BasicBlock:
+        """Returns a block with its batches of stores among its access groups, and a fast version if
+        it has any."""
         groups = block.accesses.groups
         cached = by_instruction(group for group in groups if group.plan.guard is Guard.CACHE)
         batches = find_store_batches(
@@ -110,6 +112,8 @@ def make_fast_versions(ir: WarpIR) -> WarpIR:
         return ir
 
     def with_fast_version(_: int, block: BasicBlock) -> BasicBlock:
+        """Returns a block marked to have a fast version, if enough of its accesses are guarded by
+        the range cache."""
         groups = block.accesses.groups
         cached = (group for group in groups if group.plan.guard is Guard.CACHE)
         if sum(len(group.members) for group in cached) < LEAST_FOR_FAST_VERSION:
@@ -124,6 +128,8 @@ def fit_plans(ir: WarpIR) -> WarpIR:
     general path of that access, for there is no slow version to jump to."""
 
     def fitted(accesses: BlockAccesses) -> BlockAccesses:
+        """Returns access groups whose plans have no exit to a slow version, if the block has no
+        fast version."""
         if accesses.has_fast_version or not accesses.groups:
             return accesses
         return BlockAccesses(

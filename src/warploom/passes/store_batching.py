@@ -137,6 +137,8 @@ def _deferrable_store(
 
 
 def _is_weak_unguarded(instruction: Instruction) -> bool:
+    """Returns whether an access has no guard and no modifier by which other threads may observe its
+    order."""
     return instruction.guard is None and not any(
         m in instruction.operation.modifiers for m in STRONG
     )

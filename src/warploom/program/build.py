@@ -59,7 +59,8 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
 
 
 def _on_one_device(instruction: Instruction) -> Instruction:
-    """Returns an instruction as a single device executes it (`isa.ops.multimem`)."""
+    """Returns an instruction as a single device executes it: a `multimem` operation becomes the
+    ordinary access (`isa.ops.multimem`), others stay unchanged."""
     operation = lowered(instruction.operation)
     return (
         instruction

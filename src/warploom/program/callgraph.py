@@ -32,6 +32,7 @@ class CallGraph:
     """The calls between the functions of a module."""
 
     def __init__(self, module: Module) -> None:
+        """Finds the functions with a body; calls are followed when they are first needed."""
         self.module = module
         self._functions = {f.name: f for f in module.functions if f.body is not None}
         self._reachable: dict[str, frozenset[str]] = {}
@@ -149,6 +150,7 @@ class CallGraph:
         ]
 
     def _variables(self) -> Iterator[Variable]:
+        """Yields the variables of the module and of all functions with a body."""
         yield from self.module.variables
         for function in self._functions.values():
             yield from (s for s in function.body or () if isinstance(s, Variable))
@@ -160,7 +162,8 @@ def signature(shape: Function | Prototype) -> tuple[tuple[int, ...], tuple[int, 
 
 
 def _symbols_in(initial: Initializer | None) -> Iterator[str]:
-    """Yields the symbols in an initial value."""
+    """Yields the symbols whose addresses an initial value contains, also in nested lists and masked
+    ones."""
     match initial:
         case tuple():
             for item in initial:

@@ -18,7 +18,8 @@ Graph = Sequence[Sequence[int]]
 
 
 def post_dominators(successors: Graph) -> tuple[int, ...]:
-    """Returns the immediate post-dominator of each node; the exit is `len(successors)`."""
+    """Returns the immediate post-dominator of each node; the exit is `len(successors)`. The result
+    is a fixed point over the reversed graph, in which endless loops have an edge to the exit."""
     exit = len(successors)
     forward = _with_exit_edges(successors)
     order = _post_order(_reversed(forward), exit)  # the exit comes last
@@ -26,6 +27,8 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
     idom: dict[int, int] = {exit: exit}
 
     def intersect(a: int, b: int) -> int:
+        """Returns the nearest common ancestor of two nodes in the tree of post-dominators so
+        far."""
         while a != b:
             if rank[a] < rank[b]:
                 a = idom[a]

@@ -124,7 +124,8 @@ class _Inliner:
         return self.part
 
     def retained_callees(self) -> list[Function]:
-        """Returns the functions that retained calls of the current part may call."""
+        """Returns the functions that retained calls of the current part may call, which have to be
+        emitted as parts of their own."""
         found = (
             self.module.function(name)
             for retained in self.part.retained
@@ -133,7 +134,8 @@ class _Inliner:
         return [function for function in found if function is not None]
 
     def body(self, frame: _Frame) -> None:
-        """Adds a function's declarations and instructions to the current part."""
+        """Adds a function's declarations, labels and instructions to the current part, under the
+        names of its frame; calls in it are inlined or retained."""
         self._declare(frame)
         index = 0
         for statement in frame.function.body or ():
@@ -290,7 +292,8 @@ class _Inliner:
                 )
 
     def _register(self, formal: Variable) -> Register:
-        """Returns a new register for a parameter or result of a service."""
+        """Adds a new register to the current part for a parameter or result of a function that the
+        host provides, and returns it."""
         register = Register(f"{formal.name}@{self.calls}", TYPES[f"b{formal.type.bits}"])
         self.flat.registers.append(register)
         return register

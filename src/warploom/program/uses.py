@@ -76,7 +76,8 @@ def _registers(operands: Iterable[Operand]) -> Iterator[Register]:
 
 
 def symbols(instruction: Instruction) -> Iterator[Symbol]:
-    """Yields the symbols that an instruction names."""
+    """Yields the symbols (variables, functions, labels) that the operands of an instruction
+    name."""
     for operand in instruction.operands:
         if type(operand) is not Register:
             yield from (leaf for leaf in leaf_operands(operand) if isinstance(leaf, Symbol))
@@ -123,7 +124,8 @@ def changes_register_count(instructions: Iterable[Instruction]) -> bool:
 
 
 def reads_clock(instructions: Iterable[Instruction]) -> bool:
-    """Returns whether some instruction reads a clock register."""
+    """Returns whether some instruction reads a special register that depends on the time, so that
+    its results differ from run to run."""
     operands = (operand for instruction in instructions for operand in spread(instruction.operands))
     specials = (operand.name for operand in operands if isinstance(operand, Special))
     return any(SPECIAL_REGISTERS[name].clock_bit is not None for name in specials)

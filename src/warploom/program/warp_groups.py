@@ -67,8 +67,8 @@ def group_operands(instruction: Instruction) -> GroupOperands:
 
 
 def group_barrier_after(wait: Instruction) -> Instruction:
-    """Returns the hidden barrier of the 128 threads of a warp group that follows a wait for
-    products."""
+    """Returns the barrier of the 128 threads of a warp group that follows a wait for products,
+    since the wait ends when all four warps have executed it."""
     operands = (Immediate(BARRIERS), Immediate(GROUP_THREADS))
     return replace(wait, operation=GROUP_BARRIER, operands=operands)
 

@@ -181,7 +181,7 @@ def deliver_vote_counts(table: Table, votes: int) -> None:
 
 @jitable
 def lanes_at_barrier(table: Table, barrier: int) -> int:
-    """Returns how many lanes of parked splits wait at a barrier."""
+    """Returns the number of lanes of a warp's parked splits that wait at a barrier."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:

@@ -49,7 +49,7 @@ def join_synced(table: Table) -> None:
 
 @jitable
 def synced_lanes(table: Table, members: int) -> int:
-    """Returns the lanes that wait for the member mask `members`."""
+    """Returns the lanes of the parked splits that wait for the member mask `members`."""
     lanes = 0
     left = waiting(table, AT_SYNC, members)
     while left != 0:

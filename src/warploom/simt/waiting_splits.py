@@ -38,10 +38,11 @@ from warploom.simt.warp_table import (
 def park(
     table: Table, block: int, mask: int, node: int, status: int, argument: int, argument_2: int
 ) -> int:
-    """Parks the lanes `mask`, which resume at basic block `block` inside the node `node`: records
-    them as a split in the warp's table. `status` is what they wait for, `argument` the barrier or
-    member mask; `argument_2` is the thread count of a barrier, or the instruction of a member mask.
-    Returns the number of the split."""
+    """Parks the lanes `mask`, which resume at basic block `block` inside the node `node`:
+    records them as a split in the warp's table. `status` is what they wait for: their turn
+    (`argument`: 1 if they have used up one), a member mask (`argument`; `argument_2`: the
+    instruction), or a barrier (`argument`; `argument_2`: the threads that it awaits). Returns
+    the number of the split."""
     split = first_lane(~table[PARKED])
     table[PARKED] |= 1 << split
     at = split_at(table, split)
@@ -96,7 +97,8 @@ def park_at_turn_end(table: Table, digest: int, changes: int, waits_for_clock: b
 
 @jitable
 def parked(table: Table, status: int) -> int:
-    """Returns the parked splits with a status, as bits."""
+    """Returns the parked splits with a status (READY, AT_SYNC, AT_BARRIER), as bits by their
+    numbers."""
     splits = 0
     left = table[PARKED]
     while left != 0:

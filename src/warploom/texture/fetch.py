@@ -245,7 +245,7 @@ def add_corners(
 
 @jitable
 def add_corner(address: int, weight: int, scratch: Ints) -> None:
-    """Appends a corner to the scratch array."""
+    """Appends a corner, its texel's address and weight, to the list in the scratch array."""
     count = int(scratch[CORNERS])
     scratch[CORNERS + 1 + 2 * count] = address
     scratch[CORNERS + 2 + 2 * count] = weight

@@ -148,7 +148,7 @@ def serve_texels(
 
 @jitable
 def fail(scratch: Ints, kind: int, lane: int, address: int, size: int) -> int:
-    """Records a fault in the scratch array; returns 1."""
+    """Records the kind, lane, address and size of a fault in the scratch array; returns 1."""
     scratch[FAULT_KIND] = kind
     scratch[FAULT_LANE] = lane
     scratch[FAULT_ADDRESS] = address
@@ -399,7 +399,8 @@ def channel_order(components: int) -> int:
 
 @jitable
 def channel_type(format: int, as_float: int) -> int:
-    """Returns the OpenCL code of the type of a component (ibid.)."""
+    """Returns the OpenCL code of the type of a component (PTX ISA, "Channel Data Type and Channel
+    Order"): a normalized one for integers that are read as floats."""
     numbers = (0x10DA, 0x10D7, 0x10DB, 0x10D8, 0x10DD, 0x10DC, 0x10D9, 0x10DE)
     normalized = (0x10D2, 0x10D0, 0x10D3, 0x10D1)
     return normalized[format] if as_float and format < 4 else numbers[format]

@@ -57,7 +57,8 @@ from warploom.texture.texels import (
 
 @jitable
 def access_bytes(table: Ints, texture: int, request: int) -> int:
-    """Returns the bytes that one lane accesses: a whole texel for `sust.p`."""
+    """Returns the bytes that one lane accesses: a whole texel for `sust.p`, else the instruction's
+    elements."""
     op = request >> OP & 15
     if op == STORE_FORMATTED:
         return format_bytes(int(table[texture + FORMAT])) * int(table[texture + COMPONENTS])

@@ -29,7 +29,7 @@ INFINITY_BITS = 0x7F800000
 
 @jitable
 def format_bytes(format: int) -> int:
-    """Returns the bytes of one component."""
+    """Returns the bytes of one component of a texel format."""
     if format <= S8:
         return 1
     return 2 if format <= F16 else 4

@@ -95,13 +95,14 @@ class LinearAnalysis:
     pointers refer to, by their start."""
 
     def __init__(self, program: Program, launch: LaunchInputs) -> None:
+        """Runs the analysis for a program and a launch; results are in `states` afterwards."""
         self.program, self.launch = program, launch
         self.allocations: dict[int, range] = {}
         self.states: dict[int, dict[str, LinearValue]] = {0: {}}
         self._follow()
 
     def _follow(self) -> None:
-        """Propagates states along edges until none changes."""
+        """Propagates states along edges between basic blocks until none changes."""
         waiting = [0]
         while waiting:
             block = self.program.blocks[waiting.pop(0)]
@@ -120,7 +121,8 @@ class LinearAnalysis:
                         yield self._memory_access(at, op, state)
 
     def _memory_access(self, index: int, op: str, state: Mapping[str, LinearValue]) -> MemoryAccess:
-        """Returns an access by an instruction in a state."""
+        """Returns the access `op` by instruction number `index`, with the value that its address
+        has in a state."""
         instruction = self.program.instructions[index]
         addresses = [o for o in instruction.operands if isinstance(o, Address)]
         # The second address of `cp.async` is the one in global memory; matrices have descriptors
@@ -153,7 +155,7 @@ class LinearAnalysis:
         return changed
 
     def end_of(self, block: ProgramBlock) -> dict[str, LinearValue]:
-        """Returns the state at the end of a block."""
+        """Returns the state at the end of a block: values of registers by name."""
         state = dict(self.states[block.index])
         for instruction in self.program.instructions[block.start : block.stop]:
             self._step(instruction, state)
@@ -229,7 +231,8 @@ class LinearAnalysis:
         return LinearValue(form(bits), frozenset((allocation.start,)))
 
     def _address(self, address: Address, state: Mapping[str, LinearValue]) -> LinearValue:
-        """Returns the value of an address operand."""
+        """Returns the value of an address operand, its offset added; one that is computed from no
+        pointer may point into any allocation."""
         base = NOTHING if address.base is None else self.value(address.base, state)
         moved = None if base.form is None else base.form.plus(form(address.offset))
         # An address that is computed from no pointer may be in any allocation.

@@ -70,6 +70,8 @@ class _Conditions:
     values at the ends of blocks; `states` the facts at starts of blocks."""
 
     def __init__(self, analysis: LinearAnalysis) -> None:
+        """Runs the analysis of facts on the results of the linear analysis; results are in `states`
+        afterwards."""
         self.analysis, self.program = analysis, analysis.program
         self.written: dict[int, dict[int, dict[str, PredicateExpression]]] = {}
         self.after: dict[int, Mapping[str, LinearValue]] = {}
@@ -113,7 +115,8 @@ class _Conditions:
     def _evaluated(
         self, block: int, at: int, implications: Mapping[str, Implications]
     ) -> dict[str, Implications]:
-        """Returns the implications of predicates that an instruction writes."""
+        """Returns the implications of the predicates that instruction `at` of a block writes, from
+        those that registers have before it."""
         expressions = self.written[block][at]
         return {
             name: implications_of(expression, implications)
@@ -121,7 +124,8 @@ class _Conditions:
         }
 
     def _solve(self) -> None:
-        """Propagates facts along edges until nothing changes."""
+        """Propagates facts along edges until nothing changes. A block that is visited MOST_VISITS
+        times has no facts from then on."""
         waiting = [0]
         while waiting:
             index = waiting.pop(0)
@@ -226,7 +230,7 @@ def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
 
 
 def _invariant_on_edge(implication: Implications, edge: _IncomingEdge) -> Implications:
-    """Returns an implication's facts whose variables do not change on an edge."""
+    """Returns an implication with only the facts whose variables do not change on an edge."""
 
     def left(facts: Facts) -> Facts:
         return frozenset(f for f in facts if all(edge.block not in v.at for v, _ in f.strides))

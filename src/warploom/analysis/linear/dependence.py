@@ -93,8 +93,8 @@ def _overlap_distances(one: AddressRange, two: AddressRange) -> Range:
 def _equal_on_overlap(
     one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable]
 ) -> bool:
-    """Returns whether `thread_variables` have equal values in both accesses wherever these
-    overlap."""
+    """Returns whether each of `thread_variables` has equal values in both accesses wherever these
+    overlap, decided by strides, or separately by quotients and remainders."""
     if not thread_variables:
         return True
     variables = {v for each in (one, two) for v, _ in each.address.strides}

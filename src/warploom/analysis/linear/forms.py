@@ -99,6 +99,7 @@ class _Evaluation:
         self._done: dict[Term, Form | None] = {}
 
     def of(self, term: Term) -> Form | None:
+        """Returns the form of a node, computed once."""
         if term not in self._done:
             self._done[term] = self._node(term)
         return self._done[term]

@@ -88,6 +88,8 @@ class _LaunchAccesses:
     nothing and access memory in the issuing thread."""
 
     def __init__(self, analysis: LinearAnalysis, weak: Set[int]) -> None:
+        """Finds the block and thread indices that differ in the launch; accesses are collected
+        later, by space (`of`)."""
         self.analysis, self.program, self.weak = analysis, analysis.program, weak
         self.blocks, self.threads = (
             block_indices(analysis.launch.grid),

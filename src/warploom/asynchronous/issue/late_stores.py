@@ -103,7 +103,8 @@ def allocate_store(memory: Memory, queue: Ints) -> int:
 
 @jitable
 def wait_stores(memory: Memory, scratch: Ints, plan: Ints, queue: Ints) -> int:
-    """Completes the deferred stores of the executing warp, oldest first; returns 0."""
+    """Writes the deferred stores of the executing warp to tensor memory, oldest first, and removes
+    them from the list; returns 0."""
     number = 0
     while number < queue[STORES]:
         if queue[store_at(number) + THREAD] == scratch[FIRST_THREAD]:

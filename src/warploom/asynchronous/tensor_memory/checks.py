@@ -153,7 +153,8 @@ def is_valid_shape(request: int, rows: int, columns: int) -> bool:
 
 @jitable
 def find_descriptor_error(request: int, descriptor: int) -> int:
-    """Returns the invalid part of an instruction descriptor (SHAPE_OF_D, ...), or -1."""
+    """Returns the first invalid part of an instruction descriptor (SHAPE_OF_D, ...) for the product
+    that `request` encodes, or -1."""
     if request & SHIFTS_A and rows_of(descriptor) < 128:
         return ASHIFT
     kind = part(request, KIND)

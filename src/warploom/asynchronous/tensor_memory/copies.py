@@ -53,7 +53,7 @@ def copied_units(shape: int) -> int:
 
 @jitable
 def copies_of(shape: int) -> int:
-    """Returns the number of lanes that each row is copied to."""
+    """Returns the number of lanes that a copy of a shape writes each row to (multicast)."""
     if shape == C32X128B:
         return 4
     return 2 if shape in (C64X128B_02_13, C64X128B_01_23) else 1

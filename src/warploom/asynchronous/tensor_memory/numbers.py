@@ -71,7 +71,7 @@ def element_value(bits: int, type: int) -> float:
 
 @jitable
 def scale_value(bits: int, type: int) -> float:
-    """Decodes the eight bits of a scale."""
+    """Returns the value of the eight bits of a scale of a type (UE4M3 or UE8M0), as a double."""
     if type == UE8M0:
         return np.nan if bits == 0xFF else two_to(bits - 127)
     return np.nan if bits & 0x7F == 0x7F else small_float(bits & 0x7F, 4, 3)

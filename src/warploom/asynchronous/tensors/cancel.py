@@ -65,7 +65,7 @@ def fill_response(scratch: Ints, plan: Ints) -> None:
 
 @jitable
 def write_response(memory: Memory, entry: Ints) -> None:
-    """Writes the response of an entry to shared memory."""
+    """Writes the response words of an entry to shared memory, at its TARGET."""
     for word in range(WORDS):
         offset = int(entry[TARGET]) - ORIGIN + WORD_BYTES * word
         write_bytes(memory, offset, WORD_BYTES, int(entry[COORDINATES + word]))

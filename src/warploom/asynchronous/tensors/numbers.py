@@ -44,7 +44,8 @@ def double_bits(value: float) -> int:
 
 @jitable
 def small_value(bits: int, fraction: int, bias: int) -> float:
-    """Decodes a 16-bit float with `fraction` fraction bits: f16 or bf16."""
+    """Returns the value of a 16-bit float with `fraction` fraction bits and an exponent bias of
+    `bias` (f16 or bf16), as a double."""
     sign = -1.0 if bits & 0x8000 else 1.0
     exponent, rest = (bits & 0x7FFF) >> fraction, bits & ((1 << fraction) - 1)
     if exponent == (1 << (15 - fraction)) - 1:
@@ -106,7 +107,8 @@ def signed(bits: int, width: int) -> int:
 
 @jitable
 def is_less(a: int, b: int, type: int) -> bool:
-    """Returns whether an integer of a type is less than another."""
+    """Returns whether integer `a` of a type is less than `b`, both as `read_bytes` returns them: 4
+    bytes unsigned, 8 bytes signed."""
     if type == S32:
         return signed(a, 32) < signed(b, 32)
     if type == U64 and (a < 0) != (b < 0):

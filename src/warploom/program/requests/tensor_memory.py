@@ -85,7 +85,8 @@ def tensor_memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...
 
 
 def uses_tensor_memory(instructions: tuple[Instruction, ...]) -> bool:
-    """Returns whether some instruction is a `tcgen05` with an effect."""
+    """Returns whether some instruction is a `tcgen05` that has an effect on tensor memory (waits
+    and fences alone do not count)."""
     return any(
         is_tensor_memory_operation(instruction.operation)
         and not changes_nothing(instruction.operation)
@@ -114,12 +115,15 @@ def _elements(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _alloc(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    """Encodes an allocation: the shared address that receives the address of the columns, and their
+    number."""
     target, columns = instruction.operands
     inputs = ((w.SHARED_ROW, target, None), (w.COLUMNS_ROW, columns, U32))
     return TensorMemoryRequest(w.ALLOC, inputs)
 
 
 def _free(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    """Encodes a deallocation: the address of the columns, and their number."""
     address, columns = instruction.operands
     return TensorMemoryRequest(w.FREE, ((w.D_ROW, address, U32), (w.COLUMNS_ROW, columns, U32)))
 
