@@ -1,5 +1,5 @@
-"""Defines the arguments of compiled code: the slots of the environment and the layout of the
-counts.
+"""Defines the arguments of compiled kernels: the slots of the environment, by which host and code
+exchange state, and the layout of the counts.
 
 The environment of a worker is an array of 64-bit integers, indexed by `Slot`. Counts of blocks and
 access records are two more arrays, passed as separate `noalias` arguments, so that LLVM knows that

@@ -1,4 +1,5 @@
-"""Recognises branches, barriers and values that are uniform across a whole thread block."""
+"""Recognises, by static analysis, branches, barriers and values that are uniform across a whole
+thread block."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Finds short `if` bodies without `else` that run under a mask (if-conversion), while the other
-lanes wait.
+"""Finds short `if` bodies without `else` that emitted code runs under a mask (if-conversion), while
+the other lanes wait.
 
     0: @!%p bra 2;           result: {0: 1}
     1: add.f32 %f1, ...;     body: runs under the mask %p

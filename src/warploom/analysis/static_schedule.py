@@ -1,5 +1,5 @@
-"""Computes the static schedule of a kernel: the sequence of warp loops from its begin to its end
-(`analysis.warp_loops`), if it is known at compile time.
+"""Computes, for emitted code, the static schedule of a kernel: the sequence of warp loops from its
+begin to its end (`analysis.warp_loops`), if it is known at compile time.
 
 Most kernels select threads between barriers by their index only, and the number of barriers follows
 from the size of the block. With 256 threads, this loop passes eight barriers, s = 128 to 1:

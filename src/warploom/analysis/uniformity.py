@@ -1,4 +1,5 @@
-"""Computes the shapes of a program's registers (uniformity analysis) in code for converged lanes.
+"""Computes the shapes of a program's registers (uniformity analysis: uniform, affine or varying in
+a warp) in code for converged lanes.
 
 Shapes are a fixed point over all writers of a register. Where lanes diverge and reconverge, those
 that took one path may hold other values than those that took the other, or have left a loop in

@@ -1,4 +1,5 @@
-"""Reads and updates the 64-bit word of an mbarrier.
+"""Reads and updates the 64-bit word of an mbarrier, when asynchronous copies and commits complete:
+pure functions of the word, for both machines.
 
 The word holds, from bit 0: pending arrivals, expected arrivals (of each phase), tx-count, valid
 bit, phase modulo 4. The phase completes when pending arrivals and tx-count are both 0.

@@ -1,4 +1,5 @@
-"""Simulates a device's caches: counts the sector hits and misses of each warp-wide access.
+"""Simulates the contents of a device's caches while a kernel runs: counts the sector hits and
+misses of each warp-wide access.
 
 Each cache is set-associative with LRU replacement and lines of 128 bytes in 4 sectors of 32; a miss
 fetches one sector. A request looks up its sectors in the order of the lowest lane that accesses

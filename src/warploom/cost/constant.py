@@ -1,4 +1,4 @@
-"""Counts the passes of a warp-wide load from constant memory.
+"""Counts the cost of a warp-wide load from constant memory: its passes.
 
 The constant cache broadcasts one address to all lanes that load from it; a request is split into as
 many passes as there are distinct addresses (CUDA C++ Programming Guide 12.9, "Device Memory

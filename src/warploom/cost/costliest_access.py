@@ -1,4 +1,5 @@
-"""Stores the addresses of the costliest access of an instruction, as an example for the report.
+"""Stores the addresses of the costliest access of an instruction in its record, as an example for
+the report.
 
 `EXAMPLE_COST` starts at the cost of an ideal access, so that only worse ones are stored: the one
 with the most transactions. Which of several equally costly accesses is unspecified.

@@ -1,4 +1,5 @@
-"""Defers counting atomics on shared memory: collects accesses in a list, and counts them together.
+"""Defers counting the costs of atomics on shared memory, not the atomics: collects accesses in a
+list, and counts them together.
 
 If addresses are irregular, as in a histogram, the pattern table (`cost.pattern_table`) rarely hits.
 Then compiled code only appends the words that the 32 lanes access to a list, as byte offsets in a

@@ -1,4 +1,4 @@
-"""Selects the cost rules of a device.
+"""Selects the functions of this package by which the accesses on a device are counted.
 
 A `DeviceSpec` names the families of its memories ("in order", "32 wide banks"); this module maps
 them to the names of the rule functions, which both machines call.

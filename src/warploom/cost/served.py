@@ -1,4 +1,5 @@
-"""Lists the transactions or passes of an access: the lanes that each serves, the bytes it moves.
+"""Lists, for reports, the transactions or passes of an access: the lanes that each serves, the
+bytes it moves.
 
 The rules only count; this module enumerates the same transactions, for reports and the viewer. For
 every rule, the list is as long as the rule's count (tests compare the two). Sources are those of

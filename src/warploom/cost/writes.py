@@ -1,5 +1,5 @@
-"""Counts the writes that memory performs for a warp-wide store, and selects which lane's value
-remains if several lanes store to one address.
+"""Counts the writes that memory performs for a warp-wide store (a cost), and selects, for its
+execution, which lane's value remains if several lanes store to one address.
 
 From compute capability 2.0 on, one lane writes to each address (CUDA C Programming Guide 4.2, F.4.2
 and F.4.3). On 1.x, one lane of each half-warp writes to shared memory (F.3.3); for stores to global

@@ -1,4 +1,5 @@
-"""Chooses how a memory access is emitted, by a table of which the first matching row applies.
+"""Chooses how a memory access of converged lanes is emitted, by a table of which the first matching
+row applies.
 
 A row (`PlanRow`) matches operations, state spaces, patterns of addresses and further needs, and
 gives a plan: the guard that has to hold before data move, the move, what counts the access, and the

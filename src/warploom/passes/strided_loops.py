@@ -1,5 +1,5 @@
-"""The pass that selects loops to run in batches of iterations, with one check of accesses per batch
-(`analysis.strided_loops`)."""
+"""The pass that selects loops which emitted code runs in batches of iterations, with one check of
+accesses per batch (`analysis.strided_loops`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Lists the memory accesses that a program can make, as the records in which both machines count
-them.
+"""Lists the memory accesses that a program can make, as the records in which the interpreter and
+compiled kernels count them.
 
 An access record is one instruction with one state space and one kind of access. An instruction with
 a generic address has a record for each space that the address may fall into:

@@ -1,5 +1,5 @@
-"""Lowers `alloca`, `stacksave` and `stackrestore` to moves of the stack's top (PTX ISA, "Stack
-Manipulation Instructions").
+"""Lowers `alloca`, `stacksave` and `stackrestore` to other PTX instructions, which move the stack's
+top (PTX ISA, "Stack Manipulation Instructions").
 
     alloca.u64 %rd1, 24;   ->   @top = align(@top, 8); mov %rd1, @top; @top = align(@top + 24, 16)
 """

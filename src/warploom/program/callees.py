@@ -1,4 +1,5 @@
-"""Emits the callee's side of calls that are not inlined (`program.calls`).
+"""Emits, as PTX instructions of the program, the callee's side of calls that are not inlined
+(`program.calls`).
 
 Each function stands once, after the kernel: a prologue that pushes a frame, the body with its
 variables at offsets from the frame, and an epilogue that pops the frame and returns by a table.

@@ -1,5 +1,5 @@
-"""Emits calls that are not inlined: of recursive functions, through registers, and of functions
-that would make the kernel too large.
+"""Emits, as PTX instructions of the program, calls that are not inlined: of recursive functions,
+through registers, and of functions that would make the kernel too large.
 
 Such a function stands in the program once, after the kernel (`program.callees`). Every thread has a
 stack in its local memory, with a frame for each active call: arguments and results at offsets that

@@ -1,5 +1,5 @@
-"""Computes immediate post-dominators: the nearest block that lies on all paths from a block to the
-exit.
+"""Computes immediate post-dominators, the reconvergence points of branches: the nearest block that
+lies on all paths from a block to the exit.
 
 The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001), on
 the reversed graph. It needs no reducible graph. Blocks in an endless loop have no path to the exit;

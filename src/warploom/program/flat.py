@@ -1,4 +1,4 @@
-"""Holds the flat list of instructions that a kernel becomes while its calls are inlined."""
+"""Defines the flat list of instructions that a kernel becomes while its calls are inlined."""
 
 from __future__ import annotations
 

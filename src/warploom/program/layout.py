@@ -1,5 +1,5 @@
-"""Assigns memory to the variables of a kernel: an offset in its state space, or an index of a
-global.
+"""Assigns memory to the variables of a kernel before any launch: an offset in its state space, or
+an index of a global.
 
 Parameters are laid out in order, each at its own alignment, as the CUDA driver does. Source: PTX
 ISA, "State Spaces".

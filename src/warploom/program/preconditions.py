@@ -1,4 +1,5 @@
-"""Lists the preconditions of an instruction on its operands, such as an aligned address."""
+"""Lists the preconditions of an instruction on its operands, such as an aligned address, which the
+interpreter and compiled code check before they execute it."""
 
 from __future__ import annotations
 

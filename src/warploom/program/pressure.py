@@ -1,4 +1,5 @@
-"""Estimates register pressure: the most registers of a kernel that are live at one instruction.
+"""Estimates register pressure, from which the registers per thread of a kernel follow: the most
+registers that are live at one instruction.
 
 ptxas may use more or fewer: it reorders code, rematerialises values and keeps addresses in aligned
 pairs.

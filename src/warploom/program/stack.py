@@ -1,4 +1,5 @@
-"""Emits code for the stack that every thread has for calls that are not inlined (`program.calls`).
+"""Emits PTX instructions for the stack that every thread has for calls that are not inlined
+(`program.calls`).
 
 It lies in local memory and grows upwards. A frame holds, in this order: arguments, results, the
 function's own variables, saved registers, and the link (LINK_BYTES).

@@ -1,4 +1,5 @@
-"""Completes the barriers of a thread block: counts arrived threads and releases the waiting ones.
+"""Completes the barriers of a thread block, for the scheduler of both machines: counts arrived
+threads and releases the waiting ones.
 
 `bar.sync 1, 64` completes when 64 threads have arrived at barrier 1; without a thread count, when
 all threads that have not exited have arrived. Before compute capability 7.0 an arrival counts for

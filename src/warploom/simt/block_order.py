@@ -1,4 +1,4 @@
-"""Orders the blocks of a launch, and cancels clusters that have not begun.
+"""Orders the blocks of a launch for its scheduler, and cancels clusters that have not begun.
 
 By default blocks begin in grid order. The policy ADVERSARIAL reverses it, RANDOM permutes it by the
 seed. `clusterlaunchcontrol.try_cancel` takes clusters from the end of the order (PTX ISA).

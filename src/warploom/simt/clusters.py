@@ -1,5 +1,5 @@
-"""Runs clusters of thread blocks: numbers their blocks, completes `barrier.cluster`, and resolves
-addresses of distributed shared memory.
+"""Runs clusters of thread blocks, for both machines: numbers their blocks, completes
+`barrier.cluster`, and resolves addresses of distributed shared memory.
 
 The blocks of a cluster occupy neighbouring slots of the schedule, in the order of their ranks,
 until the last of them has ended. Source: PTX ISA, "Cluster of Cooperative Thread Arrays",

@@ -1,4 +1,4 @@
-"""Executes divergent branches with more than two targets (`brx.idx`).
+"""Executes divergent branches with more than two targets (`brx.idx`) on a warp's table.
 
 They work like a sequence of two-way branches: each step splits off the lanes with the same target
 as the lowest remaining lane, which wait in a node of their own; the last group runs first. Only the

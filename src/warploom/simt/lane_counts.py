@@ -1,4 +1,5 @@
-"""Counts lanes, and the distinct memory segments that lanes touch; marks functions for Numba.
+"""Counts lanes, and the distinct memory segments that lanes touch, for cost rules; marks functions
+that Numba compiles for use in compiled kernels.
 
 A segment is an aligned group of 2^shift bytes: `shift` 5 is a sector, 7 a cache line. `mask` has a
 bit for each active lane. These are the building blocks of the cost rules (`warploom.cost`).

@@ -1,4 +1,5 @@
-"""Merges splits that wait for the lanes of a member mask, as in `__syncwarp(mask)`.
+"""Merges splits of a warp that wait for the lanes of a member mask, as in `__syncwarp(mask)`; the
+scheduler of both machines calls it.
 
 From compute capability 7.0 on, `bar.warp.sync`, `shfl.sync` and others suspend a split until all
 live lanes of their member mask have arrived (PTX ISA, bar.warp.sync).

@@ -1,4 +1,5 @@
-"""Decides whether asynchronous operations complete at issue or at the wait for them.
+"""Decides, by the launch's policy, whether asynchronous operations complete at issue or at the wait
+for them.
 
 `wgmma.mma_async` may complete at any time from its issue to the wait for its group (PTX ISA,
 "wgmma.wait_group"). By default it completes at issue. Under the policy ADVERSARIAL it completes as

@@ -1,4 +1,5 @@
-"""Checks the register counts that the warps of a block set by `setmaxnreg` (PTX ISA, "setmaxnreg").
+"""Records and checks the register counts that the warps of a block set by `setmaxnreg` (PTX ISA,
+"setmaxnreg").
 
 A block has the registers that its warps were launched with; a warp that increases its count gets
 registers that other warps have released. On hardware it waits for them. Here it does not wait: once

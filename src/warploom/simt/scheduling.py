@@ -1,4 +1,5 @@
-"""Schedules the blocks and warps of a launch on one worker; both machines use the same order.
+"""Schedules the blocks and warps of a launch on one worker: functions that both machines
+(interpreter and compiled kernels) call, so that they use the same order.
 
 Resident blocks occupy slots. The warps of the current block have turns in rounds: a warp runs until
 it ends, waits, or has used up its turn at the end of a loop iteration. After a round, full barriers

@@ -1,4 +1,5 @@
-"""Maintains the tree of a warp's reconvergence nodes, and removes nodes that are redundant.
+"""Maintains the tree of reconvergence nodes in a warp's table, and removes nodes that are
+redundant.
 
 A node is needed while lanes have arrived at it, while the other side of its branch is pending, or
 while at least two children (parked splits and inner nodes) can reconverge at it. As every lane is

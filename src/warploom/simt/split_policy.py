@@ -1,4 +1,5 @@
-"""Selects the split of a warp that runs next, by the scheduling policy of the launch."""
+"""Selects the split (set of lanes) of a warp that runs next, by the scheduling policy of the
+launch."""
 
 from __future__ import annotations
 

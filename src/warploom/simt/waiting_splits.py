@@ -1,4 +1,5 @@
-"""Parks splits of a warp: suspends them until their turn, or for a member mask or a barrier.
+"""Parks splits (sets of lanes) of a warp in its table: suspends them until their turn, or for a
+member mask or a barrier.
 
 A parked split is a record in the warp's table (`simt.warp_table`): its lanes, the basic block at
 which it resumes, and what it waits for.

@@ -1,4 +1,5 @@
-"""Executes the texture fetch of one lane (`tex`, `tld4`): finds texels, filters and converts them.
+"""Executes the texture fetch of one lane (`tex`, `tld4`), for both machines: finds texels, filters
+and converts them.
 
 Source: CUDA C++ Programming Guide, "Texture Fetching" (nearest-point and linear filtering),
 "Texture Memory" (address modes), "Cubemap Textures". A weight has 8 fraction bits and can be 1; the

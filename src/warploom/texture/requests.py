@@ -1,5 +1,5 @@
-"""Executes the texture and surface instructions of a warp: resolves handles, executes lane by lane,
-counts sectors.
+"""Executes the texture and surface instructions of a warp, for the interpreter and compiled
+kernels: resolves handles, executes lane by lane, counts sectors.
 
 Both machines call `serve_texels` with the same arrays (`texture.descriptors`): `table`: the
 textures; `memory`: device memory as bytes; `data`: operands and results of 32 lanes; `scratch`:

@@ -1,4 +1,5 @@
-"""Executes the surface access of one lane: computes its address, and loads, stores or reduces.
+"""Executes the surface access of one lane, for both machines: computes its address, and loads,
+stores or reduces.
 
 Coordinates are integers: bytes along a row, else rows, slices and layers. Parameters as in
 `texture.fetch`. Source: PTX ISA, "Surface Instructions" (suld, sust, sured).

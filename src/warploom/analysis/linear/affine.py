@@ -1,5 +1,5 @@
-"""Computes linear forms (`forms`) of registers at every point of a program, for one launch, and
-from these the addresses that its instructions access.
+"""Computes, just before a launch, linear forms (`forms`) of registers at every point of its
+program, and from these the addresses that its instructions access.
 
 A forward data-flow analysis over the states of registers. What is known of a launch is its
 dimensions, its parameters, and the addresses of allocations. Loops are handled by a variable that

@@ -1,4 +1,4 @@
-"""Decides whether the thread blocks of a launch are independent in global memory.
+"""Decides before a launch whether its thread blocks are independent in global memory.
 
 Independent blocks can run on several workers at a time, with the same result in any order:
 

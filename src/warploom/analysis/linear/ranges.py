@@ -1,4 +1,5 @@
-"""Bounds linear forms (`forms`) by facts: forms that are at least 0 (`predicates`).
+"""Bounds linear forms (`forms`), such as addresses, by facts: forms that are at least 0
+(`predicates`).
 
     facts: n - 1 - i, with i >= 0, n = 100     range of 4 * i: 0 to 396
 

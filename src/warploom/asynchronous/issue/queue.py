@@ -1,4 +1,5 @@
-"""Executes asynchronous requests, and queues those that complete late.
+"""Executes asynchronous requests of TMA and `tcgen05`, and queues those that complete late; for
+both machines.
 
 A queue is an array of 64-bit words that lives as long as one worker's launch: the number of
 entries, then entries in order of issue (`asynchronous.tensors.entries`). It is empty unless the

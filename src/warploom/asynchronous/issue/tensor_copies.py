@@ -1,5 +1,5 @@
-"""Issues the instructions of the Tensor Memory Accelerator: checks and counts them, and executes or
-queues them.
+"""Issues the instructions of the Tensor Memory Accelerator in the lanes of a warp: checks and
+counts them, and executes or queues them.
 
 `issue_copies` executes one warp instruction, lane by lane; both machines call it. It returns 0, or
 1 with the fault of the lowest lane recorded in `scratch`. Parameters: `memory`: the host's memory

@@ -1,4 +1,4 @@
-"""Issues `tcgen05` instructions: checks and counts them, and executes or queues them.
+"""Issues the `tcgen05` instructions of a warp: checks and counts them, and executes or queues them.
 
 `issue_tensor_memory` executes one warp instruction; both machines call it. It returns 0, or 1 with
 the fault recorded in `scratch`. Products, copies, shifts and commits complete in the order in which

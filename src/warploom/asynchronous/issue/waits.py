@@ -1,4 +1,5 @@
-"""Completes late copies before an instruction that waits for them; both machines call these.
+"""Completes late copies before an instruction that waits for them; the interpreter and compiled
+kernels call these functions.
 
 There is nothing to do if copies complete at issue. `queue` holds requests of TMA and `tcgen05`
 (`asynchronous.issue.queue`), `pending` all other copies (`asynchronous.late_copies`).

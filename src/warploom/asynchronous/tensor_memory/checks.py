@@ -1,5 +1,5 @@
-"""Checks the operands of `tcgen05` instructions (PTX ISA, "tcgen05.mma", "Restrictions",
-"tcgen05.ld").
+"""Checks the operands of `tcgen05` instructions when they are issued (PTX ISA, "tcgen05.mma",
+"Restrictions", "tcgen05.ld").
 
 A check returns the kind of fault, or 0, and records the operand at fault in `scratch`. `start` is
 the address of a block's tensor memory.

@@ -1,4 +1,5 @@
-"""Checks the addresses of asynchronous copies, and translates them to host addresses.
+"""Checks the addresses of asynchronous copies when they are issued, and translates them to host
+addresses.
 
 A check returns the kind of fault, or 0, and records the fault's details in `scratch`
 (`asynchronous.tensors.entries`). Addresses of shared memory are relative to the shared window
