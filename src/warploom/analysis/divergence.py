@@ -183,5 +183,6 @@ class DivergencePoints:
 
 
 def is_block_barrier(instruction: Instruction) -> bool:
-    """Returns whether an instruction is a barrier of the thread block."""
+    """Returns whether an instruction is a barrier across warps: of the thread block, of its
+    cluster, or of a warp group."""
     return instruction.operation.spec.unit is Unit.BARRIER

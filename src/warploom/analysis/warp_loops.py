@@ -128,8 +128,9 @@ class WarpLoop(WarpLoopPath):
 
     @property
     def needs_all_threads(self) -> bool:
-        """Returns whether the path can only be run if every thread runs the body: with some lanes
-        off, the registers that it writes would need to be merged after it."""
+        """Returns whether the path can only be run as a loop if every thread runs the body; False
+        without a body. With some lanes off, the registers that the body writes would need to be
+        merged after it."""
         if self.body is None or not self.partly:
             return self.body is not None
         return not self._written(self.body_blocks).isdisjoint(self.live_after_body)

@@ -49,7 +49,8 @@ def is_complete(word: int, wanted: int, by_parity: int) -> bool:
 
 @jitable
 def advance_if_complete(word: int) -> int:
-    """Returns the word with the next phase begun if nothing is pending, else `word` itself."""
+    """Returns the word with the next phase begun if neither arrivals nor bytes are pending, else
+    `word` itself."""
     counts = (1 << COUNT_BITS) - 1
     if word & counts or (word >> TX_AT) & ((1 << TX_BITS) - 1):
         return word

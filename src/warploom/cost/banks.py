@@ -124,12 +124,11 @@ def add_words(addresses: Addresses, mask: int, size: int, record: Ints) -> bool:
 def add_wavefronts(
     addresses: Addresses, mask: int, size: int, bank_bits: int, more: int, record: Ints
 ) -> None:
-    """Adds a request over 32 banks of 2^bank_bits bytes; each group of lanes takes `more` extra
-    wavefronts.
+    """Adds the costs of a request over 32 banks of 2^bank_bits bytes; each group of lanes takes
+    `more` extra wavefronts.
 
     A group has as many lanes as fill all banks. An access wider than a bank is counted as one word
-    over correspondingly fewer, wider banks.
-    """
+    over correspondingly fewer, wider banks."""
     shift = bank_bits
     while (1 << shift) < size:
         shift += 1

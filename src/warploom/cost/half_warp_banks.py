@@ -51,11 +51,10 @@ def shared_16_banks_write(addresses: Addresses, mask: int, size: int, record: In
 
 @jitable
 def count_steps(addresses: Addresses, remaining: int) -> int:
-    """Returns the steps until a load has served the lanes `remaining` of a half-warp.
+    """Returns the number of steps until a load has served the lanes `remaining` of a half-warp.
 
     Of wide accesses the first words are enough: the further ones have the same distances, so they
-    conflict alike.
-    """
+    conflict alike."""
     bits = np.uint64(WORD_BITS)
     bank_mask = np.uint64(BANKS - 1)
     steps = 0

@@ -108,8 +108,8 @@ class AccessPlan:
         return self.guard is Guard.BOUNDS
 
     def in_one_version(self) -> AccessPlan:
-        """Returns the plan in a basic block, or a version of it, without exits to a slow
-        version."""
+        """Returns the plan for a basic block without a slow version: a failed guard takes the
+        general path instead of jumping there."""
         return replace(self, exit=Exit.GENERAL) if self.exit is Exit.SLOW_VERSION else self
 
 

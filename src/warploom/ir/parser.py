@@ -127,13 +127,15 @@ class _Parser:
     # ---- what passes find -----------------------------------------------------------------------
 
     def _region(self, line: Line) -> Region:
-        """Returns a region of the region tree, with its inner regions."""
+        """Returns the region that a line describes, with the inner regions that its inner lines
+        describe."""
         kind, *labels = line.words
         blocks = tuple(self._blocks[label] for label in labels)
         return Region(RegionKind(kind), blocks, tuple(map(self._region, line.inner)))
 
     def _reconvergence(self, line: Line) -> Reconvergence:
-        """Returns where lanes reconverge, wait and resume."""
+        """Returns where lanes reconverge, wait and resume; each inner line describes a
+        reconvergence point."""
         return Reconvergence(
             suspends="suspends" in line.values,
             points={
@@ -145,7 +147,7 @@ class _Parser:
         )
 
     def _exits(self, line: Line) -> ExitRegion:
-        """Returns a masked region."""
+        """Returns the masked region that a line describes."""
         [header], [point] = self._block_numbers(line, "header"), self._block_numbers(line, "to")
         blocks, exits = (frozenset(self._block_numbers(line, name)) for name in ("blocks", "exits"))
         written, kept = (self._registers_of(line, name) for name in ("written", "kept"))
@@ -159,7 +161,7 @@ class _Parser:
         return BatchedLoop(self._strided_loop(line), shapes, groups)
 
     def _strided_loop(self, line: Line) -> StridedLoop:
-        """Returns the strided loop of a batched loop."""
+        """Returns the strided loop that the line of a batched loop describes."""
         widened = (_match_groups(r"(\d+):(\d+)", each) for each in line.list("widened"))
         return StridedLoop(
             self._block_numbers(line, "blocks"),
@@ -263,7 +265,8 @@ def _plan(text: str) -> AccessPlan:
 
 
 def _match_groups(pattern: str, text: str) -> tuple[str, ...]:
-    """Returns the groups of a pattern that a text matches. Raises ValueError if it does not."""
+    """Returns the groups of a regular expression that a whole text matches. Raises ValueError if it
+    does not."""
     match = re.fullmatch(pattern, text)
     if match is None:
         raise ValueError(f"{text} is not as expected")

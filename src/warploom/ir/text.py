@@ -146,7 +146,7 @@ class _Printer:
             yield from self._region(one, indent + INDENT)
 
     def _exits(self, region: ExitRegion) -> str:
-        """Returns the attributes of a masked region."""
+        """Returns the text of a masked region's attributes."""
         return attributes(
             header=self._label(region.header),
             blocks=self._labels(sorted(region.blocks)),
@@ -157,7 +157,7 @@ class _Printer:
         )
 
     def _strided(self, batched: BatchedLoop) -> str:
-        """Returns the attributes of a batched loop."""
+        """Returns the text of a batched loop's attributes, but for its access groups."""
         loop = batched.loop
         return attributes(
             shapes=sorted(f"{r.name}:{shape_text(s)}" for r, s in batched.shapes.items()),
@@ -215,7 +215,8 @@ class _Printer:
 
 
 def _group(group: AccessGroup) -> str:
-    """Returns the line of an access group."""
+    """Returns the line of an access group: operation, space, type, and attributes with its members
+    and plan."""
     shape = group.shape
     return f"{shape.op} {shape.space.value} {shape.type}" + attributes(
         parts=shape.parts if shape.parts > 1 else None,

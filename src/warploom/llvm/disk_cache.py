@@ -154,7 +154,8 @@ runs is not the code that the process executes."""
 
 @lru_cache
 def _fingerprint(sources: tuple[str, ...]) -> str:
-    """Returns a digest of the sources, the versions of the compilers, and the processor."""
+    """Returns a digest of the sources of subpackages, the versions of Numba, llvmlite and NumPy,
+    and the processor: the part of a key that all entries of a kind share."""
     digest = hashlib.sha256(b"".join(_DIGESTS[part] for part in sources))
     versions = (_numba_version(), llvmlite.__version__, np.__version__)
     digest.update("\n".join([*versions, *processor()]).encode())

@@ -88,7 +88,7 @@ class _SpelledConstant(ir.Constant):
 
 
 def selection(order: Iterable[int]) -> ir.Constant:
-    """Returns the index vector of a `shufflevector` that selects these lanes."""
+    """Returns the index vector of a `shufflevector` that selects lanes, in the order of `order`."""
     indices = [I32(lane) for lane in order]
     return ir.Constant(ir.VectorType(I32, len(indices)), indices)
 
@@ -125,7 +125,8 @@ class Lanes:
         return self.b.call(self.function(name, result, [a.type for a in args]), list(args))
 
     def function(self, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> Value:
-        """Returns the function of that name in the module, declared at the first use."""
+        """Returns the function of that name in the module; declares it with the result and argument
+        types at its first use."""
         declared: Any = self.module.globals
         if name not in declared:
             return ir.Function(self.module, ir.FunctionType(result, list(arguments)), name)

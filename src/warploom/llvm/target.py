@@ -62,7 +62,8 @@ def levels() -> list[Processor]:
 
 @lru_cache
 def _chosen(level: str) -> Processor:
-    """Returns the processor of a level, or this computer's if the level is empty."""
+    """Returns the processor of a level, or this computer's if the level is empty. Raises
+    WarploomError for an unknown level, or one that this computer lacks."""
     if not level:
         return Processor(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
     if level not in _LEVELS:
@@ -120,7 +121,8 @@ def simplify(module: llvm.ModuleRef) -> None:
 
 
 def tidy(module: llvm.ModuleRef) -> None:
-    """Runs the few passes that gain most: SROA, instruction combining, merging of blocks."""
+    """Runs over a module, in place, the few passes that gain most: SROA, instruction combining,
+    merging of blocks."""
     passes = llvm.create_new_function_pass_manager()
     passes.add_simplify_cfg_pass()
     passes.add_sroa_pass()
@@ -138,7 +140,8 @@ def _run(passes: llvm.FunctionPassManager, module: llvm.ModuleRef) -> None:
 
 
 def optimise(module: llvm.ModuleRef, processor: Processor | None = None) -> None:
-    """Runs LLVM's -O3 pipeline over a module, for a processor (default: the chosen one)."""
+    """Runs LLVM's -O3 pipeline over a module, in place, for a processor (default: the chosen
+    one)."""
     target = target_machine(processor=processor)
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(3))
     builder.getModulePassManager().run(module, builder)

@@ -12,7 +12,8 @@ from warploom.ptx.ir import Register
 
 
 def divergence_points(ir: WarpIR) -> DivergencePoints:
-    """Returns the divergence analysis of a kernel under the scheduling of its variant."""
+    """Returns the divergence analysis of a kernel under the scheduling that its variant is compiled
+    for."""
     variant = ir.variant
     return DivergencePoints(ir.program, variant.independent, variant.mixes, variant.chooses)
 

@@ -42,6 +42,7 @@ def find_shapes(ir: WarpIR) -> WarpIR:
 
 
 def _uses_uniformity(ir: WarpIR) -> bool:
-    """Returns whether registers may have shapes: not in baseline code, or where the whole analysis
-    would take too long."""
+    """Returns whether registers may have shapes: the variant does not store all of them lane by
+    lane (`KernelVariant.plain`), and the kernel is not so large that the analysis would take too
+    long."""
     return not (ir.variant.plain or is_long(ir.program))

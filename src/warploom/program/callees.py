@@ -143,7 +143,7 @@ def _append_function(
 
 def _attribution(part: FunctionCode) -> tuple[Instruction, Site]:
     """Returns the instruction and site that prologue and epilogue are attributed to: the function's
-    first."""
+    first, or a `ret` if its body is empty."""
     if part.flat.instructions:
         return part.flat.instructions[0], part.flat.sites[0]
     return Instruction(decode("ret"), (), span=part.function.span), Site(part.function.name, 0)

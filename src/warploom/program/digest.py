@@ -28,6 +28,8 @@ class _Writer:
     cached, since programs name the same registers many times; so are the serialisers of types."""
 
     def __init__(self) -> None:
+        """Prepares a serialiser for registers; those of other types are made when a value of the
+        type is first written."""
         self._registers: dict[tuple[str, str], str] = {}
         self._new_register = self._writer_of_fields(Register)
         self._writers: dict[type, Callable[[Any], str]] = {}

@@ -118,7 +118,8 @@ class _Inliner:
         self.module_names = {v.name for v in module.variables}
 
     def begin(self, function: Function) -> FunctionCode:
-        """Begins a new part, to which instructions are then added, and returns it."""
+        """Begins a new part, the code of a function, which is the current one from now on; returns
+        it."""
         self.part = FunctionCode(function)
         self.flat = self.part.flat
         return self.part
@@ -262,8 +263,9 @@ class _Inliner:
         return top
 
     def _service(self, call: Instruction, service: Function, site: Site) -> None:
-        """Emits a call that the host executes (printf, malloc): arguments and results are moved
-        from and to registers."""
+        """Adds a call that the host executes (printf, malloc) to the current part. The call itself
+        has registers as operands: arguments in `.param` variables are loaded before it, results are
+        stored to theirs after it."""
         self.calls += 1
         returns, target, actuals = call.operands[:3]
         assert isinstance(returns, Vector)

@@ -22,8 +22,8 @@ def estimated_registers(program: Program) -> int:
 
 
 def _most_live(program: Program, index: int) -> int:
-    """Returns the most 32-bit registers that are live before or after any instruction of a
-    block."""
+    """Returns the greatest number of 32-bit registers that are live before or after any instruction
+    of a block."""
     block = program.blocks[index]
     live: dict[str, Register] = {}
     for successor in block.successors:

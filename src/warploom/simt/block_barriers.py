@@ -133,8 +133,9 @@ def complete_barrier_if_full(
 
 @jitable
 def release(plan: Words, states: Words, tables: Words, first_warp: int, barrier: int) -> None:
-    """Makes all warps and splits that wait at a barrier runnable, and delivers the vote count of
-    `bar.red` to them. Resets the barrier's count of arrivals (`bar.arrive`)."""
+    """Makes all warps and parked splits of a block that wait at barrier `barrier` runnable, and
+    delivers the vote count of `bar.red` to them. Resets the barrier's count of arrivals
+    (`bar.arrive`)."""
     # Two passes: the vote count must be complete before the first warp receives it.
     votes = 0
     for warp in range(first_warp, first_warp + plan[WARPS]):

@@ -44,12 +44,12 @@ def take_indexed_branch(
     level: int,
 ) -> int:
     """Branches the lanes `on` to the basic blocks that their indices select, and the other running
-    lanes to the block `following`; returns the block of the lanes that run first.
+    lanes to the block `following`: all but one group of lanes wait in nodes of the SIMT stack.
+    Returns the block of the lanes that run first.
 
     `lane_targets` holds the index of each lane, and is overwritten with its target block;
     `branch_targets` are the `count` blocks of the instruction. Returns NONE if an index has no
-    target, with the lane in ARGUMENT. `point`, `branch`, `level` as in `push`.
-    """
+    target, with the lane in ARGUMENT. `point`, `branch`, `level` as in `push`."""
     left = table[MASK]
     while left != 0:
         lane = first_lane(left)

@@ -155,11 +155,11 @@ def turn_length(plan: Words, table: Table) -> int:
 
 @jitable
 def branch_first(plan: Words, table: Table, warp: int) -> int:
-    """Returns 1 if the taken side of a divergent branch runs before the fall-through side, else 0.
+    """Returns 1 if the taken side of a divergent branch runs before the fall-through side, else 0:
+    by the seed under RANDOM, 1 under ADVERSARIAL, else 0.
 
     For compute capabilities below 7.0, where one side runs to the reconvergence point before the
-    other begins; which side is first is unspecified.
-    """
+    other begins; which side is first is unspecified. From 7.0 on the result is 0."""
     if plan[INDEPENDENT] or plan[POLICY] not in (RANDOM, ADVERSARIAL):
         return 0
     if plan[POLICY] == ADVERSARIAL:

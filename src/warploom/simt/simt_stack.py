@@ -58,8 +58,9 @@ def leave_nodes(table: Table, into: int, at: int) -> None:
 
 @jitable
 def remove_redundant_nodes(table: Table) -> None:
-    """Removes all redundant nodes. All splits must be parked, as children are counted among them.
-    Repeats until nothing changes, since a removal can make the parent redundant."""
+    """Removes all redundant nodes: no lane has arrived, no other side is pending, and at most one
+    child is left. All splits must be parked, as children are counted among them. Repeats until
+    nothing changes, since a removal can make the parent redundant."""
     changed = True
     while changed:
         changed = False

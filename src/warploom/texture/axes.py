@@ -97,7 +97,8 @@ def linear_texels(u: float, size: int, mode: int) -> tuple[int, int, int]:
 
 @jitable
 def apply_address_mode(texel: int, size: int, mode: int) -> int:
-    """Maps a texel index, which may be out of range, by the address mode; -1 for the border."""
+    """Returns the texel in the axis that stands for a texel index, which may be out of range, by
+    the address mode; -1 for the border."""
     if mode == WRAP:
         return texel % size
     if mode == MIRROR:

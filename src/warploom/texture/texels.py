@@ -96,7 +96,8 @@ def float_value(bits: int) -> float:
 
 @jitable
 def half_to_single(half: int) -> int:
-    """Converts half-precision bits to single-precision bits."""
+    """Returns the single-precision bits of a half-precision number, given by its bits;
+    CANONICAL_NAN for a NaN."""
     sign, exponent, fraction = (half & 0x8000) << 16, half >> 10 & 31, half & 1023
     if exponent == 31:
         return CANONICAL_NAN if fraction else sign | INFINITY_BITS
@@ -107,7 +108,8 @@ def half_to_single(half: int) -> int:
 
 @jitable
 def single_to_half(bits: int) -> int:
-    """Converts single-precision bits to half-precision bits, rounded to nearest even."""
+    """Returns the half-precision bits of a single-precision number, given by its bits, rounded to
+    nearest even."""
     sign, size = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
     if size > INFINITY_BITS:
         return 0x7FFF

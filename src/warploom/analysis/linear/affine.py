@@ -131,7 +131,8 @@ class LinearAnalysis:
         return MemoryAccess(index, op, bytes_of(instruction), address)
 
     def states_in(self, block: ProgramBlock) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
-        """Yields each instruction of a block with the state before it."""
+        """Yields the index of each instruction of a block with the state (values of registers by
+        name) before it."""
         state = dict(self.states[block.index])
         for index in range(block.start, block.stop):
             yield index, state
@@ -222,8 +223,8 @@ class LinearAnalysis:
         return LinearValue(None, frozenset() if narrow else None)
 
     def _constant(self, bits: int) -> LinearValue:
-        """Returns a constant, which may point into the allocation that contains it as an
-        address."""
+        """Returns the value of a constant; if it lies in an allocation as an address, it may point
+        there, and the allocation is recorded."""
         allocation = self.launch.allocation_of(bits)
         if allocation is None:
             return LinearValue(form(bits), frozenset())

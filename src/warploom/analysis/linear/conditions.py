@@ -188,7 +188,7 @@ class _Conditions:
 
 
 def _divided(one: Form, by: int) -> Form | None:
-    """Returns a form divided by a number; None if a remainder is left."""
+    """Returns a form divided by a number; None if the constant or a stride is no multiple of it."""
     if any(each % by for each in (one.constant, *(stride for _, stride in one.strides))):
         return None
     return Form(one.constant // by, tuple((v, stride // by) for v, stride in one.strides))

@@ -183,8 +183,8 @@ def _disjoint_or(left: Form, right: Form) -> Form | None:
 
 
 def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
-    """Returns the result of a comparison, minimum or maximum that is the same for all values of the
-    variables; None otherwise."""
+    """Returns the result of a comparison (1 or 0), minimum or maximum that is the same for all
+    values of the variables; None otherwise, and for unbounded forms."""
     if not (left.is_bounded and right.is_bounded):
         return None
     if op in ("min", "max"):

@@ -77,8 +77,8 @@ class IndependentAccesses:
 
 
 def independent_accesses(analysis: LinearAnalysis, weak: Set[int]) -> IndependentAccesses:
-    """Returns the accesses of a launch that cannot race; `weak` are the instructions that order
-    nothing and access memory in the issuing thread itself."""
+    """Returns the accesses of a launch that cannot race, which the race detector skips; `weak` are
+    the instructions that order nothing and access memory in the issuing thread itself."""
     launch = _LaunchAccesses(analysis, weak)
     return IndependentAccesses(*_independent_in_global(launch), _independent_in_shared(launch))
 
@@ -186,7 +186,8 @@ def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], fro
 
 
 def _stays_in_allocation(access: BoundedAccess, allocations: Mapping[int, range]) -> bool:
-    """Returns whether an access stays in the one allocation that its pointer refers to."""
+    """Returns whether an access has known addresses and stays in the one allocation that its
+    pointer refers to."""
     if access.at is None or access.origins is None or len(access.origins) != 1:
         return False
     allocation = allocations[next(iter(access.origins))]

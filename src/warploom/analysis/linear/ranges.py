@@ -35,8 +35,8 @@ class Ranges:
 
     @classmethod
     def under(cls, facts: Facts, forms: Iterable[Form]) -> Ranges:
-        """Returns the ranges of the variables of some forms, under those facts that concern
-        them."""
+        """Returns the ranges of the variables of some forms, and of the facts that share variables
+        with them, narrowed by those facts."""
         variables = {
             variable: _initial_range(variable) for one in forms for variable, _ in one.strides
         }

@@ -235,8 +235,9 @@ def multicast(
     late: bool,
     blocks: int,
 ) -> int:
-    """Issues a copy to each block of the mask `blocks`, at the same offsets in shared memory as in
-    the executing block. Returns the kind of fault, or 0."""
+    """Issues a copy (or a commit's arrival) to each block of the mask `blocks`, at the same offsets
+    in shared memory as in the executing block: executed at once, or queued if `late`. Returns the
+    kind of fault if a block is not running, or 0."""
     target, barrier = int(scratch[TARGET]), int(scratch[BARRIER])
     own = int(scratch[SHARED])
     for rank in range(16):

@@ -52,8 +52,8 @@ def prepare_response(memory: Memory, data: Ints, scratch: Ints, lane: int) -> in
 
 @jitable
 def fill_response(scratch: Ints, plan: Ints) -> None:
-    """Cancels a cluster, if any has not begun, and stores the words of the response in the
-    entry."""
+    """Cancels the last cluster that has not begun, if there is one, and stores the words of the
+    response in the entry: the index of its first block, and whether one was cancelled."""
     block = cancel_cluster(plan)
     grid_x, grid_y = int(plan[GRID_X]), int(plan[GRID_Y])
     scratch[COORDINATES + WORDS - 1] = block >= 0

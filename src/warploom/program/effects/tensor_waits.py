@@ -123,8 +123,8 @@ def late_copy(instruction: Instruction) -> LateCopy | None:
 
 
 def _update(operation: Operation) -> int:
-    """Returns the operation and type of a `red.async`, packed as `asynchronous.late_copies`
-    expects."""
+    """Returns UPDATE with the operation and the type of a `red.async`, packed as an `action` of
+    `asynchronous.late_copies`."""
     name, type = (operation.modifiers.text(slot, "") for slot in ("op", "type"))
     return UPDATE | OPERATIONS.index(name) << OPERATION_AT | INTEGERS[type] << TYPE_AT
 
