@@ -71,7 +71,8 @@ def is_copy(instruction: Instruction) -> bool:
 
 
 def destinations(instruction: Instruction) -> Iterator[Register]:
-    """Yields the registers that an instruction writes; of a call, the registers of its results."""
+    """Yields the registers that an instruction writes, also those in vectors and pairs; of a call,
+    the registers of its results."""
     count = len(instruction.operation.spec.destinations)
     operands = instruction.operands[:count]
     if instruction.operation.name == "call":

@@ -88,7 +88,8 @@ def _may_skip_barrier(instruction: Instruction) -> bool:
 
 
 def is_pure(instruction: Instruction) -> bool:
-    """Returns whether an instruction only computes, in every lane, and reads no clock."""
+    """Returns whether an instruction only computes, in every lane (without a guard), waits for no
+    lanes, and reads no clock."""
     computes_only = computes(instruction) or instruction.operation.name in ("mov", "cvta")
     return (
         computes_only

@@ -255,7 +255,8 @@ class OperandShapes:
     def _term_result(
         self, instruction: Instruction, position: int, target: Register
     ) -> VectorShape:
-        """Returns the shape of destination number `position` of an instruction that computes."""
+        """Returns the shape of destination number `position` of an instruction that computes, at
+        the width of register `target`."""
         sources = tuple(
             spread(instruction.operands[len(instruction.operation.spec.destinations) :])
         )
@@ -318,7 +319,8 @@ NO_TERM_UNITS = (Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER)
 
 
 def _written_registers(instruction: Instruction) -> Iterator[Register | None]:
-    """Yields the register of each destination; None for a destination that is none."""
+    """Yields the register of each destination of an instruction, in order; None for a destination
+    that is no register."""
     count = (
         1 if instruction.operation.name == "call" else len(instruction.operation.spec.destinations)
     )

@@ -109,6 +109,8 @@ class _ConstantOperands(OperandShapes):
     def __init__(
         self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes, size: Size | None
     ) -> None:
+        """Begins with constants for the special registers of the block's size (none if `size` is
+        None); registers get theirs by `execute`."""
         super().__init__(program, warp_layout, shapes)
         self._specials: dict[str, int] = dict(zip(SIZES, size, strict=True)) if size else {}
         self.constants: dict[Register, int] = {}
@@ -153,7 +155,8 @@ class _ConstantOperands(OperandShapes):
     def _values(
         self, instruction: Instruction, sources: tuple[Operand, ...]
     ) -> list[tuple[ScalarType, int | None]]:
-        """Returns the results of an instruction as (type, constant or None)."""
+        """Returns the type of each result of an instruction, with its value if that is constant,
+        else None; empty for instructions that do not compute."""
         if instruction.operation.name == "mov":
             type = instruction.operation.modifiers.scalar()
             return [(type, self.operand(source, type).constant) for source in sources]

@@ -123,7 +123,7 @@ def touch(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
 
 @jitable
 def drop(caches: Ints, sm: int, line: int, sector: int) -> None:
-    """Invalidates a sector in an SM's L1, if it is there."""
+    """Invalidates sector `sector` of a line in the L1 of an SM, if it is there."""
     if caches[4 * L1 + 1] > 0:
         start = first_entry(caches, L1, sm, line)
         for way in range(caches[4 * L1 + 2]):

@@ -121,7 +121,8 @@ def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Se
 def _local(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int
 ) -> Iterator[ServedTransaction]:
-    """Yields a transaction for each segment that any word of any lane touches."""
+    """Yields a transaction for each segment of `bytes_` bytes that any 4-byte word of any lane
+    touches in local memory."""
     lanes_by_segment: dict[int, int] = {}
     for lane in lanes:
         for word in range(max(1, size // 4)):

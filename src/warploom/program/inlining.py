@@ -56,7 +56,8 @@ def retained_functions(graph: CallGraph, kernel: Function) -> frozenset[str]:
 
 
 def _callees_first(graph: CallGraph, kernel: Function) -> list[Function]:
-    """Returns the kernel and all functions that it can call, each after its callees."""
+    """Returns the kernel and all functions that it can call, each after its callees, so that the
+    kernel is last."""
     order: list[Function] = []
     entered: set[str] = set()
     pending = [(kernel, False)]

@@ -96,8 +96,8 @@ def _with_operands(
     waits: Callable[[Operation], bool],
     operands: Iterable[Operand],
 ) -> tuple[Instruction, ...]:
-    """Returns instructions with the registers in `operands` appended to those that satisfy
-    `waits`."""
+    """Returns instructions in which those whose operation satisfies `waits` have one more operand,
+    a vector of the registers in `operands`; unchanged if there are none."""
     held = dict.fromkeys(each for each in spread(operands) if isinstance(each, Register))
     if not held:
         return instructions

@@ -89,7 +89,8 @@ def complete_full_barriers(plan: Words, states: Words, tables: Words, first_warp
 
 @jitable
 def all_warps_converged(plan: Words, states: Words, tables: Words, first_warp: int) -> bool:
-    """Returns whether every warp with the status BARRIER_WAIT waits with all its live lanes."""
+    """Returns whether every warp of a block with the status BARRIER_WAIT waits with all its live
+    lanes; always before 7.0."""
     if not plan[INDEPENDENT]:
         return True
     for warp in range(first_warp, first_warp + plan[WARPS]):
@@ -100,7 +101,8 @@ def all_warps_converged(plan: Words, states: Words, tables: Words, first_warp: i
 
 @jitable
 def count_threads(plan: Words, mask: int) -> int:
-    """Returns the threads that the arrival of lanes counts for: before 7.0, the whole warp."""
+    """Returns the number of threads that the arrival of the lanes `mask` counts for at a barrier:
+    before 7.0, the whole warp."""
     return count_lanes(mask) if plan[INDEPENDENT] else plan[WARP_SIZE]
 
 
@@ -160,8 +162,8 @@ def release(plan: Words, states: Words, tables: Words, first_warp: int, barrier:
 
 @jitable
 def waiting_votes(state: Words, table: Table) -> int:
-    """Returns the lanes of a warp with the status BARRIER_WAIT whose predicate of `bar.red` is
-    true; 0 if it waits in another barrier instruction."""
+    """Returns the number of lanes of a warp with the status BARRIER_WAIT whose predicate of
+    `bar.red` is true; 0 if it waits in another barrier instruction."""
     count = 0
     if state[RESUME] == FROM_TABLE:
         left = table[PARKED]
@@ -206,7 +208,8 @@ def threads_awaited(table: Table, barrier: int) -> int:
 
 @jitable
 def votes_at_barrier(table: Table, barrier: int) -> int:
-    """Returns the lanes of splits parked at a barrier whose predicate of `bar.red` is true."""
+    """Returns the number of lanes of a warp's parked splits at a barrier whose predicate of
+    `bar.red` is true."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:

@@ -228,7 +228,8 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
 
 @jitable
 def warp_at_position(plan: Words) -> int:
-    """Returns the warp at the current POSITION of the round, by the policy."""
+    """Returns the warp at the current POSITION of the round: in order, reversed under ADVERSARIAL,
+    rotated by the seed under RANDOM."""
     position, warps = plan[POSITION], plan[WARPS]
     if plan[POLICY] == ADVERSARIAL:
         return warps - 1 - position

@@ -110,7 +110,8 @@ def fetch(
 
 @jitable
 def round_to_half(data: Addresses, lane: int, halves: int) -> None:
-    """Rounds a lane's four results to half precision; packs them by two for PACKED_HALVES."""
+    """Rounds a lane's four results in `data` to half precision, in place; packs them by two for
+    PACKED_HALVES."""
     for component in range(4):
         at = 32 * (RESULT_ROW + component) + lane
         half = single_to_half(int(np.int64(data[at])))
@@ -273,7 +274,8 @@ def sample_position(
 
 @jitable
 def texel_at(table: Ints, texture: int, level: int, x: int, y: int, z: int, layer: int) -> int:
-    """Returns the offset of a texel from BASE; -1 for the border (a negative coordinate)."""
+    """Returns the offset of a texel of a mipmap level and layer from BASE, in bytes; -1 for the
+    border (a negative coordinate)."""
     if x < 0 or y < 0 or z < 0:
         return -1
     width, height = extent(table, texture, WIDTH, level), extent(table, texture, HEIGHT, level)

@@ -168,7 +168,9 @@ def reduce_lane(
 
 @jitable
 def reduce_value(op: int, old: int, operand: int, size: int, signed: int) -> int:
-    """Returns the result of a reduction of `size` bytes; 8-byte values are passed as signed."""
+    """Returns the value that a reduction `op` of `size` bytes leaves in memory, from the old value
+    and the operand; `signed` decides how 4 and 8 bytes are compared. 8-byte values are passed as
+    signed."""
     if op == ADD:
         if size == 4:
             return (old + operand) & 0xFFFFFFFF

@@ -168,8 +168,8 @@ def component_word(memory: Memory, address: int, format: int, as_float: int) -> 
 
 @jitable
 def write_component(memory: Memory, address: int, format: int, word: int) -> None:
-    """Stores a 32-bit word as a component: integers clamped to the format's range, floats
-    rounded."""
+    """Stores a 32-bit word in memory as a component of a format: integers clamped to the format's
+    range, floats rounded."""
     value = word
     if format == F16:
         value = single_to_half(word)

@@ -138,7 +138,8 @@ def check_matrix(
 
 @jitable
 def is_valid_shape(request: int, rows: int, columns: int) -> bool:
-    """Returns whether a product can have M `rows` and N `columns` (PTX ISA, "Matrix Shape")."""
+    """Returns whether the product that `request` encodes can have M `rows` and N `columns` (PTX
+    ISA, "Matrix Shape"): it depends on kind, pair and weight-stationary mode."""
     if request & WEIGHT_STATIONARY:
         return rows in (32, 64, 128) and columns in (64, 128, 256)
     if columns == 0 or columns > 256:

@@ -152,7 +152,8 @@ def _bytes_request(instruction: Instruction) -> TensorRequest:
 
 
 def _cancellation(instruction: Instruction) -> TensorRequest:
-    """Encodes a request for the work of a cluster that is not launched yet."""
+    """Encodes `clusterlaunchcontrol.try_cancel`, a request for the work of a cluster that is not
+    launched yet: addresses of the response and the mbarrier, and all blocks for a multicast."""
     target, barrier = instruction.operands
     inputs: list[RequestOperand] = [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
     if "multicast::cluster::all" in instruction.operation.modifiers:
