@@ -75,7 +75,8 @@ def access_signature(addresses: ir.Type) -> ir.FunctionType:
 
 
 def record_memory_change(lanes: Lanes, environment: Value, amount: Value) -> None:
-    """Adds to the number of changes of memory, by which the scheduler detects warps that spin on a
-    value that no runnable thread can change (`simt.scheduling`)."""
+    """Emits code that adds `amount` to the number of changes of memory in the schedule, by which
+    the scheduler detects warps that spin on a value that no runnable thread can change
+    (`simt.scheduling`)."""
     plan = lanes.b.load(lanes.slot(environment, int(Slot.PLAN_AT)), typ=I64)
     lanes.add_to(lanes.slot(lanes.b.inttoptr(plan, PTR), CHANGES), amount)

@@ -33,15 +33,12 @@ table."""
 
 @dataclass(frozen=True)
 class ContextLayout:
-    """Holds the byte offsets of registers in a context.
-
-    `by_lane`: offsets of slots of 32 lanes, which code for diverged lanes reads and
-    writes. `shaped`: offsets of the short slots
-    of registers that are uniform or affine somewhere. `together`: the slots to which a convergent
-    warp saves registers when it is suspended: the short one of a register that is uniform or affine
+    """Holds the byte offsets of registers in a context. `by_lane`: offsets of slots of 32 lanes,
+    which code for diverged lanes reads and writes. `shaped`: offsets of the short slots of
+    registers that are uniform or affine somewhere. `together`: the slots to which a convergent warp
+    saves registers when it is suspended: the short one of a register that is uniform or affine
     everywhere, else that of 32 lanes. `size`: the bytes of a context. `lasting`: the bytes from its
-    begin that are live across basic blocks.
-    """
+    begin that are live across basic blocks."""
 
     by_lane: Mapping[Register, int]
     shaped: Mapping[Register, int]
@@ -61,9 +58,8 @@ def context_layout(
     """Returns the layout of a program's contexts.
 
     `pieces` are the parameters of calls (`abi.pieces`), `ring_bytes` the size of the ring of
-    products in flight. For `baseline`
-    code, registers of a single basic block follow the shared ones, in slots that blocks share.
-    """
+    products in flight. For `baseline` code, registers of a single basic block follow the shared
+    ones, in slots that blocks share, and no register has a short slot."""
     shared = sorted(shared_registers(program), key=lambda register: register.name)
     held = [*shared, *pieces]
     starts = list(accumulate(map(_slot_bytes, held), initial=RING_AT + ring_bytes))

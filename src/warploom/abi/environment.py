@@ -1,5 +1,5 @@
-"""Defines the arguments of compiled code: the slots of the environment and the layout of the
-counts.
+"""Defines the arguments of compiled kernels: the slots of the environment, by which host and code
+exchange state, and the layout of the counts.
 
 The environment of a worker is an array of 64-bit integers, indexed by `Slot`. Counts of blocks and
 access records are two more arrays, passed as separate `noalias` arguments, so that LLVM knows that
@@ -175,21 +175,23 @@ class CountLayout:
 
     @cached_property
     def guarded(self) -> dict[int, int]:
-        """Returns indices of counts by guarded instruction."""
+        """Returns, by guarded instruction, the index of the count of lanes whose guard held."""
         first = 2 * len(self.program.blocks)
         indices = (i for i, each in enumerate(self.program.instructions) if each.guard)
         return {instruction: first + n for n, instruction in enumerate(indices)}
 
     @cached_property
     def branches(self) -> dict[int, int]:
-        """Returns indices by branch instruction: of the first of its two counts."""
+        """Returns, by branch instruction, the index of the first of its two counts: divergences,
+        then reconvergences."""
         first = 2 * len(self.program.blocks) + len(self.guarded)
         indices = (i for i, each in enumerate(self.program.instructions) if can_diverge(each))
         return {instruction: first + 2 * n for n, instruction in enumerate(indices)}
 
     @cached_property
     def members(self) -> dict[int, int]:
-        """Returns indices of counts by instruction with a member mask."""
+        """Returns, by instruction with a member mask, the index of the count of masks that named
+        lanes which had exited."""
         first = 2 * len(self.program.blocks) + len(self.guarded) + 2 * len(self.branches)
         instructions = self.program.instructions
         indices = (i for i, each in enumerate(instructions) if member_mask(each) is not None)
@@ -197,7 +199,8 @@ class CountLayout:
 
     @cached_property
     def routines(self) -> dict[int, int]:
-        """Returns indices of counts by instruction for which machine code may call a routine."""
+        """Returns, by instruction for which machine code may call a routine, the index of the count
+        of such calls."""
         branches = 2 * (len(self.program.blocks) + len(self.branches))
         first = branches + len(self.guarded) + len(self.members)
         instructions = self.program.instructions
@@ -208,7 +211,7 @@ class CountLayout:
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.int64]:
-        """Returns the number of counted instructions of each basic block."""
+        """Returns the number of counted instructions of each basic block: all but hidden ones."""
         hidden = self.program.hidden
         return np.array(
             [
@@ -219,7 +222,8 @@ class CountLayout:
         )
 
     def executed(self, counts: npt.NDArray[np.int64]) -> int:
-        """Returns the number of warp instructions that `counts` of executed blocks amount to."""
+        """Returns the number of warp instructions that an array of counts amounts to, from the
+        executions of its blocks."""
         return int(counts[: 2 * len(self._lengths) : 2] @ self._lengths)
 
     @cached_property

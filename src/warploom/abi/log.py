@@ -1,10 +1,10 @@
-"""Writes the log of a recorded launch: functions that compiled kernels call, compiled by Numba.
+"""Writes the log of a recorded launch, from which traces are made: functions that compiled kernels
+call, compiled by Numba.
 
 A log is one array of 64-bit words: a head, then regions of rows. A kernel appends an entry for each
 basic block that a warp enters, and rows for each guard and each access in that block; where lanes
 have diverged, an entry also has a copy of the warp's SIMT stack. Rows that exceed the capacity of a
-region are dropped, and marked as lost. `observe.compiled_trace` reads the log.
-"""
+region are dropped, and marked as lost. `observe.compiled_trace` reads the log."""
 
 from __future__ import annotations
 
@@ -89,12 +89,13 @@ arrived, other block, other lanes, parent; then for each split: its number, lane
 def record_block(
     log: Any, table: Any, counts: Any, first: int, branches: int, warp: int, block: int, size: int
 ) -> int:
-    """Records that a warp enters a basic block of `size` instructions. Returns 0.
+    """Appends an entry for a warp that enters a basic block of `size` instructions, which becomes
+    the current one (CURRENT); returns 0. If the warp is not recorded, or the log or the warp's
+    share is full, only counts the instructions as left out, and no entry is current.
 
     `table` is the warp's table, whose head the caller has stored; `counts` the array of counts, in
     which those of `branches` branches begin at `first` (`abi.environment.CountLayout`). If these
-    have risen since the last entry, its last instruction diverged or reconverged, and is marked.
-    """
+    have risen since the last entry, its last instruction diverged or reconverged, and is marked."""
     divergences, reconvergences = 0, 0
     for branch in range(branches):
         divergences += counts[first + 2 * branch]
@@ -139,8 +140,8 @@ def record_block(
 
 @jitable
 def write_control(log: Any, table: Any) -> None:
-    """Appends the diverged state of a warp: the nodes of its SIMT stack that are in use, and its
-    parked splits."""
+    """Appends to CONTROLS the diverged state of a warp, from its table: the nodes of its SIMT stack
+    that are in use, and its parked splits."""
     start = log[CONTROLS_AT] + log[CONTROLS]
     at = start + 3
     nodes, splits = 0, 0
@@ -172,7 +173,8 @@ def write_control(log: Any, table: Any) -> None:
 
 
 def record_guard(log: Any, instruction: int, lanes: int) -> int:
-    """Records the lanes in which the guard of an instruction holds. Returns 0."""
+    """Appends to the current entry the lanes in which the guard of an instruction holds; nothing if
+    no entry is current or the region is full. Returns 0."""
     if log[CURRENT] != warp_table.NONE and log[GUARDS] < log[GUARD_CAPACITY]:
         at = log[GUARDS_AT] + log[GUARDS] * GUARD_WORDS
         log[at + G_ENTRY] = log[CURRENT]
@@ -183,7 +185,8 @@ def record_guard(log: Any, instruction: int, lanes: int) -> int:
 
 
 def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
-    """Records an access of these lanes. `addresses` has 32 words; returns as `append_access`."""
+    """Appends to the current entry an access of these lanes. `addresses` has 32 words; `kind` packs
+    space, operation and size. Returns 1, or 0 if it is not recorded."""
     return append_access(log, addresses, 0, lanes, instruction, kind)
 
 
@@ -245,8 +248,9 @@ def append_access(
 
 @jitable
 def scattered_row(log: Any, addresses: Any, first: int, lanes: int, leader: int) -> int:
-    """Returns the number of a row with the lanes' offsets from the leader's address, 0 in inactive
-    lanes; NONE if the region is full. A row that equals the last one of its hash is used again."""
+    """Returns the number of a row with the lanes' offsets from the address of lane `leader`, 0 in
+    inactive lanes; appends it, unless the last row with the same hash is equal. NONE if the region
+    is full. `first` is the index of lane 0 in `addresses`."""
     base = addresses[first + leader]
     row = log[SCATTERED_AT] + log[SCATTERED] * SCATTERED_WORDS
     full = log[SCATTERED] >= log[SCATTERED_CAPACITY]

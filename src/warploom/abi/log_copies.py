@@ -75,11 +75,12 @@ mbarrier's offset in the shared memory of the cluster."""
 def record_barriers(
     log: Any, addresses: Any, memory: Memory, scratch: Any, lanes: int, instruction: int, kind: int
 ) -> int:
-    """Records the mbarriers that these lanes wait on or arrive at, each once. Returns 0.
+    """Appends to the log an access of size 0 for each mbarrier that these lanes wait on or arrive
+    at, once each, with its current phase. Misaligned addresses, and those outside of the block's
+    shared memory or the cluster's, are left out. Returns 0.
 
     `addresses` are offsets in the block's shared memory, of SHARED_BYTES from OWN_SHARED on the
-    host; the cluster's shared memory has SIZE bytes from CLUSTER_SHARED on (words of `scratch`).
-    """
+    host; the cluster's shared memory has SIZE bytes from CLUSTER_SHARED on (words of `scratch`)."""
     base, limit = int(scratch[OWN_SHARED]), int(scratch[SHARED_BYTES])
     start, size = int(scratch[CLUSTER_SHARED]), int(scratch[SIZE])
     remaining = lanes
@@ -102,11 +103,11 @@ def record_copies(
     log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, allocations: Any, mask: int,
     instruction: int,
 ) -> int:  # fmt: skip
-    """Records the sectors that each lane's request in `scratch` moves
-    (`asynchronous.tensors.requests`), and the mbarrier that it signals. Returns 0.
+    """Appends to the log the sectors of global memory that each lane's request in `scratch` moves
+    (`asynchronous.tensors.requests`), and the mbarrier that it signals; nothing for requests that
+    move no data, and for one that will fault. Returns 0.
 
-    `touched` is a buffer of 32 words, `data` the operands, in rows of 32 lanes.
-    """
+    `touched` is a buffer of 32 words, `data` the operands, in rows of 32 lanes."""
     request = int(scratch[REQUEST])
     op = field(request, OP)
     for lane in range(LANES):
@@ -146,8 +147,8 @@ def record_commits(
     log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int, instruction: int,
     kind: int,
 ) -> int:  # fmt: skip
-    """Records the mbarriers that each lane's `tcgen05.commit` signals. `data` has the operands, in
-    rows of 32 lanes. Returns 0."""
+    """Appends to the log the mbarriers that each lane's `tcgen05.commit` signals. `data` has the
+    operands, in rows of 32 lanes; `touched` is a buffer of 32 words. Returns 0."""
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
@@ -164,11 +165,11 @@ def record_bytes(
     log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int, instruction: int,
     kind: int,
 ) -> int:  # fmt: skip
-    """Records a copy of contiguous bytes by each lane. Returns 0.
+    """Appends to the log a copy of contiguous bytes by each lane, with the mbarrier that it
+    signals. Returns 0.
 
     `data` has the operands, in rows of 32 lanes; a negative mbarrier address is none. Sectors are
-    recorded if MODE of the request in `scratch` is set: then one end is in global memory.
-    """
+    recorded if MODE of the request in `scratch` is set: then one end is in global memory."""
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
@@ -188,7 +189,8 @@ def record_bytes(
 
 @jitable
 def write_kind(op: int) -> int:
-    """Returns the operation, in an access's kind, of a copy request."""
+    """Returns the operation of a copy request as an access's kind has it: COPY_ADD for reductions,
+    COPY_OUT for stores, else COPY_IN."""
     if op in (REDUCE, REDUCE_BYTES):
         return COPY_ADD
     return COPY_OUT if op == STORE else COPY_IN

@@ -1,4 +1,5 @@
-"""Finds the registers in which a NaN may have any bits, to be made canonical when bits are read.
+"""Finds the registers in which emitted code may leave any NaN, to be made canonical only when bits
+are read.
 
 PTX arithmetic returns one canonical NaN; the host's processor returns one of many. Canonicalising
 each result would cost two vector operations per floating-point instruction, though a NaN's bits
@@ -9,8 +10,7 @@ written by arithmetic alone holds any NaN ("open"), and reads of its bits canoni
     mul.f32 %f4, %f1, %f1;     reads %f1 as a number: none either
     st.global.f32 [%rd1], %f4; reads bits: canonicalises %f4
 
-A register that a load or an integer instruction writes as well is not open.
-"""
+A register that a load or an integer instruction writes as well is not open."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from warploom.ptx.ir import Immediate, Instruction, Operand, Pair, Register, Vec
 
 
 def open_nan_registers(program: Program) -> frozenset[Register]:
-    """Returns the registers all of whose writers are floating-point arithmetic, moves of float
-    literals, or moves from other such registers (the greatest fixed point)."""
+    """Returns the registers of 32 and 64 bits all of whose writers are floating-point arithmetic,
+    moves of float literals, or moves from other such registers (the greatest fixed point)."""
     written = {r: list[Instruction]() for r in program.registers}
     for instruction in program.instructions:
         for register in destinations(instruction):
@@ -36,8 +36,9 @@ def open_nan_registers(program: Program) -> frozenset[Register]:
 
 
 def _is_open(instruction: Instruction, register: Register, candidates: set[Register]) -> bool:
-    """Returns whether an instruction may leave any NaN in a register, if `candidates` may hold
-    any."""
+    """Returns whether an instruction writes a register in such a way that it may hold any NaN: a
+    move of a float literal or from a register in `candidates`, or arithmetic whose result is
+    canonicalised at the register's width."""
     if is_copy(instruction):
         source = instruction.operands[1]
         if isinstance(source, Immediate):
@@ -70,7 +71,8 @@ def is_copy(instruction: Instruction) -> bool:
 
 
 def destinations(instruction: Instruction) -> Iterator[Register]:
-    """Yields the registers that an instruction writes."""
+    """Yields the registers that an instruction writes, also those in vectors and pairs; of a call,
+    the registers of its results."""
     count = len(instruction.operation.spec.destinations)
     operands = instruction.operands[:count]
     if instruction.operation.name == "call":
@@ -80,6 +82,7 @@ def destinations(instruction: Instruction) -> Iterator[Register]:
 
 
 def _registers(operand: Operand) -> Iterator[Register]:
+    """Yields the registers that an operand is or contains."""
     if isinstance(operand, Register):
         yield operand
     elif isinstance(operand, Pair):

@@ -37,8 +37,9 @@ def frame_access(program: Program, instruction: Instruction) -> range | None:
 
 
 def frame_pieces(program: Program) -> dict[int, Register]:
-    """Returns the registers of the frame's pieces by byte offset; a register's `type.bits` is the
-    length of its piece."""
+    """Returns the registers that replace the thread's frame, by the byte offset of their pieces; a
+    register's `type.bits` is the length of its piece. Parts of the frame that no instruction
+    accesses have none."""
     ranges = (frame_access(program, i) for i in program.instructions)
     accesses = {a for a in ranges if a is not None}
     cuts = sorted({edge for access in accesses for edge in access})

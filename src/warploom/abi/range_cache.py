@@ -110,8 +110,9 @@ class RangeCacheLayout:
     def of(
         cls, program: Program, rows: Sequence[AccessRecord], unit: int, warp_layout: WarpLayout
     ) -> RangeCacheLayout:
-        """Returns the layout for a program's plain loads and stores, in launches whose warps have
-        that layout of threads."""
+        """Returns the layout for a program's plain loads and stores to global, shared, constant and
+        local memory, in launches whose warps have that layout of threads. `rows` are the program's
+        access records, `unit` is that of `AccessRules`."""
         places: dict[int, int] = {}
         sizes: dict[int, int] = {}
         runs = min(RUNS_OF[warp_layout], LANES // 2)
@@ -146,8 +147,9 @@ class RangeCacheLayout:
 
 
 def _leaves_at_moving_bounds(program: Program) -> bool:
-    """Returns whether lanes may leave a loop where a value passes a bound that a loop around it
-    changes, as the length of a diagonal: then other lanes do in each iteration of that."""
+    """Returns whether lanes may leave a loop where a value passes a bound that an outer loop
+    changes, such as the length of a diagonal: then other lanes leave in each iteration of the outer
+    loop, and a cache needs many keys."""
     loops = [frozenset(blocks) for blocks in natural_loops(program, predecessors(program)).values()]
     return any(
         not _bounds(program, inner, region).isdisjoint(_written(program, outer - inner))
@@ -159,8 +161,8 @@ def _leaves_at_moving_bounds(program: Program) -> bool:
 
 
 def _bounds(program: Program, loop: frozenset[int], region: MaskedRegion) -> frozenset[Register]:
-    """Returns what lanes that leave a region from a loop in it compare with, of the registers that
-    the loop does not write."""
+    """Returns the registers that `loop` does not write among those that are compared where lanes
+    leave a region from it."""
     ends = [program.instructions[program.blocks[b].stop - 1] for b in region.exits & loop]
     guards = {end.guard.register for end in ends if end.guard is not None}
     compared = (made for made in _made(program, loop) if not guards.isdisjoint(writes(made)))
@@ -169,10 +171,12 @@ def _bounds(program: Program, loop: frozenset[int], region: MaskedRegion) -> fro
 
 
 def _written(program: Program, blocks: Iterable[int]) -> frozenset[Register]:
+    """Returns the registers that the instructions of blocks write."""
     return frozenset(register for made in _made(program, blocks) for register in writes(made))
 
 
 def _made(program: Program, blocks: Iterable[int]) -> Iterator[Instruction]:
+    """Yields the instructions of blocks, in program order."""
     for block in sorted(blocks):
         yield from program.instructions[program.blocks[block].start : program.blocks[block].stop]
 

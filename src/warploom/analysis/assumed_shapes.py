@@ -1,4 +1,6 @@
-"""Computes the shapes that registers have in a loop if the registers that enter it have theirs.
+"""Computes, for emitted code that checks an assumption once per loop, the shapes that registers
+have inside a loop under the assumption that registers live at its header have the shapes that they
+have in other blocks.
 
 Where lanes may have left an earlier loop in different iterations, the registers that it advances
 are varying after it: `i` in the loop that a compiler puts before an unrolled one, for the remaining
@@ -6,8 +8,7 @@ iterations. In most warps all lanes have left together, and `i` is still affine.
 that where the loop begins, for all of its iterations:
 
     remainder loop: i += 1               i affine<1> inside, varying after
-    unrolled loop:  i += 4; x[i], ...    assumed: i affine<1>, checked once
-"""
+    unrolled loop:  i += 4; x[i], ...    assumed: i affine<1>, checked once"""
 
 from __future__ import annotations
 
@@ -26,9 +27,10 @@ def assumed_shapes(
     blocks: tuple[int, ...],
     live: Iterable[Register],
 ) -> BlockShapes | None:
-    """Returns the shapes of registers in all blocks of a loop, assuming that registers `live` at
-    its header have the shape that they have in other blocks. Returns None if a register would lose
-    a shape that it has without the assumption."""
+    """Returns the shapes of registers in all blocks of a loop (`blocks`, the header first),
+    assuming that registers `live` at its header have the shape that they have in other blocks.
+    Registers that do not retain their shape through an iteration are dropped from the assumption.
+    Returns None if a register would lose a shape that it has without the assumption."""
     header_shapes, inside = shapes.at(blocks[0]), set(live)
     entry_shapes = {
         r: shape for r, shape in shapes.by_register.items() if r in inside or r in header_shapes

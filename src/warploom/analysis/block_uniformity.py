@@ -1,4 +1,5 @@
-"""Recognises branches, barriers and values that are uniform across a whole thread block."""
+"""Recognises, by static analysis, branches, barriers and values that are uniform across a whole
+thread block."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ def terminator(program: Program, block: ProgramBlock) -> Instruction:
 
 
 def is_full_barrier(instruction: Instruction) -> bool:
-    """Returns whether an instruction is a barrier at which all threads of the block wait, and which
-    does nothing else."""
+    """Returns whether an instruction is an unguarded barrier at which threads of the block wait,
+    and which does nothing else: no arrival alone, no reduction, no barrier of a cluster."""
     barrier = instruction.operation.spec.unit is Unit.BARRIER and instruction.guard is None
     if is_cluster_barrier(instruction.operation):
         return False
@@ -38,13 +39,14 @@ def is_unguarded_exit(instruction: Instruction) -> bool:
 
 
 def is_uniform_branch(operand_shapes: OperandShapes, branch: Instruction) -> bool:
-    """Returns whether all threads of the block take the same path at a branch; `operand_shapes` are
-    those of a layout of the whole block."""
+    """Returns whether an instruction is a `bra` at which all threads of the block take the same
+    path; `operand_shapes` are those of a layout of the whole block."""
     return branch.operation.name == "bra" and operand_shapes.guard(branch) == UNIFORM
 
 
 def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int]:
-    """Returns the basic blocks that some threads of a block may execute more often than others."""
+    """Returns the basic blocks that some threads of a block may execute more often than others:
+    those between a branch that is not uniform in the thread block and its reconvergence point."""
     found: set[int] = set()
     for block in program.blocks:
         last = terminator(program, block)
@@ -86,7 +88,8 @@ def _may_skip_barrier(instruction: Instruction) -> bool:
 
 
 def is_pure(instruction: Instruction) -> bool:
-    """Returns whether an instruction only computes, in every lane, and reads no clock."""
+    """Returns whether an instruction only computes, in every lane (without a guard), waits for no
+    lanes, and reads no clock."""
     computes_only = computes(instruction) or instruction.operation.name in ("mov", "cvta")
     return (
         computes_only
@@ -97,8 +100,9 @@ def is_pure(instruction: Instruction) -> bool:
 
 
 def deciding_comparison(program: Program, block: ProgramBlock) -> Instruction | None:
-    """Returns the comparison in a block that sets the guard of the branch at its end, if its
-    operands still hold the same values there; None otherwise."""
+    """Returns the unguarded `setp` in a block that sets the guard of the branch at its end, if no
+    later instruction of the block overwrites its operands, so that they can be compared again; None
+    otherwise."""
     guard = terminator(program, block).guard
     inside = program.instructions[block.start : block.stop - 1]
     writers = [

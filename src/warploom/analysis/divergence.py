@@ -1,4 +1,5 @@
-"""Finds the blocks where lanes of a warp can diverge, reconverge, wait for each other, and resume.
+"""Finds, for the emitter, the blocks where lanes of a warp can diverge, reconverge, wait for each
+other, and resume.
 
 0: @%p bra 2;     diverge; reconvergence point 3
 1: bra 3;         lanes of one path wait at the start of 1 or 2 for their turn
@@ -56,7 +57,8 @@ class DivergencePoints:
     @cached_property
     def spilled(self) -> frozenset[Register]:
         """Returns the registers that are live across a barrier of the thread block and have one
-        writer. Registers that are read before they are written are excluded: they begin as zero,
+        writer: emitted code stores them to the warp's context where they are written, not at the
+        barrier. Registers that are read before they are written are excluded: they begin as zero,
         and nothing would store that zero to the context."""
         program = self.program
         written = Counter(register for one in program.instructions for register in writes(one))
@@ -69,9 +71,10 @@ class DivergencePoints:
 
     @cached_property
     def region_versions(self) -> frozenset[int]:
-        """Returns the blocks between barriers of which a region version is emitted. Blocks before
-        the first barrier are left out if all are too many instructions (MOST_IN_REGION_VERSIONS),
-        then all blocks."""
+        """Returns the blocks between barriers that are also emitted as one region, which runs for
+        all warps of a thread block in warp order. If they are too many instructions
+        (MOST_IN_REGION_VERSIONS), blocks before the first barrier are left out; if that is not
+        enough, or without barriers, the set is empty."""
         waiting = {b.index for b in self.program.blocks if self._ends_with_barrier(b)}
         after_barriers = {self.program.blocks[index].successors[-1] for index in waiting}
         for starts in ({0} | after_barriers, after_barriers) if waiting else ():
@@ -84,7 +87,8 @@ class DivergencePoints:
         return frozenset()
 
     def _between_barriers(self, starts: set[int], waiting: set[int]) -> frozenset[int]:
-        """Returns the blocks that are reachable from `starts` without passing a barrier."""
+        """Returns the blocks on paths from `starts`, up to and including blocks in `waiting`, which
+        end with a barrier."""
         found: set[int] = set()
         pending = list(starts)
         while pending:
@@ -99,7 +103,8 @@ class DivergencePoints:
 
     @cached_property
     def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Returns every block at whose end lanes may diverge, with its successors."""
+        """Returns every block that ends with a branch at which lanes may diverge (guarded, or
+        indexed), with its successors."""
         instructions = self.program.instructions
         return [
             (b.index, b.successors)
@@ -117,7 +122,8 @@ class DivergencePoints:
     @cached_property
     def waiting_blocks(self) -> dict[int, list[int]]:
         """Returns, by reconvergence point, the blocks at whose start diverged lanes may wait for
-        their turn."""
+        their turn: all targets of an indexed branch; of a guarded branch without an empty path the
+        taken target, or both targets where the policy chooses."""
         waiting: dict[int, set[int]] = {index: set() for index in self.reconvergence_points}
         for block, targets in self._branches:
             point = self.program.reconvergence[block]
@@ -132,12 +138,11 @@ class DivergencePoints:
 
     @cached_property
     def diverged(self) -> frozenset[int]:
-        """Returns the blocks that diverged lanes can execute.
+        """Returns the blocks that diverged lanes can execute, which are emitted with a mask.
 
         Lanes diverge at branches and are together again at the branch's reconvergence point. With
         independent scheduling they may also continue from there alone, if the warp can be
-        suspended.
-        """
+        suspended. All blocks if a policy mixes lanes."""
         if self.mixes:
             return frozenset(range(len(self.program.blocks)))
         gathers = not (self.independent and self.suspends)
@@ -151,7 +156,7 @@ class DivergencePoints:
         return frozenset(found)
 
     def _reachable(self, starts: tuple[int, ...], stop: set[int]) -> set[int]:
-        """Returns the blocks on paths from `starts`, up to blocks in `stop`."""
+        """Returns the blocks on paths from `starts`, up to but without blocks in `stop`."""
         seen: set[int] = set()
         pending = list(starts)
         while pending:
@@ -178,5 +183,6 @@ class DivergencePoints:
 
 
 def is_block_barrier(instruction: Instruction) -> bool:
-    """Returns whether an instruction is a barrier of the thread block."""
+    """Returns whether an instruction is a barrier across warps: of the thread block, of its
+    cluster, or of a warp group."""
     return instruction.operation.spec.unit is Unit.BARRIER

@@ -1,5 +1,5 @@
 """Finds regions that lanes leave separately, to wait at the exit for the others: loops, and blocks
-that a branch skips.
+that a branch skips. Emitted code runs them under a mask of the lanes that are still inside.
 
     loop: add.s32 %r1, %r1, 1;       header
           setp.ge.s32 %p1, %r1, %r2;
@@ -11,8 +11,7 @@ that a branch skips.
 The lanes that are still inside have all taken the same path, so that registers retain their shapes
 there: the region runs under a mask instead of by the SIMT stack. Of lanes that left, only registers
 that are live at the exit need to be merged. Not handled: regions with several entries, or exits to
-different blocks, and regions whose instructions wait for other lanes or read them.
-"""
+different blocks, and regions whose instructions wait for other lanes or read them."""
 
 from __future__ import annotations
 
@@ -80,7 +79,9 @@ def _skipped_regions(program: Program) -> Iterator[tuple[int, set[int]]]:
 def _region(
     program: Program, predecessor_lists: list[list[int]], header: int, blocks: set[int]
 ) -> MaskedRegion | None:
-    """Returns the masked region with a header and blocks; None if they do not qualify."""
+    """Returns the masked region with a header and blocks. None if it has several entries or exit
+    blocks, if its exit goes back in program order or is the program's end, or if its instructions
+    wait for lanes, read them, or end threads."""
     single_entry = all(blocks.issuperset(predecessor_lists[block]) for block in blocks - {header})
     out = [(b, to) for b in blocks for to in program.blocks[b].successors if to not in blocks]
     points = {to for _, to in out}
@@ -121,6 +122,7 @@ def _after_exits(program: Program, blocks: set[int], exits: frozenset[int]) -> s
 
 
 def _instructions_of(program: Program, blocks: Iterable[int]) -> Iterable[Instruction]:
+    """Yields the instructions of some blocks, in program order."""
     for index in sorted(blocks):
         block = program.blocks[index]
         yield from program.instructions[block.start : block.stop]
@@ -135,7 +137,8 @@ def _is_lane_independent(instruction: Instruction) -> bool:
 
 
 def blocks_between(program: Program, starts: tuple[int, ...], point: int) -> set[int]:
-    """Returns the blocks on paths from `starts` to `point`, without `point`."""
+    """Returns the blocks on paths from `starts` to `point`, without `point` and the program's
+    exit."""
     seen: set[int] = set()
     pending = [block_index for block_index in starts if block_index not in (point, program.exit)]
     while pending:

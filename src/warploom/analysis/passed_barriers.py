@@ -49,7 +49,8 @@ def barriers_passed_by_all(program: Program) -> frozenset[int]:
 
 
 def _post_dominators(program: Program, block: int) -> Iterator[int]:
-    """Yields the post-dominators of a block, the nearest first, without the exit."""
+    """Yields the blocks that post-dominate a block, the nearest first, without the block itself and
+    the exit."""
     block = program.reconvergence[block]
     while block != program.exit:
         yield block
@@ -57,7 +58,8 @@ def _post_dominators(program: Program, block: int) -> Iterator[int]:
 
 
 def _does_something(program: Program, block: int) -> bool:
-    """Returns whether a block has an instruction that is neither a jump nor an exit."""
+    """Returns whether a block has an instruction that is neither a jump nor an exit, so that a
+    thread which ends early does not execute it."""
     found = program.blocks[block]
     return any(
         program.instructions[index].operation.name not in WITHOUT_EFFECT

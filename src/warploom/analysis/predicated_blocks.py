@@ -1,5 +1,5 @@
-"""Finds short `if` bodies without `else` that run under a mask (if-conversion), while the other
-lanes wait.
+"""Finds short `if` bodies without `else` that emitted code runs under a mask (if-conversion), while
+the other lanes wait.
 
     0: @!%p bra 2;           result: {0: 1}
     1: add.f32 %f1, ...;     body: runs under the mask %p
@@ -76,8 +76,8 @@ def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: Operand
 
 
 def _can_be_masked(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
-    """Returns whether an instruction can run under a mask: it does not wait, jump, or need a check
-    that would leave the block."""
+    """Returns whether an instruction can run under a mask: it does not wait for lanes, end a block,
+    or need a check for wrap-around that would leave the block."""
     spec = instruction.operation.spec
     if instruction.operation.name in BLOCK_ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):
         return False
@@ -85,8 +85,9 @@ def _can_be_masked(instruction: Instruction, operand_shapes: OperandShapes) -> b
 
 
 def may_wrap(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
-    """Returns whether a result has its shape only if no lane of an operand wraps around, as in the
-    extension of a strided value: code then has to check that."""
+    """Returns whether a result of an instruction is affine only if no lane of an operand wraps
+    around, as in the extension of a strided value to more bits: emitted code then has to check
+    that."""
     if not computes(instruction) or not any(
         shape.is_affine for _, shape in operand_shapes.results(instruction)
     ):
@@ -101,6 +102,7 @@ def may_wrap(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
 
 
 def _nodes(term: Term) -> Iterable[Term]:
+    """Yields all nodes of a term, itself first."""
     yield term
     for argument in term.args:
         yield from _nodes(argument)

@@ -1,4 +1,5 @@
-"""Builds the region tree of a program: loops, and the parts between barriers of the thread block.
+"""Builds the region tree of a program, which the text of the Warp IR shows: loops, and the parts
+between barriers of the thread block.
 
 0: mov.u32 %r1, 0;       KERNEL
 1: bar.sync 0;             PART 0, 1
@@ -82,6 +83,8 @@ class _LoopNest:
     """The loops of a program by header, any two of them nested or disjoint."""
 
     def __init__(self, program: Program) -> None:
+        """Finds the natural loops of a program, and leaves out loops that overlap a larger one
+        without being nested in it."""
         self._program = program
         found = natural_loops(program, predecessors(program)).items()
         self._loops: dict[int, frozenset[int]] = {}
@@ -91,8 +94,9 @@ class _LoopNest:
                 self._loops[header] = frozenset(blocks)
 
     def region(self, kind: RegionKind, blocks: frozenset[int], header: int | None) -> Region:
-        """Returns the region of some blocks; `header` is that of the loop that the region is, None
-        for others."""
+        """Returns the region of some blocks, with the loops in it as inner regions; with parts as
+        inner regions if one of the blocks ends with a barrier. `header` is that of the loop that
+        the region is, None for others."""
         inner = [
             self.region(RegionKind.LOOP, self._loops[one], one)
             for one in self._outermost(blocks, header)
@@ -112,8 +116,8 @@ class _LoopNest:
     def _parts(
         self, blocks: frozenset[int], header: int | None, loops: Iterable[Region]
     ) -> list[Region]:
-        """Returns the parts of a region with a barrier, and its loops with a barrier, in program
-        order."""
+        """Returns the inner regions of a region with a barrier, in program order: its loops with a
+        barrier, and its parts, into which the other `loops` go."""
         split = [loop for loop in loops if any(map(self._ends_with_barrier, loop.all_blocks))]
         whole = [loop for loop in loops if loop not in split]
         rest = blocks.difference(*(loop.all_blocks for loop in split))
@@ -125,8 +129,8 @@ class _LoopNest:
         return sorted((*found, *split), key=lambda one: min(one.all_blocks))
 
     def _connected(self, blocks: frozenset[int], header: int | None) -> Iterator[frozenset[int]]:
-        """Yields the connected components of blocks, without the edges after barriers and those
-        back to the header of the loop."""
+        """Yields the connected components of blocks, the parts between barriers: edges after
+        barriers and those back to the header of the loop do not connect."""
         neighbours: dict[int, set[int]] = {index: set() for index in blocks}
         for index in blocks:
             for to in (

@@ -90,8 +90,9 @@ def _operand_levels(
 
 
 def _result_level(instruction: Instruction, most: Level) -> Level:
-    """Returns the level of an instruction's results; `most` is the greatest level of its
-    operands."""
+    """Returns the level of an instruction's results, from the greatest level `most` of its
+    operands: atomics are scattered, parameters alike; strided operands become alike by a right
+    shift or integer division, stay strided by linear operations, and are scattered by others."""
     operation = instruction.operation
     if operation.spec.unit is Unit.ATOMIC:
         return Level.SCATTERED
@@ -116,7 +117,8 @@ def _keeps_strides(instruction: Instruction) -> bool:
 
 
 def _rounds(instruction: Instruction) -> bool:
-    """Returns whether an instruction converts a float to an integer."""
+    """Returns whether an instruction converts a float to an integer, so that a constant step
+    between lanes may be lost."""
     target, *_ = instruction.operation.destination_types
     into_integer = target is not None and target.is_integer
     return instruction.operation.name == "cvt" and into_integer and _is_float(instruction)

@@ -69,7 +69,8 @@ class RegisterShapes:
         return bool(self.by_register)
 
     def at(self, block: int) -> BlockShapes:
-        """Returns the shapes of registers in a block."""
+        """Returns the shapes of registers in a block: all that have one, without those that are
+        varying there."""
         if block not in self._at_block:
             varying = self.becomes_varying(block)
             shapes = (
@@ -153,7 +154,8 @@ def warp_layout_of(block: tuple[int, int, int]) -> WarpLayout:
 
 
 def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
-    """Returns the shape of a special register."""
+    """Returns the shape of a special register: thread indices by the layout, `%laneid` with stride
+    1, others uniform or varying as the register is defined. Clocks are varying."""
     special = SPECIAL_REGISTERS[name]
     if name == "%tid.x" and warp_layout in BLOCK_LAYOUT.values():
         return VectorShape(1, 1)
@@ -173,7 +175,8 @@ def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
 
 
 class OperandShapes:
-    """Evaluates the shapes of operands, guards and results, given those of registers."""
+    """Evaluates the shapes of operands, guards and results of instructions, given the shapes of
+    registers (in one block, or in all)."""
 
     def __init__(self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes) -> None:
         self.program, self.warp_layout, self.shapes = program, warp_layout, shapes
@@ -182,7 +185,8 @@ class OperandShapes:
         return self.operand(operand, type).shape
 
     def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
-        """Returns the shape and constant of an operand that is read as `type`."""
+        """Returns the shape of an operand that is read as `type`, and its constant if it is an
+        immediate integer."""
         match operand:
             case Immediate(value):
                 whole = None if type.is_float else value & ((1 << type.bits) - 1)
@@ -208,7 +212,8 @@ class OperandShapes:
         return UNIFORM
 
     def terms(self, instruction: Instruction) -> TermShapes:
-        """Returns the shapes of the terms of an instruction that computes."""
+        """Returns an evaluator of shapes for the terms of an instruction that computes, with the
+        shapes of its sources as arguments."""
         operation = instruction.operation
         operands = spread(instruction.operands[len(operation.spec.destinations) :])
         types = operation.source_types
@@ -230,7 +235,7 @@ class OperandShapes:
 
     def results(self, instruction: Instruction) -> Iterator[tuple[Register, VectorShape]]:
         """Yields the registers that an instruction writes, with the shapes of results at the
-        registers' width."""
+        registers' width: varying if the guard is not uniform; predicates are uniform or varying."""
         agreed = self.guard(instruction) == UNIFORM
         for position, target in enumerate(_written_registers(instruction)):
             if target is None:
@@ -250,7 +255,8 @@ class OperandShapes:
     def _term_result(
         self, instruction: Instruction, position: int, target: Register
     ) -> VectorShape:
-        """Returns the shape of destination number `position` of an instruction that computes."""
+        """Returns the shape of destination number `position` of an instruction that computes, at
+        the width of register `target`."""
         sources = tuple(
             spread(instruction.operands[len(instruction.operation.spec.destinations) :])
         )
@@ -261,7 +267,8 @@ class OperandShapes:
         return _resized(self.terms(instruction).shape(term), term.type.bits, target.type.bits)
 
     def _move_or_load_result(self, instruction: Instruction, target: Register) -> VectorShape:
-        """Returns the shape of the destination of a move or load; varying for others."""
+        """Returns the shape of the destination of a `mov`, `cvta` or load; varying for other
+        instructions and for vectors."""
         match instruction.operation.name:
             case "mov" | "cvta":
                 source = instruction.operands[1]
@@ -277,8 +284,8 @@ class OperandShapes:
 
     def _loaded_shape(self, instruction: Instruction) -> VectorShape:
         """Returns the shape of a loaded value: lanes of one warp that load from one address at once
-        get one value. Warps of a block do not load at once, so nothing is known across a thread
-        block."""
+        get one value. Uniform for kernel parameters. Warps of a block do not load at once, so
+        nothing is known across a thread block."""
         space, address = space_of(instruction), instruction.operands[1]
         if space is Space.PARAM:
             assert isinstance(address, Address)
@@ -293,7 +300,8 @@ class OperandShapes:
 
 
 def computes(instruction: Instruction) -> bool:
-    """Returns whether an instruction only computes terms of its operands."""
+    """Returns whether an instruction only computes terms of its operands: its results do not depend
+    on memory, control flow or other lanes."""
     operation = instruction.operation
     if operation.name == "mov":
         whole = isinstance(instruction.operands[0], Register)
@@ -311,7 +319,8 @@ NO_TERM_UNITS = (Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER)
 
 
 def _written_registers(instruction: Instruction) -> Iterator[Register | None]:
-    """Yields the register of each destination; None for a destination that is none."""
+    """Yields the register of each destination of an instruction, in order; None for a destination
+    that is no register."""
     count = (
         1 if instruction.operation.name == "call" else len(instruction.operation.spec.destinations)
     )
@@ -321,7 +330,8 @@ def _written_registers(instruction: Instruction) -> Iterator[Register | None]:
 
 
 def _resized(shape: VectorShape, have: int, want: int) -> VectorShape:
-    """Returns the shape of a value of `have` bits that is truncated or extended to `want` bits."""
+    """Returns the shape of a value of `have` bits that is truncated or extended to `want` bits: an
+    extended strided value is varying, since lanes may have wrapped around."""
     if shape.stride == 0 or want == have:
         return shape
     return strided(shape.width, shape.stride, want) if want < have else VARYING

@@ -1,5 +1,5 @@
-"""Computes the static schedule of a kernel: the sequence of warp loops from its begin to its end
-(`analysis.warp_loops`), if it is known at compile time.
+"""Computes, for emitted code, the static schedule of a kernel: the sequence of warp loops from its
+begin to its end (`analysis.warp_loops`), if it is known at compile time.
 
 Most kernels select threads between barriers by their index only, and the number of barriers follows
 from the size of the block. With 256 threads, this loop passes eight barriers, s = 128 to 1:
@@ -69,6 +69,8 @@ def size_for_static_schedule(program: Program, size: Size) -> Size | None:
 
 
 def _reads_block_size(program: Program) -> bool:
+    """Returns whether an instruction reads the size of the thread block, on which the schedule may
+    depend."""
     operands = (
         operand for instruction in program.instructions for operand in spread(instruction.operands)
     )
@@ -78,8 +80,9 @@ def _reads_block_size(program: Program) -> bool:
 def static_schedule_of(
     program: Program, warp_layout: WarpLayout, shapes: RegisterShapes, size: Size | None = None
 ) -> StaticSchedule:
-    """Returns the static schedule for all blocks with a layout of warps, or for those of one
-    size."""
+    """Returns the static schedule for all blocks with a layout of warps, or for those of one size.
+    Empty if some interval between barriers is no warp loop, if its path is unknown, or if the
+    limits are exceeded."""
     if warp_layout not in BLOCK_LAYOUT or program.live_in[0] or program.depth is not None:
         return ()
     partly = frozenset(predicated_blocks(program, warp_layout, shapes).values())
@@ -106,11 +109,15 @@ class _ConstantOperands(OperandShapes):
     def __init__(
         self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes, size: Size | None
     ) -> None:
+        """Begins with constants for the special registers of the block's size (none if `size` is
+        None); registers get theirs by `execute`."""
         super().__init__(program, warp_layout, shapes)
         self._specials: dict[str, int] = dict(zip(SIZES, size, strict=True)) if size else {}
         self.constants: dict[Register, int] = {}
 
     def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
+        """Returns the shape of an operand that is read as `type`, and its constant if the operand
+        is the size of the block or a register computed from it."""
         shaped = super().operand(operand, type)
         match operand:
             case Register():
@@ -123,7 +130,8 @@ class _ConstantOperands(OperandShapes):
         return shaped if bits is None else ShapedValue(shaped.shape, bits & cut)
 
     def execute(self, instruction: Instruction) -> None:
-        """Updates the constants for an instruction that all threads have executed."""
+        """Updates the constants for an instruction that all threads have executed: its results
+        replace those of the registers that it writes; a guarded one only invalidates them."""
         found = dict(self._results(instruction)) if instruction.guard is None else {}
         self.invalidate(instruction)
         self.constants |= found
@@ -134,7 +142,8 @@ class _ConstantOperands(OperandShapes):
             self.constants.pop(register, None)
 
     def _results(self, instruction: Instruction) -> Iterator[tuple[Register, int]]:
-        """Yields the registers that get a constant from an instruction, with that constant."""
+        """Yields the registers that get a constant from an instruction, with that constant;
+        registers of another width than the result are left out."""
         count = len(instruction.operation.spec.destinations)
         targets, sources = (
             tuple(spread(o)) for o in (instruction.operands[:count], instruction.operands[count:])
@@ -146,7 +155,8 @@ class _ConstantOperands(OperandShapes):
     def _values(
         self, instruction: Instruction, sources: tuple[Operand, ...]
     ) -> list[tuple[ScalarType, int | None]]:
-        """Returns the results of an instruction as (type, constant or None)."""
+        """Returns the type of each result of an instruction, with its value if that is constant,
+        else None; empty for instructions that do not compute."""
         if instruction.operation.name == "mov":
             type = instruction.operation.modifiers.scalar()
             return [(type, self.operand(source, type).constant) for source in sources]
@@ -161,6 +171,8 @@ class _BlockExecution:
     """Executes the control flow of a program that all threads of a block have in common."""
 
     def __init__(self, program: Program, search: WarpLoopSearch, size: Size | None) -> None:
+        """Begins at the entry, with constants for the block's `size` only (None: of unknown
+        size)."""
         self.program, self._search = program, search
         operand_shapes = search.operand_shapes
         self._constants = _ConstantOperands(
@@ -168,9 +180,10 @@ class _BlockExecution:
         )
 
     def parts(self) -> Iterator[tuple[int | None, tuple[int, ...], Mapping[int, bool]]]:
-        """Yields, for each barrier or end: the block at whose end the previous barrier is (None:
-        the entry), the blocks since then, and the uniform branches with whether they are taken.
-        Stops where the path is unknown."""
+        """Yields, for each unguarded barrier of all threads or unguarded exit that is executed: the
+        block at whose end the previous barrier is (None: the entry), the blocks since then, and the
+        uniform branches with whether they are taken. Stops where the path is unknown, or at a block
+        that is visited twice between barriers."""
         site, at, path, choices = None, 0, list[int](), dict[int, bool]()
         # A block that is visited twice without a barrier between is in a loop, which no warp loop
         # covers.
@@ -188,12 +201,15 @@ class _BlockExecution:
             at = following
 
     def _execute(self, block: ProgramBlock) -> None:
+        """Updates the constants of registers for all instructions of a block."""
         for instruction in self.program.instructions[block.start : block.stop]:
             self._constants.execute(instruction)
 
     def _next_block(self, block: ProgramBlock, choices: dict[int, bool]) -> int | None:
-        """Returns the next block that all threads execute, after the body of an `if` that only some
-        run; None if it is unknown. Adds uniform branches to `choices`."""
+        """Returns the next block that all threads execute: the successor; at a uniform branch the
+        side that its constant guard decides, which is added to `choices`; at an `if` without `else`
+        that depends on the thread, the reconvergence point, after the constants written in its body
+        are dropped. None if it is unknown."""
         last, index = terminator(self.program, block), block.index
         if is_full_barrier(last) or is_unguarded_exit(last):
             return block.successors[-1]

@@ -1,19 +1,19 @@
-"""Finds loops whose addresses advance by a constant stride from iteration to iteration.
+"""Finds loops whose addresses advance by a constant stride from iteration to iteration, for emitted
+code that checks and counts their accesses once per batch of iterations.
 
     loop:                               blocks: this one
-        mul.wide.s32 %rd7, %r10, 4;     advances; widened: its operand 0 must not wrap around
-        add.s64 %rd8, %rd1, %rd7;       advances
-        ld.global.f32 %f1, [%rd8];      accesses: at 4 * %r3 bytes after the previous iteration's
-        add.f32 %f2, %f2, %f1;
-        add.s32 %r10, %r10, %r3;        advances
-        setp.lt.s32 %p2, %r10, %r6;     compared: holds for a computable number of iterations
-        @%p2 bra loop;
+      mul.wide.s32 %rd7, %r10, 4;     advances; widened: its operand 0 must not wrap around
+      add.s64 %rd8, %rd1, %rd7;       advances
+      ld.global.f32 %f1, [%rd8];      accesses: at 4 * %r3 bytes after the previous iteration's
+      add.f32 %f2, %f2, %f1;
+      add.s32 %r10, %r10, %r3;        advances
+      setp.lt.s32 %p2, %r10, %r6;     compared: holds for a computable number of iterations
+      @%p2 bra loop;
 
 Two iterations of the instructions that advance determine the addresses of all further ones. So one
 check covers a batch of iterations (`lower.loops.strided_loops`). A loop qualifies if its blocks run
 in one fixed order. Not handled: loops in which lanes wait for others, call, or diverge other than
-by leaving; addresses with a step that changes (`x[i * i]`), or that are loaded.
-"""
+by leaving; addresses with a step that changes (`x[i * i]`), or that are loaded."""
 
 from __future__ import annotations
 
@@ -79,8 +79,9 @@ INVARIANT, ADVANCING, NONLINEAR = Recurrence(), Recurrence(advances=True), Recur
 
 
 def staying_relation(program: Program, loop: Iterable[int], index: int, compared: int) -> str:
-    """Returns the relation of the operands of comparison `compared` with which lanes stay in a loop
-    at the branch that ends block `index`."""
+    """Returns the relation of the operands of comparison `compared` (an instruction) with which
+    lanes stay in a loop at the branch that ends block `index`: the comparison's own, or its
+    negation if lanes that take the branch leave."""
     block = program.blocks[index]
     guard = program.instructions[block.stop - 1].guard
     assert guard is not None
@@ -91,7 +92,9 @@ def staying_relation(program: Program, loop: Iterable[int], index: int, compared
 
 
 def straight_line_loops(program: Program, shapes: RegisterShapes) -> Iterator[tuple[int, ...]]:
-    """Yields the blocks of each loop that qualifies, in the order of an iteration."""
+    """Yields the blocks of each loop that qualifies, in the order of an iteration: all of its
+    blocks run one after the other in each, and lie in the same masked regions. None in programs
+    with calls that are not inlined."""
     if program.depth is not None:
         return
     for header, inside in natural_loops(program, predecessors(program)).items():
@@ -142,9 +145,10 @@ def _reads_clock(operand: Operand) -> bool:
 def strided_loop(
     operand_shapes: OperandShapes, blocks: tuple[int, ...], candidates: Sequence[int]
 ) -> StridedLoop | None:
-    """Returns the loop of some blocks with those of the `candidates` (accesses) that have linear
-    addresses; None if there are none, or a lane may diverge in an instruction. `operand_shapes` has
-    the shapes that registers have in all of its blocks."""
+    """Returns the loop of some blocks with those of the `candidates` (instructions that access
+    memory) that have linear addresses, and the comparisons that bound its iterations. None if no
+    candidate is linear, or if an instruction outside of `advances` would need a check for
+    wrap-around. `operand_shapes` has the shapes that registers have in all of its blocks."""
     program, recurrences = operand_shapes.program, _Recurrences(operand_shapes, blocks)
     linear_accesses: list[int] = []
     slice_union: set[int] = set()
@@ -188,10 +192,12 @@ def _same_width(target: Operand, term: Term) -> bool:
 
 
 class _Recurrences:
-    """Computes how the registers of a loop change. `widened` are the operands that must not wrap
-    around."""
+    """Computes, by a fixed point, how the registers of a loop change from iteration to iteration.
+    `widened` are the operands (instruction, source) that must not wrap around for that to hold."""
 
     def __init__(self, operand_shapes: OperandShapes, blocks: tuple[int, ...]) -> None:
+        """Runs the fixed point for a loop whose blocks are `blocks`, in the order of an
+        iteration."""
         self.program, self._operand_shapes, self._blocks = (
             operand_shapes.program,
             operand_shapes,
@@ -228,7 +234,9 @@ class _Recurrences:
             begins = begins | dict.fromkeys(wrong, NONLINEAR)
 
     def _transfer(self, index: int, state: dict[Register, Recurrence]) -> None:
-        """Sets the recurrences of an instruction's destinations."""
+        """Sets in `state` the recurrences of an instruction's destinations: arbitrary for guarded
+        instructions and those whose results have no shape. Records the state before loads, stores
+        and comparisons."""
         instruction = self.program.instructions[index]
         targets = tuple(
             spread(instruction.operands[: len(instruction.operation.spec.destinations)])
@@ -248,7 +256,8 @@ class _Recurrences:
     def _results(
         self, index: int, instruction: Instruction, state: Mapping[Register, Recurrence]
     ) -> Sequence[Recurrence]:
-        """Returns the recurrences of an instruction's results; empty if they are unknown."""
+        """Returns the recurrences of an instruction's results; empty if they are unknown, as for
+        instructions that do not compute or have a precondition."""
         operation = instruction.operation
         sources = tuple(spread(instruction.operands[len(operation.spec.destinations) :]))
         if operation.name == "cvta":
@@ -274,8 +283,8 @@ class _Recurrences:
     def _operand(
         self, operand: Operand, type: ScalarType, state: Mapping[Register, Recurrence]
     ) -> Recurrence:
-        """Returns the recurrence of an operand that is read as `type`; truncation drops the base
-        register."""
+        """Returns the recurrence of an operand that is read as `type`: truncation drops the base
+        register, and an advancing register that is extended becomes arbitrary."""
         if not isinstance(operand, Register):
             return INVARIANT
         recurrence = state.get(operand, NONLINEAR if operand in self._writers else INVARIANT)
@@ -286,7 +295,8 @@ class _Recurrences:
     def _term(
         self, index: int, term: Term, arguments: Sequence[Recurrence], shapes: TermShapes
     ) -> Recurrence:
-        """Returns the recurrence of a term, given those of the instruction's arguments."""
+        """Returns the recurrence of a term, given those of the instruction's arguments; adds
+        operands of extensions, which must not wrap around, to `widened`."""
         if term.op == "const":
             return INVARIANT
         if term.op == "arg":
@@ -320,8 +330,9 @@ class _Recurrences:
                 return NONLINEAR
 
     def comparison(self, block: int) -> int | None:
-        """Returns the comparison by which lanes leave at the end of a block, if the number of
-        iterations for which they stay can be computed; None otherwise."""
+        """Returns the `setp` by which lanes leave at the end of a block, if the number of
+        iterations for which they stay can be computed: an unguarded comparison of affine integers;
+        None otherwise."""
         inside = self.program.blocks[block]
         guard = self.program.instructions[inside.stop - 1].guard
         if guard is None:

@@ -1,4 +1,5 @@
-"""Computes the shapes of a program's registers (uniformity analysis) in code for converged lanes.
+"""Computes the shapes of a program's registers (uniformity analysis: uniform, affine or varying in
+a warp) in code for converged lanes.
 
 Shapes are a fixed point over all writers of a register. Where lanes diverge and reconverge, those
 that took one path may hold other values than those that took the other, or have left a loop in
@@ -40,9 +41,8 @@ def shapes_of(
 
     A layout of a whole thread block has no blocks in which a register is varying: its threads are
     in different blocks at once, so a register has its shape everywhere or nowhere. `regions` are
-    those that lanes may leave separately; None: all (`analysis.masked_loops`). Registers are in the
-    order of their declarations.
-    """
+    those that lanes may leave separately; None: all (`analysis.masked_loops`). The result retains
+    those of them whose exits can diverge. Registers are in the order of their declarations."""
     block_wide = warp_layout in BLOCK_WIDE
     if block_wide:
         regions = ()
@@ -76,8 +76,9 @@ def shapes_of(
 def _fixed_point(
     program: Program, warp_layout: WarpLayout, varying_by_block: VaryingByBlock
 ) -> dict[Register, VectorShape]:
-    """Returns the join over the results of all writers of each register. Registers begin as
-    zeros."""
+    """Returns the join over the results of all writers of each register, with registers in
+    `varying_by_block` varying in those blocks. Registers that are read before they are written
+    begin as zeros, which are uniform."""
     begun = program.live_in[0] if program.live_in else frozenset[Register]()
     shapes: dict[Register, VectorShape] = dict.fromkeys(begun, UNIFORM)
     operand_shapes = OperandShapes(program, warp_layout, shapes)
@@ -110,7 +111,8 @@ def _join(
     results: Iterable[tuple[Register, VectorShape]],
     varying: set[Register],
 ) -> bool:
-    """Joins an instruction's results into `shapes`; returns whether that changes them."""
+    """Joins an instruction's results into `shapes`, but for registers in `varying`; returns whether
+    that changes a shape."""
     changed = False
     for register, shape in results:
         old = shapes.get(register)
@@ -124,8 +126,8 @@ def _join(
 def _to_varying(
     program: Program, varying_by_block: VaryingByBlock, lost_shape: Iterable[tuple[int, Register]]
 ) -> None:
-    """Marks registers as varying in blocks, and in all blocks where they are live without a write
-    between."""
+    """Adds registers to `varying_by_block` in the blocks of `lost_shape`, and in all blocks after
+    these up to which they are live."""
     pending = list(lost_shape)
     while pending:
         at, register = pending.pop()
@@ -149,7 +151,8 @@ def _joined_varying(
     masked: list[MaskedRegion],
 ) -> Iterator[tuple[int, Register]]:
     """Yields (block, register) where a register becomes varying because lanes that diverged wrote
-    it, and it is live where they reconverge. Regions that lanes leave separately are added to
+    it, and it is live where they reconverge: in the blocks between and at the reconvergence point;
+    at the exit of a masked region only there. Masked regions whose exits diverge are added to
     `masked`."""
     diverging = [
         block
@@ -184,7 +187,8 @@ def _may_diverge(
     varying_by_block: VaryingByBlock,
     block: ProgramBlock,
 ) -> bool:
-    """Returns whether lanes may diverge at the end of a block."""
+    """Returns whether lanes may diverge at the end of a block: it ends with a branch whose guard,
+    or index, is not uniform there."""
     last = program.instructions[block.stop - 1]
     if not can_diverge(last):
         return False

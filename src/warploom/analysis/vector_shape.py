@@ -61,7 +61,7 @@ def strided(width: int, stride: int, bits: int) -> VectorShape:
 
 @dataclass(frozen=True, slots=True)
 class ShapedValue:
-    """An operand's shape, and its bits if they are constant."""
+    """An operand's shape, and its bits as an unsigned number if they are constant."""
 
     shape: VectorShape
     constant: int | None = None
@@ -89,11 +89,13 @@ class TermShapes:
         return None if condition is None else term.args[1 if condition else 2]
 
     def _of(self, term: Term) -> ShapedValue:
+        """Returns the shape and constant of a node, evaluated once."""
         if term not in self._done:
             self._done[term] = self._node(term)
         return self._done[term]
 
     def _node(self, term: Term) -> ShapedValue:
+        """Returns the shape of a node, and its constant if those of its operands are known."""
         if term.op == "const":
             return ShapedValue(UNIFORM, int(str(term.attr)))
         if term.op == "arg":
@@ -110,7 +112,8 @@ class TermShapes:
 
 
 def _shape(term: Term, args: Sequence[ShapedValue]) -> VectorShape:
-    """Returns the shape of a node's result, given those of its operands."""
+    """Returns the shape of a node's result, given those of its operands: varying if one of them is,
+    or if the operation does not map strides to a stride."""
     shapes = [a.shape for a in args]
     if not all(s.is_affine for s in shapes):
         return VARYING
@@ -123,7 +126,8 @@ def _shape(term: Term, args: Sequence[ShapedValue]) -> VectorShape:
 
 
 def _stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
-    """Returns the stride of a node's result; None if the result is not affine."""
+    """Returns the stride of an integer node's result, before reduction to its width; None if the
+    result is not affine, or only if a factor or shift that is not constant were known."""
     strides = [a.shape.stride for a in args]
     match term.op:
         case "add":
@@ -171,6 +175,8 @@ def _extends_linearly(shape: VectorShape, bits: int) -> bool:
 
 
 def _scaled(value: ShapedValue, factor: ShapedValue) -> int | None:
+    """Returns the stride of a product with a constant factor; None if the factor is not
+    constant."""
     return None if factor.constant is None else value.shape.stride * factor.constant
 
 
@@ -235,4 +241,5 @@ types."""
 
 
 def _signed(value: int, bits: int) -> int:
+    """Returns the signed number that a bit pattern of `bits` bits represents."""
     return value - (1 << bits) if value >> bits - 1 else value

@@ -1,5 +1,5 @@
-"""Finds paths from one barrier of the thread block to the next, or to the end, that can run as one
-loop over all warps.
+"""Finds paths from one barrier of the thread block to the next, or to the end, that emitted code
+can run as one loop over all warps of the block.
 
 Between two barriers most kernels compute addresses, compare the thread's index once, and access
 consecutive elements:
@@ -12,8 +12,7 @@ consecutive elements:
 
 In a block with all its threads along x, the registers of the first warp then determine the
 addresses of all others, and how many threads run the body. Not handled: two branches that depend on
-the thread, atomics, votes, guarded instructions, and paths through loops.
-"""
+the thread, atomics, votes, guarded instructions, and paths through loops."""
 
 from __future__ import annotations
 
@@ -82,7 +81,8 @@ class WarpLoopPath:
 
 @dataclass(frozen=True)
 class WarpLoop(WarpLoopPath):
-    """A path through a program, with what follows from it. All of its own facts are in `path`."""
+    """A path between barriers together with its program, from which live registers and lengths
+    follow. All of its own facts are in `path`, which the Warp IR stores."""
 
     program: Program
 
@@ -128,8 +128,9 @@ class WarpLoop(WarpLoopPath):
 
     @property
     def needs_all_threads(self) -> bool:
-        """Returns whether the path can only be run if every thread runs the body: with some lanes
-        off, the registers that it writes would need to be merged after it."""
+        """Returns whether the path can only be run as a loop if every thread runs the body; False
+        without a body. With some lanes off, the registers that the body writes would need to be
+        merged after it."""
         if self.body is None or not self.partly:
             return self.body is not None
         return not self._written(self.body_blocks).isdisjoint(self.live_after_body)
@@ -147,7 +148,8 @@ class WarpLoop(WarpLoopPath):
 
     @property
     def live_out(self) -> frozenset[Register]:
-        """Returns the registers that are written on the path and live after it."""
+        """Returns the registers that are written on the path and live after it, which a warp loop
+        has to leave in the warps' contexts; none if the path ends the program."""
         if self.ends:
             return frozenset()
         return (
@@ -155,6 +157,7 @@ class WarpLoop(WarpLoopPath):
         )
 
     def _written(self, blocks: Iterable[int]) -> frozenset[Register]:
+        """Returns the registers that the instructions of some of its blocks write."""
         instructions = (self.program.instructions[index] for index in self.steps(blocks))
         return frozenset(register for one in instructions for register in writes(one))
 
@@ -188,15 +191,17 @@ def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandSh
 
 
 def block_affine_registers(block: OperandShapes, shapes: RegisterShapes) -> frozenset[Register]:
-    """Returns the registers whose shapes in the thread block continue those in its warps, and hold
-    in all basic blocks: their values in the first warp determine those in all warps."""
+    """Returns the registers whose shapes in the thread block (`block`) continue those in its warps
+    (`shapes`), and hold in all basic blocks: their values in the first warp determine those in all
+    warps."""
     common = block.shapes.keys() & shapes.lasting
     pairs = ((r, block.shapes[r], shapes.by_register[r]) for r in common)
     return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)
 
 
 class WarpLoopSearch:
-    """Searches a program for warp loops."""
+    """Searches a program for warp loops through the blocks `candidates`. `partly` are the blocks
+    that some lanes can run while others wait."""
 
     def __init__(
         self,
@@ -206,6 +211,9 @@ class WarpLoopSearch:
         warp_layout: WarpLayout,
         shapes: RegisterShapes,
     ) -> None:
+        """Computes the shapes of registers across the thread block, and the bodies of `if`s, only
+        where all threads lie along x: elsewhere a comparison does not select the first threads of
+        the block."""
         self.program, self.candidates, self.partly = program, candidates, partly
         self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
@@ -215,8 +223,9 @@ class WarpLoopSearch:
         self.if_bodies = if_bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:
-        """Yields None for the entry, and the blocks at whose ends all threads wait equally
-        often."""
+        """Yields the places after which warp loops may begin: None for the entry, if no register is
+        read before it is written, and the blocks that end with a barrier of all threads and that
+        all threads execute equally often."""
         if 0 in self.candidates and not self.program.live_in[0]:
             yield None
         uniform_blocks = set(range(len(self.program.blocks))) - divergent_blocks(
@@ -227,7 +236,8 @@ class WarpLoopSearch:
                 yield index
 
     def warp_loops_from(self, site: int | None) -> Iterator[WarpLoop]:
-        """Yields the warp loops that begin at a site."""
+        """Yields the warp loops that begin at a site, one for each path from there that
+        qualifies."""
         first = 0 if site is None else self.program.blocks[site].successors[-1]
         for path, choices in self._paths(first, (), {}):
             warp_loop = self.warp_loop(site, path, choices)
@@ -237,9 +247,10 @@ class WarpLoopSearch:
     def warp_loop(
         self, site: int | None, path: tuple[int, ...], choices: Mapping[int, bool]
     ) -> WarpLoop | None:
-        """Returns the warp loop from a site through the blocks of a path; None if there is none.
-        `choices` maps blocks at whose ends all threads take the same path to whether they take the
-        branch."""
+        """Returns the warp loop from a site through the blocks of a path. None if an instruction
+        must not be on such a path, if registers would need another representation after it, or if
+        the comparison before the body cannot be computed once for all warps. `choices` maps blocks
+        at whose ends all threads take the same path to whether they take the branch."""
         branch = next((i for i in path if i in self.if_bodies and i not in choices), None)
         body = None if branch is None else self.if_bodies[branch]
         cut = len(path) if branch is None else path.index(branch) + 1
@@ -279,8 +290,10 @@ class WarpLoopSearch:
     def _paths(
         self, at: int, path: tuple[int, ...], choices: dict[int, bool]
     ) -> Iterator[tuple[tuple[int, ...], dict[int, bool]]]:
-        """Yields the blocks on each path to a barrier or to the end, with the branches that are
-        uniform in the thread block; at most one branch on a path depends on the thread."""
+        """Yields the blocks on each path from block `at` to a barrier or to the end, with the
+        branches that are uniform in the thread block and whether they are taken. Both sides of
+        these are followed; the body of an `if` that depends on the thread is skipped, and only one
+        such `if` is allowed. Paths do not leave `candidates` or visit a block twice."""
         if at not in self.candidates or at in path:
             return
         block, path = self.program.blocks[at], (*path, at)
@@ -303,13 +316,15 @@ class WarpLoopSearch:
             yield from self._paths(self.program.reconvergence[at], path, choices)
 
     def _is_uniform_branch(self, branch: Instruction) -> bool:
-        """Returns whether a branch is uniform in the thread block, and decided by the first warp's
-        registers."""
+        """Returns whether a branch is guarded by a register that is uniform in the thread block and
+        whose value in the first warp determines that of all warps; False without a guard."""
         guard = branch.guard
         block_affine = guard is not None and guard.register in self._block_affine
         return block_affine and is_uniform_branch(self.operand_shapes, branch)
 
     def _ends_block(self, instruction: Instruction) -> bool:
+        """Returns whether an instruction is a jump, exit or barrier, which is not part of a path's
+        steps."""
         return (
             instruction.operation.name in BLOCK_ENDS
             or instruction.operation.spec.unit is Unit.BARRIER
@@ -321,7 +336,9 @@ class WarpLoopSearch:
         return range(block.start, block.stop - self._ends_block(terminator(self.program, block)))
 
     def _step_kind(self, block: int, index: int) -> StepKind | None:
-        """Returns the kind of an instruction; None if it must not be on such a path."""
+        """Returns the kind of an instruction of block `block`. None if it must not be on such a
+        path: it is guarded, has a precondition that is checked, implements calls, may wrap around,
+        or is an access whose addresses do not follow from the first warp's."""
         instruction = self.program.instructions[index]
         checked = bool(instruction.operation.spec.preconditions)
         if is_effectless(instruction.operation) and instruction.guard is None and not checked:
@@ -340,8 +357,9 @@ class WarpLoopSearch:
         return StepKind.ACCESS if self._is_affine_access(instruction) else None
 
     def _is_block_affine(self, instruction: Instruction) -> bool:
-        """Returns whether an instruction computes, or loads a parameter, from and to registers that
-        are affine in the thread block."""
+        """Returns whether an instruction is pure, or loads a parameter, and all registers that
+        it reads and writes are affine in the thread block, so that one computation serves all
+        warps."""
         parameter = instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM
         results = (
             dict(self.operand_shapes.results(instruction))
@@ -351,8 +369,8 @@ class WarpLoopSearch:
         return bool(results) and self._block_affine.issuperset((*results, *reads(instruction)))
 
     def _is_affine_access(self, instruction: Instruction) -> bool:
-        """Returns whether an instruction is a load or store whose addresses in the first warp
-        determine those in all warps."""
+        """Returns whether an instruction is a plain load or store of global or shared memory whose
+        addresses in the first warp determine those in all warps."""
         name, modifiers = instruction.operation.name, instruction.operation.modifiers
         plain = name in ("ld", "st") and "bulk" not in modifiers and completion(instruction) is None
         if not plain or space_of(instruction) not in (Space.GLOBAL, Space.SHARED):
@@ -363,8 +381,9 @@ class WarpLoopSearch:
         return isinstance(address.base, Symbol) or address.base in self._block_affine
 
     def _with_hoisted_comparison(self, warp_loop: WarpLoop) -> WarpLoop | None:
-        """Returns a warp loop whose comparison before the body is computed once for all warps; None
-        if the comparison has other uses, or its operands are not affine in the thread block."""
+        """Returns a warp loop whose comparison before the body is marked as no work of each warp,
+        since it is computed once for all; the loop itself without a body. None if the comparison's
+        result has other uses, or its operands are not affine in the thread block."""
         if warp_loop.body is None:
             return warp_loop
         block = self.program.blocks[warp_loop.before[-1]]

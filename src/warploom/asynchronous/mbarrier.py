@@ -1,4 +1,5 @@
-"""Reads and updates the 64-bit word of an mbarrier.
+"""Reads and updates the 64-bit word of an mbarrier, when asynchronous copies and commits complete:
+pure functions of the word, for both machines.
 
 The word holds, from bit 0: pending arrivals, expected arrivals (of each phase), tx-count, valid
 bit, phase modulo 4. The phase completes when pending arrivals and tx-count are both 0.
@@ -38,7 +39,9 @@ def phase(word: int) -> int:
 
 @jitable
 def is_complete(word: int, wanted: int, by_parity: int) -> bool:
-    """Returns whether a wait ends; `wanted` is the phase parity if `by_parity`, else a token."""
+    """Returns whether a wait on an mbarrier with this word ends: the phase that it waits for is
+    complete. `wanted` is the parity of that phase if `by_parity`, else the token of an arrival in
+    it."""
     if by_parity:
         return (word >> PHASE_AT) & 1 != wanted & 1
     return phase(word) != phase(wanted)
@@ -46,7 +49,8 @@ def is_complete(word: int, wanted: int, by_parity: int) -> bool:
 
 @jitable
 def advance_if_complete(word: int) -> int:
-    """Returns the word with the next phase begun if nothing is pending, else `word` itself."""
+    """Returns the word with the next phase begun if neither arrivals nor bytes are pending, else
+    `word` itself."""
     counts = (1 << COUNT_BITS) - 1
     if word & counts or (word >> TX_AT) & ((1 << TX_BITS) - 1):
         return word
@@ -59,7 +63,8 @@ def advance_if_complete(word: int) -> int:
 
 @jitable
 def complete_tx(word: int, amount: int) -> int:
-    """Returns the word after `amount` bytes were transferred (`mbarrier.complete_tx`)."""
+    """Returns the word after `amount` bytes were transferred (`mbarrier.complete_tx`), with the
+    next phase begun if nothing is pending then."""
     field = (1 << TX_BITS) - 1
     left = ((word >> TX_AT) - amount) & field
     return advance_if_complete((word & ~(field << TX_AT)) | (left << TX_AT))
@@ -67,5 +72,6 @@ def complete_tx(word: int, amount: int) -> int:
 
 @jitable
 def arrive(word: int) -> int:
-    """Returns the word after one arrival; unchanged if no arrival is pending."""
+    """Returns the word after one arrival, with the next phase begun if nothing is pending then;
+    unchanged if no arrival is pending."""
     return advance_if_complete(word - 1) if word & ((1 << COUNT_BITS) - 1) else word

@@ -1,10 +1,10 @@
-"""Counts the passes of a warp-wide atomic operation, and orders its lanes.
+"""Counts the passes of a warp-wide atomic operation (a cost), and orders the lanes of its
+execution.
 
 Every lane's operation is performed; those on one address are serialised in an order that is
 undefined (CUDA C++ Programming Guide 12.9, "SIMT Architecture", on lanes that update one location
 atomically) and that `lane_order` chooses. So 32 lanes on one counter take 32 passes, on 32 counters
-one. The rule of the state space counts the memory traffic.
-"""
+one. The rule of the state space counts the memory traffic."""
 
 from __future__ import annotations
 
@@ -68,8 +68,9 @@ def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
 @jitable
 def lane_order(addresses: Addresses, mask: int, plan: Ints, block: int) -> int:
     """Returns the order in which lanes perform an atomic, by the launch's policy
-    (`simt.split_policy`): the k-th is lane (order + k * (order >> 5)) % 32. Lanes rise by default,
-    fall under ADVERSARIAL, and are ordered by the seed under RANDOM."""
+    (`simt.split_policy`), packed as one number `order`: the k-th lane is (order + k * (order >>
+    5)) % 32. Lanes rise by default, fall under ADVERSARIAL, and are ordered by the seed under
+    RANDOM."""
     if plan[POLICY] == ADVERSARIAL:
         return 31 + 32 * 31
     if plan[POLICY] != RANDOM:

@@ -67,8 +67,8 @@ def shared_32_banks(addresses: Addresses, mask: int, size: int, record: Ints) ->
 
 @jitable
 def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access on 2.x: a quarter-warp of 16 bytes has at least a two-way
-    conflict."""
+    """Adds the costs of an access to shared memory on 2.x: a quarter-warp of 16 bytes has at least
+    a two-way conflict."""
     if size > 4 or not add_words(addresses, mask, size, record):
         add_wavefronts(addresses, mask, size, WORD_BITS, 1 if size == 16 else 0, record)
 
@@ -96,12 +96,10 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, recor
 
 @jitable
 def add_words(addresses: Addresses, mask: int, size: int, record: Ints) -> bool:
-    """Adds a request of up to 4 bytes per lane over 32 banks of 4 bytes; returns whether it could.
-
-    Rising words within a span of 128 bytes (all banks) cannot conflict. Others are counted by
-    `count_in_columns`, where a column is a bank and a group of 32 words a line; it fails if the
-    lanes are too distant.
-    """
+    """Adds the costs of a request of up to 4 bytes per lane over 32 banks of 4 bytes; returns
+    whether it could. Rising words within a span of 128 bytes (all banks) cannot conflict. Others
+    are counted by `count_in_columns`, where a column is a bank and a group of 32 words a line; it
+    fails if the lanes are too distant, and nothing is added."""
     if is_rising(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
         wavefronts = 1
         words = count_rising_segments(addresses, WORD_BITS)
@@ -126,12 +124,11 @@ def add_words(addresses: Addresses, mask: int, size: int, record: Ints) -> bool:
 def add_wavefronts(
     addresses: Addresses, mask: int, size: int, bank_bits: int, more: int, record: Ints
 ) -> None:
-    """Adds a request over 32 banks of 2^bank_bits bytes; each group of lanes takes `more` extra
-    wavefronts.
+    """Adds the costs of a request over 32 banks of 2^bank_bits bytes; each group of lanes takes
+    `more` extra wavefronts.
 
     A group has as many lanes as fill all banks. An access wider than a bank is counted as one word
-    over correspondingly fewer, wider banks.
-    """
+    over correspondingly fewer, wider banks."""
     shift = bank_bits
     while (1 << shift) < size:
         shift += 1
@@ -160,7 +157,8 @@ def count_in_groups(
 def add_request(
     addresses: Addresses, mask: int, size: int, wavefronts: int, groups: int, record: Ints
 ) -> None:
-    """Adds one request of `wavefronts` wavefronts: those beyond one per group are conflicts."""
+    """Adds one request of `wavefronts` wavefronts to the counters: those beyond one for each of the
+    `groups` of lanes that are served together are conflicts."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1
@@ -212,7 +210,8 @@ def count_ways_branchless(addresses: Addresses, mask: int, shift: int, banks: in
 
 
 def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
-    """Returns the degree of the bank conflict (n for an n-way conflict) of words in any order."""
+    """Returns the most distinct words of 2^shift bytes in any one of `banks` banks, for lanes in
+    any order: n for an n-way bank conflict, 0 without active lanes."""
     words = set(segments_of(addresses, mask, shift))
     return max(Counter(word % banks for word in words).values(), default=0)
 

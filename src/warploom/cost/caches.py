@@ -1,4 +1,5 @@
-"""Simulates a device's caches: counts the sector hits and misses of each warp-wide access.
+"""Simulates the contents of a device's caches while a kernel runs: counts the sector hits and
+misses of each warp-wide access.
 
 Each cache is set-associative with LRU replacement and lines of 128 bytes in 4 sectors of 32; a miss
 fetches one sector. A request looks up its sectors in the order of the lowest lane that accesses
@@ -53,8 +54,10 @@ def count_cached(
     block: int,
     offset: int,
 ) -> int:
-    """Looks up the sectors of an access by a block and counts hits and misses; `offset` is added to
-    the addresses. Returns 0, as compiled code expects a result."""
+    """Looks up each distinct sector of an access in the simulated caches, in the order of lanes,
+    and counts hits and misses in `record`. `block` is the grid index of the block, which decides
+    the SM; `path` the flags of the path; `offset` is added to the addresses (of local memory).
+    Returns 0, as compiled code expects a result."""
     sm = block % caches[SMS]
     # Elsewhere an aligned access lies in one sector; in local memory its words are 128 bytes apart.
     words = max(1, size // 4) if path & BY_WORDS else 1
@@ -71,8 +74,9 @@ def count_cached(
 
 @jitable
 def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, record: Ints) -> None:
-    """Looks up one sector in the first cache of its path and, after a miss or for a write, in L2.
-    `line` is the address >> 7, `sector` the sector's bit in its line."""
+    """Looks up one sector in the first cache of its path and, after a miss or for a write, in L2;
+    counts hits and misses in `record`. Caches of size 0 are skipped. `line` is the address >> 7,
+    `sector` the sector's bit in its line."""
     if path & DROPS_L1:
         drop(caches, sm, line, sector)
     first = -1
@@ -95,8 +99,8 @@ def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, rec
 
 @jitable
 def touch(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
-    """Looks up a sector in one cache, and fetches it on a miss. Returns 1 for a hit, 0 for a
-    miss."""
+    """Looks up a sector in one cache; on a miss, fetches it, in place of the least recently used
+    line of its set if the line is missing. Returns 1 for a hit, 0 for a miss."""
     ways = caches[4 * level + 2]
     start = first_entry(caches, level, sm, line)
     caches[CLOCK] += 1
@@ -119,7 +123,7 @@ def touch(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
 
 @jitable
 def drop(caches: Ints, sm: int, line: int, sector: int) -> None:
-    """Invalidates a sector in an SM's L1."""
+    """Invalidates sector `sector` of a line in the L1 of an SM, if it is there."""
     if caches[4 * L1 + 1] > 0:
         start = first_entry(caches, L1, sm, line)
         for way in range(caches[4 * L1 + 2]):
@@ -130,7 +134,8 @@ def drop(caches: Ints, sm: int, line: int, sector: int) -> None:
 
 @jitable
 def first_entry(caches: Ints, level: int, sm: int, line: int) -> int:
-    """Returns the index of the first word of the set that a line maps to."""
+    """Returns the index of the first word of the set that a line maps to, in the cache of a level
+    of an SM."""
     set_words = caches[4 * level + 2] * ENTRY_WORDS
     set_offset = (line % caches[4 * level + 1]) * set_words
     return int(caches[4 * level] + sm * caches[4 * level + 3] + set_offset)

@@ -96,7 +96,8 @@ def local_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> 
 
 @jitable
 def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds a request: the sectors and lines that it touches, and the bytes that it requests."""
+    """Adds one request to the counters: the distinct sectors and lines that the lanes touch, and
+    the bytes that they request; transactions are left to the rule."""
     record[REQUESTS] += 1
     record[BYTES_REQUESTED] += count_lanes(mask) * size
     # The most frequent pattern first, at the cost of one pass.
@@ -115,8 +116,8 @@ def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> N
 
 @jitable
 def count_touched_local(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds a request to local memory, whose lanes touch `size` / 4 words at strides of 128
-    bytes."""
+    """Adds one request to local memory to the counters: its lanes touch `size` / 4 words each, at
+    strides of 128 bytes."""
     words = max(1, size // 4)
     sectors = count_distinct(addresses, mask, SECTOR_BITS)
     lines = count_distinct(addresses, mask, LINE_BITS)
@@ -178,7 +179,7 @@ def count_runs(addresses: Addresses, mask: int, shift: int, step: int, length: i
 
 @jitable
 def move_sectors(count: int, record: Ints) -> None:
-    """Adds `count` transactions of 32 bytes."""
+    """Adds `count` transactions of 32 bytes to the counters of transactions and moved bytes."""
     record[TRANSACTIONS] += count
     record[TRANSACTIONS_32] += count
     record[BYTES_MOVED] += SECTOR_BYTES * count
@@ -186,7 +187,7 @@ def move_sectors(count: int, record: Ints) -> None:
 
 @jitable
 def move_lines(count: int, record: Ints) -> None:
-    """Adds `count` transactions of 128 bytes."""
+    """Adds `count` transactions of 128 bytes to the counters of transactions and moved bytes."""
     record[TRANSACTIONS] += count
     record[TRANSACTIONS_128] += count
     record[BYTES_MOVED] += LINE_BYTES * count

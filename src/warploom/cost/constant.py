@@ -1,4 +1,4 @@
-"""Counts the passes of a warp-wide load from constant memory.
+"""Counts the cost of a warp-wide load from constant memory: its passes.
 
 The constant cache broadcasts one address to all lanes that load from it; a request is split into as
 many passes as there are distinct addresses (CUDA C++ Programming Guide 12.9, "Device Memory
@@ -25,14 +25,16 @@ WORD_BITS = 2
 
 @jitable
 def constant_by_warp(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load from 2.0 on; lanes in one 4-byte word share a pass."""
+    """Adds the costs of a load from constant memory on compute capability 2.0 and later: one pass
+    for each distinct 4-byte word, or wider element, of the warp."""
     shift = word_shift(size)
     add_passes(addresses, mask, size, count_distinct(addresses, mask, shift), record)
 
 
 @jitable
 def constant_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load on 1.x: half-warps share no pass."""
+    """Adds the costs of a load from constant memory on compute capability 1.x: one pass for each
+    distinct word or wider element of each half-warp."""
     shift = word_shift(size)
     low, high = mask & 0xFFFF, mask & 0xFFFF0000
     passes = count_distinct(addresses, low, shift) + count_distinct(addresses, high, shift)
@@ -41,8 +43,8 @@ def constant_by_halves(addresses: Addresses, mask: int, size: int, record: Ints)
 
 @jitable
 def word_shift(size: int) -> int:
-    """Returns the base-2 logarithm of the bytes that one pass delivers: a word, or a wider
-    access."""
+    """Returns the base-2 logarithm of the bytes that one pass delivers: 4, or `size` if it is
+    larger."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1
@@ -51,7 +53,7 @@ def word_shift(size: int) -> int:
 
 @jitable
 def add_passes(addresses: Addresses, mask: int, size: int, passes: int, record: Ints) -> None:
-    """Adds one request that takes `passes` passes."""
+    """Adds one request that takes `passes` passes to the counters."""
     record[REQUESTS] += 1
     record[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
     record[LINES] += count_distinct(addresses, mask, LINE_BITS)

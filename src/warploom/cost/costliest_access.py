@@ -1,4 +1,5 @@
-"""Stores the addresses of the costliest access of an instruction, as an example for the report.
+"""Stores the addresses of the costliest access of an instruction in its record, as an example for
+the report.
 
 `EXAMPLE_COST` starts at the cost of an ideal access, so that only worse ones are stored: the one
 with the most transactions. Which of several equally costly accesses is unspecified.
@@ -14,8 +15,8 @@ from warploom.simt.lane_counts import Addresses, Ints, jitable
 
 @jitable
 def keep_example(addresses: Addresses, mask: int, before: int, record: Ints) -> None:
-    """Stores an access if it took more transactions than the stored one; `before` is the
-    TRANSACTIONS counter without it."""
+    """Stores an access as the example in its record if it took more transactions than the stored
+    one; `before` is the TRANSACTIONS counter before the access was counted."""
     cost = record[TRANSACTIONS] - before
     if cost > record[EXAMPLE_COST]:
         record[EXAMPLE_COST] = cost

@@ -1,4 +1,5 @@
-"""Defers counting atomics on shared memory: collects accesses in a list, and counts them together.
+"""Defers counting the costs of atomics on shared memory, not the atomics: collects accesses in a
+list, and counts them together.
 
 If addresses are irregular, as in a histogram, the pattern table (`cost.pattern_table`) rarely hits.
 Then compiled code only appends the words that the 32 lanes access to a list, as byte offsets in a
@@ -78,8 +79,9 @@ def deferred_address(record: Ints, access: int, lane: int) -> int:
 
 @jitable
 def count_deferred_access(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of all deferred accesses to the counters, and empties the list. Of the
-    parameters of a rule it uses only `record`."""
+    """Adds the costs of all deferred accesses in the list to the counters, and empties the list;
+    nothing if it is empty. Replaces the example if one of them is costlier. Of the parameters of a
+    rule it uses only `record`."""
     count = record[DEFERRED]
     if count == 0:
         return
@@ -104,8 +106,8 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
 @jitable
 def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> None:
     """Counts and empties the list, and moves the window so that it covers an access that missed it:
-    the window's start stays, or moves down, if all lanes fit then. `limit` is the end of the shared
-    memory."""
+    the window's start stays, or moves down, if all lanes fit then. While patterns are on trial the
+    window gets no extent, so that nothing is deferred. `limit` is the end of the shared memory."""
     count_deferred_access(addresses, mask, 0, record)
     low = -1
     high = 0

@@ -1,4 +1,4 @@
-"""Selects the cost rules of a device.
+"""Selects the functions of this package by which the accesses on a device are counted.
 
 A `DeviceSpec` names the families of its memories ("in order", "32 wide banks"); this module maps
 them to the names of the rule functions, which both machines call.
@@ -111,8 +111,8 @@ class AccessRules:
         return 256 if self.shared_by_rows else 128
 
     def path(self, space: str, op: str, *, route: str = "") -> int | None:
-        """Returns the path through simulated caches of an access (arguments as in `cost`), or None
-        if nothing is to be counted."""
+        """Returns the path through simulated caches of an access (arguments as in `cost`), by its
+        route or else by the default one; None if nothing is to be counted."""
         return self.paths.get((space, op, route), self.paths.get((space, op, "")))
 
     def cost(self, space: str, op: str, *, route: str = "") -> str:
@@ -148,7 +148,8 @@ class MemoryOptions:
 
 
 def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> AccessRules:
-    """Returns the rules of a device. Raises WarploomError for an option that it does not have."""
+    """Returns the rules of a device, by the families of its memories and the user's options. Raises
+    WarploomError for an option that it does not have."""
     memory_options = options or MemoryOptions()
     through_l1, past_l1, local = _GLOBAL[spec.global_rule]
     read, write = _SHARED[spec.shared_rule, _mode(spec, memory_options.bank_bytes)]

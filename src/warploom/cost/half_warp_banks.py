@@ -21,7 +21,8 @@ BANKS = 16
 
 @jitable
 def shared_16_banks_read(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load; steps beyond one per half-warp and word are bank conflicts."""
+    """Adds the costs of a load from shared memory on 1.x; steps beyond one per half-warp and word
+    are bank conflicts."""
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
@@ -35,7 +36,8 @@ def shared_16_banks_read(addresses: Addresses, mask: int, size: int, record: Int
 
 @jitable
 def shared_16_banks_write(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a store or an atomic: one step for each distinct word of a bank."""
+    """Adds the costs of a store to, or an atomic on, shared memory on 1.x: one step for each
+    distinct word of a bank."""
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
@@ -49,11 +51,10 @@ def shared_16_banks_write(addresses: Addresses, mask: int, size: int, record: In
 
 @jitable
 def count_steps(addresses: Addresses, remaining: int) -> int:
-    """Returns the steps until a load has served the lanes `remaining` of a half-warp.
+    """Returns the number of steps until a load has served the lanes `remaining` of a half-warp.
 
     Of wide accesses the first words are enough: the further ones have the same distances, so they
-    conflict alike.
-    """
+    conflict alike."""
     bits = np.uint64(WORD_BITS)
     bank_mask = np.uint64(BANKS - 1)
     steps = 0

@@ -40,7 +40,8 @@ def shared_32_banks_read(addresses: Addresses, mask: int, size: int, record: Int
 
 @jitable
 def count_return_cycles(addresses: Addresses, mask: int, size: int) -> int:
-    """Returns the cycles in which the registers of a load of `size` bytes per lane return."""
+    """Returns the cycles in which the registers of a load of `size` bytes per lane return: one per
+    register of 4 bytes, or half as many if pairs of lanes load from the same address."""
     if size <= 4:
         return 1
     # One register cannot return faster; two of them can share a cycle.
@@ -63,7 +64,8 @@ def lanes_agree(addresses: Addresses, mask: int, distance: int) -> bool:
 
 @jitable
 def add_packed(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load of 8 bytes or more whose registers return two per cycle."""
+    """Adds the costs of a load of 8 bytes or more whose registers return two per cycle, so that
+    twice as many lanes are served together."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1

@@ -47,9 +47,9 @@ _COSTS = len(FIELDS)
 
 @jitable
 def settle_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None:
-    """Adds the costs of a pattern's repeats to the counters, before the slot is used for another.
-    Stores the negated counters as its costs: `keep_pattern` adds the counters again after the rules
-    have counted the new pattern, which leaves the difference, its costs."""
+    """Adds the costs of a pattern's repeats to the counters, before its slot `slot` is used for
+    another. Stores the negated counters as its costs: `keep_pattern` adds the counters again after
+    the rules have counted the new pattern, which leaves the difference, its costs."""
     at = PATTERNS_AT + slot * PATTERN_WIDTH
     repeats = record[at + REPEATS]
     record[at + REPEATS] = 0
@@ -60,7 +60,8 @@ def settle_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> No
 
 @jitable
 def keep_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None:
-    """Stores the pattern that the rules have just counted, with its costs (`settle_pattern`)."""
+    """Stores in slot `slot` the pattern that the rules have just counted: active mask, stride,
+    offsets, and its costs (the counters minus those that `settle_pattern` has stored)."""
     at = PATTERNS_AT + slot * PATTERN_WIDTH
     record[at + MASK] = mask
     record[at + STEP] = step_of(offsets, mask)

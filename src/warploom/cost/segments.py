@@ -44,7 +44,8 @@ def global_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -
 
 @jitable
 def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory on 1.0 and 1.1."""
+    """Adds the costs of an access to local memory on 1.0 and 1.1: word by word, each by the rule of
+    global memory."""
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
         move_in_order(addresses, mask, min(size, 4), 128 * word, record)
@@ -52,7 +53,8 @@ def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> 
 
 @jitable
 def local_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory on 1.2 and 1.3."""
+    """Adds the costs of an access to local memory on 1.2 and 1.3: word by word, each by the rule of
+    global memory."""
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
         move_by_halves(addresses, mask, min(size, 4), 128 * word, record)
@@ -138,7 +140,7 @@ def shrunk(segment: int, lowest: int, end: int) -> int:
 
 @jitable
 def add_transactions(size: int, count: int, record: Ints) -> None:
-    """Adds `count` transactions of `size` bytes."""
+    """Adds `count` transactions of `size` bytes (32, 64 or 128) to the counters."""
     record[TRANSACTIONS] += count
     record[BYTES_MOVED] += size * count
     if size == 32:

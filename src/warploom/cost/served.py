@@ -1,4 +1,5 @@
-"""Lists the transactions or passes of an access: the lanes that each serves, the bytes it moves.
+"""Lists, for reports, the transactions or passes of an access: the lanes that each serves, the
+bytes it moves.
 
 The rules only count; this module enumerates the same transactions, for reports and the viewer. For
 every rule, the list is as long as the rule's count (tests compare the two). Sources are those of
@@ -75,12 +76,16 @@ def _lanes_by_segment(addresses: Sequence[int], lanes: Lanes, bytes_: int) -> di
 def _segments(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int, grouped: bool
 ) -> Iterator[ServedTransaction]:
+    """Yields a transaction for each segment of `bytes_` bytes that the lanes touch; if `grouped`,
+    separately for the lanes whose words fill 128 bytes."""
     for group in _groups(lanes, min(WARP, 128 // size) if grouped else WARP):
         for segment, inside in _lanes_by_segment(addresses, group, bytes_).items():
             yield ServedTransaction(segment * bytes_, bytes_, inside)
 
 
 def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[ServedTransaction]:
+    """Yields the transactions of 1.0 and 1.1: for a half-warp in order its words together, else 32
+    bytes for each lane."""
     for half in _groups(lanes, HALF):
         first = half[0] // HALF * HALF
         start = addresses[half[0]] - (half[0] - first) * size
@@ -98,6 +103,8 @@ def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Ser
 
 
 def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[ServedTransaction]:
+    """Yields the transactions of 1.2 and 1.3: for each half-warp the segments that its lanes touch,
+    shrunk to the used part."""
     segment = min(32 * size, 128)
     for half in _groups(lanes, HALF):
         left = list(half)
@@ -114,7 +121,8 @@ def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Se
 def _local(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int
 ) -> Iterator[ServedTransaction]:
-    """Yields a transaction for each segment that any word of any lane touches."""
+    """Yields a transaction for each segment of `bytes_` bytes that any 4-byte word of any lane
+    touches in local memory."""
     lanes_by_segment: dict[int, int] = {}
     for lane in lanes:
         for word in range(max(1, size // 4)):
@@ -127,6 +135,8 @@ def _local(
 def _word_by_word(
     addresses: Sequence[int], lanes: Lanes, size: int, *, rule: Serve
 ) -> Iterator[ServedTransaction]:
+    """Yields the transactions of a `rule` for each 4-byte word of the lanes of an access to local
+    memory."""
     for word in range(max(1, size // 4)):
         yield from rule([address + 128 * word for address in addresses], lanes, min(size, 4))
 
@@ -134,6 +144,7 @@ def _word_by_word(
 def _constant(
     addresses: Sequence[int], lanes: Lanes, size: int, *, width: int
 ) -> Iterator[ServedTransaction]:
+    """Yields a pass for each distinct word or wider element of each group of `width` lanes."""
     bytes_ = 1 << word_shift(size)
     for group in _groups(lanes, width):
         for segment, inside in _lanes_by_segment(addresses, group, bytes_).items():
@@ -159,7 +170,8 @@ def _banks(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bank: int, quarters: bool = False
 ) -> Iterator[ServedTransaction]:
     """Yields the passes over 32 banks of `bank` bytes; accesses wider than a bank are served in
-    smaller groups of lanes over fewer banks."""
+    smaller groups of lanes over fewer banks. With `quarters`, a quarter-warp of 16 bytes takes one
+    more pass, which serves no lane."""
     word = max(bank, size)
     count = WARP * bank // word
     for group in _groups(lanes, count):
@@ -201,6 +213,8 @@ def _banks_of_rows(
 def _half_warp_reads(
     addresses: Sequence[int], lanes: Lanes, size: int
 ) -> Iterator[ServedTransaction]:
+    """Yields the steps of a load on 1.x: each broadcasts the word of the lowest remaining lane and
+    serves one lane of every other bank."""
     for half in _groups(lanes, HALF):
         for _ in range(max(1, size // 4)):
             left = list(half)
@@ -219,6 +233,8 @@ def _half_warp_reads(
 def _half_warp_writes(
     addresses: Sequence[int], lanes: Lanes, size: int
 ) -> Iterator[ServedTransaction]:
+    """Yields the steps of a store on 1.x: each serves one word of every bank, for each half-warp
+    and word."""
     for half in _groups(lanes, HALF):
         for _ in range(max(1, size // 4)):
             yield from _passes(

@@ -1,5 +1,5 @@
-"""Counts the writes that memory performs for a warp-wide store, and selects which lane's value
-remains if several lanes store to one address.
+"""Counts the writes that memory performs for a warp-wide store (a cost), and selects, for its
+execution, which lane's value remains if several lanes store to one address.
 
 From compute capability 2.0 on, one lane writes to each address (CUDA C Programming Guide 4.2, F.4.2
 and F.4.3). On 1.x, one lane of each half-warp writes to shared memory (F.3.3); for stores to global
@@ -32,7 +32,8 @@ from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 @jitable
 def write_by_address(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one write for each distinct address; addresses are multiples of `size`, a power of 2."""
+    """Adds one write to the counter for each distinct address; addresses are multiples of `size`, a
+    power of 2."""
     bits = 0
     while 1 << bits + 1 <= size:
         bits += 1
@@ -41,14 +42,14 @@ def write_by_address(addresses: Addresses, mask: int, size: int, record: Ints) -
 
 @jitable
 def write_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one write for each distinct address of each half-warp."""
+    """Adds one write to the counter for each distinct address of each half-warp."""
     record[WRITES] += count_distinct(addresses, mask & 0xFFFF, 0)
     record[WRITES] += count_distinct(addresses, mask & 0xFFFF0000, 0)
 
 
 @jitable
 def write_by_lane(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one write for each active lane."""
+    """Adds one write to the counter for each active lane."""
     record[WRITES] += count_lanes(mask)
 
 

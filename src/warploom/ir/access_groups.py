@@ -49,7 +49,7 @@ class AccessGroup:
     @property
     def span(self) -> tuple[int, int]:
         """Returns the byte range that a run accesses in all members: its begin and end, as offsets
-        from the run's first address."""
+        from the run's first address (of a batch of stores, from each lane's address)."""
         offsets = [offset for _, offset in self.members]
         extent = 0 if self.plan.pattern is Pattern.COLUMNS else self.base.extent
         return min(offsets) + min(extent, 0), max(offsets) + self.shape.size + max(extent, 0)
@@ -57,7 +57,8 @@ class AccessGroup:
 
 @dataclass
 class _Open:
-    """Collects the members of a group; `found` has its access type, plan and vector shape."""
+    """Collects the members of a group; `found` is the group without members, with its access type,
+    plan and vector shape."""
 
     found: AccessGroup
     members: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
@@ -74,8 +75,9 @@ def find_groups(
     block: ProgramBlock,
     mask: Register | None = None,
 ) -> list[AccessGroup]:
-    """Returns the groups of a basic block, in the order of their first members. `mask`: the
-    predicate register under which the block runs, if it is if-converted."""
+    """Returns the groups of a basic block, in the order of their first members; an access can be
+    the only member. `reading` has the shapes of operands in the block. `mask`: the predicate
+    register under which the block runs, if it is if-converted."""
     found: dict[object, _Open] = {}
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
@@ -94,7 +96,8 @@ def find_groups(
 def group_alone(
     accesses: KernelAccesses, reading: OperandShapes, index: int, instruction: Instruction
 ) -> AccessGroup | None:
-    """Returns an access as a group of its own, or None if it can be in no group."""
+    """Returns an access (instruction number `index`) as a group of its own, or None if it can be in
+    no group."""
     described = _describe(accesses, reading, index, instruction)
     if described is None:
         return None
@@ -115,7 +118,9 @@ def _describe(
     mask: Register | None = None,
 ) -> tuple[Address, AccessGroup, tuple[object, ...]] | None:
     """Describes an access that can be in a group: its address operand, a group without members, and
-    the key that all accesses of its group share. Returns None for any other instruction."""
+    the key that all accesses of its group share (access type and misalignment). Returns None for an
+    instruction that is no plain load or store, and for accesses whose plan is general. `mask` is
+    the predicate register under which the block runs, if any."""
     if (
         instruction.operation.name not in ("ld", "ldu", "st")
         or "bulk" in instruction.operation.modifiers

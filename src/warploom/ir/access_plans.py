@@ -1,4 +1,5 @@
-"""Chooses how a memory access is emitted, by a table of which the first matching row applies.
+"""Chooses how a memory access of converged lanes is emitted, by a table of which the first matching
+row applies.
 
 A row (`PlanRow`) matches operations, state spaces, patterns of addresses and further needs, and
 gives a plan: the guard that has to hold before data move, the move, what counts the access, and the
@@ -107,8 +108,8 @@ class AccessPlan:
         return self.guard is Guard.BOUNDS
 
     def in_one_version(self) -> AccessPlan:
-        """Returns the plan in a basic block, or a version of it, without exits to a slow
-        version."""
+        """Returns the plan for a basic block without a slow version: a failed guard takes the
+        general path instead of jumping there."""
         return replace(self, exit=Exit.GENERAL) if self.exit is Exit.SLOW_VERSION else self
 
 
@@ -127,7 +128,8 @@ class Addresses:
         cls, access_type: AccessType, lanes: VectorShape, runs: int, *, scattered: bool = False
     ) -> Addresses:
         """Returns the description of addresses with vector shape `lanes`, in convergent code of
-        warps of `runs` runs."""
+        warps of `runs` runs. The pattern follows from the stride if they are affine; else it is a
+        step found at run time, or, for warps of many runs, a layout in which each lane is a run."""
         if not lanes.is_affine:
             gathers = runs > MOST_RUNS_BY_STEP and access_type.type.bytes >= WORD_BYTES
             if gathers or runs == LANES:
@@ -225,7 +227,8 @@ class PlanRow:
     needs: tuple[Need, ...] = ()
 
     def fits(self, access_type: AccessType, addresses: Addresses, facts: Facts) -> bool:
-        """Returns whether the row matches an access."""
+        """Returns whether the row matches an access by operation, space, pattern and needs. Rows
+        whose plan is not general match only accesses that may be inlined."""
         can_be_inlined = facts.inlined and access_type.route != STACK
         is_kind = access_type.op in self.ops and access_type.space in self.spaces
         has_pattern = self.plan.pattern in (addresses.pattern, Pattern.ANY)
@@ -312,5 +315,5 @@ def select(access_type: AccessType, addresses: Addresses, facts: Facts) -> Acces
 
 
 def general(access_type: AccessType) -> AccessPlan:
-    """Returns the plan of an access out of line."""
+    """Returns the plan of an access of a type out of line, at any addresses."""
     return select(access_type, ANYWHERE, Facts(inlined=False))

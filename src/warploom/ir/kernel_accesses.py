@@ -25,7 +25,9 @@ class KernelAccesses:
         self.program, self.facts, self.scattered = program, facts, scattered
 
     def access_type_of(self, op: str, index: int, instruction: Instruction) -> AccessType:
-        """Returns the access type of a load or a store, the instruction of number `index`."""
+        """Returns the access type of a load or a store (`op`), the instruction of number `index`:
+        space, type, elements per lane, and route. The route is STACK for accesses that implement
+        calls."""
         data = instruction.operands[0 if op == "load" else 1]
         saved = STACK if index in self.program.private else ""
         route = saved or (route_of(instruction) if op == "load" else "")

@@ -26,6 +26,7 @@ class Line:
     values: dict[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
+        """Splits the text into words and attributes."""
         for word in self.text.split():
             name, equals, value = word.partition("=")
             if equals:
@@ -52,7 +53,9 @@ class Line:
 
 
 def tree_of(text: str) -> list[Line]:
-    """Returns the lines of a text that are not indented, with their inner lines."""
+    """Returns the lines of a text that are not indented, with their inner lines; empty lines and
+    comments are skipped. Raises WarploomError for a line that is indented by more than one
+    level."""
     roots: list[Line] = []
     open_lines: list[Line] = []
     for number, written in enumerate(text.splitlines(), 1):

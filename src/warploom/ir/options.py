@@ -84,7 +84,8 @@ def named_passes(variable: str, known: Collection[str]) -> frozenset[str]:
 
 
 def _current_name(variable: str, name: str) -> str:
-    """Returns the name of a pass, in place of a deprecated one, of which it warns."""
+    """Returns the current name of a pass that `variable` lists; for a deprecated name, with a
+    DeprecationWarning."""
     if name not in OLD_NAMES:
         return name
     message = f"{variable}={name} is deprecated: use {OLD_NAMES[name]}"

@@ -50,10 +50,12 @@ KEYWORDS = (
 
 
 class _Parser:
-    """Builds the data from the tree of lines; registers and labels of blocks are looked up by
-    name."""
+    """Builds the data from the tree of lines; registers and labels of blocks are looked up by name.
+    Its methods take one line each and return the data that `ir.text` printed as that line."""
 
     def __init__(self, lines: list[Line]) -> None:
+        """Sorts the lines by their keywords, and reads the names of registers and blocks, which
+        other lines refer to."""
         self._lines: dict[str, list[Line]] = {word: [] for word in KEYWORDS}
         for line in lines:
             line.read(lambda line: self._lines[line.words[0]]).append(line)
@@ -75,7 +77,7 @@ class _Parser:
         return tuple(line.read(reader) for line in self._lines[word])
 
     def ir(self) -> WarpIR:
-        """Returns the whole IR."""
+        """Returns the whole IR, without `origin`."""
         return WarpIR(
             name=self._one("kernel").read(lambda line: line.words[1]),
             variant=self._one("variant").read(_variant),
@@ -101,6 +103,8 @@ class _Parser:
     # ---- names ----------------------------------------------------------------------------------
 
     def _shapes(self, words: Iterable[tuple[str, list[str]]]) -> dict[Register, VectorShape]:
+        """Returns the vector shapes of registers, from pairs of a name and a list of texts, of
+        which the first is read if it is a shape."""
         return {
             self._registers[name]: shape
             for name, texts in words
@@ -123,11 +127,15 @@ class _Parser:
     # ---- what passes find -----------------------------------------------------------------------
 
     def _region(self, line: Line) -> Region:
+        """Returns the region that a line describes, with the inner regions that its inner lines
+        describe."""
         kind, *labels = line.words
         blocks = tuple(self._blocks[label] for label in labels)
         return Region(RegionKind(kind), blocks, tuple(map(self._region, line.inner)))
 
     def _reconvergence(self, line: Line) -> Reconvergence:
+        """Returns where lanes reconverge, wait and resume; each inner line describes a
+        reconvergence point."""
         return Reconvergence(
             suspends="suspends" in line.values,
             points={
@@ -139,18 +147,21 @@ class _Parser:
         )
 
     def _exits(self, line: Line) -> ExitRegion:
+        """Returns the masked region that a line describes."""
         [header], [point] = self._block_numbers(line, "header"), self._block_numbers(line, "to")
         blocks, exits = (frozenset(self._block_numbers(line, name)) for name in ("blocks", "exits"))
         written, kept = (self._registers_of(line, name) for name in ("written", "kept"))
         return ExitRegion(header, blocks, exits, point, written, kept)
 
     def _strided(self, line: Line) -> BatchedLoop:
+        """Returns a batched loop, with its assumed shapes and access groups."""
         words = (each.rpartition(":") for each in line.list("shapes"))
         shapes = self._shapes((name, [shape]) for name, _, shape in words)
         groups = tuple(each.read(self._group) for each in line.inner)
         return BatchedLoop(self._strided_loop(line), shapes, groups)
 
     def _strided_loop(self, line: Line) -> StridedLoop:
+        """Returns the strided loop that the line of a batched loop describes."""
         widened = (_match_groups(r"(\d+):(\d+)", each) for each in line.list("widened"))
         return StridedLoop(
             self._block_numbers(line, "blocks"),
@@ -161,6 +172,7 @@ class _Parser:
         )
 
     def _warp_loop(self, line: Line) -> WarpLoopPath:
+        """Returns the path of a warp loop, also of one in the static schedule."""
         kinds = {i: kind for kind in StepKind for i in line.numbers(kind.name.lower())}
         choices = dict.fromkeys(line.numbers("taken"), True)
         choices |= dict.fromkeys(line.numbers("passed"), False)
@@ -177,6 +189,8 @@ class _Parser:
     # ---- blocks ---------------------------------------------------------------------------------
 
     def _block(self, line: Line) -> BasicBlock:
+        """Returns a basic block. Its inner lines are instructions, which begin with a number, and
+        access groups."""
         instruction_lines = [each for each in line.inner if each.words[0].endswith(":")]
         beside = {each.words[0]: each for each in line.inner if each not in instruction_lines}
         branch = line.values.get("branch")
@@ -197,12 +211,14 @@ class _Parser:
         )
 
     def _accesses(self, line: Line | None) -> BlockAccesses:
+        """Returns the access groups of a block; no groups if the line is missing."""
         if line is None:
             return BlockAccesses()
         groups = tuple(each.read(self._group) for each in line.inner)
         return BlockAccesses(groups, has_fast_version="fast_version" in line.values)
 
     def _group(self, line: Line) -> AccessGroup:
+        """Returns an access group, whose words are operation, space and type."""
         op, space, type = line.words
         parts, base = int(line.values.get("parts", 1)), _shape(line.values["lanes"])
         route = line.values.get("route", "").replace("_", " ")
@@ -243,12 +259,14 @@ def _shape(text: str) -> VectorShape | None:
 
 
 def _plan(text: str) -> AccessPlan:
+    """Returns the access plan of a text `pattern/guard/move/cost/exit`."""
     pattern, guard, move, cost, end = text.upper().split("/")
     return AccessPlan(Pattern[pattern], Guard[guard], Move[move], Cost[cost], Exit[end])
 
 
 def _match_groups(pattern: str, text: str) -> tuple[str, ...]:
-    """Returns the groups of a pattern that a text matches. Raises ValueError if it does not."""
+    """Returns the groups of a regular expression that a whole text matches. Raises ValueError if it
+    does not."""
     match = re.fullmatch(pattern, text)
     if match is None:
         raise ValueError(f"{text} is not as expected")

@@ -39,6 +39,8 @@ class PlannedAccess:
     group: AccessGroup | None = None
 
     def __str__(self) -> str:
+        """Returns the plan as a sentence: pattern of addresses, guard, move, what counts the
+        access, and the exit if the guard fails."""
         plan, group, also_checked, pattern = self.plan, self.group, "", PATTERNS[self.plan.pattern]
         if group is not None:
             pattern = pattern.format(stride=group.base.stride, runs=_runs(group))
@@ -51,7 +53,8 @@ class PlannedAccess:
 
 
 def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
-    """Returns the memory accesses of a kernel with their plans, in the order of instructions."""
+    """Returns the memory accesses of a kernel with their plans, in the order of instructions: those
+    in a group with the group's, others with the plan for any addresses."""
     program, accesses = ir.program, ir.accesses_of(ir.program)
     planned: list[PlannedAccess] = []
     for block, facts in zip(program.blocks, ir.blocks, strict=True):
@@ -66,7 +69,7 @@ def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
 
 
 def _plan(accesses: KernelAccesses, index: int, instruction: Instruction) -> AccessPlan:
-    """Returns the plan of an access that is in no group."""
+    """Returns the plan of an access that is in no group, by its access type alone."""
     space, op = accesses_of(instruction)[0]
     if (
         instruction.operation.name in ("ld", "ldu", "st")

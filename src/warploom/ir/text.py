@@ -85,13 +85,14 @@ def _plain(value: Any) -> Any:
 
 
 class _Printer:
-    """Prints one IR."""
+    """Prints one IR: each method returns the line, or yields the lines, of one part."""
 
     def __init__(self, ir: WarpIR) -> None:
         self.ir = ir
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines of the text."""
+        """Yields the lines of the text: name, variant, facts, registers, regions, reconvergence,
+        masked regions, blocks, and loops."""
         ir = self.ir
         yield f"kernel {ir.name}"
         yield f"variant {msgspec.json.encode(_plain(ir.variant)).decode()}"
@@ -120,12 +121,16 @@ class _Printer:
         yield from (f"scheduled_loop{self._warp_loop(path)}" for path in ir.static_schedule)
 
     def _label(self, index: int) -> str:
+        """Returns the label of a block; that of the program's end for the number after the last
+        block."""
         return self.ir.blocks[index].label if index < len(self.ir.blocks) else END
 
     def _labels(self, indices: Iterable[int]) -> list[str]:
         return [self._label(index) for index in indices]
 
     def _register(self, register: Register) -> str:
+        """Returns a register's line: its name, type, shape if it is uniform or affine, `spilled`,
+        `scattered`, and its shape across the thread block."""
         ir, words = self.ir, [register.name, str(register.type)]
         words += [shape_text(ir.shapes[register])] if register in ir.shapes else []
         words += ["spilled"] if register in ir.spilled else []
@@ -134,12 +139,14 @@ class _Printer:
         return INDENT + " ".join(words) + attributes(block=block_shape and shape_text(block_shape))
 
     def _region(self, region: Region, indent: str) -> Iterator[str]:
+        """Yields the lines of a region and, indented, of its inner regions."""
         words = [region.kind.value, *self._labels(region.blocks)]
         yield indent + " ".join(words)
         for one in region.inner:
             yield from self._region(one, indent + INDENT)
 
     def _exits(self, region: ExitRegion) -> str:
+        """Returns the text of a masked region's attributes."""
         return attributes(
             header=self._label(region.header),
             blocks=self._labels(sorted(region.blocks)),
@@ -150,6 +157,7 @@ class _Printer:
         )
 
     def _strided(self, batched: BatchedLoop) -> str:
+        """Returns the text of a batched loop's attributes, but for its access groups."""
         loop = batched.loop
         return attributes(
             shapes=sorted(f"{r.name}:{shape_text(s)}" for r, s in batched.shapes.items()),
@@ -161,6 +169,8 @@ class _Printer:
         )
 
     def _warp_loop(self, path: WarpLoopPath) -> str:
+        """Returns the attributes of the path of a warp loop: its blocks, uniform branches by
+        whether they are taken, and instructions by their kinds."""
         kinds = {
             kind.name.lower(): [str(i) for i, one in sorted(path.kinds.items()) if one is kind]
             for kind in StepKind
@@ -179,6 +189,7 @@ class _Printer:
     # ---- blocks ---------------------------------------------------------------------------------
 
     def _block(self, block: BasicBlock) -> Iterator[str]:
+        """Yields the lines of a basic block: its attributes, instructions, and access groups."""
         yield f"block {block.label}" + attributes(
             to=self._labels(block.successors),
             reconvergence=self._label(block.reconvergence),
@@ -196,12 +207,16 @@ class _Printer:
         yield from self._accesses("masked", block.masked)
 
     def _accesses(self, word: str, accesses: BlockAccesses) -> Iterator[str]:
+        """Yields the lines of a block's access groups under a heading; none if there are no
+        groups."""
         if accesses != BlockAccesses():
             yield INDENT + word + attributes(fast_version=accesses.has_fast_version)
             yield from (f"{INDENT * 2}{_group(group)}" for group in accesses.groups)
 
 
 def _group(group: AccessGroup) -> str:
+    """Returns the line of an access group: operation, space, type, and attributes with its members
+    and plan."""
     shape = group.shape
     return f"{shape.op} {shape.space.value} {shape.type}" + attributes(
         parts=shape.parts if shape.parts > 1 else None,

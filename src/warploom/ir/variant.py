@@ -102,8 +102,9 @@ class KernelVariant:
 
     @property
     def plain(self) -> bool:
-        """Returns whether all registers are stored lane by lane, without uniform or affine
-        forms."""
+        """Returns whether all registers are stored lane by lane, without uniform or affine forms:
+        under a policy that mixes lanes, in code that records, is observed or debugged step by step,
+        in baseline code, or without the pass."""
         by_lane = self.mixes or self.is_watched or self.steps or self.baseline
         return by_lane or not self.does(Pass.UNIFORMITY)
 

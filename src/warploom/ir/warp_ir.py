@@ -163,14 +163,15 @@ class WarpIR:
 
     @cached_property
     def uniformity(self) -> RegisterShapes:
-        """Returns the vector shapes of registers, block by block."""
+        """Returns the vector shapes of registers, block by block, with the masked regions."""
         if not self.shapes:
             return RegisterShapes({}, (), self.exits)
         return RegisterShapes(self.shapes, tuple(block.loose for block in self.blocks), self.exits)
 
     @cached_property
     def predicated_blocks(self) -> dict[int, int]:
-        """Returns the predicated blocks by the blocks that end with their branch."""
+        """Returns, by the number of a block that ends with a branch, the number of the block after
+        it that can run under a mask."""
         pairs = ((index, block.predicated_block) for index, block in enumerate(self.blocks))
         return {
             index: predicated_block

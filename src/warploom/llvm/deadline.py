@@ -24,12 +24,14 @@ class Deadline:
     """
 
     def __init__(self, program: Program) -> None:
+        """Begins the time limit now, for the code of `program`."""
         self.program = program
         self.seconds = _limit_in_seconds()
         self._end = time.thread_time() + self.seconds
 
     def check(self) -> None:
-        """Raises CompileError if the thread has used up its time."""
+        """Raises CompileError if the thread has used more processor time than its limit since this
+        object was made; callers check between parts of a kernel's code."""
         if time.thread_time() <= self._end:
             return
         program = self.program
@@ -42,7 +44,8 @@ class Deadline:
 
 
 def _limit_in_seconds() -> float:
-    """Returns the limit that the environment sets, or the default."""
+    """Returns the limit that the environment sets, or the default. Raises WarploomError if it is no
+    positive number."""
     text = os.environ.get(VARIABLE) or str(SECONDS)
     try:
         seconds = float(text)

@@ -51,10 +51,8 @@ def cache_directory() -> Path:
 
 
 def find(kind: str, key: str) -> bytes | None:
-    """Returns the content of an entry, or None if it is missing, damaged, or writable by others.
-
-    Updates the file's time of use, by which old entries are removed.
-    """
+    """Returns the content of an entry, or None if it is missing, damaged, or if other users could
+    have written it. Updates the file's time of use, by which old entries are removed."""
     path = _path(kind, key)
     try:
         if not (_is_ours(path.parent) and _is_ours(path)):
@@ -69,10 +67,9 @@ def find(kind: str, key: str) -> bytes | None:
 
 
 def store(kind: str, key: str, content: bytes) -> None:
-    """Writes an entry atomically: another process sees all of it or nothing.
-
-    An OSError (a full disk, a read-only folder) is ignored.
-    """
+    """Writes an entry atomically: another process sees all of it or nothing. Now and then removes
+    the oldest entries. Writes nothing if other users can write to the folder; an OSError (a full
+    disk, a read-only folder) is ignored."""
     import tempfile
 
     path = _path(kind, key)
@@ -142,7 +139,8 @@ _warned: set[Path] = set()
 
 
 def _digest(part: str) -> bytes:
-    """Returns a digest of the Python sources of a subpackage."""
+    """Returns a digest of the Python sources of a subpackage, by which entries of older sources are
+    not found."""
     digest = hashlib.sha256()
     for source in sorted((_PACKAGE / part).rglob("*.py")):
         digest.update(source.read_bytes())
@@ -156,7 +154,8 @@ runs is not the code that the process executes."""
 
 @lru_cache
 def _fingerprint(sources: tuple[str, ...]) -> str:
-    """Returns a digest of the sources, the versions of the compilers, and the processor."""
+    """Returns a digest of the sources of subpackages, the versions of Numba, llvmlite and NumPy,
+    and the processor: the part of a key that all entries of a kind share."""
     digest = hashlib.sha256(b"".join(_DIGESTS[part] for part in sources))
     versions = (_numba_version(), llvmlite.__version__, np.__version__)
     digest.update("\n".join([*versions, *processor()]).encode())

@@ -22,6 +22,8 @@ def _arithmetic(compute: Callable[[int, int], int], neutral: int) -> Callable[..
     `neutral`; it returns None for any other."""
 
     def fold(left: Value, right: Value) -> Value | None:
+        """Returns the folded value of an operation on two operands; None if it has to be
+        emitted."""
         left_number, right_number = _number(left), _number(right)
         if left_number is not None and right_number is not None:
             return _constant(left.type, compute(left_number, right_number))
@@ -89,7 +91,8 @@ _FOLDS: dict[str, Callable[[Value, Value], Value | None]] = {
 
 
 def _method(name: str) -> Callable[..., Value]:
-    """Returns an override of the builder's method `name` that tries to fold before it emits."""
+    """Returns an override of the builder's method `name` that returns the folded value if its
+    operands allow that, and else emits the instruction."""
     emit, fold = getattr(ir.IRBuilder, name), _FOLDS[name]
 
     def method(self: Any, left: Value, right: Value, *remaining: Any, **named: Any) -> Value:

@@ -88,7 +88,7 @@ class _SpelledConstant(ir.Constant):
 
 
 def selection(order: Iterable[int]) -> ir.Constant:
-    """Returns the index vector of a `shufflevector` that selects these lanes."""
+    """Returns the index vector of a `shufflevector` that selects lanes, in the order of `order`."""
     indices = [I32(lane) for lane in order]
     return ir.Constant(ir.VectorType(I32, len(indices)), indices)
 
@@ -120,11 +120,13 @@ class Lanes:
         return slot
 
     def intrinsic(self, name: str, result: ir.Type, args: Sequence[Value]) -> Value:
-        """Emits a call of the LLVM intrinsic with that full name (`llvm.ctpop.i32`)."""
+        """Emits a call of the LLVM intrinsic with that full name (`llvm.ctpop.i32`), declared in
+        the module at its first use; returns the call's value."""
         return self.b.call(self.function(name, result, [a.type for a in args]), list(args))
 
     def function(self, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> Value:
-        """Returns the function of that name in the module, declared at the first use."""
+        """Returns the function of that name in the module; declares it with the result and argument
+        types at its first use."""
         declared: Any = self.module.globals
         if name not in declared:
             return ir.Function(self.module, ir.FunctionType(result, list(arguments)), name)
@@ -140,7 +142,7 @@ class Lanes:
         back.set_metadata("llvm.loop", node)
 
     def splat(self, scalar: Value, width: int = LANES) -> Value:
-        """Broadcasts a scalar to `width` lanes."""
+        """Emits a vector of `width` lanes that all hold a scalar."""
         vector_type = ir.VectorType(scalar.type, width)
         alone = self.b.insert_element(undefined(vector_type), scalar, I32(0))
         if width == 1:
@@ -171,7 +173,8 @@ class Lanes:
         return self.b.add(spread, ir.Constant(spread.type, steps))
 
     def firsts(self, value: Value, width: int) -> Value:
-        """Returns a vector of the first lanes of `width` equal parts of 32 lanes."""
+        """Returns a vector with `width` elements: the first lane of each of `width` equal parts of
+        32 lanes; the inverse of `expand`."""
         return self.b.shuffle_vector(value, value, selection(range(0, LANES, LANES // width)))
 
     def lane(self, value: Value, index: Value | int) -> Value:
@@ -219,7 +222,7 @@ class Lanes:
         return self.b.select(mask, new, old)
 
     def add_to(self, pointer: Value, amount: Value) -> None:
-        """Adds an amount to the i64 at an address."""
+        """Emits an addition of an amount to the i64 in memory at an address."""
         self.b.store(self.b.add(self.b.load(pointer, typ=I64), amount), pointer)
 
     def slot(self, pointer: Value, index: Value | int, element: ir.Type = I64) -> Value:

@@ -65,7 +65,8 @@ def chosen_effort(program: Program) -> Effort:
 
 
 def effort(program: Program) -> Effort:
-    """Returns the highest level at which optimising a kernel takes less time than typical runs."""
+    """Returns the highest level at which optimising a kernel takes less time than typical runs, by
+    the product of its basic blocks and registers, its instructions, and its pieces."""
     size = len(program.blocks) * len(program.registers)
     size *= CALLS_WEIGH if program.depth is not None else 1
     many = len(program.instructions) > MANY_INSTRUCTIONS
@@ -81,7 +82,8 @@ def is_long(program: Program) -> bool:
 
 
 def _pieces(program: Program) -> int:
-    """Returns the number of pieces of a program's code, ended by basic blocks and by accesses."""
+    """Returns the size of a program's code in pieces, each of which ends at a basic block's end or
+    at an access: the measure that, for long kernels, decides between level 1 and level 0."""
     return len(program.blocks) + sum(
         bool(accesses(instruction)) for instruction in program.instructions
     )

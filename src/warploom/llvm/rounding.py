@@ -38,7 +38,8 @@ def rounded(lanes: Lanes, op: str, mode: str, args: list[Value], result: ir.Type
 
 
 def definition(name: str) -> str:
-    """Returns the LLVM IR that defines a function which `rounded` calls, from its name."""
+    """Returns the text of LLVM IR that defines a function which `rounded` calls, and declares the
+    intrinsics in it; the name holds operation, mode and types."""
     op, mode, suffix = name.removeprefix(PREFIX).split(".", 2)
     result, _, source = suffix.partition(".")
     types = [_spelled(source)] if source else [_spelled(result)] * _OPERANDS[op]
@@ -60,6 +61,7 @@ declare void @llvm.set.rounding(i32)
 
 
 def _suffix(type: ir.Type) -> str:
+    """Returns the suffix for a vector type in an intrinsic's name (`v32f32`)."""
     vector: ir.VectorType = type  # type: ignore[assignment]
     return f"v{vector.count}{mangled(vector.element)}"
 

@@ -62,7 +62,8 @@ def levels() -> list[Processor]:
 
 @lru_cache
 def _chosen(level: str) -> Processor:
-    """Returns the processor of a level, or this computer's if the level is empty."""
+    """Returns the processor of a level, or this computer's if the level is empty. Raises
+    WarploomError for an unknown level, or one that this computer lacks."""
     if not level:
         return Processor(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
     if level not in _LEVELS:
@@ -89,7 +90,8 @@ def _missing(level: str) -> list[str]:
 
 
 def has_feature(name: str) -> bool:
-    """Returns whether the processor that code is compiled for has a feature, by LLVM's name."""
+    """Returns whether the processor that code is compiled for has a feature, by LLVM's name: one of
+    its level, or of this computer if no level is chosen."""
     level = processor().name
     if level not in _LEVELS:
         return bool(llvm.get_host_cpu_features().get(name, False))
@@ -111,14 +113,16 @@ def target_machine(effort: int = 3, processor: Processor | None = None) -> llvm.
 
 
 def simplify(module: llvm.ModuleRef) -> None:
-    """Merges basic blocks: the pass for modules so large that only linear time is acceptable."""
+    """Merges basic blocks of all functions of a module, in place: the only pass for modules so
+    large that only linear time is acceptable."""
     passes = llvm.create_new_function_pass_manager()
     passes.add_simplify_cfg_pass()
     _run(passes, module)
 
 
 def tidy(module: llvm.ModuleRef) -> None:
-    """Runs the few passes that gain most: SROA, instruction combining, merging of blocks."""
+    """Runs over a module, in place, the few passes that gain most: SROA, instruction combining,
+    merging of blocks."""
     passes = llvm.create_new_function_pass_manager()
     passes.add_simplify_cfg_pass()
     passes.add_sroa_pass()
@@ -128,7 +132,7 @@ def tidy(module: llvm.ModuleRef) -> None:
 
 
 def _run(passes: llvm.FunctionPassManager, module: llvm.ModuleRef) -> None:
-    """Runs passes over every function that a module defines."""
+    """Runs passes over every function that a module defines, in place."""
     builder = llvm.create_pass_builder(target_machine(0), llvm.create_pipeline_tuning_options(0))
     for function in module.functions:
         if not function.is_declaration:
@@ -136,7 +140,8 @@ def _run(passes: llvm.FunctionPassManager, module: llvm.ModuleRef) -> None:
 
 
 def optimise(module: llvm.ModuleRef, processor: Processor | None = None) -> None:
-    """Runs LLVM's -O3 pipeline over a module, for a processor (default: the chosen one)."""
+    """Runs LLVM's -O3 pipeline over a module, in place, for a processor (default: the chosen
+    one)."""
     target = target_machine(processor=processor)
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(3))
     builder.getModulePassManager().run(module, builder)

@@ -24,10 +24,9 @@ FOLDED = 8
 
 
 def fold(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
-    """Folds a vector of 32 i64 lanes to 8 lanes by `or` or `umax`; lanes not in `on` count as 0.
-
-    The 8 lanes fit a register, and need no mask: a reduction under a mask of 32 lanes takes longer.
-    """
+    """Emits the fold of a vector of 32 i64 lanes to 8 lanes by `or` or `umax`; lanes not in the
+    mask `on` count as 0. The 8 lanes fit a register, and need no mask: a reduction under a mask of
+    32 lanes takes longer."""
     zeros = zero(ir.VectorType(value.type.element, FOLDED))
     parts: list[Value] = []
     for begin in range(0, LANES, FOLDED):
@@ -42,7 +41,8 @@ def fold(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
 
 
 def _combined(lanes: Lanes, operation: str, one: Value, two: Value) -> Value:
-    """Combines two vectors lane by lane, by `or` or an intrinsic."""
+    """Emits the combination of two vectors lane by lane, by `or` or by the intrinsic named
+    `operation`."""
     if operation == "or":
         return lanes.b.or_(one, two)
     name = f"llvm.{operation}.v{FOLDED}{mangled(one.type.element)}"
@@ -50,7 +50,8 @@ def _combined(lanes: Lanes, operation: str, one: Value, two: Value) -> Value:
 
 
 def pick(lanes: Lanes, values: Sequence[Value], table: Sequence[tuple[int, int]]) -> Value:
-    """Returns a vector whose lane l is lane `table[l][1]` of `values[table[l][0]]`."""
+    """Emits shuffles that return a vector whose lane l is lane `table[l][1]` of
+    `values[table[l][0]]`."""
     first, *others = sorted({number for number, _ in table})
     order = ir.Constant(vector(I32), [I32(lane) for _, lane in table])
     picked = lanes.b.shuffle_vector(values[first], values[first], order)

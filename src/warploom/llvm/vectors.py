@@ -19,7 +19,8 @@ class Vectors:
         return ir.VectorType(element_type(type), self.width)
 
     def constant(self, bits: int, type: ScalarType) -> Value:
-        """Returns a constant that has these bits in every lane."""
+        """Returns a constant of a PTX type, as it is computed, that has these bits in every
+        lane."""
         element = ir.IntType(type.bits)
         value = bits & ((1 << type.bits) - 1)
         whole = repeated(value, element, self.width)

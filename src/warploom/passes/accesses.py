@@ -30,8 +30,9 @@ grid have inactive lanes at its edges and would leave the fast version."""
 
 
 def find_scattered_registers(ir: WarpIR) -> WarpIR:
-    """Adds the registers whose lanes hold unrelated values, if plans depend on steps between
-    lanes."""
+    """Adds to the IR the registers whose lanes hold unrelated values, by which plans do without a
+    check for a step. Changes nothing for baseline code, if accesses are not inlined, or without the
+    pass `steps`."""
     if ir.variant.baseline or not (ir.access_facts.inlined and ir.access_facts.steps):
         return ir
     lasting = {r: s for r, s in ir.shapes.items() if r in ir.uniformity.lasting}
@@ -40,7 +41,9 @@ def find_scattered_registers(ir: WarpIR) -> WarpIR:
 
 
 def group_accesses(ir: WarpIR) -> WarpIR:
-    """Adds the groups of accesses in code for converged lanes. Baseline code has none."""
+    """Adds the groups of accesses of each block in code for converged lanes; for a predicated
+    block, also those of its copy under a mask. Changes nothing for baseline code, or if accesses
+    are not inlined."""
     if ir.variant.baseline or not ir.access_facts.inlined:
         return ir
     accesses, masks = ir.accesses_of(ir.program), _mask_registers(ir)
@@ -58,8 +61,8 @@ def group_accesses(ir: WarpIR) -> WarpIR:
 
 
 def _mask_registers(ir: WarpIR) -> dict[int, Register | None]:
-    """Returns the guard register of each block that can run under a mask; None if an indexed branch
-    determines the mask."""
+    """Returns, by predicated block, the guard register of the branch before it, which is the mask
+    that it runs under; None if the branch has no guard."""
     ends = (
         (predicated_block, ir.program.blocks[index].stop - 1)
         for index, predicated_block in ir.predicated_blocks.items()
@@ -78,13 +81,15 @@ def _operand_shapes(ir: WarpIR, index: int) -> OperandShapes:
 
 
 def batch_stores(ir: WarpIR) -> WarpIR:
-    """Adds batches of strided stores, which are deferred to the last one of their batch in a fast
-    version of the block."""
+    """Adds batches of strided stores, which emitted code defers to the last one of their batch in a
+    fast version of the block. Stores in a batch are removed from other groups."""
     if not ir.shapes:
         return ir
     accesses = ir.accesses_of(ir.program)
 
     def with_batches(index: int, block: BasicBlock) -> BasicBlock:
+        """Returns a block with its batches of stores among its access groups, and a fast version if
+        it has any."""
         groups = block.accesses.groups
         cached = by_instruction(group for group in groups if group.plan.guard is Guard.CACHE)
         batches = find_store_batches(
@@ -101,11 +106,14 @@ def batch_stores(ir: WarpIR) -> WarpIR:
 
 
 def make_fast_versions(ir: WarpIR) -> WarpIR:
-    """Marks blocks with several accesses guarded by the range cache to have a fast version."""
+    """Marks blocks with at least LEAST_FOR_FAST_VERSION accesses guarded by the range cache to have
+    a fast version; none in launches whose warps have more than MOST_RUNS runs."""
     if RUNS.get(ir.variant.warp_layout, 1) > MOST_RUNS:
         return ir
 
     def with_fast_version(_: int, block: BasicBlock) -> BasicBlock:
+        """Returns a block marked to have a fast version, if enough of its accesses are guarded by
+        the range cache."""
         groups = block.accesses.groups
         cached = (group for group in groups if group.plan.guard is Guard.CACHE)
         if sum(len(group.members) for group in cached) < LEAST_FOR_FAST_VERSION:
@@ -120,6 +128,8 @@ def fit_plans(ir: WarpIR) -> WarpIR:
     general path of that access, for there is no slow version to jump to."""
 
     def fitted(accesses: BlockAccesses) -> BlockAccesses:
+        """Returns access groups whose plans have no exit to a slow version, if the block has no
+        fast version."""
         if accesses.has_fast_version or not accesses.groups:
             return accesses
         return BlockAccesses(

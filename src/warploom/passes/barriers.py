@@ -20,15 +20,16 @@ from warploom.passes.divergence import divergence_points
 from warploom.program.program import Program
 
 MOST_ACCESSES = 12
-"""Accesses of a sweep in a course of several, at most. The places of all are looked up before the
-first sweep begins, and kept until it is their turn: more than the host has registers for cost as
-much as a course saves at a barrier, which is that no warp puts its registers into the context.
-A moving mean of 16 loads took 1.06 times the instructions in a course."""
+"""Accesses of a warp loop in a static schedule of several, at most. The addresses of all are looked
+up before the first warp loop begins, and kept until it runs: more than the host has registers for
+cost as much as a static schedule saves at a barrier, where no warp stores its registers in its
+context. A moving mean of 16 loads took 1.06 times the instructions in a static schedule."""
 
 
 def mark_region_versions(ir: WarpIR) -> WarpIR:
-    """Marks the blocks between barriers that have a copy for running converged warps in warp order,
-    without a return to the scheduler."""
+    """Marks the blocks between barriers that are also emitted as a region version, a copy in which
+    converged warps run in warp order without a return to the scheduler; none without uniformity
+    analysis."""
     region_versions = divergence_points(ir).region_versions if ir.shapes else frozenset[int]()
     return ir.with_blocks(
         lambda index, block: replace(block, in_region_version=index in region_versions)
@@ -36,14 +37,16 @@ def mark_region_versions(ir: WarpIR) -> WarpIR:
 
 
 def find_block_shapes(ir: WarpIR) -> WarpIR:
-    """Adds the shapes of registers across the whole thread block."""
+    """Adds the shapes of registers across the whole thread block, which warp loops need; changes
+    nothing if code cannot run these."""
     if not _can_run_warp_loops(ir):
         return ir
     return replace(ir, block_shapes=block_operand_shapes(ir.program, ir.variant.warp_layout).shapes)
 
 
 def find_warp_loops(ir: WarpIR) -> WarpIR:
-    """Adds the paths between barriers that can run as one loop over the warps of a thread block."""
+    """Adds the paths between barriers that can run as one loop over the warps of a thread block,
+    through blocks that have a region version."""
     if not _can_run_warp_loops(ir):
         return ir
     partly, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout
@@ -53,7 +56,7 @@ def find_warp_loops(ir: WarpIR) -> WarpIR:
 
 def find_static_schedule(ir: WarpIR) -> WarpIR:
     """Adds the sequence of warp loops from begin to end of the kernel, if it is known at compile
-    time."""
+    time and none of several has more than MOST_ACCESSES accesses."""
     if not (_can_run_warp_loops(ir) and ir.variant.does(Pass.WARP_LOOPS)):
         return ir
     warp_layout, size = ir.variant.warp_layout, ir.variant.size
@@ -69,8 +72,9 @@ def _accesses_of(warp_loop: WarpLoop) -> int:
 
 
 def _can_run_warp_loops(ir: WarpIR) -> bool:
-    """Returns whether code may run all warps of a thread block in a loop: accesses are inlined, no
-    detector observes them, and no call passes parameters in the frame."""
+    """Returns whether code may run all warps of a thread block in a loop: threads lie along x or in
+    rows of 16, accesses are inlined, no detector observes them, and no call passes parameters in
+    the frame."""
     sanitizer = ir.variant.sanitizes
     observes_accesses = sanitizer is not None and bool(sanitizer.accesses)
     has_layout = ir.variant.warp_layout in BLOCK_LAYOUT and bool(ir.shapes)

@@ -12,13 +12,15 @@ from warploom.ptx.ir import Register
 
 
 def divergence_points(ir: WarpIR) -> DivergencePoints:
-    """Returns the divergence analysis of a kernel under the scheduling of its variant."""
+    """Returns the divergence analysis of a kernel under the scheduling that its variant is compiled
+    for."""
     variant = ir.variant
     return DivergencePoints(ir.program, variant.independent, variant.mixes, variant.chooses)
 
 
 def find_reconvergence(ir: WarpIR) -> WarpIR:
-    """Adds the blocks where diverged lanes reconverge, wait and resume."""
+    """Adds the blocks where diverged lanes reconverge, wait for their turn, and resume; the last
+    only if warps can be suspended."""
     divergence = divergence_points(ir)
     points = {
         point: tuple(divergence.waiting_blocks[point])
@@ -30,7 +32,8 @@ def find_reconvergence(ir: WarpIR) -> WarpIR:
 
 
 def find_predicated_blocks(ir: WarpIR) -> WarpIR:
-    """Adds the blocks after branches that can be executed under a mask (if-conversion)."""
+    """Adds, to blocks that end with a branch, the block after it that can be executed under a mask
+    (if-conversion); none without uniformity analysis."""
     if not ir.shapes:
         return ir
     found = predicated_blocks(ir.program, ir.variant.warp_layout, ir.uniformity)
@@ -38,12 +41,14 @@ def find_predicated_blocks(ir: WarpIR) -> WarpIR:
 
 
 def find_branches(ir: WarpIR) -> WarpIR:
-    """Adds what converged lanes do at each guarded branch."""
+    """Adds to each block how converged lanes execute the guarded branch at its end."""
     return ir.with_blocks(lambda index, block: replace(block, branch=_branch(ir, index, block)))
 
 
 def _branch(ir: WarpIR, index: int, block: BasicBlock) -> BranchKind | None:
-    """Returns the kind of the guarded branch at the end of a block; None if there is none."""
+    """Returns the kind of the guarded branch at the end of a block, the first that applies: uniform
+    guard, exit of a masked region, predicated block, else a split of lanes; None if there is no
+    such branch."""
     last = ir.program.instructions[ir.program.blocks[index].stop - 1]
     if last.operation.name != "bra" or last.guard is None:
         return None

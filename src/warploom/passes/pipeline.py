@@ -35,7 +35,8 @@ class WarpPass:
 
 
 def warp_ir(layout: CountLayout, variant: KernelVariant) -> WarpIR:
-    """Returns the Warp IR of a variant of a kernel after all passes."""
+    """Returns the Warp IR of a variant of a kernel after all passes that the variant does not
+    disable; prints it after those that WARPLOOM_PRINT_AFTER names."""
     printed, ir = printed_passes(), begin(layout, variant)
     for one in PIPELINE:
         ir = one.run(ir)

@@ -24,12 +24,14 @@ def find_regions(ir: WarpIR) -> WarpIR:
 
 
 def find_masked_loops(ir: WarpIR) -> WarpIR:
-    """Adds the regions that lanes may leave separately while others go on under a mask."""
+    """Adds the regions that lanes may leave separately while others go on under a mask, as `exits`;
+    none in code without uniformity analysis."""
     return replace(ir, exits=masked_regions(ir.program)) if _uses_uniformity(ir) else ir
 
 
 def find_shapes(ir: WarpIR) -> WarpIR:
-    """Adds the shapes of registers, and retains the masked regions whose exits are not uniform."""
+    """Adds the shapes of registers, to each block the registers that are varying in it only, and
+    retains the masked regions whose exits are not uniform."""
     if not _uses_uniformity(ir):
         return ir
     register_shapes = shapes_of(ir.program, ir.variant.warp_layout, ir.exits)
@@ -40,6 +42,7 @@ def find_shapes(ir: WarpIR) -> WarpIR:
 
 
 def _uses_uniformity(ir: WarpIR) -> bool:
-    """Returns whether registers may have shapes: not in baseline code, or where the whole analysis
-    would take too long."""
+    """Returns whether registers may have shapes: the variant does not store all of them lane by
+    lane (`KernelVariant.plain`), and the kernel is not so large that the analysis would take too
+    long."""
     return not (ir.variant.plain or is_long(ir.program))

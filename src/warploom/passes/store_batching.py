@@ -38,9 +38,9 @@ Model")."""
 
 @dataclass
 class _OpenBatch:
-    """A batch that may get more stores; `key` is equal for stores of one batch. `members` are
-    stores with their offsets, `crossed` the loads between them, `loads` those after the last store.
-    """
+    """A batch that may get more stores; `key` is equal for stores of one batch, `group` is its
+    access group without members. `members` are stores with their offsets, `crossed` the loads
+    between them, `loads` those after the last store."""
 
     key: object
     group: AccessGroup
@@ -71,8 +71,9 @@ def find_store_batches(
     block: ProgramBlock,
     grouped: Collection[int],
 ) -> list[AccessGroup]:
-    """Returns the batches of at least two stores in a block. `grouped` are the accesses that are in
-    other groups of the block."""
+    """Returns the batches of at least two stores in a block, as access groups. `grouped` are the
+    accesses that are in other groups of the block. An instruction that could observe whether stores
+    were done ends a batch."""
     batches: list[_OpenBatch] = []
     open_batch: _OpenBatch | None = None
     versions: dict[Register, int] = {}
@@ -105,8 +106,11 @@ def _deferrable_store(
     instruction: Instruction,
     versions: dict[Register, int],
 ) -> tuple[object, AccessGroup, int] | None:
-    """Returns the key of the batch that a store may be deferred in, a group for that batch, and the
-    store's offset; None if it cannot be deferred."""
+    """Returns the key of the batch that a store may be deferred in (base register and its last
+    writer, space, size, misalignment), a group for that batch, and the store's offset. None if it
+    is no weak unguarded store from a base register, if lanes would not write ascending disjoint
+    addresses, or if no plan defers it. `versions` maps registers to their last writers in the
+    block."""
     if (
         instruction.operation.name != "st"
         or not _is_weak_unguarded(instruction)
@@ -133,6 +137,8 @@ def _deferrable_store(
 
 
 def _is_weak_unguarded(instruction: Instruction) -> bool:
+    """Returns whether an access has no guard and no modifier by which other threads may observe its
+    order."""
     return instruction.guard is None and not any(
         m in instruction.operation.modifiers for m in STRONG
     )
@@ -143,7 +149,8 @@ def _is_weak_load(instruction: Instruction) -> bool:
 
 
 def _is_transparent(accesses: KernelAccesses, instruction: Instruction) -> bool:
-    """Returns whether an instruction cannot observe if stores before it have been done."""
+    """Returns whether an instruction cannot observe if stores before it have been done: it computes
+    or moves, or loads a parameter of the kernel."""
     if instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM:
         base = (
             instruction.operands[1].base if isinstance(instruction.operands[1], Address) else None

@@ -1,5 +1,5 @@
-"""The pass that selects loops to run in batches of iterations, with one check of accesses per batch
-(`analysis.strided_loops`)."""
+"""The pass that selects loops which emitted code runs in batches of iterations, with one check of
+accesses per batch (`analysis.strided_loops`)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
 
 
 def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
-    """Returns the batched loop of some blocks; None if they do not qualify, or a batch is not worth
-    it."""
+    """Returns the batched loop of some blocks. None if a block defers stores, if the loop's
+    accesses are not strided, if most of its accesses are not, or if it is too long for a batch to
+    pay."""
     if any(ir.blocks[block].accesses.defers for block in blocks):
         return None
     program, warp_layout = ir.program, ir.variant.warp_layout
@@ -70,6 +71,7 @@ def _size(group: AccessGroup) -> int:
 
 
 def _may_advance(ir: WarpIR, group: AccessGroup) -> bool:
-    """Returns whether one check of a group can cover many iterations."""
+    """Returns whether one check of a group can cover many iterations: it is guarded by the range
+    cache, and none of its instructions has a guard."""
     guarded = any(ir.program.instructions[index].guard is not None for index, _ in group.members)
     return group.plan.guard is Guard.CACHE and not guarded

@@ -1,5 +1,5 @@
-"""Lists the memory accesses that a program can make, as the records in which both machines count
-them.
+"""Lists the memory accesses that a program can make, as the records in which the interpreter and
+compiled kernels count them.
 
 An access record is one instruction with one state space and one kind of access. An instruction with
 a generic address has a record for each space that the address may fall into:
@@ -87,6 +87,8 @@ def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
 
 @cache
 def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
+    """Returns `accesses` by the operation alone, so that instructions with equal operations share
+    one cached answer."""
     if is_tensor_operation(operation):
         return tensor_accesses(operation)
     if is_tensor_memory_operation(operation):
@@ -117,7 +119,9 @@ def is_bulk_fill(operation: Operation) -> bool:
 
 
 def bytes_of(instruction: Instruction) -> int:
-    """Returns the bytes that a memory instruction moves in each lane, in one access."""
+    """Returns the bytes that a memory instruction moves in each lane, in one access: the piece of
+    16 bytes for copies that proceed in pieces, the row of eight elements for `ldmatrix`, all
+    elements of a vector operand together."""
     operation = instruction.operation
     if is_bulk_copy(operation) or is_tensor_operation(operation):
         return BULK_PIECE_BYTES
@@ -149,7 +153,8 @@ def route_of(instruction: Instruction) -> str:
 
 
 def spaces_of(space: Space) -> tuple[Space, ...]:
-    """Returns the spaces that addresses in a space can fall into."""
+    """Returns the spaces that addresses in a space can fall into: the space itself, or global,
+    shared and local for GENERIC."""
     return GENERIC_SPACES if space is Space.GENERIC else (space,)
 
 

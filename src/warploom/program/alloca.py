@@ -1,5 +1,5 @@
-"""Lowers `alloca`, `stacksave` and `stackrestore` to moves of the stack's top (PTX ISA, "Stack
-Manipulation Instructions").
+"""Lowers `alloca`, `stacksave` and `stackrestore` to other PTX instructions, which move the stack's
+top (PTX ISA, "Stack Manipulation Instructions").
 
     alloca.u64 %rd1, 24;   ->   @top = align(@top, 8); mov %rd1, @top; @top = align(@top + 24, 16)
 """
@@ -21,7 +21,9 @@ DEFAULT_ALIGNMENT = 8
 
 
 def stack_instruction(flat: Flat, like: Instruction, site: Site) -> None:
-    """Adds the lowering of an `alloca`, `stacksave` or `stackrestore` to a list."""
+    """Appends to `flat` the hidden and visible instructions that replace an `alloca`, `stacksave`
+    or `stackrestore`. `like` is that instruction, `site` its origin; `alloca` also checks for a
+    stack overflow, by a load of the last byte."""
     code, operand = HiddenCode(flat, like, site), like.operands[0]
     move = decode("mov.b64")
     if like.operation.name == "stackrestore":
@@ -43,6 +45,7 @@ def stack_instruction(flat: Flat, like: Instruction, site: Site) -> None:
 
 
 def _align_top(code: HiddenCode, alignment: int) -> None:
+    """Emits the rounding of the stack's top up to a multiple of `alignment`, a power of two."""
     code.emit("add.u64", TOP, TOP, Immediate(alignment - 1))
     code.emit("and.b64", TOP, TOP, Immediate(-alignment))
 

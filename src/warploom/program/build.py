@@ -59,7 +59,8 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
 
 
 def _on_one_device(instruction: Instruction) -> Instruction:
-    """Returns an instruction as a single device executes it (`isa.ops.multimem`)."""
+    """Returns an instruction as a single device executes it: a `multimem` operation becomes the
+    ordinary access (`isa.ops.multimem`), others stay unchanged."""
     operation = lowered(instruction.operation)
     return (
         instruction
@@ -69,6 +70,8 @@ def _on_one_device(instruction: Instruction) -> Instruction:
 
 
 def _kernel(module: Module, name: str) -> Function:
+    """Returns the kernel of a module with that name; raises LaunchError, which lists the kernels,
+    if there is none or if the name is that of a function."""
     for kernel in module.entries:
         if kernel.name == name:
             return kernel

@@ -1,4 +1,5 @@
-"""Emits the callee's side of calls that are not inlined (`program.calls`).
+"""Emits, as PTX instructions of the program, the callee's side of calls that are not inlined
+(`program.calls`).
 
 Each function stands once, after the kernel: a prologue that pushes a frame, the body with its
 variables at offsets from the frame, and an epilogue that pops the frame and returns by a table.
@@ -48,7 +49,9 @@ from warploom.ptx.ir import (
 def assemble(
     kernel: FunctionCode, functions: Iterable[FunctionCode], stack_bytes: int, reachable: Reachable
 ) -> Flat:
-    """Returns the whole program: the kernel, followed by the functions that it calls."""
+    """Returns the whole program: the kernel, an `exit`, then the functions that are not inlined,
+    with prologues and epilogues. Also adds the registers of calls, the depth of calls (only if
+    there are such functions), and the variable of `stack_bytes` bytes that is a thread's stack."""
     parts = [*functions]
     whole = Flat()
     first = kernel.flat.instructions[0]
@@ -77,8 +80,9 @@ Reachable = Callable[[str], frozenset[str]]
 
 
 def _append(whole: Flat, flat: Flat) -> None:
-    """Appends the instructions of `flat`, with labels and indices shifted to their new
-    positions."""
+    """Appends the instructions of `flat` to `whole`, with all indices (labels, hidden and private
+    instructions, successors) shifted to their new positions, and its registers; variables are left
+    to the caller."""
     shift = len(whole.instructions)
     whole.instructions += flat.instructions
     whole.sites += flat.sites
@@ -92,7 +96,10 @@ def _append(whole: Flat, flat: Flat) -> None:
 def _append_function(
     whole: Flat, part: FunctionCode, calls: Sequence[RetainedCall], reachable: Reachable
 ) -> None:
-    """Appends a function: its prologue, body and epilogue."""
+    """Appends a function that is not inlined: its entry label; the prologue, which pushes a frame
+    and loads register parameters; its body; its end label; the epilogue, which stores register
+    results, pops the frame and branches back by the number of the call. `calls` are the retained
+    calls of the whole program."""
     function = part.function
     inputs, outputs, end = slots(function)
     recursive = function.name in reachable(function.name)
@@ -136,7 +143,7 @@ def _append_function(
 
 def _attribution(part: FunctionCode) -> tuple[Instruction, Site]:
     """Returns the instruction and site that prologue and epilogue are attributed to: the function's
-    first."""
+    first, or a `ret` if its body is empty."""
     if part.flat.instructions:
         return part.flat.instructions[0], part.flat.sites[0]
     return Instruction(decode("ret"), (), span=part.function.span), Site(part.function.name, 0)
@@ -145,11 +152,11 @@ def _attribution(part: FunctionCode) -> tuple[Instruction, Site]:
 def _frame_offsets(
     part: FunctionCode, inputs: Sequence[int], outputs: Sequence[int], end: int, *, recursive: bool
 ) -> tuple[dict[str, int], int]:
-    """Returns the offsets in the frame of a function's variables, and the end of these.
+    """Returns the offsets in the frame of a function's variables by name, and the end of these.
+    `inputs` and `outputs` are the offsets of parameters and results, `end` is where these end.
 
     A thread is at most once in a function that is not recursive: then only parameters and results
-    need the frame, and other variables have fixed addresses.
-    """
+    need the frame, and other variables have fixed addresses."""
     function = part.function
     formals = zip((*function.parameters, *function.returns), (*inputs, *outputs), strict=True)
     offsets = {f"{formal.name}@{function.name}": at for formal, at in formals}
@@ -201,7 +208,10 @@ def _saved_registers(
 def _rewritten_body(
     part: FunctionCode, offsets: Mapping[str, int], saved: Mapping[int, list[tuple[Register, int]]]
 ) -> Flat:
-    """Returns a function's body with variables in the frame, and registers saved around calls."""
+    """Returns a copy of a function's body in which operands that name variables of the frame are
+    addresses relative to the frame's start, and registers are stored before the jump of a call and
+    loaded back at its return point. `offsets` are those of the variables, `saved` the registers by
+    the number of the call."""
     old, new = part.flat, Flat(registers=part.flat.registers)
     labels_at: dict[int, list[str]] = {}
     for label, at in old.labels.items():
@@ -228,7 +238,9 @@ def _rewritten_body(
 
 
 def _add_rewritten(new: Flat, old: Flat, at: int, offsets: Mapping[str, int]) -> None:
-    """Adds one instruction, with the operands that name variables of the frame replaced."""
+    """Appends instruction number `at` of `old` to `new`. An address in a variable of the frame
+    becomes one relative to the frame's start (in local memory, not counted); a frame variable whose
+    address is taken gets it in a scratch register."""
     instruction, site = old.instructions[at], old.sites[at]
     hidden, private = at in old.hidden, at in old.private
     operands: list[Operand] = []

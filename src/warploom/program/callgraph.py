@@ -32,6 +32,7 @@ class CallGraph:
     """The calls between the functions of a module."""
 
     def __init__(self, module: Module) -> None:
+        """Finds the functions with a body; calls are followed when they are first needed."""
         self.module = module
         self._functions = {f.name: f for f in module.functions if f.body is not None}
         self._reachable: dict[str, frozenset[str]] = {}
@@ -42,13 +43,15 @@ class CallGraph:
         return {name: number for number, name in enumerate(self._functions)}
 
     def address(self, name: str) -> int | None:
-        """Returns the address of a function; None if no function with a body has that name."""
+        """Returns the address that a pointer to a function holds; None if no function with a body
+        has that name."""
         number = self.number.get(name)
         return None if number is None else FUNCTION_BASE + FUNCTION_STEP * number
 
     @cached_property
     def address_taken(self) -> tuple[str, ...]:
-        """Returns the functions whose address some instruction or initial value takes, in order."""
+        """Returns the functions whose address some instruction or initial value takes, in order of
+        definition: the candidates of calls through registers."""
         address_taken = {
             name for variable in self._variables() for name in _symbols_in(variable.initial)
         }
@@ -63,7 +66,8 @@ class CallGraph:
         return tuple(name for name in self._functions if name in address_taken)
 
     def shape(self, call: Instruction, caller: Function) -> Function | Prototype:
-        """Returns the parameters and results of a call: the callee's, or those of a prototype."""
+        """Returns what declares the parameters and results of a call: the callee, the first
+        function of its list of targets, or its prototype."""
         callee = call.operands[1]
         if isinstance(callee, Symbol):
             return self._functions[callee.name]
@@ -134,7 +138,8 @@ class CallGraph:
         ]
 
     def callees(self, name: str) -> list[str]:
-        """Returns the functions that a function may call, for each of its calls."""
+        """Returns the functions with a body that a function may call, directly or through
+        registers, for each of its calls; functions that the host provides are left out."""
         function = self._functions[name]
         calls = (i for i in function.instructions if i.operation.name == "call")
         return [
@@ -145,6 +150,7 @@ class CallGraph:
         ]
 
     def _variables(self) -> Iterator[Variable]:
+        """Yields the variables of the module and of all functions with a body."""
         yield from self.module.variables
         for function in self._functions.values():
             yield from (s for s in function.body or () if isinstance(s, Variable))
@@ -156,7 +162,8 @@ def signature(shape: Function | Prototype) -> tuple[tuple[int, ...], tuple[int, 
 
 
 def _symbols_in(initial: Initializer | None) -> Iterator[str]:
-    """Yields the symbols in an initial value."""
+    """Yields the symbols whose addresses an initial value contains, also in nested lists and masked
+    ones."""
     match initial:
         case tuple():
             for item in initial:

@@ -1,5 +1,5 @@
-"""Emits calls that are not inlined: of recursive functions, through registers, and of functions
-that would make the kernel too large.
+"""Emits, as PTX instructions of the program, calls that are not inlined: of recursive functions,
+through registers, and of functions that would make the kernel too large.
 
 Such a function stands in the program once, after the kernel (`program.callees`). Every thread has a
 stack in its local memory, with a frame for each active call: arguments and results at offsets that
@@ -45,8 +45,9 @@ from warploom.ptx.ir import (
 
 @dataclass(frozen=True)
 class RetainedCall:
-    """A call that is not inlined: the positions of its jump and of its return point in the caller's
-    instructions, and the functions that it may call."""
+    """A call that is not inlined: its number (from 1, unique in the program), the positions of
+    its jump and of its return point in the caller's instructions, and the functions that it may
+    call."""
 
     number: int
     jump: int
@@ -60,7 +61,8 @@ class RetainedCall:
 
 @dataclass
 class FunctionCode:
-    """The instructions of the kernel, or of a function that is not inlined, as they are emitted."""
+    """The instructions of the kernel, or of a function that is not inlined, as they are emitted,
+    and the `retained` calls among them."""
 
     function: Function
     flat: Flat = field(default_factory=Flat)
@@ -96,7 +98,12 @@ def emit_retained_call(
     shape: Function | Prototype,
     targets: CallTargets,
 ) -> None:
-    """Adds a call that is not inlined; `shape` has the parameters and results that it passes."""
+    """Appends a call that is not inlined to the caller's code `part`: stores of arguments on the
+    stack, the call's number in RETURN, the `call` itself (counted, without effect), the jump, and
+    loads of results at the return point. Records the call in `part.retained`.
+
+    `number` identifies the call, `shape` declares the parameters and results that it passes,
+    `targets` are the functions that it may jump to."""
     flat, code = part.flat, HiddenCode(part.flat, call, site)
     returns, target, actuals = call.operands[:3]
     assert isinstance(returns, Vector)
@@ -145,7 +152,9 @@ def _emit_indirect_jump(code: HiddenCode, target: Operand, targets: CallTargets)
 def _pieces(
     code: HiddenCode, formal: Variable, actual: Operand
 ) -> Iterator[tuple[int, int, Operand]]:
-    """Yields the values to store for an argument, as (offset in bytes, bits, value)."""
+    """Yields the values to store for an argument, as (offset in bytes, bits, value): a register
+    as a whole; a `.param` variable in chunks, each of which is first loaded into a scratch
+    register."""
     if not isinstance(actual, Symbol):
         yield 0, max(8, formal.type.bits), actual
         return

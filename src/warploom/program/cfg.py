@@ -58,7 +58,8 @@ def cut(
 
 
 def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> list[int]:
-    """Returns the indices at which blocks begin, ascending."""
+    """Returns the indices at which blocks begin, ascending: the start, labels, instructions after
+    one that ends a block, and instructions that may wait for lanes."""
     leaders = {0, *labels.values()}
     # Decided once for each distinct operation, of which a program has far fewer than instructions.
     operations = {one.operation: one for one in instructions}
@@ -73,7 +74,9 @@ def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> 
 def _successors(
     last: Instruction, index: int, exit: int, targets: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """Returns the successors of block `index`, whose last instruction is `last`."""
+    """Returns the successors of block `index`, decided by its last instruction `last`: branch
+    target, then the next block if the branch is guarded; `exit` for `ret` and `exit`; all distinct
+    targets of an indexed branch."""
     following = index + 1  # the exit for the last block
     name = last.operation.name
     if name == "brx":

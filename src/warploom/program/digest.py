@@ -28,11 +28,14 @@ class _Writer:
     cached, since programs name the same registers many times; so are the serialisers of types."""
 
     def __init__(self) -> None:
+        """Prepares a serialiser for registers; those of other types are made when a value of the
+        type is first written."""
         self._registers: dict[tuple[str, str], str] = {}
         self._new_register = self._writer_of_fields(Register)
         self._writers: dict[type, Callable[[Any], str]] = {}
 
     def written(self, value: object) -> str:
+        """Returns the text of a value, by a serialiser that is chosen once for each type."""
         write = self._writers.get(type(value))
         if write is None:
             write = self._writers[type(value)] = self._writer_of(value)
@@ -57,6 +60,7 @@ class _Writer:
         raise TypeError(f"{type(value).__name__} has no digest")
 
     def _register(self, register: Register) -> str:
+        """Returns the text of a register, cached by its name and type."""
         key = register.name, register.type.name
         text = self._registers.get(key)
         if text is None:
@@ -64,6 +68,8 @@ class _Writer:
         return text
 
     def _writer_of_fields(self, kind: type) -> Callable[[Any], str]:
+        """Returns a serialiser for data classes of type `kind` that writes the fields which take
+        part in comparisons."""
         names = tuple(each.name for each in fields(kind) if each.compare)
 
         def written(value: object) -> str:

@@ -1,5 +1,5 @@
-"""Computes immediate post-dominators: the nearest block that lies on all paths from a block to the
-exit.
+"""Computes immediate post-dominators, the reconvergence points of branches: the nearest block that
+lies on all paths from a block to the exit.
 
 The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001), on
 the reversed graph. It needs no reducible graph. Blocks in an endless loop have no path to the exit;
@@ -18,7 +18,8 @@ Graph = Sequence[Sequence[int]]
 
 
 def post_dominators(successors: Graph) -> tuple[int, ...]:
-    """Returns the immediate post-dominator of each node; the exit is `len(successors)`."""
+    """Returns the immediate post-dominator of each node; the exit is `len(successors)`. The result
+    is a fixed point over the reversed graph, in which endless loops have an edge to the exit."""
     exit = len(successors)
     forward = _with_exit_edges(successors)
     order = _post_order(_reversed(forward), exit)  # the exit comes last
@@ -26,6 +27,8 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
     idom: dict[int, int] = {exit: exit}
 
     def intersect(a: int, b: int) -> int:
+        """Returns the nearest common ancestor of two nodes in the tree of post-dominators so
+        far."""
         while a != b:
             if rank[a] < rank[b]:
                 a = idom[a]
@@ -48,8 +51,9 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
 
 
 def _with_exit_edges(successors: Graph) -> list[list[int]]:
-    """Returns the graph with the exit as its last node, and an edge to it from each endless
-    loop."""
+    """Returns the graph with the exit as its last node. Nodes without a path to the exit get one:
+    each endless loop (a terminal strongly connected component) has an edge to the exit from its
+    last node."""
     exit = len(successors)
     forward = [*(list(s) for s in successors), []]
     backward = _reversed(forward)
@@ -65,7 +69,8 @@ def _with_exit_edges(successors: Graph) -> list[list[int]]:
 
 
 def _terminal_component(forward: Graph, backward: Graph, node: int) -> set[int]:
-    """Returns a terminal strongly connected component that is reachable from a node."""
+    """Returns a strongly connected component that is reachable from `node` and that no edge leaves:
+    an endless loop."""
     while True:
         reachable = _reachable(forward, node)
         beyond = reachable - _reachable(backward, node)
@@ -75,6 +80,7 @@ def _terminal_component(forward: Graph, backward: Graph, node: int) -> set[int]:
 
 
 def _reachable(graph: Graph, start: int) -> set[int]:
+    """Returns the nodes on paths from `start`, itself included."""
     found = {start}
     pending = [start]
     while pending:
@@ -86,6 +92,7 @@ def _reachable(graph: Graph, start: int) -> set[int]:
 
 
 def _reversed(graph: Graph) -> list[list[int]]:
+    """Returns the graph with all edges reversed."""
     back: list[list[int]] = [[] for _ in graph]
     for node, successors in enumerate(graph):
         for successor in successors:

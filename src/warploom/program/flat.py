@@ -1,4 +1,4 @@
-"""Holds the flat list of instructions that a kernel becomes while its calls are inlined."""
+"""Defines the flat list of instructions that a kernel becomes while its calls are inlined."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Flat:
     def add(
         self, instruction: Instruction, site: Site, *, hidden: bool = False, private: bool = False
     ) -> None:
-        """Appends an instruction with its origin."""
+        """Appends an instruction with its origin; `hidden` and `private` mark it as in
+        `Program`."""
         if hidden:
             self.hidden.add(len(self.instructions))
         if private:
@@ -43,5 +44,5 @@ class Flat:
         self.sites.append(site)
 
     def mark(self, label: str) -> None:
-        """Puts a label before the next instruction."""
+        """Puts a label before the next instruction that is added."""
         self.labels[label] = len(self.instructions)

@@ -56,8 +56,9 @@ STATIC = (Space.SHARED, Space.GLOBAL, Space.CONST)
 
 @dataclass(frozen=True)
 class _Frame:
-    """A function whose body is being added. `end` is the label after the body; the kernel has
-    neither `end` nor `copy`."""
+    """A function whose body is being added, with the new names of what it declares. `end` is the
+    label after the body, to which its `ret` becomes a branch; the kernel has neither `end` nor
+    `copy`."""
 
     function: Function
     renaming: Renaming
@@ -106,6 +107,9 @@ class _Inliner:
     """Emits the parts of a program in turn: the kernel, then each function that is not inlined."""
 
     def __init__(self, module: Module, kernel: Function) -> None:
+        """Decides which functions are not inlined (`retained`), and begins to count calls; emits
+        nothing. `module_names` are the names of module variables, from which a kernel's own static
+        variables have to differ."""
         self.module = module
         self.graph = CallGraph(module)
         self.retained = retained_functions(self.graph, kernel)
@@ -114,13 +118,15 @@ class _Inliner:
         self.module_names = {v.name for v in module.variables}
 
     def begin(self, function: Function) -> FunctionCode:
-        """Begins a new part, to which instructions are then added, and returns it."""
+        """Begins a new part, the code of a function, which is the current one from now on; returns
+        it."""
         self.part = FunctionCode(function)
         self.flat = self.part.flat
         return self.part
 
     def retained_callees(self) -> list[Function]:
-        """Returns the functions that retained calls of the current part may call."""
+        """Returns the functions that retained calls of the current part may call, which have to be
+        emitted as parts of their own."""
         found = (
             self.module.function(name)
             for retained in self.part.retained
@@ -129,7 +135,8 @@ class _Inliner:
         return [function for function in found if function is not None]
 
     def body(self, frame: _Frame) -> None:
-        """Adds a function's declarations and instructions to the current part."""
+        """Adds a function's declarations, labels and instructions to the current part, under the
+        names of its frame; calls in it are inlined or retained."""
         self._declare(frame)
         index = 0
         for statement in frame.function.body or ():
@@ -142,8 +149,8 @@ class _Inliner:
                 index += 1
 
     def _declare(self, frame: _Frame) -> None:
-        """Adds a function's registers and variables under their new names, and renames its
-        labels."""
+        """Adds a function's registers and variables to the current part under their new names, and
+        enters the new names of variables and labels in the frame's renaming."""
         renaming = frame.renaming
         self.flat.registers.extend(renaming.register(r) for r in frame.function.registers)
         for statement in frame.function.body or ():
@@ -162,8 +169,10 @@ class _Inliner:
         return variable.name + suffix
 
     def _instruction(self, instruction: Instruction, site: Site, frame: _Frame) -> None:
-        """Adds an instruction of a function: as it is, or lowered if it is a call, `alloca` or
-        `ret`."""
+        """Adds an instruction of a function to the current part: a call is inlined or retained,
+        `alloca` and its kin are lowered, a callee's `ret` becomes a branch to the end of its body,
+        and a wait for warp group products gets a barrier of the warp group after it; others are
+        added as they are, with addresses of functions as numbers."""
         if instruction.operation.name == "call":
             self._call(instruction, site, frame)
         elif instruction.operation.name in alloca.NAMES:
@@ -178,7 +187,8 @@ class _Inliner:
                 self.flat.add(group_barrier_after(instruction), site, hidden=True)
 
     def _with_addresses(self, instruction: Instruction) -> Instruction:
-        """Returns an instruction with names of functions replaced by their addresses."""
+        """Returns an instruction with operands that name functions replaced by the addresses of
+        these, as numbers; branches, whose symbols are labels, stay unchanged."""
         if Symbol not in map(type, instruction.operands) or instruction.operation.name in JUMPS:
             return instruction
         operands = tuple(
@@ -190,7 +200,9 @@ class _Inliner:
         return replace(instruction, operands=operands)
 
     def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
-        """Emits a call: of the host, inlined, or retained."""
+        """Adds a call to the current part: as a call of the host if the machines provide the
+        function, inlined, or retained if the callee is unknown, recursive or among the retained
+        functions. A guard becomes a branch around the call."""
         service = service_function(self.module, call)
         if service is not None:
             self._service(call, service, site)
@@ -210,7 +222,8 @@ class _Inliner:
             self._inline(call, site, callee, end)
 
     def _emit_retained(self, call: Instruction, site: Site, caller: _Frame) -> None:
-        """Emits a call that is not inlined."""
+        """Adds a call that is not inlined, with the functions that it may call and whether a thread
+        may exit in any of them."""
         graph = self.graph
         reachable = {f.name: graph.number[f.name] for f in graph.candidates(call, caller.function)}
         to = calls.CallTargets(reachable, any(graph.may_exit(name) for name in reachable))
@@ -218,7 +231,8 @@ class _Inliner:
         calls.emit_retained_call(self.part, call, site, self.calls, shape, to)
 
     def _inline(self, call: Instruction, site: Site, callee: Function, end: str) -> None:
-        """Emits a call as the body of its callee, between copies of arguments and results."""
+        """Adds a call as the body of its callee, between copies of arguments and results. `end` is
+        the label after the body. The stack's top is restored if the callee uses `alloca`."""
         suffix = f"@{self.calls}"
         renaming = Renaming(suffix)
         top = self._save_stack_top(call, site, callee, suffix)
@@ -249,8 +263,9 @@ class _Inliner:
         return top
 
     def _service(self, call: Instruction, service: Function, site: Site) -> None:
-        """Emits a call that the host executes (printf, malloc): arguments and results are moved
-        from and to registers."""
+        """Adds a call that the host executes (printf, malloc) to the current part. The call itself
+        has registers as operands: arguments in `.param` variables are loaded before it, results are
+        stored to theirs after it."""
         self.calls += 1
         returns, target, actuals = call.operands[:3]
         assert isinstance(returns, Vector)
@@ -279,13 +294,15 @@ class _Inliner:
                 )
 
     def _register(self, formal: Variable) -> Register:
-        """Returns a new register for a parameter or result of a service."""
+        """Adds a new register to the current part for a parameter or result of a function that the
+        host provides, and returns it."""
         register = Register(f"{formal.name}@{self.calls}", TYPES[f"b{formal.type.bits}"])
         self.flat.registers.append(register)
         return register
 
     def _callee(self, call: Instruction) -> Function | None:
-        """Returns the function that a call names; None if the call is through a register."""
+        """Returns the function that a call names; None if the call is through a register. Raises
+        UnsupportedInstruction if the name is no function, or a function without a body."""
         target = call.operands[1]
         if not isinstance(target, Symbol):
             return None
@@ -303,8 +320,10 @@ class _Inliner:
     def _bind(
         self, call: Instruction, formals: Iterable[Variable], actuals: Operand, renaming: Renaming
     ) -> list[tuple[Variable, Operand]]:
-        """Maps parameters to what is passed for them, by renaming; returns the pairs of parameter
-        and argument that have to be copied instead."""
+        """Maps the parameters (or results) of a callee to new names, in `renaming`: a `.param`
+        variable that is passed replaces the parameter; any other argument gets a variable or
+        register of its own. Returns those pairs of parameter and argument, which have to be copied.
+        Raises UnsupportedInstruction if the numbers differ."""
         assert isinstance(actuals, Vector)
         wanted = tuple(formals)
         if len(wanted) != len(actuals.elements):
@@ -331,7 +350,8 @@ def _branch(origin: Instruction, label: str) -> Instruction:
 
 
 def with_targets(instruction: Instruction, function: Function) -> Instruction:
-    """Returns an indexed branch with the labels of its target list in place of the list's name."""
+    """Returns a `brx.idx` with the labels of its target list, which the function declares, in place
+    of the list's name; other instructions unchanged."""
     if instruction.operation.name != "brx":
         return instruction
     index, name = instruction.operands
@@ -342,8 +362,8 @@ def with_targets(instruction: Instruction, function: Function) -> Instruction:
 
 
 def _copy_in(call: Instruction, formal: Variable, actual: Operand) -> Instruction:
-    """Returns the instruction that copies an argument to a parameter that is not a caller's
-    variable."""
+    """Returns the instruction that copies an argument into a callee's parameter: a store to a
+    `.param` variable, or a move to a register parameter."""
     if formal.space is Space.PARAM:
         operation = decode(f"st.param.{formal.type.name}")
         return replace(call, operation=operation, operands=(Address(Symbol(formal.name)), actual))
@@ -351,8 +371,8 @@ def _copy_in(call: Instruction, formal: Variable, actual: Operand) -> Instructio
 
 
 def _copy_out(call: Instruction, formal: Variable, actual: Operand) -> Instruction:
-    """Returns the instruction that copies a result from a parameter that is not a caller's
-    variable."""
+    """Returns the instruction that copies a callee's result to the call's operand: a load from a
+    `.param` variable, or a move from a register parameter."""
     if formal.space is Space.PARAM:
         operation = decode(f"ld.param.{formal.type.name}")
         return replace(call, operation=operation, operands=(actual, Address(Symbol(formal.name))))
@@ -362,6 +382,7 @@ def _copy_out(call: Instruction, formal: Variable, actual: Operand) -> Instructi
 def _move(
     call: Instruction, formal: Variable, destination: Operand, source: Operand
 ) -> Instruction:
-    """Returns the instruction that copies a register parameter or its argument."""
+    """Returns a `mov` of the width of register parameter `formal` (a predicate move for one bit),
+    at the location of the call."""
     kind = "pred" if formal.type.bits == 1 else f"b{max(16, formal.type.bits)}"
     return replace(call, operation=decode(f"mov.{kind}"), operands=(destination, source))

@@ -39,10 +39,10 @@ class _Size:
 
 
 def retained_functions(graph: CallGraph, kernel: Function) -> frozenset[str]:
-    """Returns the functions that could be inlined but are not.
+    """Returns the names of functions that could be inlined but are not, because the kernel would
+    exceed MAX_INLINED instructions or MAX_DEPTH nested calls.
 
-    Raises CompileError if the kernel is too large whatever is inlined.
-    """
+    Raises CompileError if the kernel exceeds MAX_INSTRUCTIONS even at the lowest threshold."""
     order = _callees_first(graph, kernel)
     called = Counter(name for one in order for name in graph.direct_callees(one.name))
     retained, total = _retain(graph, order, called, None)
@@ -56,7 +56,8 @@ def retained_functions(graph: CallGraph, kernel: Function) -> frozenset[str]:
 
 
 def _callees_first(graph: CallGraph, kernel: Function) -> list[Function]:
-    """Returns the kernel and all functions that it can call, each after its callees."""
+    """Returns the kernel and all functions that it can call, each after its callees, so that the
+    kernel is last."""
     order: list[Function] = []
     entered: set[str] = set()
     pending = [(kernel, False)]
@@ -74,8 +75,10 @@ def _callees_first(graph: CallGraph, kernel: Function) -> list[Function]:
 def _retain(
     graph: CallGraph, order: Sequence[Function], called: Mapping[str, int], threshold: int | None
 ) -> tuple[frozenset[str], int]:
-    """Returns the functions that are retained at a threshold (None: no limit), and the instructions
-    of the resulting program."""
+    """Returns the functions that are retained at a threshold, and the instructions of the resulting
+    program. A function is retained if it has several calls and, with its inlined callees, more
+    instructions than `threshold` (None: no limit), or if its calls nest too deeply. `order` lists
+    callees first and the kernel last, `called` counts the calls of each function."""
     sizes: dict[str, _Size] = {}
     retained: set[str] = set()
     for function in order:
@@ -96,6 +99,8 @@ def _retain(
 def _too_large(
     kernel: Function, order: Sequence[Function], called: Mapping[str, int], total: int
 ) -> CompileError:
+    """Returns the error for a kernel of `total` instructions, which names the function that
+    contributes most."""
     largest = max(order, key=lambda one: len(one.instructions) * max(1, called[one.name]))
     return CompileError(
         f"kernel {shown_name(kernel.name)} is too large to compile: {total:,} instructions with the"

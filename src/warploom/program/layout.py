@@ -1,5 +1,5 @@
-"""Assigns memory to the variables of a kernel: an offset in its state space, or an index of a
-global.
+"""Assigns memory to the variables of a kernel before any launch: an offset in its state space, or
+an index of a global.
 
 Parameters are laid out in order, each at its own alignment, as the CUDA driver does. Source: PTX
 ISA, "State Spaces".
@@ -113,7 +113,9 @@ def _reserved_bytes(flat: Flat) -> int:
 
 
 def _used_variables(module: Module, kernel: Function, flat: Flat) -> list[Variable]:
-    """Returns the variables that instructions name, in order of declaration."""
+    """Returns the variables of the module and of the functions that instructions name, without the
+    kernel's parameters, in order of declaration. Raises UnsupportedInstruction for the name of a
+    function or label, which has no storage."""
     declared = _definitions(module.variables) | flat.variables
     parameters = {p.name for p in kernel.parameters}
     named: set[str] = set()
@@ -128,7 +130,8 @@ def _used_variables(module: Module, kernel: Function, flat: Flat) -> list[Variab
 
 
 def _definitions(variables: Iterable[Variable]) -> dict[str, Variable]:
-    """Returns variables by name; the definition of a variable that is also declared `.extern`."""
+    """Returns variables by name. Of a variable that is declared several times, the definition wins
+    over `.extern` declarations."""
     found: dict[str, Variable] = {}
     for variable in variables:
         if variable.name not in found or variable.linkage != "extern":
@@ -137,13 +140,15 @@ def _definitions(variables: Iterable[Variable]) -> dict[str, Variable]:
 
 
 def _no_storage(module: Module, symbol: Symbol) -> UnsupportedInstruction:
+    """Returns the error for an instruction that takes the address of a function or label."""
     what = "a function" if module.function(symbol.name) else "a label"
     message = f"`{symbol.name}` is {what}: its address cannot be taken here"
     return UnsupportedInstruction(message, symbol.span)
 
 
 def _lay_out(layout: Layout, variables: Iterable[Variable], *, frame: bool = False) -> int:
-    """Lays out variables one after another, each aligned; returns the end of the last one."""
+    """Lays out variables one after another from offset 0, each aligned, and records their slots in
+    `layout`; `frame` marks `.param` variables of calls. Returns the end of the last one."""
     end = 0
     for variable in variables:
         start = _aligned(end, variable.alignment)
@@ -153,7 +158,8 @@ def _lay_out(layout: Layout, variables: Iterable[Variable], *, frame: bool = Fal
 
 
 def _lay_out_shared(layout: Layout, variables: Iterable[Variable]) -> None:
-    """Lays out static shared variables, then dynamic shared memory, where all open arrays begin."""
+    """Assigns offsets to static shared variables, then, aligned, to dynamic shared memory, where
+    all open arrays (`extern`, without a size) begin; sets the sizes in `layout`."""
     open_arrays = [v for v in variables if v.linkage == "extern" and None in v.shape]
     layout.shared_bytes = _lay_out(layout, (v for v in variables if v not in open_arrays))
     alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in open_arrays)))

@@ -50,8 +50,8 @@ def live_in(
 
 
 def _gen_and_kill(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:
-    """Returns the registers that a block reads before writing (gen) and those it always writes
-    (kill)."""
+    """Returns the bit masks of the registers that a block reads before writing (gen), and of those
+    that an unguarded instruction of it writes (kill)."""
     read, written = set[str](), set[str]()
     for instruction in instructions:
         for register in reads(instruction):
@@ -63,6 +63,7 @@ def _gen_and_kill(instructions: Sequence[Instruction], bits: dict[str, int]) -> 
 
 
 def _registers(mask: int, registers: Sequence[Register]) -> frozenset[Register]:
+    """Returns the registers whose bits are set in a mask."""
     found: list[Register] = []
     while mask:
         lowest = mask & -mask

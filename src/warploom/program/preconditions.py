@@ -1,4 +1,5 @@
-"""Lists the preconditions of an instruction on its operands, such as an aligned address."""
+"""Lists the preconditions of an instruction on its operands, such as an aligned address, which the
+interpreter and compiled code check before they execute it."""
 
 from __future__ import annotations
 
@@ -14,10 +15,9 @@ from warploom.ptx.ir import Address, Instruction, Operand, Register
 
 @dataclass(frozen=True, slots=True)
 class OperandCheck:
-    """A precondition of an instruction: `term` holds for the values of `operands`.
+    """A precondition of an instruction: it is met if `term` is true for the values of `operands`.
 
-    `value` is the operand that a fault reports, `address` the operand of the memory access.
-    """
+    `value` is the operand that a fault reports, `address` the operand of the memory access."""
 
     precondition: Precondition
     term: Term
@@ -30,8 +30,9 @@ class OperandCheck:
 
 
 def operand_checks(instruction: Instruction) -> Iterator[OperandCheck]:
-    """Yields the preconditions of an instruction on its operands, in the order in which faults take
-    precedence."""
+    """Yields the preconditions that an instruction's specification sets on its operands (such as an
+    aligned address), in the order in which faults take precedence. Those on operands that the
+    instruction does not have, or that are predicates, are left out."""
     operation = instruction.operation
     if not operation.spec.operand_preconditions:
         return

@@ -1,4 +1,5 @@
-"""Estimates register pressure: the most registers of a kernel that are live at one instruction.
+"""Estimates register pressure, from which the registers per thread of a kernel follow: the most
+registers that are live at one instruction.
 
 ptxas may use more or fewer: it reorders code, rematerialises values and keeps addresses in aligned
 pairs.
@@ -21,8 +22,8 @@ def estimated_registers(program: Program) -> int:
 
 
 def _most_live(program: Program, index: int) -> int:
-    """Returns the most 32-bit registers that are live before or after any instruction of a
-    block."""
+    """Returns the greatest number of 32-bit registers that are live before or after any instruction
+    of a block."""
     block = program.blocks[index]
     live: dict[str, Register] = {}
     for successor in block.successors:
@@ -39,6 +40,8 @@ def _most_live(program: Program, index: int) -> int:
 
 
 def _words(live: dict[str, Register]) -> int:
+    """Returns the 32-bit registers that values in these registers occupy; predicates occupy
+    none."""
     return sum(
         max(1, register.type.bits // 32)
         for register in live.values()

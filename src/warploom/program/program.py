@@ -181,8 +181,7 @@ class Program:
         source.
 
         An instruction of a CUDA header, or one without a location, gets the line of the innermost
-        inlined call around it that has a location outside of the toolkit.
-        """
+        inlined call around it that has a location outside of the toolkit."""
         ptx_instruction = self.instructions[instruction]
         location, site = ptx_instruction.location, self.sites[instruction]
         source_line = location.written if location else None

@@ -15,8 +15,9 @@ SERVICES = {"vprintf": 2, "__assertfail": 5, "malloc": 1, "free": 1}
 
 
 def service_function(module: Module, call: Instruction) -> Function | None:
-    """Returns the declaration of the provided function that a call in a module names; None for
-    other calls."""
+    """Returns the `.extern` declaration of the provided function (printf, assert, malloc, free)
+    that a call in a module names; None for other calls, also of a function that has a body or
+    another number of parameters."""
     target = call.operands[1]
     if not isinstance(target, Symbol) or target.name not in SERVICES:
         return None
@@ -27,11 +28,11 @@ def service_function(module: Module, call: Instruction) -> Function | None:
 
 
 def service_of(instruction: Instruction) -> str | None:
-    """Returns the provided function that an instruction of a program calls; None for other
-    instructions.
+    """Returns the name of the provided function that an instruction of a program calls; None for
+    other instructions.
 
-    Calls whose body has been inlined pass nothing any more.
-    """
+    Calls whose body has been inlined have no arguments any more, and so differ from calls of the
+    host."""
     if instruction.operation.name != "call":
         return None
     target, arguments = instruction.operands[1:3]

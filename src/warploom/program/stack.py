@@ -1,4 +1,5 @@
-"""Emits code for the stack that every thread has for calls that are not inlined (`program.calls`).
+"""Emits PTX instructions for the stack that every thread has for calls that are not inlined
+(`program.calls`).
 
 It lies in local memory and grows upwards. A frame holds, in this order: arguments, results, the
 function's own variables, saved registers, and the link (LINK_BYTES).
@@ -49,12 +50,14 @@ def instruction_like(opcode: str, *operands: Operand, like: Instruction) -> Inst
 
 
 class HiddenCode:
-    """Appends hidden instructions, all attributed to the location of one instruction."""
+    """Appends hidden instructions (`Program.hidden`) to a list, all attributed to instruction
+    `like` and its origin `site`."""
 
     def __init__(self, flat: Flat, like: Instruction, site: Site) -> None:
         self.flat, self.like, self.site = flat, like, site
 
     def emit(self, opcode: str, *operands: Operand) -> None:
+        """Appends a hidden instruction without a guard."""
         self.flat.add(instruction_like(opcode, *operands, like=self.like), self.site, hidden=True)
 
     def emit_stack_access(self, opcode: str, *operands: Operand) -> None:
@@ -63,7 +66,8 @@ class HiddenCode:
         self.flat.add(one, self.site, hidden=True, private=True)
 
     def load(self, register: Register, base: Register, offset: int) -> None:
-        """Loads a register from the stack; predicates are stored as 32 bits."""
+        """Loads a register from the stack, at `offset` bytes from register `base`; predicates are
+        stored as 32 bits."""
         if register.type.bits == 1:
             self.load(SCRATCH[32], base, offset)
             self.emit("setp.ne.u32", register, SCRATCH[32], Immediate(0))
@@ -73,7 +77,8 @@ class HiddenCode:
             )
 
     def store(self, base: Register, offset: int, value: Operand, bits: int) -> None:
-        """Stores the low `bits` of a value on the stack; predicates as 32 bits."""
+        """Stores the low `bits` of a value on the stack, at `offset` bytes from register `base`;
+        predicates as 32 bits."""
         if bits == 1:
             self.emit("selp.b32", SCRATCH[32], Immediate(1), Immediate(0), value)
             value, bits = SCRATCH[32], 32
@@ -81,7 +86,8 @@ class HiddenCode:
 
 
 def slots(shape: Function | Prototype) -> tuple[list[int], list[int], int]:
-    """Returns the offsets of parameters, the offsets of results, and the end of both in a frame."""
+    """Returns the offsets in a frame of parameters, the offsets of results after them, and the end
+    of both, in bytes; these follow from the sizes alone."""
     offsets: list[int] = []
     end = 0
     for formal in (*shape.parameters, *shape.returns):
@@ -100,7 +106,8 @@ def own_register(formal: Variable, function: Function) -> Register:
 
 
 def chunks(variable: Variable) -> Iterator[tuple[int, int]]:
-    """Yields pieces of 1 to 8 bytes that a variable's alignment allows, as (offset, size)."""
+    """Yields the pieces in which a variable is copied, of 1 to 8 bytes as its alignment allows, as
+    (offset, size)."""
     offset = 0
     while offset < variable.size:
         size = min(8, variable.alignment)

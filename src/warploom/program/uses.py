@@ -24,8 +24,8 @@ from warploom.ptx.ir import (
 
 
 def leaf_operands(operand: Operand) -> Iterator[Operand]:
-    """Yields the operands that an operand consists of: itself, or those in its brackets and
-    braces."""
+    """Yields the operands that an operand consists of: itself, or those in its brackets and braces;
+    of an address only the base, without its offset."""
     match operand:
         case Vector(elements):
             for element in elements:
@@ -76,7 +76,8 @@ def _registers(operands: Iterable[Operand]) -> Iterator[Register]:
 
 
 def symbols(instruction: Instruction) -> Iterator[Symbol]:
-    """Yields the symbols that an instruction names."""
+    """Yields the symbols (variables, functions, labels) that the operands of an instruction
+    name."""
     for operand in instruction.operands:
         if type(operand) is not Register:
             yield from (leaf for leaf in leaf_operands(operand) if isinstance(leaf, Symbol))
@@ -90,8 +91,9 @@ def is_reducing_barrier(instruction: Instruction) -> bool:
 
 
 def may_wait_before(instruction: Instruction) -> bool:
-    """Returns whether lanes may have to wait before they execute an instruction, which then has a
-    basic block of its own."""
+    """Returns whether lanes may have to wait for other lanes before they execute an instruction:
+    it has a member mask, or is a reducing barrier. Such an instruction has a basic block of its
+    own."""
     return member_mask(instruction) is not None or is_reducing_barrier(instruction)
 
 
@@ -122,7 +124,8 @@ def changes_register_count(instructions: Iterable[Instruction]) -> bool:
 
 
 def reads_clock(instructions: Iterable[Instruction]) -> bool:
-    """Returns whether some instruction reads a clock register."""
+    """Returns whether some instruction reads a special register that depends on the time, so that
+    its results differ from run to run."""
     operands = (operand for instruction in instructions for operand in spread(instruction.operands))
     specials = (operand.name for operand in operands if isinstance(operand, Special))
     return any(SPECIAL_REGISTERS[name].clock_bit is not None for name in specials)

@@ -45,7 +45,9 @@ class GroupOperands:
 
 
 def group_operands(instruction: Instruction) -> GroupOperands:
-    """Returns the operands of a `wgmma.mma_async` by role."""
+    """Returns the operands of a `wgmma.mma_async` by role. Immediates at the end give the signs of
+    A and B and whether they are transposed; both signs are combined into one, and A can be
+    transposed only in shared memory."""
     operation = instruction.operation
     d, a, b, *rest = instruction.operands
     metadata = None
@@ -65,14 +67,16 @@ def group_operands(instruction: Instruction) -> GroupOperands:
 
 
 def group_barrier_after(wait: Instruction) -> Instruction:
-    """Returns the barrier of the warp group that follows a wait."""
+    """Returns the barrier of the 128 threads of a warp group that follows a wait for products,
+    since the wait ends when all four warps have executed it."""
     operands = (Immediate(BARRIERS), Immediate(GROUP_THREADS))
     return replace(wait, operation=GROUP_BARRIER, operands=operands)
 
 
 def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instruction, ...]:
-    """Returns the instructions of a program, with the registers of pending operations added to
-    waits."""
+    """Returns the instructions of a program in which waits have one more operand: waits for warp
+    group products the registers that hold a multiplicand of any product, waits for loads of tensor
+    memory the destinations of any load."""
     program = tuple(instructions)
     products = [instruction for instruction in program if is_group_product(instruction.operation)]
     factors = [
@@ -92,8 +96,8 @@ def _with_operands(
     waits: Callable[[Operation], bool],
     operands: Iterable[Operand],
 ) -> tuple[Instruction, ...]:
-    """Returns instructions with the registers in `operands` appended to those that satisfy
-    `waits`."""
+    """Returns instructions in which those whose operation satisfies `waits` have one more operand,
+    a vector of the registers in `operands`; unchanged if there are none."""
     held = dict.fromkeys(each for each in spread(operands) if isinstance(each, Register))
     if not held:
         return instructions

@@ -1,4 +1,5 @@
-"""Looks up the allocation of global memory that an address belongs to.
+"""Looks up the allocation of global memory that an address belongs to, for bounds checks of both
+machines (interpreter and compiled kernels).
 
 The live allocations are a flat table in order of address, ALLOCATION_WORDS words each.
 """

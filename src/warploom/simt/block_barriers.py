@@ -1,4 +1,5 @@
-"""Completes the barriers of a thread block: counts arrived threads and releases the waiting ones.
+"""Completes the barriers of a thread block, for the scheduler of both machines: counts arrived
+threads and releases the waiting ones.
 
 `bar.sync 1, 64` completes when 64 threads have arrived at barrier 1; without a thread count, when
 all threads that have not exited have arrived. Before compute capability 7.0 an arrival counts for
@@ -53,12 +54,10 @@ from warploom.simt.warp_table import (
 
 @jitable
 def complete_full_barriers(plan: Words, states: Words, tables: Words, first_warp: int) -> int:
-    """Completes all full barriers of a block after each of its warps has had a turn.
-
-    `first_warp` is the index of the block's first warp in `states` and `tables`. Returns ENDED if
-    all warps have ended, RUNNABLE if some were released, TURN_END if some warp can run without a
-    release, else BLOCKED.
-    """
+    """Completes all full barriers of a block after each of its warps has had a turn, those of its
+    warp groups included. `first_warp` is the index of the block's first warp in `states` and
+    `tables`. Returns ENDED if all warps have ended, RUNNABLE if some were released, TURN_END if
+    some warp can run without a release, else BLOCKED."""
     live_warps, ready_warps, waiting_warps = 0, 0, 0
     barrier = NONE
     for warp in range(first_warp, first_warp + plan[WARPS]):
@@ -90,7 +89,8 @@ def complete_full_barriers(plan: Words, states: Words, tables: Words, first_warp
 
 @jitable
 def all_warps_converged(plan: Words, states: Words, tables: Words, first_warp: int) -> bool:
-    """Returns whether every warp with the status BARRIER_WAIT waits with all its live lanes."""
+    """Returns whether every warp of a block with the status BARRIER_WAIT waits with all its live
+    lanes; always before 7.0."""
     if not plan[INDEPENDENT]:
         return True
     for warp in range(first_warp, first_warp + plan[WARPS]):
@@ -101,7 +101,8 @@ def all_warps_converged(plan: Words, states: Words, tables: Words, first_warp: i
 
 @jitable
 def count_threads(plan: Words, mask: int) -> int:
-    """Returns the threads that the arrival of lanes counts for: before 7.0, the whole warp."""
+    """Returns the number of threads that the arrival of the lanes `mask` counts for at a barrier:
+    before 7.0, the whole warp."""
     return count_lanes(mask) if plan[INDEPENDENT] else plan[WARP_SIZE]
 
 
@@ -109,7 +110,8 @@ def count_threads(plan: Words, mask: int) -> int:
 def complete_barrier_if_full(
     plan: Words, states: Words, tables: Words, first_warp: int, barrier: int
 ) -> int:
-    """Releases the threads at one barrier if it is full. Returns 1 if it was, else 0."""
+    """Releases the threads at one barrier if as many have arrived as it awaits: the thread count
+    that an arrival named, else all live threads of the block. Returns 1 if it was full, else 0."""
     arrived, expected, live_threads = 0, 0, 0
     for warp in range(first_warp, first_warp + plan[WARPS]):
         state = states[warp]
@@ -133,8 +135,9 @@ def complete_barrier_if_full(
 
 @jitable
 def release(plan: Words, states: Words, tables: Words, first_warp: int, barrier: int) -> None:
-    """Makes all warps and splits that wait at a barrier runnable, and delivers the vote count of
-    `bar.red` to them. Resets the barrier's count of arrivals (`bar.arrive`)."""
+    """Makes all warps and parked splits of a block that wait at barrier `barrier` runnable, and
+    delivers the vote count of `bar.red` to them. Resets the barrier's count of arrivals
+    (`bar.arrive`)."""
     # Two passes: the vote count must be complete before the first warp receives it.
     votes = 0
     for warp in range(first_warp, first_warp + plan[WARPS]):
@@ -159,8 +162,8 @@ def release(plan: Words, states: Words, tables: Words, first_warp: int, barrier:
 
 @jitable
 def waiting_votes(state: Words, table: Table) -> int:
-    """Returns the lanes of a warp with the status BARRIER_WAIT whose predicate of `bar.red` is
-    true."""
+    """Returns the number of lanes of a warp with the status BARRIER_WAIT whose predicate of
+    `bar.red` is true; 0 if it waits in another barrier instruction."""
     count = 0
     if state[RESUME] == FROM_TABLE:
         left = table[PARKED]
@@ -172,7 +175,8 @@ def waiting_votes(state: Words, table: Table) -> int:
 
 @jitable
 def deliver_vote_counts(table: Table, votes: int) -> None:
-    """Stores the barrier's vote count in the splits of a warp that had the status BARRIER_WAIT."""
+    """Stores the barrier's vote count in the parked splits of a warp that had the status
+    BARRIER_WAIT, from which `bar.red` reads its result."""
     left = table[PARKED]
     while left != 0:
         deliver_vote_count(table, split_at(table, first_lane(left)), votes)
@@ -181,7 +185,7 @@ def deliver_vote_counts(table: Table, votes: int) -> None:
 
 @jitable
 def lanes_at_barrier(table: Table, barrier: int) -> int:
-    """Returns how many lanes of parked splits wait at a barrier."""
+    """Returns the number of lanes of a warp's parked splits that wait at a barrier."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
@@ -192,7 +196,8 @@ def lanes_at_barrier(table: Table, barrier: int) -> int:
 
 @jitable
 def threads_awaited(table: Table, barrier: int) -> int:
-    """Returns the thread count that the waiting splits name for a barrier; 0 if they name none."""
+    """Returns the greatest thread count that the splits parked at a barrier name; 0 if they name
+    none and await all threads."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
@@ -203,7 +208,8 @@ def threads_awaited(table: Table, barrier: int) -> int:
 
 @jitable
 def votes_at_barrier(table: Table, barrier: int) -> int:
-    """Returns the lanes of splits parked at a barrier whose predicate of `bar.red` is true."""
+    """Returns the number of lanes of a warp's parked splits at a barrier whose predicate of
+    `bar.red` is true."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
@@ -214,7 +220,8 @@ def votes_at_barrier(table: Table, barrier: int) -> int:
 
 @jitable
 def deliver_vote_count(table: Table, at: int, votes: int) -> None:
-    """Stores a barrier's vote count in a split that waits in `bar.red`, and marks it as passed."""
+    """Stores a barrier's vote count in the split at offset `at` of the table, if it waits in
+    `bar.red`, and marks it as passed; nothing for other splits."""
     if table[at + S_VOTE] != 0:
         table[at + S_VOTE] = 1 + votes
         table[at + S_ARGUMENT_2] = 1
@@ -222,7 +229,8 @@ def deliver_vote_count(table: Table, at: int, votes: int) -> None:
 
 @jitable
 def release_barrier(table: Table, barrier: int, votes: int) -> None:
-    """Makes the splits parked at a barrier ready; `votes` is the barrier's vote count."""
+    """Makes the splits parked at a barrier ready; `votes` is the barrier's vote count, which those
+    in `bar.red` receive."""
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
         at = split_at(table, first_lane(left))

@@ -1,4 +1,4 @@
-"""Orders the blocks of a launch, and cancels clusters that have not begun.
+"""Orders the blocks of a launch for its scheduler, and cancels clusters that have not begun.
 
 By default blocks begin in grid order. The policy ADVERSARIAL reverses it, RANDOM permutes it by the
 seed. `clusterlaunchcontrol.try_cancel` takes clusters from the end of the order (PTX ISA).
@@ -26,8 +26,8 @@ from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 @jitable
 def block_at(plan: Words, position: int) -> int:
-    """Returns the grid index of the block at a position of the order. Clusters are ordered; the
-    blocks of a cluster follow each other by rank."""
+    """Returns the grid index of the block that begins as number `position`. With clusters, these
+    are ordered; the blocks of a cluster follow each other by rank."""
     size = plan[CLUSTER]
     if size == 1:
         return index_in_order(plan, position, plan[BLOCKS])
@@ -37,7 +37,8 @@ def block_at(plan: Words, position: int) -> int:
 
 @jitable
 def index_in_order(plan: Words, number: int, blocks: int) -> int:
-    """Returns which of `blocks` blocks (or clusters) begins as number `number`, by the policy."""
+    """Returns which of `blocks` blocks (or clusters) begins as number `number`: the same number,
+    the last first under ADVERSARIAL, or a pseudo-random one under RANDOM."""
     if plan[POLICY] == ADVERSARIAL:
         return blocks - 1 - number
     if plan[POLICY] != RANDOM:
@@ -68,7 +69,8 @@ def permute(seed: int, number: int, count: int) -> int:
 
 @jitable
 def last_block(plan: Words) -> int:
-    """Returns how many blocks of the order begin: those after it were cancelled."""
+    """Returns the number of blocks in the order that begin: those at the end of it were
+    cancelled."""
     return int(plan[BLOCKS] - plan[CANCELED] * plan[CLUSTER])
 
 

@@ -1,5 +1,5 @@
-"""Runs clusters of thread blocks: numbers their blocks, completes `barrier.cluster`, and resolves
-addresses of distributed shared memory.
+"""Runs clusters of thread blocks, for both machines: numbers their blocks, completes
+`barrier.cluster`, and resolves addresses of distributed shared memory.
 
 The blocks of a cluster occupy neighbouring slots of the schedule, in the order of their ranks,
 until the last of them has ended. Source: PTX ISA, "Cluster of Cooperative Thread Arrays",
@@ -121,8 +121,8 @@ def all_arrived(
     plan: Words, slots: Words, states: Words, tables: Words, own: int, own_live: int
 ) -> bool:
     """Returns whether all threads of the current cluster that have not exited have arrived at its
-    barrier. The live lanes of warp `own` (-1: of no warp) are `own_live`: the running warp may not
-    have stored them in its table yet."""
+    barrier; False while a block of it has not begun. The live lanes of warp `own` (-1: of no warp)
+    are `own_live`: the running warp may not have stored them in its table yet."""
     first = first_slot(plan, plan[SLOT])
     for slot in range(first, first + plan[CLUSTER]):
         # A block of the cluster that has not begun has threads that must still arrive.
@@ -151,8 +151,9 @@ def begin_phase(plan: Words, states: Words) -> None:
 def must_wait(
     plan: Words, slots: Words, states: Words, tables: Words, own: int, own_live: int, mask: int
 ) -> bool:
-    """Returns whether the lanes `mask` of warp `own` must wait at their cluster's barrier. If all
-    threads have arrived, begins the next phase instead."""
+    """Returns whether the lanes `mask` of warp `own` must wait at their cluster's barrier: they
+    have arrived at a phase in which others have not. If all threads have arrived, begins the next
+    phase instead; if lanes wait, notes that in the schedule (CLUSTER_WAITS)."""
     # No lane has arrived at the current phase: the phase that it waits for is complete.
     if states[own][CLUSTER_ARRIVED] & mask == 0:
         return False
@@ -167,9 +168,9 @@ def must_wait(
 def release_cluster_waits(
     plan: Words, slots: Words, states: Words, tables: Words, first: int
 ) -> int:
-    """Releases the lanes of the current block whose phase of the cluster's barrier is complete.
-    `first` is the index of its first warp. Returns 1 if any were released, else 2 if some wait,
-    else 0."""
+    """Makes the warps and splits of the current block runnable whose phase of the cluster's barrier
+    is complete; begins the next phase if all threads have arrived. `first` is the index of the
+    block's first warp. Returns 1 if any were released, else 2 if some wait, else 0."""
     if all_arrived(plan, slots, states, tables, -1, 0):
         begin_phase(plan, states)
     released, still_waiting = 0, 0

@@ -1,4 +1,5 @@
-"""Tracks how the lanes of a warp diverge and reconverge.
+"""Tracks how the lanes of a warp diverge and reconverge: functions on a warp's table that both
+machines call.
 
 A *split* is a set of lanes that execute together. The warp's table (`simt.warp_table`) holds the
 live lanes, the running split, the parked splits, and *nodes*: entries of the SIMT stack. A
@@ -13,8 +14,7 @@ in its place, so the nodes form a tree (CUDA C++ Programming Guide, "SIMT Archit
     running:       MASK=0xffffff00, which arrives at JOIN: ARRIVED=0xffffff00, ELSE runs next
 
 Compiled code does `push` and the arrival at a node inline, in the same way; it calls this module
-for the rarer operations.
-"""
+for the rarer operations."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ def pop(table: Table, node: int) -> None:
 
 @jitable
 def start_other_sides(table: Table) -> int:
-    """Parks the pending side of every divergent branch as a ready split. Returns how many."""
+    """Parks the pending side of every divergent branch as a ready split, for a scheduler that runs
+    the sides in turns. Returns the number of splits."""
     count = 0
     for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
@@ -131,11 +132,10 @@ def start_other_sides(table: Table) -> int:
 @jitable
 def release_reconverging_lanes(table: Table, exit: int) -> int:
     """Lets the lanes that wait for reconvergence continue without the missing lanes: parks them as
-    ready splits inside the parent node. Returns at how many nodes lanes waited.
+    ready splits inside the parent node. Returns the number of nodes at which lanes waited.
 
-    Lanes at the exit of the kernel stay there, as nothing follows. The nodes themselves stay until
-    the missing lanes arrive, or `remove_redundant_nodes` removes them.
-    """
+    Lanes at the exit of the kernel (block `exit`) stay there, as nothing follows. The nodes
+    themselves stay until the missing lanes arrive, or `remove_redundant_nodes` removes them."""
     count = 0
     for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
@@ -153,7 +153,8 @@ def release_reconverging_lanes(table: Table, exit: int) -> int:
 @jitable
 def remove_complete_nodes(table: Table, exit: int) -> int:
     """Frees the nodes at which all expected lanes have arrived because the missing lanes are no
-    longer expected; parks the arrived lanes as ready splits. Returns how many splits."""
+    longer expected; parks the arrived lanes as ready splits. Leaves nodes whose other side has yet
+    to run, and those at the program's end (block `exit`). Returns the number of splits."""
     count = 0
     for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
@@ -175,11 +176,12 @@ def remove_complete_nodes(table: Table, exit: int) -> int:
 @jitable
 def release_more_lanes(table: Table, changes: int, exit: int) -> None:
     """Makes more lanes ready if the ready ones spin without progress (`is_stuck`) or reconvergence
-    takes too long: pending sides of branches, else lanes that wait for reconvergence.
+    takes too long: pending sides of branches, or, if there are none, lanes that wait for
+    reconvergence at a block other than `exit`.
 
-    Independent thread scheduling promises this: a lane that spins on a flag must not keep the lane
-    that sets it, on the other side of a branch, from running. `changes` counts changes of memory.
-    """
+    Independent thread scheduling promises this: a lane that spins on a flag must not keep the
+    lane that sets it, on the other side of a branch, from running. `changes` counts changes of
+    memory."""
     join_synced(table)
     # Pending sides come first: lanes released from reconvergence run separately from the others.
     impatient = table[SLICES] > TURN_LIMIT or is_stuck(table, changes)

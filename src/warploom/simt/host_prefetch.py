@@ -11,14 +11,20 @@ def prefetch(words: Any, index: int) -> None:
 
 
 def register_prefetch() -> None:
-    """Registers the implementation of `prefetch` for pointers with Numba: `llvm.prefetch`."""
+    """Registers with Numba how compiled functions execute `prefetch` of pointers, as
+    `llvm.prefetch`; has to run before they are compiled."""
     from llvmlite import ir
     from numba.core import types
     from numba.extending import intrinsic, overload
 
     @intrinsic
     def prefetch_word(_context: Any, pointer: Any, index: Any) -> Any:
+        """Describes to Numba a function that prefetches the word at an index of a pointer and
+        returns the pointer."""
+
         def emit(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            """Emits the call of `llvm.prefetch`: for writing, with the highest locality, into the
+            data cache."""
             address, number = ir.PointerType(ir.IntType(8)), ir.IntType(32)
             parameter_types = [address, number, number, number]
             function_type = ir.FunctionType(ir.VoidType(), parameter_types)
@@ -31,6 +37,8 @@ def register_prefetch() -> None:
 
     @overload(prefetch)
     def compile_prefetch(words: Any, index: Any) -> Any:
+        """Returns the implementation of `prefetch` for pointers; None for other arguments."""
+
         def prefetch_address(words: Any, index: Any) -> None:
             prefetch_word(words, index)
 

@@ -1,4 +1,4 @@
-"""Executes divergent branches with more than two targets (`brx.idx`).
+"""Executes divergent branches with more than two targets (`brx.idx`) on a warp's table.
 
 They work like a sequence of two-way branches: each step splits off the lanes with the same target
 as the lowest remaining lane, which wait in a node of their own; the last group runs first. Only the
@@ -44,12 +44,12 @@ def take_indexed_branch(
     level: int,
 ) -> int:
     """Branches the lanes `on` to the basic blocks that their indices select, and the other running
-    lanes to the block `following`; returns the block of the lanes that run first.
+    lanes to the block `following`: all but one group of lanes wait in nodes of the SIMT stack.
+    Returns the block of the lanes that run first.
 
     `lane_targets` holds the index of each lane, and is overwritten with its target block;
     `branch_targets` are the `count` blocks of the instruction. Returns NONE if an index has no
-    target, with the lane in ARGUMENT. `point`, `branch`, `level` as in `push`.
-    """
+    target, with the lane in ARGUMENT. `point`, `branch`, `level` as in `push`."""
     left = table[MASK]
     while left != 0:
         lane = first_lane(left)
@@ -66,8 +66,9 @@ def take_indexed_branch(
 
 @jitable
 def split_targets(table: Table, lane_targets: Words, point: int, branch: int, level: int) -> int:
-    """Splits the running lanes by the target block of each lane (`lane_targets`); returns the block
-    of the lanes that run first, and makes them the running split."""
+    """Splits the running lanes by the target block of each lane (`lane_targets`): pushes a node for
+    each further target, and marks lanes that branch to the reconvergence point `point` as arrived.
+    Makes the lanes that run first the running split, and returns their block."""
     remaining = table[MASK]
     # Lanes that branch to the reconvergence point have nothing to execute: they have arrived.
     arriving = lanes_to(lane_targets, remaining, point)

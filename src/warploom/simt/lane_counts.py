@@ -1,4 +1,5 @@
-"""Counts lanes, and the distinct memory segments that lanes touch; marks functions for Numba.
+"""Counts lanes, and the distinct memory segments that lanes touch, for cost rules; marks functions
+that Numba compiles for use in compiled kernels.
 
 A segment is an aligned group of 2^shift bytes: `shift` 5 is a sector, 7 a cache line. `mask` has a
 bit for each active lane. These are the building blocks of the cost rules (`warploom.cost`).
@@ -24,14 +25,16 @@ _COMPILED_AS: list[tuple[Callable[..., object], Callable[..., object]]] = []
 
 
 def jitable(function: _F) -> _F:
-    """Marks a function that Numba may compile into its callers; the function stays plain Python."""
+    """Marks a function that Numba may compile into its callers, and returns it unchanged: plain
+    Python until `register_jitables` has run."""
     _JITABLES.append(function)
     return function
 
 
 def compiled_as(loops: _F) -> Callable[[_F], _F]:
-    """Marks a function in whose place Numba compiles `loops`, which computes the same result: sets
-    are fast in Python, branchless loops in machine code, as LLVM vectorises them."""
+    """Returns a decorator for a Python function in whose place Numba compiles `loops`, which
+    computes the same result: sets are fast in Python, branchless loops in machine code, as LLVM
+    vectorises them."""
 
     def mark(function: _F) -> _F:
         _COMPILED_AS.append((function, loops))

@@ -1,4 +1,5 @@
-"""Merges splits that wait for the lanes of a member mask, as in `__syncwarp(mask)`.
+"""Merges splits of a warp that wait for the lanes of a member mask, as in `__syncwarp(mask)`; the
+scheduler of both machines calls it.
 
 From compute capability 7.0 on, `bar.warp.sync`, `shfl.sync` and others suspend a split until all
 live lanes of their member mask have arrived (PTX ISA, bar.warp.sync).
@@ -29,8 +30,9 @@ from warploom.simt.warp_table import (
 
 @jitable
 def join_synced(table: Table) -> None:
-    """Releases the splits whose member mask is complete, that is, all its live lanes wait. Splits
-    at the same instruction are merged; splits at different instructions only become ready."""
+    """Releases the parked splits whose member mask is complete, that is, all its live lanes wait.
+    Splits at the same instruction are merged into one; splits at different instructions only become
+    ready."""
     merged = False
     left = parked(table, AT_SYNC)
     while left != 0:
@@ -48,7 +50,7 @@ def join_synced(table: Table) -> None:
 
 @jitable
 def synced_lanes(table: Table, members: int) -> int:
-    """Returns the lanes that wait for the member mask `members`."""
+    """Returns the lanes of the parked splits that wait for the member mask `members`."""
     lanes = 0
     left = waiting(table, AT_SYNC, members)
     while left != 0:
@@ -59,8 +61,9 @@ def synced_lanes(table: Table, members: int) -> int:
 
 @jitable
 def merge_synced(table: Table, target: int, members: int) -> None:
-    """Makes all splits that wait for a member mask ready, and merges those in the same basic block
-    as split `target` into it."""
+    """Makes all splits that wait for the member mask `members` ready, and merges those in the same
+    basic block as split `target` into it. S_ARGUMENT_2 of each marks that it need not wait again at
+    its instruction."""
     into = split_at(table, target)
     left = waiting(table, AT_SYNC, members)
     while left != 0:

@@ -1,4 +1,5 @@
-"""Decides whether asynchronous operations complete at issue or at the wait for them.
+"""Decides, by the launch's policy, whether asynchronous operations complete at issue or at the wait
+for them.
 
 `wgmma.mma_async` may complete at any time from its issue to the wait for its group (PTX ISA,
 "wgmma.wait_group"). By default it completes at issue. Under the policy ADVERSARIAL it completes as
@@ -19,7 +20,9 @@ CAPACITY = 256
 
 @jitable
 def completes_late(plan: Ints, block: int, warp: int) -> bool:
-    """Returns whether a warp's asynchronous operations complete only at its wait for them."""
+    """Returns whether a warp's asynchronous operations complete only at its wait for them: under
+    ADVERSARIAL, and under RANDOM for every second warp, by the seed. `block` is the grid index of
+    its block."""
     if plan[POLICY] == ADVERSARIAL:
         return True
     return plan[POLICY] == RANDOM and (plan[SEED] + block + warp) % 2 == 1

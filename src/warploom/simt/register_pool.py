@@ -1,4 +1,5 @@
-"""Checks the register counts that the warps of a block set by `setmaxnreg` (PTX ISA, "setmaxnreg").
+"""Records and checks the register counts that the warps of a block set by `setmaxnreg` (PTX ISA,
+"setmaxnreg").
 
 A block has the registers that its warps were launched with; a warp that increases its count gets
 registers that other warps have released. On hardware it waits for them. Here it does not wait: once
@@ -25,11 +26,12 @@ registers per thread or, for BEYOND_BLOCK, the sum over the warps of their regis
 
 @jitable
 def set_registers(plan: Words, states: Words, warp: int, count: int, grows: int) -> int:
-    """Sets the registers per thread of a warp to `count`; returns an error (CODE_AT) or 0.
+    """Sets the registers per thread of a warp to `count` in its state; returns 0 or an error
+    (CODE_AT): `setmaxnreg.inc` to fewer registers than it has, `.dec` to more, or, once each warp
+    of the block has set a count, more than the block was launched with.
 
     `states` are the states of the block's warps; `grows` is 1 for `setmaxnreg.inc`. Does nothing if
-    the kernel's directives give no register count: `setmaxnreg` may have no effect then.
-    """
+    the kernel's directives give no register count: `setmaxnreg` may have no effect then."""
     launched = plan[LAUNCH_REGISTERS]
     if launched == 0:
         return 0

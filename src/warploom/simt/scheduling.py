@@ -1,4 +1,5 @@
-"""Schedules the blocks and warps of a launch on one worker; both machines use the same order.
+"""Schedules the blocks and warps of a launch on one worker: functions that both machines
+(interpreter and compiled kernels) call, so that they use the same order.
 
 Resident blocks occupy slots. The warps of the current block have turns in rounds: a warp runs until
 it ends, waits, or has used up its turn at the end of a loop iteration. After a round, full barriers
@@ -129,7 +130,7 @@ interleave splits finely."""
 
 @jitable
 def start_blocks(plan: Words, slots: Words) -> None:
-    """Initialises the plan and the slots: no block is resident."""
+    """Initialises the plan and the slots of a launch: no block is resident, none has begun."""
     plan[RESIDENT] = plan[MOST_RESIDENT] = 0
     plan[SLOT] = NONE
     plan[STUCK_BLOCKS] = 0
@@ -142,7 +143,8 @@ def start_blocks(plan: Words, slots: Words) -> None:
 
 @jitable
 def turn_length(plan: Words, table: Table) -> int:
-    """Returns how many warp instructions a warp may issue in this turn."""
+    """Returns how many warp instructions a warp may issue in this turn: by the seed under RANDOM,
+    few under other policies that interleave; under CONVERGE more for a converged warp."""
     if plan[POLICY] == RANDOM:
         return 1 + hash_pair(plan[SEED], plan[TURNS]) % SHORT_TURN
     if plan[POLICY] != CONVERGE:
@@ -153,11 +155,11 @@ def turn_length(plan: Words, table: Table) -> int:
 
 @jitable
 def branch_first(plan: Words, table: Table, warp: int) -> int:
-    """Returns 1 if the taken side of a divergent branch runs before the fall-through side, else 0.
+    """Returns 1 if the taken side of a divergent branch runs before the fall-through side, else 0:
+    by the seed under RANDOM, 1 under ADVERSARIAL, else 0.
 
     For compute capabilities below 7.0, where one side runs to the reconvergence point before the
-    other begins; which side is first is unspecified.
-    """
+    other begins; which side is first is unspecified. From 7.0 on the result is 0."""
     if plan[INDEPENDENT] or plan[POLICY] not in (RANDOM, ADVERSARIAL):
         return 0
     if plan[POLICY] == ADVERSARIAL:
@@ -169,11 +171,9 @@ def branch_first(plan: Words, table: Table, warp: int) -> int:
 
 @jitable
 def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
-    """Returns the warp of CURRENT_BLOCK that runs next, or DONE or DEADLOCK if none can run.
-
-    `slots` holds the block in each slot. Begins blocks, switches between them, and completes
-    barriers as needed.
-    """
+    """Returns the warp of CURRENT_BLOCK (its number in the block) that runs next, or DONE or
+    DEADLOCK if none can run. `slots` holds the block in each slot. Begins blocks, switches between
+    them, and completes barriers as needed; sets LENGTH to the turn of the warp."""
     warps = plan[WARPS]
     while True:
         slot = plan[SLOT]
@@ -228,7 +228,8 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
 
 @jitable
 def warp_at_position(plan: Words) -> int:
-    """Returns the warp at the current POSITION of the round, by the policy."""
+    """Returns the warp at the current POSITION of the round: in order, reversed under ADVERSARIAL,
+    rotated by the seed under RANDOM."""
     position, warps = plan[POSITION], plan[WARPS]
     if plan[POLICY] == ADVERSARIAL:
         return warps - 1 - position
@@ -245,7 +246,8 @@ def can_start(plan: Words) -> bool:
 
 @jitable
 def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
-    """Begins the next block in a free slot, or else resumes a resident one. Returns whether there
+    """Begins the next block in a free slot, with the state and table of each of its warps
+    initialised, or else resumes a resident one. Makes it the current block. Returns whether there
     was any."""
     if not can_start(plan):
         return resume_slot(plan, slots, 0)
@@ -279,8 +281,8 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
 
 @jitable
 def free_slot(plan: Words, slots: Words) -> int:
-    """Returns the slot of the block that begins next: after its predecessor in its cluster, else
-    the first free one."""
+    """Returns the slot of the block that begins next: after its predecessor in its cluster, or the
+    first free one if it is the first of a cluster."""
     if plan[NEXT_BLOCK] % plan[CLUSTER] != 0:
         return plan[BEGUN] + 1
     slot = 0
@@ -291,7 +293,8 @@ def free_slot(plan: Words, slots: Words) -> int:
 
 @jitable
 def make_current(plan: Words, slots: Words, slot: int) -> None:
-    """Makes the block in a slot the current one, at the begin of a round."""
+    """Makes the block in a slot the current one, at the begin of a round; resets the count of its
+    rounds."""
     plan[SLOT] = slot
     plan[CURRENT_BLOCK] = slots[slot]
     plan[POSITION] = 0
@@ -300,11 +303,11 @@ def make_current(plan: Words, slots: Words, slot: int) -> None:
 
 @jitable
 def leave_slot(plan: Words, slots: Words) -> None:
-    """Switches from the current block to another: a new one, else a resident one.
+    """Switches from the current block to another: a new one if it can begin, else a resident one,
+    by the seed under RANDOM.
 
     Blocks that are stuck are visited in turn, also under RANDOM, so that each of them has been
-    tried before the launch counts as deadlocked.
-    """
+    tried before the launch counts as deadlocked."""
     if can_start(plan) and not delays_next_block(plan):
         plan[SLOT] = NONE
     elif plan[POLICY] == RANDOM and plan[STUCK_BLOCKS] == 0:
@@ -338,7 +341,9 @@ def resume_slot(plan: Words, slots: Words, first: int) -> bool:
 
 @jitable
 def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
-    """Returns whether the warp in row `index` can run now; makes a ready split the running one."""
+    """Returns whether the warp in row `index` can run now. A warp that resumes from its table gets
+    a ready split as the running one; without one it becomes BLOCKED. From 7.0 on, lanes that wait
+    too long for others are released first."""
     state = states[index]
     if state[STATUS] != RUNNABLE:
         return False
@@ -356,8 +361,10 @@ def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
 
 @jitable
 def after_run(plan: Words, state: Words, table: Table, status: int, digest: int) -> None:
-    """Updates a warp's state after it returned to the scheduler with `status`: parks its running
-    split for what it waits for. `digest` is a hash of its registers."""
+    """Updates a warp's state and table after it returned to the scheduler with `status`: the
+    running split is parked with what it waits for, unless the warp has ended or waits whole at a
+    barrier. Arrivals at barriers are recorded for completion. `digest` is a hash of its registers,
+    by which a split that makes no progress is recognised."""
     state[STATUS] = status if status in (ENDED, BARRIER_WAIT) else RUNNABLE
     block, mask, top = table[BLOCK], table[MASK], table[TOP]
     if status not in (ENDED, BARRIER_WAIT):
@@ -403,7 +410,10 @@ def after_run(plan: Words, state: Words, table: Table, status: int, digest: int)
 
 @jitable
 def split_into_lanes(table: Table, block: int, mask: int, node: int) -> None:
-    """Parks each lane of a split, and of the nodes that contain it, as a ready split of its own."""
+    """Parks each lane of a split, and of the nodes that contain it (the lanes that have arrived
+    there, and those of the side that has not begun), as a ready split of its own, and frees the
+    nodes: under ADVERSARIAL, lanes that have diverged never reconverge. `block` and `mask` are
+    those of the split, `node` its innermost node."""
     while node != NONE:
         at = node_at(node)
         park_separately(table, table[at + POINT], table[at + ARRIVED], NONE)
@@ -415,7 +425,9 @@ def split_into_lanes(table: Table, block: int, mask: int, node: int) -> None:
 
 @jitable
 def is_block_stuck(plan: Words, states: Words, tables: Words, first: int) -> bool:
-    """Returns whether no warp of a block can progress unless another block changes memory."""
+    """Returns whether no warp of a block can progress unless another block changes memory: each has
+    ended, waits, or repeats the same instructions with the same registers. `first` is the row of
+    its first warp."""
     for warp in range(first, first + plan[WARPS]):
         state = states[warp]
         if state[STATUS] == RUNNABLE:
@@ -430,9 +442,9 @@ def is_block_stuck(plan: Words, states: Words, tables: Words, first: int) -> boo
 
 @jitable
 def count_stuck_block(plan: Words, waits_for_clock: bool) -> None:
-    """Counts the current block as stuck. Restarts the count if memory has changed since, as blocks
-    counted before may progress now, or if the block waits for the clock: time passes while other
-    blocks run, so that is no deadlock."""
+    """Adds the current block to the consecutive stuck ones (STUCK_BLOCKS). Restarts the count if
+    memory has changed since, as blocks counted before may progress now, or if the block waits for
+    the clock: time passes while other blocks run, so that is no deadlock."""
     if plan[STUCK_SINCE] != plan[CHANGES]:
         plan[STUCK_SINCE] = plan[CHANGES]
         plan[STUCK_BLOCKS] = 0
@@ -450,8 +462,8 @@ def has_clock_wait(plan: Words, states: Words, first: int) -> bool:
 
 @jitable
 def has_releasable_lanes(table: Table, exit: int) -> bool:
-    """Returns whether `release_more_lanes` could make lanes ready: of a pending side of a branch,
-    or that wait for reconvergence."""
+    """Returns whether `release_more_lanes` could make lanes of a warp ready: of a pending side of a
+    branch, or that wait for reconvergence at a block other than `exit`."""
     for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
             at = node_at(node)

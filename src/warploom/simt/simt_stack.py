@@ -1,4 +1,5 @@
-"""Maintains the tree of a warp's reconvergence nodes, and removes nodes that are redundant.
+"""Maintains the tree of reconvergence nodes in a warp's table, and removes nodes that are
+redundant.
 
 A node is needed while lanes have arrived at it, while the other side of its branch is pending, or
 while at least two children (parked splits and inner nodes) can reconverge at it. As every lane is
@@ -32,7 +33,7 @@ from warploom.simt.warp_table import (
 
 @jitable
 def is_inside(table: Table, node: int, outer: int) -> bool:
-    """Returns whether a node is `outer` or one of its descendants."""
+    """Returns whether a node is `outer` or one of its descendants; False for NONE."""
     while node != NONE:
         if node == outer:
             return True
@@ -57,8 +58,9 @@ def leave_nodes(table: Table, into: int, at: int) -> None:
 
 @jitable
 def remove_redundant_nodes(table: Table) -> None:
-    """Removes all redundant nodes. All splits must be parked, as children are counted among them.
-    Repeats until nothing changes, since a removal can make the parent redundant."""
+    """Removes all redundant nodes: no lane has arrived, no other side is pending, and at most one
+    child is left. All splits must be parked, as children are counted among them. Repeats until
+    nothing changes, since a removal can make the parent redundant."""
     changed = True
     while changed:
         changed = False
@@ -71,8 +73,8 @@ def remove_redundant_nodes(table: Table) -> None:
 
 @jitable
 def remove_if_single(table: Table, node: int) -> bool:
-    """Removes a node that has at most one child, which moves to the node's parent. Returns whether
-    it did."""
+    """Removes a node that has at most one child (parked split or inner node), which moves to the
+    node's parent. Returns whether it did."""
     parts = 0
     parent_index = 0
     for inner in range(node_count(table[LANES])):

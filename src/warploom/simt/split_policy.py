@@ -1,4 +1,5 @@
-"""Selects the split of a warp that runs next, by the scheduling policy of the launch."""
+"""Selects the split (set of lanes) of a warp that runs next, by the scheduling policy of the
+launch."""
 
 from __future__ import annotations
 
@@ -32,12 +33,11 @@ turns; RANDOM chooses by seed; ADVERSARIAL keeps lanes diverged as long as PTX a
 
 @jitable
 def resume_next_split(table: Table, policy: int, seed: int) -> int:
-    """Makes a ready split the running one: unparks it and sets BLOCK, MASK and TOP. Returns its
-    basic block, or NONE if no split is ready.
+    """Makes a ready split the running one: unparks it and sets BLOCK, MASK, TOP, SYNC_DONE and VOTE
+    in the warp's table. Returns its basic block, or NONE if no split is ready.
 
-    CONVERGE and FAIR select the split that was parked first, RANDOM any, ADVERSARIAL the one parked
-    last, but splits that have used up a turn after all others.
-    """
+    CONVERGE and FAIR select the split that was parked first, RANDOM any, by `seed`, ADVERSARIAL the
+    one parked last, but splits that have used up a turn after all others."""
     best = NONE
     best_key = 0
     left = parked(table, READY)

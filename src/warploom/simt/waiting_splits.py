@@ -1,4 +1,5 @@
-"""Parks splits of a warp: suspends them until their turn, or for a member mask or a barrier.
+"""Parks splits (sets of lanes) of a warp in its table: suspends them until their turn, or for a
+member mask or a barrier.
 
 A parked split is a record in the warp's table (`simt.warp_table`): its lanes, the basic block at
 which it resumes, and what it waits for.
@@ -38,8 +39,10 @@ from warploom.simt.warp_table import (
 def park(
     table: Table, block: int, mask: int, node: int, status: int, argument: int, argument_2: int
 ) -> int:
-    """Parks the lanes `mask`, which resume at basic block `block` inside the node `node`. `status`
-    is what they wait for, `argument` and `argument_2` at which barrier or member mask. Returns
+    """Parks the lanes `mask`, which resume at basic block `block` inside the node `node`:
+    records them as a split in the warp's table. `status` is what they wait for: their turn
+    (`argument`: 1 if they have used up one), a member mask (`argument`; `argument_2`: the
+    instruction), or a barrier (`argument`; `argument_2`: the threads that it awaits). Returns
     the number of the split."""
     split = first_lane(~table[PARKED])
     table[PARKED] |= 1 << split
@@ -60,7 +63,8 @@ def park(
 
 @jitable
 def park_separately(table: Table, block: int, mask: int, node: int) -> None:
-    """Parks each lane of `mask` as a ready split of its own."""
+    """Parks each lane of `mask` as a ready split of its own, at basic block `block` inside
+    `node`."""
     while mask != 0:
         park(table, block, mask & -mask, node, READY, 0, 0)
         mask &= mask - 1
@@ -94,7 +98,8 @@ def park_at_turn_end(table: Table, digest: int, changes: int, waits_for_clock: b
 
 @jitable
 def parked(table: Table, status: int) -> int:
-    """Returns the parked splits with a status, as bits."""
+    """Returns the parked splits with a status (READY, AT_SYNC, AT_BARRIER), as bits by their
+    numbers."""
     splits = 0
     left = table[PARKED]
     while left != 0:

@@ -69,7 +69,7 @@ def axis_texels(
 
 @jitable
 def nearest_texel(u: float, size: int, mode: int) -> int:
-    """Returns the nearest texel at `u`, in texels; -1 for the border."""
+    """Returns the nearest texel at `u`, in texels, by the address mode; -1 for the border."""
     if mode == BORDERED and not (u >= 0.0 and u < size):
         return -1
     if mode in (WRAP, MIRROR):
@@ -82,7 +82,8 @@ def nearest_texel(u: float, size: int, mode: int) -> int:
 
 @jitable
 def linear_texels(u: float, size: int, mode: int) -> tuple[int, int, int]:
-    """Returns the two texels around `u`, in texels, and the weight of the second."""
+    """Returns the two texels around `u`, in texels, after the address mode (-1: border), and the
+    weight of the second in 256ths."""
     if mode == CLAMP_OGL:
         u = min(max(u, 0.0), float(size))
     # Beyond this range the texels are the same, and a huge value would overflow int().
@@ -96,7 +97,8 @@ def linear_texels(u: float, size: int, mode: int) -> tuple[int, int, int]:
 
 @jitable
 def apply_address_mode(texel: int, size: int, mode: int) -> int:
-    """Maps a texel index, which may be out of range, by the address mode; -1 for the border."""
+    """Returns the texel in the axis that stands for a texel index, which may be out of range, by
+    the address mode; -1 for the border."""
     if mode == WRAP:
         return texel % size
     if mode == MIRROR:

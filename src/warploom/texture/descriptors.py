@@ -1,4 +1,5 @@
-"""Defines the encodings of textures, surfaces, samplers and of the requests of instructions.
+"""Defines the encodings of textures, surfaces, samplers and of the requests of instructions as
+integers.
 
 The table of textures is an int64 array: a header and a row for each texture or surface that was
 ever created. A handle is HANDLE_TAG plus the row's number. Texels lie in device memory in the order

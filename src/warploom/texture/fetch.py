@@ -1,4 +1,5 @@
-"""Executes the texture fetch of one lane (`tex`, `tld4`): finds texels, filters and converts them.
+"""Executes the texture fetch of one lane (`tex`, `tld4`), for both machines: finds texels, filters
+and converts them.
 
 Source: CUDA C++ Programming Guide, "Texture Fetching" (nearest-point and linear filtering),
 "Texture Memory" (address modes), "Cubemap Textures". A weight has 8 fraction bits and can be 1; the
@@ -81,8 +82,9 @@ def fetch(
     table: Ints, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
     request: int, scratch: Ints, record: Ints,
 ) -> None:  # fmt: skip
-    """Executes `tex` in one lane: stores four result words. Missing components are 0, the fourth
-    is 1."""
+    """Executes `tex` in one lane: stores four result words in the result rows of `data`, rounded to
+    half precision if requested, and counts the sectors of its texels. Missing components are 0, the
+    fourth is 1."""
     find_corners(table, texture, sampler, data, lane, request, scratch)
     count = int(scratch[CORNERS])
     as_float, format = int(table[texture + AS_FLOAT]), int(table[texture + FORMAT])
@@ -108,7 +110,8 @@ def fetch(
 
 @jitable
 def round_to_half(data: Addresses, lane: int, halves: int) -> None:
-    """Rounds a lane's four results to half precision; packs them by two for PACKED_HALVES."""
+    """Rounds a lane's four results in `data` to half precision, in place; packs them by two for
+    PACKED_HALVES."""
     for component in range(4):
         at = 32 * (RESULT_ROW + component) + lane
         half = single_to_half(int(np.int64(data[at])))
@@ -125,7 +128,8 @@ def gather(
     request: int, scratch: Ints, record: Ints,
 ) -> None:  # fmt: skip
     """Executes `tld4` in one lane: stores one component of the four texels that linear filtering
-    would mix, in the order (x, y) = (0, 1), (1, 1), (1, 0), (0, 0) (PTX ISA, tld4)."""
+    would mix, in the order (x, y) = (0, 1), (1, 1), (1, 0), (0, 0) (PTX ISA, tld4), and counts
+    their sectors."""
     component = request >> COMPONENT & 3
     exists = component < table[texture + COMPONENTS]
     missing = 0
@@ -164,7 +168,8 @@ def find_corners(
     request: int,
     scratch: Ints,
 ) -> None:
-    """Stores the corners of a lane's fetch in the scratch array, except those with weight 0."""
+    """Stores the corners of a lane's fetch in the scratch array, except those with weight 0: one
+    texel for integer coordinates, else those of one or two mipmap levels."""
     scratch[CORNERS] = 0
     if request >> INTEGER & 1:
         level = 0
@@ -189,7 +194,8 @@ def add_integer_corner(
     geometry: int,
     scratch: Ints,
 ) -> None:
-    """Adds the texel at integer coordinates as the only corner, or -2 if they are out of bounds."""
+    """Appends the texel at integer coordinates to the scratch array as the only corner, with
+    address -2 if they are out of bounds."""
     x, y, z = signed_at(data, X_ROW, lane), 0, 0
     if geometry != ONE and geometry != ONE_ARRAY:
         y = signed_at(data, Y_ROW, lane)
@@ -212,12 +218,12 @@ def add_corners(
     table: Ints, texture: int, sampler: int, data: Addresses, lane: int, request: int,
     level: int, weight: int, scratch: Ints,
 ) -> None:  # fmt: skip
-    """Adds the corners of one mipmap level, one or two along each axis; `weight` is the level's."""
+    """Appends the corners of one mipmap level to the scratch array, one or two along each axis of
+    the geometry; `weight` is the level's."""
     geometry = request >> GEOMETRY_AT & 15
     u, v, w, layer, face_flags = sample_position(table, texture, data, lane, request)
     scale = (sampler | face_flags) & NORMALIZED
     width, height = extent(table, texture, WIDTH, level), extent(table, texture, HEIGHT, level)
-    # Integer texels are never filtered.
     # Integer texels are never filtered.
     linear = (
         sampler if is_number(int(table[texture + FORMAT]), int(table[texture + AS_FLOAT])) else 0
@@ -241,7 +247,7 @@ def add_corners(
 
 @jitable
 def add_corner(address: int, weight: int, scratch: Ints) -> None:
-    """Appends a corner to the scratch array."""
+    """Appends a corner, its texel's address and weight, to the list in the scratch array."""
     count = int(scratch[CORNERS])
     scratch[CORNERS + 1 + 2 * count] = address
     scratch[CORNERS + 2 + 2 * count] = weight
@@ -268,7 +274,8 @@ def sample_position(
 
 @jitable
 def texel_at(table: Ints, texture: int, level: int, x: int, y: int, z: int, layer: int) -> int:
-    """Returns the offset of a texel from BASE; -1 for the border (a negative coordinate)."""
+    """Returns the offset of a texel of a mipmap level and layer from BASE, in bytes; -1 for the
+    border (a negative coordinate)."""
     if x < 0 or y < 0 or z < 0:
         return -1
     width, height = extent(table, texture, WIDTH, level), extent(table, texture, HEIGHT, level)
@@ -322,7 +329,9 @@ def signed_at(data: Addresses, at: int, lane: int) -> int:
 def select_levels(
     table: Ints, texture: int, sampler: int, data: Addresses, lane: int, request: int
 ) -> tuple[int, int]:
-    """Returns the mipmap level to fetch from, and the weight of the next level in 256ths."""
+    """Returns the mipmap level to fetch from, and the weight of the next level in 256ths (0 unless
+    the sampler filters between levels). The level of detail is the base level, an operand, or
+    computed from gradients."""
     source, last = request >> LOD & 3, int(table[texture + LEVELS]) - 1
     detail = 0.0
     if source == GIVEN_LEVEL:

@@ -1,5 +1,5 @@
-"""Executes the texture and surface instructions of a warp: resolves handles, executes lane by lane,
-counts sectors.
+"""Executes the texture and surface instructions of a warp, for the interpreter and compiled
+kernels: resolves handles, executes lane by lane, counts sectors.
 
 Both machines call `serve_texels` with the same arrays (`texture.descriptors`): `table`: the
 textures; `memory`: device memory as bytes; `data`: operands and results of 32 lanes; `scratch`:
@@ -116,8 +116,9 @@ def serve_texels(
     table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, caches: Ints,
     plan: Ints, mask: int, request: int, path: int, block: int,
 ) -> int:  # fmt: skip
-    """Executes a request in the lanes of `mask`, in a block with grid index `block`. Returns 0, or
-    1 with the fault of the lowest lane recorded. `path` is the path through simulated caches."""
+    """Executes a request in the lanes of `mask`, in a block with grid index `block`: stores results
+    in `data`, and counts the request and its sectors in `record` and, if `path` is not NO_PATH, in
+    the simulated caches. Returns 0, or 1 with the fault of the lowest lane recorded."""
     scratch[FAULT_KIND] = 0
     scratch[TOUCHED] = 0
     if mask == 0:
@@ -147,7 +148,7 @@ def serve_texels(
 
 @jitable
 def fail(scratch: Ints, kind: int, lane: int, address: int, size: int) -> int:
-    """Records a fault in the scratch array; returns 1."""
+    """Records the kind, lane, address and size of a fault in the scratch array; returns 1."""
     scratch[FAULT_KIND] = kind
     scratch[FAULT_LANE] = lane
     scratch[FAULT_ADDRESS] = address
@@ -160,8 +161,8 @@ def fail(scratch: Ints, kind: int, lane: int, address: int, size: int) -> int:
 
 @jitable
 def resolve_handle(table: Ints, memory: Memory, value: int) -> int:
-    """Returns a handle or sampler: the value itself or, if it is an address in device memory, the
-    word there (a `.texref` variable in global memory)."""
+    """Returns a handle or sampler from an operand: the value itself or, if it is an address in
+    device memory, the word there (a `.texref` variable in global memory)."""
     offset = value - int(table[BASE])
     if offset >= 0 and offset + 8 <= table[SIZE]:
         return read_bytes(memory, offset, 8)
@@ -227,7 +228,8 @@ def fetch_lanes(
     mask: int,
     request: int,
 ) -> int:
-    """Executes `tex` or `tld4` lane by lane."""
+    """Executes `tex` or `tld4` in the lanes of `mask`, in order. Faults at a handle or sampler that
+    is invalid, or a texture of another geometry."""
     for lane in range(32):
         if mask >> lane & 1:
             handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
@@ -255,8 +257,8 @@ def surface_lanes(
     table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, plan: Ints,
     mask: int, request: int, block: int,
 ) -> int:  # fmt: skip
-    """Executes `suld`, `sust` or `sured`. All lanes are checked before any accesses memory, so that
-    a fault leaves memory unchanged."""
+    """Executes `suld`, `sust` or `sured` in the lanes of `mask`. All lanes are checked, and their
+    sectors counted, before any accesses memory, so that a fault leaves memory unchanged."""
     addressed, size = 0, 0
     for lane in range(32):
         if mask >> lane & 1:
@@ -288,8 +290,9 @@ def access_surfaces(
     table: Ints, memory: Memory, data: Addresses, record: Ints, plan: Ints,
     mask: int, addressed: int, request: int, block: int,
 ) -> None:  # fmt: skip
-    """Loads, stores or reduces in the checked lanes. Only the lanes `addressed` of `mask` are in
-    bounds; HANDLE_ROW holds the index of each lane's table row."""
+    """Loads, stores or reduces in the checked lanes, in an order that the policy chooses for
+    reductions. Only the lanes `addressed` of `mask` are in bounds; HANDLE_ROW holds the index of
+    each lane's table row."""
     op = request >> OP & 15
     if op in (STORE, STORE_FORMATTED):
         plan[CHANGES] += 1
@@ -321,7 +324,8 @@ def access_surfaces(
 def serve_query(
     table: Ints, memory: Memory, data: Addresses, scratch: Ints, mask: int, request: int
 ) -> int:
-    """Executes `txq`, `suq` or `istypep` lane by lane."""
+    """Executes `txq`, `suq` or `istypep` in the lanes of `mask`, and stores each result. Faults at
+    an invalid handle, but not for `istypep`."""
     query = request >> COMPONENT & 15
     for lane in range(32):
         if mask >> lane & 1:
@@ -395,7 +399,8 @@ def channel_order(components: int) -> int:
 
 @jitable
 def channel_type(format: int, as_float: int) -> int:
-    """Returns the OpenCL code of the type of a component (ibid.)."""
+    """Returns the OpenCL code of the type of a component (PTX ISA, "Channel Data Type and Channel
+    Order"): a normalized one for integers that are read as floats."""
     numbers = (0x10DA, 0x10D7, 0x10DB, 0x10D8, 0x10DD, 0x10DC, 0x10D9, 0x10DE)
     normalized = (0x10D2, 0x10D0, 0x10D3, 0x10D1)
     return normalized[format] if as_float and format < 4 else numbers[format]

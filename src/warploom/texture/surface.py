@@ -1,4 +1,5 @@
-"""Executes the surface access of one lane: computes its address, and loads, stores or reduces.
+"""Executes the surface access of one lane, for both machines: computes its address, and loads,
+stores or reduces.
 
 Coordinates are integers: bytes along a row, else rows, slices and layers. Parameters as in
 `texture.fetch`. Source: PTX ISA, "Surface Instructions" (suld, sust, sured).
@@ -57,7 +58,8 @@ from warploom.texture.texels import (
 
 @jitable
 def access_bytes(table: Ints, texture: int, request: int) -> int:
-    """Returns the bytes that one lane accesses: a whole texel for `sust.p`."""
+    """Returns the bytes that one lane accesses: a whole texel for `sust.p`, else the instruction's
+    elements."""
     op = request >> OP & 15
     if op == STORE_FORMATTED:
         return format_bytes(int(table[texture + FORMAT])) * int(table[texture + COMPONENTS])
@@ -67,7 +69,8 @@ def access_bytes(table: Ints, texture: int, request: int) -> int:
 @jitable
 def locate_access(table: Ints, texture: int, data: Addresses, lane: int, request: int) -> int:
     """Stores the offset from BASE of a lane's access in ADDRESS_ROW; returns the kind of fault, or
-    0. An access out of bounds that the mode `.zero` drops gets all ones (-1)."""
+    0. Out of bounds, the mode of the instruction decides: a fault, coordinates clamped to the
+    surface, or an offset of all ones (-1), for which nothing is accessed."""
     op, mode = request >> OP & 15, request >> MODE & 3
     size = access_bytes(table, texture, request)
     texel = format_bytes(int(table[texture + FORMAT])) * int(table[texture + COMPONENTS])
@@ -100,7 +103,8 @@ def locate_access(table: Ints, texture: int, data: Addresses, lane: int, request
 
 @jitable
 def load_lane(memory: Memory, data: Addresses, lane: int, address: int, request: int) -> None:
-    """Executes `suld.b`: loads consecutive elements, or zeros for address -1."""
+    """Executes `suld.b` in one lane: loads consecutive elements into the result rows, or zeros for
+    address -1."""
     size = request >> ELEMENT & 31
     for part in range(request >> PARTS & 7):
         value = read_bytes(memory, address + part * size, size) if address >= 0 else 0
@@ -109,7 +113,7 @@ def load_lane(memory: Memory, data: Addresses, lane: int, address: int, request:
 
 @jitable
 def store_lane(memory: Memory, data: Addresses, lane: int, address: int, request: int) -> None:
-    """Executes `sust.b`: stores consecutive elements."""
+    """Executes `sust.b` in one lane: stores consecutive elements from the value rows."""
     size = request >> ELEMENT & 31
     for part in range(request >> PARTS & 7):
         value = int(np.int64(data[32 * (VALUE_ROW + part) + lane]))
@@ -126,8 +130,8 @@ def store_texel(
     address: int,
     request: int,
 ) -> None:
-    """Executes `sust.p`: converts words to the texel's format and stores it; missing words are
-    0."""
+    """Executes `sust.p` in one lane: converts words to the texel's format and stores it; missing
+    words are 0."""
     format = int(table[texture + FORMAT])
     for component in range(int(table[texture + COMPONENTS])):
         word = 0
@@ -146,7 +150,8 @@ def reduce_lane(
     address: int,
     request: int,
 ) -> int:
-    """Executes `sured`; returns 1 if memory changed, else 0."""
+    """Executes `sured` in one lane on the element at `address`; returns 1 if memory changed, else
+    0."""
     size, op = request >> ELEMENT & 31, request >> REDUCTION & 7
     signed = request >> SIGNED & 1
     if request >> OP & 15 == REDUCE_FORMATTED:
@@ -163,7 +168,9 @@ def reduce_lane(
 
 @jitable
 def reduce_value(op: int, old: int, operand: int, size: int, signed: int) -> int:
-    """Returns the result of a reduction of `size` bytes; 8-byte values are passed as signed."""
+    """Returns the value that a reduction `op` of `size` bytes leaves in memory, from the old value
+    and the operand; `signed` decides how 4 and 8 bytes are compared. 8-byte values are passed as
+    signed."""
     if op == ADD:
         if size == 4:
             return (old + operand) & 0xFFFFFFFF

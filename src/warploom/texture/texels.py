@@ -29,7 +29,7 @@ INFINITY_BITS = 0x7F800000
 
 @jitable
 def format_bytes(format: int) -> int:
-    """Returns the bytes of one component."""
+    """Returns the bytes of one component of a texel format."""
     if format <= S8:
         return 1
     return 2 if format <= F16 else 4
@@ -37,8 +37,9 @@ def format_bytes(format: int) -> int:
 
 @jitable
 def touch(address: int, scratch: Ints, record: Ints) -> None:
-    """Counts the sector and the line of an address, unless this request has touched them before.
-    Searches backwards, as neighbouring lanes mostly touch the same sector."""
+    """Counts the sector and the line of an address in `record`, unless this request has touched
+    them before; the list of touched sectors is in `scratch`. Searches backwards, as neighbouring
+    lanes mostly touch the same sector."""
     sector, new_line = address >> 5, 1
     count = int(scratch[TOUCHED])
     for index in range(count, 0, -1):
@@ -95,7 +96,8 @@ def float_value(bits: int) -> float:
 
 @jitable
 def half_to_single(half: int) -> int:
-    """Converts half-precision bits to single-precision bits."""
+    """Returns the single-precision bits of a half-precision number, given by its bits;
+    CANONICAL_NAN for a NaN."""
     sign, exponent, fraction = (half & 0x8000) << 16, half >> 10 & 31, half & 1023
     if exponent == 31:
         return CANONICAL_NAN if fraction else sign | INFINITY_BITS
@@ -106,7 +108,8 @@ def half_to_single(half: int) -> int:
 
 @jitable
 def single_to_half(bits: int) -> int:
-    """Converts single-precision bits to half-precision bits, rounded to nearest even."""
+    """Returns the half-precision bits of a single-precision number, given by its bits, rounded to
+    nearest even."""
     sign, size = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
     if size > INFINITY_BITS:
         return 0x7FFF
@@ -149,7 +152,8 @@ def component_number(memory: Memory, address: int, format: int) -> float:
 
 @jitable
 def component_word(memory: Memory, address: int, format: int, as_float: int) -> int:
-    """Returns a component as the 32-bit word that a fetch returns."""
+    """Returns a component as the 32-bit word that a fetch returns: float bits for float formats and
+    normalized integers, else the integer, sign-extended."""
     bits = read_bytes(memory, address, format_bytes(format))
     if format == F16:
         return half_to_single(bits)
@@ -164,8 +168,8 @@ def component_word(memory: Memory, address: int, format: int, as_float: int) -> 
 
 @jitable
 def write_component(memory: Memory, address: int, format: int, word: int) -> None:
-    """Stores a 32-bit word as a component: integers clamped to the format's range, floats
-    rounded."""
+    """Stores a 32-bit word in memory as a component of a format: integers clamped to the format's
+    range, floats rounded."""
     value = word
     if format == F16:
         value = single_to_half(word)

@@ -1,5 +1,5 @@
-"""Computes linear forms (`forms`) of registers at every point of a program, for one launch, and
-from these the addresses that its instructions access.
+"""Computes, just before a launch, linear forms (`forms`) of registers at every point of its
+program, and from these the addresses that its instructions access.
 
 A forward data-flow analysis over the states of registers. What is known of a launch is its
 dimensions, its parameters, and the addresses of allocations. Loops are handled by a variable that
@@ -46,8 +46,9 @@ GLOBAL_SPACES = frozenset(Space) - {*NOT_SHARED, *TEXELS}
 
 @dataclass(frozen=True, slots=True)
 class LaunchInputs:
-    """The facts of a launch. `allocation_of` returns the addresses of the allocation that contains
-    an address; None if there is none."""
+    """The facts of a launch: dimensions, the bytes of its parameters, and the addresses of
+    `Program.globals`. `allocation_of` returns the addresses of the allocation that contains an
+    address; None if there is none."""
 
     grid: Dim3
     block: Dim3
@@ -89,17 +90,19 @@ def global_accesses(program: Program, launch: LaunchInputs) -> tuple[MemoryAcces
 
 
 class LinearAnalysis:
-    """Propagates values of registers through a program to a fixed point. `states` are the values at
-    the start of basic blocks; `allocations` are those that pointers refer to, by their start."""
+    """Propagates linear forms of registers through a program to a fixed point. `states` are the
+    values by register name at the start of reachable basic blocks; `allocations` are those that
+    pointers refer to, by their start."""
 
     def __init__(self, program: Program, launch: LaunchInputs) -> None:
+        """Runs the analysis for a program and a launch; results are in `states` afterwards."""
         self.program, self.launch = program, launch
         self.allocations: dict[int, range] = {}
         self.states: dict[int, dict[str, LinearValue]] = {0: {}}
         self._follow()
 
     def _follow(self) -> None:
-        """Propagates states along edges until none changes."""
+        """Propagates states along edges between basic blocks until none changes."""
         waiting = [0]
         while waiting:
             block = self.program.blocks[waiting.pop(0)]
@@ -118,7 +121,8 @@ class LinearAnalysis:
                         yield self._memory_access(at, op, state)
 
     def _memory_access(self, index: int, op: str, state: Mapping[str, LinearValue]) -> MemoryAccess:
-        """Returns an access by an instruction in a state."""
+        """Returns the access `op` by instruction number `index`, with the value that its address
+        has in a state."""
         instruction = self.program.instructions[index]
         addresses = [o for o in instruction.operands if isinstance(o, Address)]
         # The second address of `cp.async` is the one in global memory; matrices have descriptors
@@ -127,15 +131,16 @@ class LinearAnalysis:
         return MemoryAccess(index, op, bytes_of(instruction), address)
 
     def states_in(self, block: ProgramBlock) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
-        """Yields each instruction of a block with the state before it."""
+        """Yields the index of each instruction of a block with the state (values of registers by
+        name) before it."""
         state = dict(self.states[block.index])
         for index in range(block.start, block.stop):
             yield index, state
             self._step(self.program.instructions[index], state)
 
     def _enter(self, block: int, after: Mapping[str, LinearValue]) -> bool:
-        """Joins the state at the end of a predecessor into the state of a block; returns whether it
-        changes."""
+        """Joins the state `after` at the end of a predecessor into the state of a block, for live
+        registers; returns whether it changes."""
         names = (register.name for register in self.program.live_in[block])
         incoming = {name: after.get(name, NOTHING) for name in names}
         if block not in self.states:
@@ -151,14 +156,15 @@ class LinearAnalysis:
         return changed
 
     def end_of(self, block: ProgramBlock) -> dict[str, LinearValue]:
-        """Returns the state at the end of a block."""
+        """Returns the state at the end of a block: values of registers by name."""
         state = dict(self.states[block.index])
         for instruction in self.program.instructions[block.start : block.stop]:
             self._step(instruction, state)
         return state
 
     def _step(self, instruction: Instruction, state: dict[str, LinearValue]) -> None:
-        """Updates a state by the results of an instruction."""
+        """Updates a state by the results of an instruction; a guarded one may leave the old
+        value."""
         count = len(instruction.operation.spec.destinations)
         targets = [o for o in spread(instruction.operands[:count]) if isinstance(o, Register)]
         for position, target in enumerate(targets):
@@ -173,7 +179,9 @@ class LinearAnalysis:
     def _result(
         self, instruction: Instruction, position: int, state: Mapping[str, LinearValue]
     ) -> LinearValue:
-        """Returns the value of an instruction's destination number `position`, in a state."""
+        """Returns the value of an instruction's destination number `position`, in a state: a kernel
+        parameter for its load, unknown for other memory, the evaluated term for instructions that
+        compute. Pointers among the sources pass their allocations on."""
         operation, operands = instruction.operation, instruction.operands
         if operation.name == "ld":
             return self._loaded(instruction, position)
@@ -194,7 +202,8 @@ class LinearAnalysis:
         )
 
     def _loaded(self, instruction: Instruction, position: int) -> LinearValue:
-        """Returns the value of a kernel parameter; for other memory an unknown value."""
+        """Returns the value that a `ld` writes to destination number `position`: the constant of a
+        kernel parameter; an unknown value for all other memory."""
         address = instruction.operands[1]
         if not (isinstance(address, Address) and isinstance(address.base, Symbol)):
             return self._unknown_from_memory(instruction)
@@ -214,8 +223,8 @@ class LinearAnalysis:
         return LinearValue(None, frozenset() if narrow else None)
 
     def _constant(self, bits: int) -> LinearValue:
-        """Returns a constant, which may point into the allocation that contains it as an
-        address."""
+        """Returns the value of a constant; if it lies in an allocation as an address, it may point
+        there, and the allocation is recorded."""
         allocation = self.launch.allocation_of(bits)
         if allocation is None:
             return LinearValue(form(bits), frozenset())
@@ -223,14 +232,17 @@ class LinearAnalysis:
         return LinearValue(form(bits), frozenset((allocation.start,)))
 
     def _address(self, address: Address, state: Mapping[str, LinearValue]) -> LinearValue:
-        """Returns the value of an address operand."""
+        """Returns the value of an address operand, its offset added; one that is computed from no
+        pointer may point into any allocation."""
         base = NOTHING if address.base is None else self.value(address.base, state)
         moved = None if base.form is None else base.form.plus(form(address.offset))
         # An address that is computed from no pointer may be in any allocation.
         return LinearValue(moved, base.origins or None)
 
     def value(self, operand: Operand, state: Mapping[str, LinearValue]) -> LinearValue:
-        """Returns the value of an operand in a state."""
+        """Returns the value of an operand in a state: a register's, a constant, the form of a
+        special register, or the address of a variable; anything for others. Registers without a
+        value in the state are 0."""
         match operand:
             case Register(name):
                 return state.get(name, NOTHING)
@@ -252,7 +264,8 @@ class LinearAnalysis:
         return slot is not None and slot.space is Space.SHARED
 
     def _special(self, name: str) -> Form | None:
-        """Returns the form of a special register; None if it is unknown."""
+        """Returns the form of a special register: a constant for dimensions, an index variable for
+        thread, block, lane and warp indices; None for others."""
         register, _, axis = name.partition(".")
         if axis not in ("x", "y", "z"):
             bounds = {"%laneid": 32, "%warpid": 32}
@@ -270,8 +283,8 @@ class LinearAnalysis:
 
 
 def argument_values(instruction: Instruction, sources: Sequence[T]) -> list[T]:
-    """Returns the items of `sources`, one for each source of an instruction, that belong to
-    arguments of its terms."""
+    """Returns the items of `sources`, one for each source of an instruction, without those that are
+    no arguments of its terms (whose source type is None)."""
     types = instruction.operation.source_types
     return [source for source, type in zip(sources, types, strict=False) if type]
 
@@ -305,15 +318,16 @@ def _united_origins(values: Sequence[LinearValue]) -> frozenset[int] | None:
 
 
 def iteration_count(name: str, block: int) -> IndexVariable:
-    """Returns the variable that counts how often a register has been advanced when a block
-    begins."""
+    """Returns the variable that stands for the number of times that a register has been advanced by
+    its loop when basic block `block`, a header, begins."""
     return IndexVariable(f"iteration of {name} at {block}", None, at=frozenset((block,)))
 
 
 def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
     """Returns a value that covers both values. If they differ by a constant, as a counter does
-    between iterations, it is the first value plus that constant times an iteration count; else it
-    is unknown."""
+    between iterations, it is the first value plus that constant times `iteration`; else it is
+    unknown. A stride that `iteration` already has is retained if the constant is a multiple of
+    it."""
     origins = _united_origins((previous, incoming))
     a, b = previous.form, incoming.form
     if a is None or b is None or a == b:

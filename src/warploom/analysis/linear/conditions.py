@@ -65,9 +65,13 @@ def facts_by_instruction(analysis: LinearAnalysis) -> dict[int, Facts]:
 
 
 class _Conditions:
-    """Propagates facts through a program whose linear forms are known (`affine`)."""
+    """Propagates facts through a program whose linear forms are known (`affine`). `written` are the
+    expressions that instructions give predicates, by block and instruction; `after` the register
+    values at the ends of blocks; `states` the facts at starts of blocks."""
 
     def __init__(self, analysis: LinearAnalysis) -> None:
+        """Runs the analysis of facts on the results of the linear analysis; results are in `states`
+        afterwards."""
         self.analysis, self.program = analysis, analysis.program
         self.written: dict[int, dict[int, dict[str, PredicateExpression]]] = {}
         self.after: dict[int, Mapping[str, LinearValue]] = {}
@@ -95,7 +99,8 @@ class _Conditions:
         self.after[block.index] = self.analysis.end_of(block)
 
     def of_instructions(self) -> dict[int, Facts]:
-        """Returns the facts at each instruction."""
+        """Returns the facts at each instruction that writes no predicate: those at the start of its
+        block, with those that its guard implies."""
         found: dict[int, Facts] = {}
         for index, state in self.states.items():
             block, implications = self.program.blocks[index], dict(state.implications)
@@ -110,7 +115,8 @@ class _Conditions:
     def _evaluated(
         self, block: int, at: int, implications: Mapping[str, Implications]
     ) -> dict[str, Implications]:
-        """Returns the implications of predicates that an instruction writes."""
+        """Returns the implications of the predicates that instruction `at` of a block writes, from
+        those that registers have before it."""
         expressions = self.written[block][at]
         return {
             name: implications_of(expression, implications)
@@ -118,7 +124,8 @@ class _Conditions:
         }
 
     def _solve(self) -> None:
-        """Propagates facts along edges until nothing changes."""
+        """Propagates facts along edges until nothing changes. A block that is visited MOST_VISITS
+        times has no facts from then on."""
         waiting = [0]
         while waiting:
             index = waiting.pop(0)
@@ -139,7 +146,8 @@ class _Conditions:
     def _edge_facts(
         self, block: ProgramBlock, implications: Mapping[str, Implications]
     ) -> Iterator[Facts]:
-        """Yields, for each successor of a block, the facts that the branch implies on that edge."""
+        """Yields, for each successor of a block, the facts that the branch at its end implies on
+        that edge: those of its guard, or none unless there are two different successors."""
         guard = self.program.instructions[block.stop - 1].guard
         if guard is None or len(set(block.successors)) != 2 or len(block.successors) != 2:
             yield from (NO_FACTS for _ in block.successors)
@@ -148,8 +156,9 @@ class _Conditions:
         yield guard_facts(implications, guard, holds=False)
 
     def _enter(self, block: int, edge: tuple[int, int], state: PointFacts) -> bool:
-        """Joins the facts of one incoming edge of a block with those of the others; returns whether
-        the block's facts change."""
+        """Joins the facts `state` of one incoming edge of a block, (predecessor, number of its
+        successor), with those of the other edges seen so far; returns whether the block's facts
+        change. Does nothing after MOST_VISITS visits."""
         if self.visits[block] >= MOST_VISITS:
             return False
         incoming_edges = self.incoming_edges.setdefault(block, {})
@@ -164,8 +173,9 @@ class _Conditions:
     def _iterations(
         self, block: int, after: Mapping[str, LinearValue]
     ) -> dict[IndexVariable, Form]:
-        """Returns the values of a block's iteration counts after an edge, which ends with these
-        values of registers."""
+        """Returns the values of a block's iteration counts after an edge, in terms of those before,
+        for counts that the edge changes in whole steps; `after` are the values of registers at the
+        edge's begin."""
         iterations: dict[IndexVariable, Form] = {}
         for name, value in self.analysis.states[block].items():
             iteration, incoming = iteration_count(name, block), after.get(name)
@@ -178,14 +188,16 @@ class _Conditions:
 
 
 def _divided(one: Form, by: int) -> Form | None:
-    """Returns a form divided by a number; None if a remainder is left."""
+    """Returns a form divided by a number; None if the constant or a stride is no multiple of it."""
     if any(each % by for each in (one.constant, *(stride for _, stride in one.strides))):
         return None
     return Form(one.constant // by, tuple((v, stride // by) for v, stride in one.strides))
 
 
 def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
-    """Returns the facts that hold on all incoming edges of a block."""
+    """Returns the facts, and the implications of predicates, that hold on all incoming edges of
+    a block. Candidates are the facts of any edge, rewritten for the change of iteration counts
+    on it."""
     candidates = frozenset[Form]().union(*map(_facts_after_edge, incoming_edges))
     facts = _strongest(
         one for one in candidates if all(_holds_on_edge(one, edge) for edge in incoming_edges)
@@ -218,7 +230,7 @@ def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
 
 
 def _invariant_on_edge(implication: Implications, edge: _IncomingEdge) -> Implications:
-    """Returns an implication's facts whose variables do not change on an edge."""
+    """Returns an implication with only the facts whose variables do not change on an edge."""
 
     def left(facts: Facts) -> Facts:
         return frozenset(f for f in facts if all(edge.block not in v.at for v, _ in f.strides))
@@ -231,7 +243,8 @@ def _invariant_on_edge(implication: Implications, edge: _IncomingEdge) -> Implic
 
 
 def _facts_after_edge(edge: _IncomingEdge) -> Iterator[Form]:
-    """Yields the facts of an edge in terms of the variables after it."""
+    """Yields the facts of an edge, rewritten for the variables after it: an iteration count that
+    grew by a constant moves the fact by it; facts of counts with an unknown change are left out."""
     for fact in edge.state.facts:
         shifted: Form | None = fact
         for variable, stride in fact.strides:

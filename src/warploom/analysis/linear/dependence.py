@@ -34,7 +34,7 @@ class AddressRange:
         return low, high + self.size
 
     def made_of(self, address: Form) -> AddressRange:
-        """Returns the range of another form of the same variables."""
+        """Returns the range of another form `address` of the same variables, with the same size."""
         return AddressRange(address, self.size, self.ranges)
 
 
@@ -63,13 +63,15 @@ def are_of_one_thread(
 
 
 def _fixed(addresses: AddressRange, variable: IndexVariable, value: int) -> AddressRange:
+    """Returns addresses with a variable replaced by the one value that it can have."""
     stride = dict(addresses.address.strides).get(variable, 0)
     return addresses.made_of(addresses.address.without(variable).plus(form(value * stride)))
 
 
 def _never_overlap_by(one: AddressRange, two: AddressRange, unit: int) -> bool:
     """Returns whether two accesses are disjoint modulo `unit`, judged by the parts of their
-    addresses that are no multiples of it; 0: whether they are disjoint."""
+    addresses that are no multiples of it (the GCD test); `unit` 0: whether their whole ranges are
+    disjoint."""
     below, above = _overlap_distances(_remainder(one, unit), _remainder(two, unit))
     if unit == 0:
         return not below < 0 < above
@@ -83,7 +85,7 @@ _INFINITE = float("inf")
 
 def _overlap_distances(one: AddressRange, two: AddressRange) -> Range:
     """Returns the open range of distances by which the second access would have to move to overlap
-    the first."""
+    the first; the accesses overlap for some values if 0 lies in it."""
     (first, end), (other_first, other_end) = one.span(), two.span()
     return first - other_end, end - other_first
 
@@ -91,8 +93,8 @@ def _overlap_distances(one: AddressRange, two: AddressRange) -> Range:
 def _equal_on_overlap(
     one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable]
 ) -> bool:
-    """Returns whether `thread_variables` have equal values in both accesses wherever these
-    overlap."""
+    """Returns whether each of `thread_variables` has equal values in both accesses wherever these
+    overlap, decided by strides, or separately by quotients and remainders."""
     if not thread_variables:
         return True
     variables = {v for each in (one, two) for v, _ in each.address.strides}
@@ -105,7 +107,8 @@ def _equal_on_overlap(
 
 
 def _fits_stride(one: AddressRange, two: AddressRange) -> bool:
-    """Returns whether accesses with one variable overlap only where it is equal."""
+    """Returns whether accesses whose addresses have the same single variable overlap only where its
+    values are equal: both fit within one stride, at their offset from each other."""
     ((_, stride),) = one.address.strides
     moved = two.address.constant - one.address.constant
     return max(one.size - moved, two.size + moved) <= abs(stride)

@@ -1,4 +1,4 @@
-"""Decides whether the thread blocks of a launch are independent in global memory.
+"""Decides before a launch whether its thread blocks are independent in global memory.
 
 Independent blocks can run on several workers at a time, with the same result in any order:
 
@@ -32,11 +32,11 @@ blocks."""
 
 
 def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
-    """Returns why blocks of a launch may conflict, as a sentence; empty if they cannot.
+    """Returns why blocks of a launch may conflict, as a sentence with a source line; empty if they
+    cannot, so that several workers may run them.
 
     An access is assumed to stay in the allocation that its pointer refers to; one that strays into
-    another is a fault of the kernel, for which no schedule is specified.
-    """
+    another is a fault of the kernel, for which no schedule is specified."""
     for index, instruction in enumerate(program.instructions):
         reason = _order_dependence(instruction)
         if reason:
@@ -57,8 +57,8 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
 
 
 def _order_dependence(instruction: Instruction) -> str:
-    """Returns why an instruction depends on other blocks, whatever its operands; empty if it does
-    not."""
+    """Returns why an instruction depends on other blocks, whatever its operands (host calls,
+    clocks, tensor maps, atomics, accesses of a whole warp); empty if it does not."""
     if instruction.operation.name == "call":
         return "the kernel calls printf, malloc or assert"
     special_names = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
@@ -80,8 +80,8 @@ def _order_dependence(instruction: Instruction) -> str:
 
 
 def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
-    """Returns whether no two blocks touch the same byte by any of these accesses to one
-    allocation."""
+    """Returns whether no two blocks touch the same byte by any of these accesses to one allocation.
+    True only if all addresses are known, have the same strides, and include every block index."""
     forms = [access.address.form for access in memory_accesses]
     forms_known = [f for f in forms if f is not None]
     if len(forms_known) < len(forms) or len({f.strides for f in forms_known}) > 1:

@@ -99,11 +99,14 @@ class _Evaluation:
         self._done: dict[Term, Form | None] = {}
 
     def of(self, term: Term) -> Form | None:
+        """Returns the form of a node, computed once."""
         if term not in self._done:
             self._done[term] = self._node(term)
         return self._done[term]
 
     def _node(self, term: Term) -> Form | None:
+        """Returns the form of one node of a term from those of its arguments; None if the operation
+        is not linear or may wrap around."""
         if term.op == "const":
             return as_type(form(int(str(term.attr))), term.type)
         if term.op == "arg":
@@ -123,6 +126,8 @@ class _Evaluation:
         return None
 
     def _select(self, term: Term) -> Form | None:
+        """Returns the form of the chosen alternative if the condition is constant, or of both if
+        they are equal; None otherwise."""
         condition, first, second = term.args
         holds = self.of(condition)
         if holds is not None and holds.is_constant:
@@ -149,6 +154,8 @@ def as_type(value: Form | None, type: ScalarType) -> Form | None:
 
 
 def _binary(op: str, a: Form, b: Form) -> Form | None:
+    """Returns the form of `a op b`; None if it is not linear and no bit field, quotient or
+    remainder."""
     match op:
         case "add":
             return a.plus(b)
@@ -176,8 +183,8 @@ def _disjoint_or(left: Form, right: Form) -> Form | None:
 
 
 def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
-    """Returns the result of a comparison, minimum or maximum that is the same for all values of the
-    variables; None otherwise."""
+    """Returns the result of a comparison (1 or 0), minimum or maximum that is the same for all
+    values of the variables; None otherwise, and for unbounded forms."""
     if not (left.is_bounded and right.is_bounded):
         return None
     if op in ("min", "max"):
@@ -200,8 +207,9 @@ def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
 
 
 def _bit_part(op: str, a: Form, b: Form) -> Form | None:
-    """Returns the form of a bit field, shift, quotient or remainder of a value that is never
-    negative: a new variable."""
+    """Returns the form of a bit field, shift, quotient or remainder, by a constant, of a bounded
+    value that is never negative: a new variable, or the value itself if a mask clears none of its
+    bits. None otherwise."""
     if not (b.is_constant and a.is_bounded) or a.low < 0 or b.constant < 0:
         return None
     n = b.constant
@@ -231,6 +239,7 @@ _PARTS = ("and", "lshr", "ashr", "div", "rem")
 
 
 def _exact(op: str, a: int, n: int) -> int:
+    """Returns `a op n` of two constants (`op` is one of _PARTS); division by 0 gives 0."""
     return {"and": a & n, "div": a // n if n else 0, "rem": a % n if n else 0}.get(op, a >> n)
 
 

@@ -43,7 +43,8 @@ BY_LANE = ("ld", "ldu", "st", "atom", "red")
 @dataclass(frozen=True, eq=False)
 class BoundedAccess:
     """An access to memory: `at` are its addresses, None if they are unknown or unbounded.
-    `is_weak`: it orders nothing, and is made by the issuing thread itself."""
+    `is_weak`: it orders nothing, and is made by the issuing thread itself, so that the race
+    detector may skip it."""
 
     access: MemoryAccess
     at: AddressRange | None
@@ -76,16 +77,19 @@ class IndependentAccesses:
 
 
 def independent_accesses(analysis: LinearAnalysis, weak: Set[int]) -> IndependentAccesses:
-    """Returns the accesses of a launch that cannot race; `weak` are the instructions that order
-    nothing and access memory in the issuing thread itself."""
+    """Returns the accesses of a launch that cannot race, which the race detector skips; `weak` are
+    the instructions that order nothing and access memory in the issuing thread itself."""
     launch = _LaunchAccesses(analysis, weak)
     return IndependentAccesses(*_independent_in_global(launch), _independent_in_shared(launch))
 
 
 class _LaunchAccesses:
-    """The accesses of a launch with their address ranges."""
+    """The accesses of a launch with their address ranges; `weak` are the instructions that order
+    nothing and access memory in the issuing thread."""
 
     def __init__(self, analysis: LinearAnalysis, weak: Set[int]) -> None:
+        """Finds the block and thread indices that differ in the launch; accesses are collected
+        later, by space (`of`)."""
         self.analysis, self.program, self.weak = analysis, analysis.program, weak
         self.blocks, self.threads = (
             block_indices(analysis.launch.grid),
@@ -114,7 +118,8 @@ class _LaunchAccesses:
         return facts_by_instruction(self.analysis)
 
     def _access(self, access: MemoryAccess) -> BoundedAccess:
-        """Returns an access with its address range, unless that is unbounded."""
+        """Returns an access with its address range under the facts at its instruction; without one
+        if that is unbounded, or if the instruction does not access memory lane by lane."""
         address, name = (
             access.address.form,
             self.program.instructions[access.instruction].operation.name,
@@ -134,7 +139,9 @@ class _LaunchAccesses:
 
 
 def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]:
-    """Returns the accesses to global memory, and the closed allocations (`IndependentAccesses`)."""
+    """Returns the instructions whose accesses to global memory cannot race, and the closed
+    allocations (`IndependentAccesses`). Empty if a pointer may refer to any allocation, if textures
+    are accessed, or if there are more than MOST_PAIRS pairs."""
     accesses_here, allocations = launch.of(GLOBAL_SPACES), launch.analysis.allocations
     candidates = {
         each
@@ -179,7 +186,8 @@ def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], fro
 
 
 def _stays_in_allocation(access: BoundedAccess, allocations: Mapping[int, range]) -> bool:
-    """Returns whether an access stays in the one allocation that its pointer refers to."""
+    """Returns whether an access has known addresses and stays in the one allocation that its
+    pointer refers to."""
     if access.at is None or access.origins is None or len(access.origins) != 1:
         return False
     allocation = allocations[next(iter(access.origins))]
@@ -220,8 +228,9 @@ def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[
 
 
 def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
-    """Returns the accesses to shared memory that conflict with no other in any of their
-    intervals."""
+    """Returns the instructions whose accesses to shared memory conflict with no other in any of
+    their barrier intervals. Empty if the program has asynchronous accesses, which may complete in a
+    later interval."""
     # Asynchronous accesses may complete in a later interval than the one that issues them.
     if any(is_asynchronous_access(instruction) for instruction in launch.program.instructions):
         return frozenset()

@@ -32,7 +32,8 @@ def barrier_intervals(program: Program) -> Iterator[set[int]]:
 
 
 def is_whole_barrier(instruction: Instruction) -> bool:
-    """Returns whether all threads of the block wait at an instruction."""
+    """Returns whether all threads of the block wait at an instruction: an unguarded barrier without
+    a thread count that does not only arrive."""
     if (
         instruction.operation.spec.unit is not Unit.BARRIER
         or "arrive" in instruction.operation.modifiers
@@ -52,7 +53,8 @@ def _boundaries(program: Program) -> Iterator[int]:
 
 
 def _interval_from(program: Program, first: int) -> set[int]:
-    """Returns the instructions that are reachable from one without passing a boundary."""
+    """Returns the instructions that are reachable from instruction `first` without passing a
+    boundary, the barrier at its end included."""
     block_of = [block for block in program.blocks for _ in range(block.start, block.stop)]
     found: set[int] = set()
     waiting = [first]
@@ -75,8 +77,8 @@ def _interval_from(program: Program, first: int) -> set[int]:
 
 
 def is_asynchronous_access(instruction: Instruction) -> bool:
-    """Returns whether an instruction accesses shared memory at a later time, perhaps after the next
-    barrier."""
+    """Returns whether an instruction (asynchronous copy or store, warp group product, tensor memory
+    operation) accesses shared memory at a later time, perhaps after the next barrier."""
     operation = instruction.operation
     if operation.name == "st" and "async" in operation.modifiers:
         return True

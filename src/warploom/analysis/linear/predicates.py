@@ -51,8 +51,9 @@ def written_predicates(instruction: Instruction) -> list[Register]:
 def predicate_expressions(
     instruction: Instruction, forms: Sequence[Form | None]
 ) -> Iterator[tuple[str, PredicateExpression]]:
-    """Yields each predicate register that an instruction writes with its new value. `forms` are
-    those of the instruction's sources."""
+    """Yields the name of each predicate register that an instruction writes, with its new value:
+    without implications if the instruction is guarded or computes no term. `forms` are those of the
+    instruction's sources."""
     spec = instruction.operation.spec
     sources = tuple(spread(instruction.operands[len(spec.destinations) :]))
     terms = instruction.operation.terms_for(len(sources)) if spec.semantics else ()
@@ -70,7 +71,9 @@ def predicate_expressions(
 def _predicate_expression(
     term: Term, operands: Sequence[Operand], forms: Sequence[Form | None]
 ) -> PredicateExpression:
-    """Returns the expression of a term, given the operands of the instruction and their forms."""
+    """Returns the expression of a term: `and`, `or` and `not` of expressions, the name of a
+    register, or the implications of a comparison of linear forms; no implications for others.
+    `operands` are those of the instruction, `forms` their forms."""
     if term.op in ("and", "or", "not"):
         return term.op, tuple(_predicate_expression(each, operands, forms) for each in term.args)
     if term.op == "arg":
@@ -85,7 +88,7 @@ def _predicate_expression(
 def implications_of(
     expression: PredicateExpression, implications: Mapping[str, Implications]
 ) -> Implications:
-    """Returns the implications of an expression, given those of registers."""
+    """Returns the implications of an expression, given those of registers by name."""
     if isinstance(expression, Implications):
         return expression
     if isinstance(expression, str):
@@ -103,7 +106,8 @@ def implications_of(
 def guard_facts(
     implications: Mapping[str, Implications], guard: Guard | None, *, holds: bool
 ) -> Facts:
-    """Returns the facts of threads for which a guard holds, or does not."""
+    """Returns the facts of threads for which a guard holds (`holds` is True), or of those for which
+    it does not; none without a guard."""
     if guard is None:
         return NO_FACTS
     implication = implications.get(guard.register.name, NO_IMPLICATIONS)
@@ -113,7 +117,8 @@ def guard_facts(
 def _comparison_implications(
     op: str, one: Form | None, two: Form | None, type: ScalarType
 ) -> Implications:
-    """Returns the implications of a comparison of integers of a type."""
+    """Returns the implications of a comparison of integers of a type; none if a form is unknown or
+    may wrap around while its loop runs."""
     if (
         one is None
         or two is None
@@ -154,7 +159,8 @@ def _implications(where_true: Iterable[Form], where_false: Iterable[Form]) -> Im
 
 
 def _loop_invariant_facts(forms: Iterable[Form]) -> Facts:
-    """Returns the facts whose variables change only at the start of blocks."""
+    """Returns the facts that are not constant and whose variables change only at the start of
+    blocks, so that they hold up to the end of a block."""
     return frozenset(
         each
         for each in forms

@@ -1,4 +1,5 @@
-"""Bounds linear forms (`forms`) by facts: forms that are at least 0 (`predicates`).
+"""Bounds linear forms (`forms`), such as addresses, by facts: forms that are at least 0
+(`predicates`).
 
     facts: n - 1 - i, with i >= 0, n = 100     range of 4 * i: 0 to 396
 
@@ -34,8 +35,8 @@ class Ranges:
 
     @classmethod
     def under(cls, facts: Facts, forms: Iterable[Form]) -> Ranges:
-        """Returns the ranges of the variables of some forms, under those facts that concern
-        them."""
+        """Returns the ranges of the variables of some forms, and of the facts that share variables
+        with them, narrowed by those facts."""
         variables = {
             variable: _initial_range(variable) for one in forms for variable, _ in one.strides
         }
@@ -48,7 +49,8 @@ class Ranges:
         return cls(concerning, variables)
 
     def of(self, one: Form) -> Range:
-        """Returns the range of a form."""
+        """Returns the least and greatest value of a form under the facts; bounds that may not be
+        attained."""
         return -self._upper_bound(one.times(-1)), self._upper_bound(one)
 
     def _upper_bound(self, one: Form) -> float:
@@ -67,8 +69,8 @@ class Ranges:
         return best
 
     def _added(self, one: Form, fact: Form) -> Form | None:
-        """Returns a form plus a fact as many times as leaves the signs of all variables' strides;
-        None if that is not possible even once."""
+        """Returns a form plus a fact as many times as leaves the signs of all variables' strides,
+        so that it cancels variables; None if that is not possible even once."""
         strides = dict(one.strides)
         times = math.inf
         for variable, stride in fact.strides:

@@ -1,1 +1,2 @@
-"""Issues, queues and completes asynchronous instructions, for both machines."""
+"""Issues, queues and completes asynchronous instructions, for both machines (interpreter and
+compiled kernels)."""

@@ -80,8 +80,10 @@ def allocate(
     lane: int,
     instruction: int,
 ) -> int:
-    """Executes `tcgen05.alloc`: allocates columns and stores their address in shared memory.
-    `instruction` is recorded for the report of a leak. Returns the kind of fault, or 0."""
+    """Executes `tcgen05.alloc`: marks columns of the block's tensor memory as allocated, sets them
+    to zero, and stores their address in shared memory. `instruction` is recorded for the report of
+    a leak. Returns 0 or the kind of fault: an invalid size, a relinquished permit, more columns
+    than the allocation before, no space, or a bad address."""
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     target = int(data[WARP_LANES * SHARED_ROW + lane])
     start = memory_start(scratch)
@@ -117,7 +119,8 @@ def allocate(
 
 @jitable
 def free(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
-    """Executes `tcgen05.dealloc` of one whole allocation; returns the kind of fault, or 0."""
+    """Executes `tcgen05.dealloc` of one whole allocation; returns the kind of fault if the address
+    and size are not those of one, or 0."""
     address = int(data[WARP_LANES * D_ROW + lane])
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     if not is_size(columns):
@@ -136,7 +139,8 @@ def free(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
 
 @jitable
 def relinquish(memory: Memory, scratch: Ints) -> int:
-    """Executes `tcgen05.relinquish_alloc_permit`; returns 0."""
+    """Executes `tcgen05.relinquish_alloc_permit`: records that the block may not allocate any more;
+    returns 0."""
     write_state(memory, memory_start(scratch), RELINQUISHED, 1)
     return 0
 

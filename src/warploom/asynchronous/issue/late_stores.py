@@ -67,7 +67,8 @@ def write_word(memory: Memory, offset: int, request: int, word: int) -> None:
 
 @jitable
 def complete_store(memory: Memory, queue: Ints, number: int) -> None:
-    """Writes the values of a deferred store to tensor memory."""
+    """Writes the values of deferred store number `number` to tensor memory; it stays in the
+    list."""
     at = store_at(number)
     request = int(queue[at + REQUEST])
     for register in range(request >> REGISTERS & 255):
@@ -82,7 +83,8 @@ def complete_store(memory: Memory, queue: Ints, number: int) -> None:
 
 @jitable
 def remove_store(queue: Ints, number: int) -> None:
-    """Removes a store from the list."""
+    """Removes deferred store number `number` from the list, without writing it; later ones move
+    down."""
     for word in range(store_at(number), store_at(int(queue[STORES]) - 1)):
         queue[word] = queue[word + STORE_WORDS]
     queue[STORES] -= 1
@@ -101,7 +103,8 @@ def allocate_store(memory: Memory, queue: Ints) -> int:
 
 @jitable
 def wait_stores(memory: Memory, scratch: Ints, plan: Ints, queue: Ints) -> int:
-    """Completes the deferred stores of the executing warp, oldest first; returns 0."""
+    """Writes the deferred stores of the executing warp to tensor memory, oldest first, and removes
+    them from the list; returns 0."""
     number = 0
     while number < queue[STORES]:
         if queue[store_at(number) + THREAD] == scratch[FIRST_THREAD]:

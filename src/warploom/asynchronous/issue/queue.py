@@ -1,4 +1,5 @@
-"""Executes asynchronous requests, and queues those that complete late.
+"""Executes asynchronous requests of TMA and `tcgen05`, and queues those that complete late; for
+both machines.
 
 A queue is an array of 64-bit words that lives as long as one worker's launch: the number of
 entries, then entries in order of issue (`asynchronous.tensors.entries`). It is empty unless the
@@ -113,7 +114,8 @@ def complete_entry(memory: Memory, queue: Ints, work: Ints, number: int) -> None
 
 @jitable
 def move_entry(queue: Ints, number: int, retained: int) -> int:
-    """Moves an entry down to number `retained` to compact the queue; returns the next number."""
+    """Copies entry `number` down to position `retained`, which compacts the queue after entries
+    before it were completed; returns the next free position."""
     if number != retained:
         for word in range(ENTRY_WORDS):
             queue[entry_at(retained) + word] = queue[entry_at(number) + word]
@@ -122,7 +124,8 @@ def move_entry(queue: Ints, number: int, retained: int) -> int:
 
 @jitable
 def free_queue_slot(memory: Memory, queue: Ints, work: Ints) -> None:
-    """Completes the oldest entry if the queue is full; `work` is space for an entry."""
+    """Makes space for an entry: if the queue is full, completes and removes the oldest one; `work`
+    is space for an entry."""
     count = int(queue[COUNT])
     if count == CAPACITY:
         complete_entry(memory, queue, work, 0)
@@ -134,7 +137,8 @@ def free_queue_slot(memory: Memory, queue: Ints, work: Ints) -> None:
 
 @jitable
 def append(queue: Ints, entry: Ints) -> None:
-    """Appends a request to the queue, which has a free entry (`free_queue_slot`)."""
+    """Appends a request to the end of the queue array, which has space for it
+    (`free_queue_slot`)."""
     count = int(queue[COUNT])
     for word in range(ENTRY_WORDS):
         queue[entry_at(count) + word] = entry[word]
@@ -143,8 +147,8 @@ def append(queue: Ints, entry: Ints) -> None:
 
 @jitable
 def is_due(queue: Ints, number: int, barrier: int) -> bool:
-    """Returns whether an entry signals an mbarrier itself, or is a `tcgen05` operation followed by
-    a commit of its thread that signals the mbarrier."""
+    """Returns whether completing entry `number` leads to a signal of an mbarrier: the entry signals
+    it itself, or is a `tcgen05` operation followed by a commit of its thread that signals it."""
     at = entry_at(number)
     if queue[at + BARRIER] == barrier:
         return True
@@ -161,8 +165,9 @@ def is_due(queue: Ints, number: int, barrier: int) -> bool:
 
 @jitable
 def complete_mbarrier_copies(memory: Memory, queue: Ints, work: Ints, barrier: int) -> int:
-    """Completes the queued requests that signal an mbarrier, oldest first, until its phase is
-    complete; returns how many. `barrier` is the host address of the mbarrier."""
+    """Executes the queued requests that signal an mbarrier, oldest first, until its phase is
+    complete, and removes them from the queue; returns how many. `barrier` is the host address of
+    the mbarrier."""
     retained, done, offset = 0, 0, barrier - ORIGIN
     phase = mbarrier.phase(read_bytes(memory, offset, 8))
     for number in range(int(queue[COUNT])):
@@ -179,7 +184,8 @@ def complete_mbarrier_copies(memory: Memory, queue: Ints, work: Ints, barrier: i
 
 @jitable
 def end_group(memory: Memory, queue: Ints, work: Ints, thread: int) -> None:
-    """Executes `cp.async.bulk.commit_group` for a thread, by queuing an entry GROUP_END."""
+    """Executes `cp.async.bulk.commit_group` for a thread, by appending an entry GROUP_END, which
+    closes the group of its entries since the previous one."""
     free_queue_slot(memory, queue, work)
     for word in range(ENTRY_WORDS):
         work[word] = 0
@@ -189,8 +195,8 @@ def end_group(memory: Memory, queue: Ints, work: Ints, thread: int) -> None:
 
 @jitable
 def complete_groups(memory: Memory, queue: Ints, work: Ints, thread: int, left: int) -> int:
-    """Completes the bulk groups of a thread except the newest `left` (-1: also copies in no group);
-    returns how many entries."""
+    """Executes and removes the entries in bulk groups of a thread except the newest `left` groups
+    (-1: also copies in no group); returns how many entries."""
     count, ends, last = int(queue[COUNT]), 0, -1
     for number in range(count - 1, -1, -1):
         at = entry_at(number)

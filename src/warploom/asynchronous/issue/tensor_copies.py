@@ -1,5 +1,5 @@
-"""Issues the instructions of the Tensor Memory Accelerator: checks and counts them, and executes or
-queues them.
+"""Issues the instructions of the Tensor Memory Accelerator in the lanes of a warp: checks and
+counts them, and executes or queues them.
 
 `issue_copies` executes one warp instruction, lane by lane; both machines call it. It returns 0, or
 1 with the fault of the lowest lane recorded in `scratch`. Parameters: `memory`: the host's memory
@@ -159,7 +159,8 @@ def issue_copies(
     global_record: Ints, shared_record: Ints, plan: Ints, queue: Ints, work: Ints,
     mask: int, request: int,
 ) -> int:  # fmt: skip
-    """Issues a request in the lanes of `mask`. Returns 0, or 1 with a fault recorded."""
+    """Issues a request in the lanes of `mask`: checks and counts it, then executes or queues it, or
+    changes a tensor map. Returns 0, or 1 with a fault recorded."""
     scratch[FAULT_KIND] = 0
     late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
     for lane in range(LANES):
@@ -214,7 +215,8 @@ def complete_or_queue(
     work: Ints,
     late: bool,
 ) -> None:
-    """Executes the request in `scratch`, or appends it to the queue if it completes late."""
+    """Executes the request in `scratch` at once, or appends it to the queue if it completes late
+    (`late`); counts a change of memory."""
     if late:
         free_queue_slot(memory, queue, work)
         append(queue, scratch)
@@ -233,8 +235,9 @@ def multicast(
     late: bool,
     blocks: int,
 ) -> int:
-    """Issues a copy to each block of the mask `blocks`, at the same offsets in shared memory as in
-    the executing block. Returns the kind of fault, or 0."""
+    """Issues a copy (or a commit's arrival) to each block of the mask `blocks`, at the same offsets
+    in shared memory as in the executing block: executed at once, or queued if `late`. Returns the
+    kind of fault if a block is not running, or 0."""
     target, barrier = int(scratch[TARGET]), int(scratch[BARRIER])
     own = int(scratch[SHARED])
     for rank in range(16):
@@ -268,8 +271,8 @@ def prepare_box(
     memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Fills the entry of a box copy and checks all its accesses; returns the kind of fault, or
-    0."""
+    """Fills the entry of a box copy in `scratch` and checks the tensor map, the alignment, and all
+    accesses; a prefetch moves nothing. Returns the kind of fault, or 0."""
     op, map_address = field(request, OP), int(data[LANES * MAP_ROW + lane])
     kind = check_global(scratch, allocations, map_address, MAP_BYTES, False)
     if kind != 0:
@@ -344,8 +347,9 @@ def map_mode_of(mode: int) -> int:
 
 @jitable
 def check_map(scratch: Ints, request: int, map_address: int) -> int:
-    """Returns the kind of fault if an instruction cannot use the tensor map in `scratch`, which was
-    loaded from address `map_address`, or 0."""
+    """Returns the kind of fault if an instruction cannot use the tensor map in `scratch`, or 0: it
+    is no map, or has another rank or mode, slices, or no pixels. `map_address` is the address that
+    it was loaded from."""
     if map_address % 64 != 0 or not is_map(scratch):
         return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     wanted = map_mode_of(field(request, MODE))
@@ -361,7 +365,8 @@ def check_map(scratch: Ints, request: int, map_address: int) -> int:
 
 @jitable
 def count_box(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
-    """Counts a box: the sectors and lines of each of its rows, and the bytes in shared memory."""
+    """Counts the access of a box in the records: the sectors and lines of each of its rows in
+    global memory, and the bytes in shared memory."""
     global_record[REQUESTS] += 1
     for row in range(count_rows(scratch)):
         find_row(scratch, row)
@@ -376,7 +381,8 @@ def count_box(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
 
 @jitable
 def count_global(record: Ints, start: int, end: int) -> None:
-    """Counts an access to the bytes of global memory from `start` up to `end`."""
+    """Adds an access to the bytes of global memory from `start` up to `end` to the counters of a
+    record, without a request."""
     sectors = ((end - 1) >> 5) - (start >> 5) + 1
     record[SECTORS] += sectors
     record[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
@@ -388,7 +394,8 @@ def count_global(record: Ints, start: int, end: int) -> None:
 
 @jitable
 def count_shared(record: Ints, size: int) -> None:
-    """Counts an access to `size` bytes of shared memory: 128 per wavefront, without conflicts."""
+    """Adds a request for `size` bytes of shared memory to the counters of a record: 128 bytes per
+    wavefront, without conflicts."""
     record[REQUESTS] += 1
     record[BYTES_REQUESTED] += size
     record[BYTES_MOVED] += size
@@ -404,8 +411,9 @@ def prepare_bytes(
     memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Fills the entry of a copy or reduction of contiguous bytes and checks its accesses; at least
-    one operand is in shared memory. Returns the kind of fault, or 0."""
+    """Fills the entry of a copy or reduction of contiguous bytes in `scratch` and checks its
+    alignment, accesses and mbarrier; at least one operand is in shared memory. Returns the kind of
+    fault, or 0."""
     op, size = field(request, OP), int(data[LANES * SIZE_ROW + lane])
     shared, other = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
     if size % BULK_UNIT or shared % BULK_UNIT or other % BULK_UNIT:
@@ -438,8 +446,8 @@ def prepare_bytes(
 
 @jitable
 def count_bytes(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
-    """Counts a copy of contiguous bytes: its access to global memory, if any, and that to shared
-    memory."""
+    """Counts a copy of contiguous bytes in the records: its access to global memory, if any, and
+    that to shared memory; nothing for size 0."""
     size, request = int(scratch[SIZE]), int(scratch[REQUEST])
     if size == 0:
         return
@@ -458,8 +466,9 @@ def change_map(
     memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Executes `tensormap.replace`, or `tensormap.cp_fenceproxy` (copies a map from shared to
-    global memory). Returns the kind of fault, or 0."""
+    """Executes `tensormap.replace` (sets a field of a map in shared or global memory), or
+    `tensormap.cp_fenceproxy` (copies a map from shared to global memory). Returns the kind of
+    fault, or 0."""
     map_address = int(data[LANES * MAP_ROW + lane])
     in_shared = SHARED_WINDOW <= map_address < SHARED_WINDOW + WINDOW_SIZE
     if in_shared:

@@ -1,4 +1,4 @@
-"""Issues `tcgen05` instructions: checks and counts them, and executes or queues them.
+"""Issues the `tcgen05` instructions of a warp: checks and counts them, and executes or queues them.
 
 `issue_tensor_memory` executes one warp instruction; both machines call it. It returns 0, or 1 with
 the fault recorded in `scratch`. Products, copies, shifts and commits complete in the order in which
@@ -131,9 +131,10 @@ def issue_tensor_memory(
     memory: Memory, data: Ints, scratch: Ints, values: Values, shared_record: Ints, plan: Ints,
     queue: Ints, work: Ints, mask: int, request: int, instruction: int,
 ) -> int:  # fmt: skip
-    """Issues a request in the lanes of `mask`. `values` are the registers of a load or store, 32
-    lanes each; `instruction` is the index of the instruction. Returns 0, or 1 with a fault
-    recorded."""
+    """Issues a request: allocations, loads and stores once per warp, with the operands of its first
+    lane; products, copies, shifts and commits in each lane of `mask`. `values` are the registers of
+    a load or store, 32 lanes each; `instruction` is the index of the instruction. Returns 0, or 1
+    with a fault recorded."""
     scratch[FAULT_KIND] = 0
     op = part(request, OP)
     for lane in range(WARP_LANES):
@@ -182,8 +183,8 @@ def transfer_registers(
     memory: Memory, data: Ints, scratch: Ints, values: Values, plan: Ints, queue: Ints, lane: int,
     request: int,
 ) -> int:  # fmt: skip
-    """Executes `tcgen05.ld` or `tcgen05.st`, or defers the store; returns the kind of fault, or
-    0."""
+    """Executes `tcgen05.ld` or `tcgen05.st` with the operands of lane `lane`; a store is appended
+    to the list of deferred stores instead if it completes late. Returns the kind of fault, or 0."""
     address = int(data[WARP_LANES * D_ROW + lane])
     split = int(data[WARP_LANES * A_ROW + lane])
     start = int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
@@ -211,8 +212,9 @@ def transfer_registers(
 def check_move(
     memory: Memory, scratch: Ints, start: int, address: int, split: int, request: int
 ) -> int:
-    """Returns the kind of fault of a load or store of tensor memory at address `start`, or 0.
-    `address` and `split` are the instruction's operands."""
+    """Returns the kind of fault of a load or store of tensor memory at address `start`, or 0: lanes
+    of another warp, or columns that are not allocated. `address` and `split` are the instruction's
+    operands."""
     shape, registers = part(request, SHAPE), (request >> REGISTERS) & 255
     columns = columns_in(shape, registers) * (2 if request & HALVES else 1)
     kind = check_lanes(scratch, address, lanes_in(shape))
@@ -243,7 +245,8 @@ def load_registers(
 
 @jitable
 def reduce_registers(values: Values, registers: int, request: int) -> None:
-    """Stores the minimum or maximum of each thread's registers in one more register after them."""
+    """Stores the minimum or maximum of each thread's registers in one more register after them, as
+    `request` selects."""
     for thread in range(WARP_LANES):
         reduction = int(np.int64(values[thread]))
         for register in range(registers):
@@ -260,8 +263,8 @@ def issue_lane(
     memory: Memory, data: Ints, scratch: Ints, shared_record: Ints, plan: Ints, queue: Ints,
     work: Ints, lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Checks, counts and issues a product, copy, shift or commit of one lane; returns the kind of
-    fault, or 0."""
+    """Checks and counts a product, copy, shift or commit of one lane, then executes it, or queues
+    it if it completes late; returns the kind of fault, or 0."""
     late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
     fill_entry(data, scratch, lane, request)
     op = part(request, OP)
@@ -292,7 +295,8 @@ def issue_lane(
 
 @jitable
 def fill_entry(data: Ints, scratch: Ints, lane: int, request: int) -> None:
-    """Stores the operands of a lane in the entry in `scratch`."""
+    """Stores the operands of a lane, its thread, and the addresses of the block (or pair of blocks)
+    in the entry in `scratch`."""
     rank = own_rank(scratch)
     own, peer = int(scratch[OWN_SHARED]), 0
     if request & PAIR:
@@ -323,8 +327,9 @@ def commit(
     memory: Memory, data: Ints, scratch: Ints, plan: Ints, queue: Ints, work: Ints, lane: int,
     late: bool,
 ) -> int:  # fmt: skip
-    """Issues `tcgen05.commit`: an arrival at an mbarrier after all earlier operations of the thread
-    are complete. Returns the kind of fault, or 0."""
+    """Issues `tcgen05.commit`: an arrival at an mbarrier, or at those of several blocks, after all
+    earlier operations of the thread are complete; executed at once, or queued if `late`. Returns
+    the kind of fault, or 0."""
     address = int(data[WARP_LANES * SHARED_ROW + lane])
     blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
     kind = check_shared(scratch, address, 8)

@@ -1,4 +1,5 @@
-"""Completes late copies before an instruction that waits for them; both machines call these.
+"""Completes late copies before an instruction that waits for them; the interpreter and compiled
+kernels call these functions.
 
 There is nothing to do if copies complete at issue. `queue` holds requests of TMA and `tcgen05`
 (`asynchronous.issue.queue`), `pending` all other copies (`asynchronous.late_copies`).
@@ -46,8 +47,10 @@ def wait_copies(
     memory: Memory, data: Ints, scratch: Ints, plan: Ints, queue: Ints, pending: Ints, work: Ints,
     mask: int, by_parity: int,
 ) -> int:  # fmt: skip
-    """Completes copies for `mbarrier.test_wait` and `try_wait`: those that signal the mbarrier of a
-    lane in `mask`, if the phase that it waits for is incomplete. Returns 0."""
+    """Completes late copies before `mbarrier.test_wait` and `try_wait`: those that signal the
+    mbarrier of a lane in `mask`, while the phase that the lane waits for is incomplete. Nothing for
+    an mbarrier at a bad address, which the wait reports. `by_parity` is 1 if operands are phase
+    parities, 0 for tokens. Returns 0."""
     for lane in range(LANES):
         if (mask >> lane) & 1 and (queue[COUNT] > 0 or pending[PENDING_COUNT] > 0):
             address = int(data[LANES * BARRIER_ROW + lane])
@@ -68,9 +71,9 @@ def group_copies(
     memory: Memory, scratch: Ints, plan: Ints, queue: Ints, pending: Ints, work: Ints,
     mask: int, action: int, left: int, groups: int,
 ) -> int:  # fmt: skip
-    """Ends the current group of each lane (END_GROUP), or completes all groups except each lane's
-    newest `left` (WAIT_GROUPS; -1: also copies in no group). `groups` is the kind of group. Returns
-    0."""
+    """Ends the current group of copies of each lane (`action` END_GROUP), or completes all its
+    groups except the newest `left` (WAIT_GROUPS; -1: also copies in no group). `groups` is the kind
+    of group: only bulk groups have entries in `queue`, all kinds in `pending`. Returns 0."""
     if pending[PENDING_COUNT] > 0:
         if action == END_GROUP:
             end_pending_group(memory, scratch, pending, mask, groups)

@@ -1,4 +1,5 @@
-"""Completes pending copies: moves their bytes, and signals their mbarriers."""
+"""Completes copies in the list of pending ones: moves their bytes, and signals their mbarriers.
+Both machines call these functions when a thread waits for the copies, or their block ends."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 @jitable
 def complete_lane(memory: Memory, pending: Ints, entry: int, lane: int) -> None:
-    """Completes the copy of one lane: moves its bytes, then signals its mbarrier, if any."""
+    """Completes the copy of one lane, by the kind of its entry (copy of bytes, store of a value,
+    reduction), then signals its mbarrier, if any. The entry stays."""
     target, size = (
         int(pending[lane_word(entry, TARGET, lane)]) - ORIGIN,
         pending[lane_word(entry, SIZE, lane)],
@@ -82,8 +84,9 @@ def is_phase_complete(memory: Memory, barrier: int, phase: int) -> bool:
 
 @jitable
 def complete_due(memory: Memory, pending: Ints, barrier: int, phase: int) -> int:
-    """Completes the copies marked in DUE and removes them from the list; returns how many. Stops
-    once the mbarrier `barrier` (0: none) has completed `phase`: later copies stay pending."""
+    """Completes the copies that are marked in DUE of each entry and removes them from the list;
+    returns how many. Stops once the mbarrier `barrier` (0: none) has completed `phase`: later
+    copies stay pending."""
     retained, completed = 0, 0
     for number in range(pending[COUNT]):
         entry = entry_at(number)
@@ -109,7 +112,7 @@ def complete_due(memory: Memory, pending: Ints, barrier: int, phase: int) -> int
 
 @jitable
 def complete_oldest(memory: Memory, pending: Ints) -> None:
-    """Completes the older half of a full list."""
+    """Completes the older half of a full list, to make space."""
     for number in range(CAPACITY // 2):
         pending[entry_at(number) + DUE] = pending[entry_at(number) + MASK]
     complete_due(memory, pending, 0, 0)

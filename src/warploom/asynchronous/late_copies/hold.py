@@ -1,4 +1,5 @@
-"""Defers copies in two steps: saves the target bytes before execution, restores them after it."""
+"""Defers copies of lanes in two steps: saves the target bytes before ordinary execution of the
+instruction, and restores them after it, so that the copy is pending (`entries`)."""
 
 from __future__ import annotations
 
@@ -67,13 +68,12 @@ def hold_copies(
     memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     plan: Ints, pending: Ints, mask: int, action: int, groups: int,
 ) -> int:  # fmt: skip
-    """Saves the bytes that the copies of the lanes in `mask` will overwrite, if they complete late.
-
-    `action` is LOAD, STORE or SEND, or UPDATE with an operation and a type; `groups` the kind of
-    group. Rows of `data`: addresses; sizes; zeroed bytes after them (VALUE_ROW); mbarriers or -1;
-    for UPDATE, operands (GLOBAL_ROW). Lanes that would fault are left out, so that execution
-    reports the fault. Returns 1 if any lane remains: `defer_copies` must then follow.
-    """
+    """Begins an entry for the copies of the lanes in `mask` and saves the bytes that they will
+    overwrite; nothing unless the warp's copies complete late. `action` is LOAD, STORE or SEND, or
+    UPDATE with an operation and a type; `groups` the kind of group. Rows of `data`: addresses;
+    sizes; zeroed bytes after them (VALUE_ROW); mbarriers or -1; for UPDATE, operands (GLOBAL_ROW).
+    Lanes that would fault are left out, so that execution reports the fault. Returns 1 if any lane
+    remains: `defer_copies` must then follow."""
     if mask == 0 or not completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP])):
         return 0
     if pending[COUNT] == CAPACITY:
@@ -114,7 +114,8 @@ def prepare_lane(
     data: Ints, scratch: Ints, allocations: Allocations,
     pending: Ints, entry: int, lane: int, action: int,
 ) -> bool:  # fmt: skip
-    """Fills a lane's words of an entry; returns whether its accesses are valid."""
+    """Fills a lane's words of an entry (addresses, sizes, mbarrier); returns False if one of its
+    accesses would fault."""
     shared, operand = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
     size, zeros = int(data[LANES * SIZE_ROW + lane]), int(data[LANES * VALUE_ROW + lane])
     barrier = int(data[LANES * BARRIER_ROW + lane])
@@ -144,7 +145,8 @@ def prepare_lane(
 
 @jitable
 def save_bytes(memory: Memory, pending: Ints, saved_at: int, address: int, size: int) -> None:
-    """Saves the `size` bytes at an address; nothing for address 0."""
+    """Copies the `size` bytes at an address to position `saved_at` of SAVED in the list; nothing
+    for address 0."""
     if address != 0:
         for offset in range(size):
             pending[SAVED + saved_at + offset] = memory[address - ORIGIN + offset]
@@ -152,7 +154,8 @@ def save_bytes(memory: Memory, pending: Ints, saved_at: int, address: int, size:
 
 @jitable
 def restore_bytes(memory: Memory, pending: Ints, saved_at: int, address: int, size: int) -> None:
-    """Writes saved bytes back to an address; nothing for address 0."""
+    """Writes the `size` bytes at position `saved_at` of SAVED back to an address; nothing for
+    address 0."""
     if address != 0:
         for offset in range(size):
             memory[address - ORIGIN + offset] = np.uint8(pending[SAVED + saved_at + offset])
@@ -160,8 +163,8 @@ def restore_bytes(memory: Memory, pending: Ints, saved_at: int, address: int, si
 
 @jitable
 def defer_copies(memory: Memory, plan: Ints, pending: Ints) -> int:
-    """Restores the bytes that the copies of the last `hold_copies` have overwritten, so that these
-    copies complete later. Returns 0."""
+    """Completes the entry of the last `hold_copies`, after ordinary execution: records the values
+    that were stored, restores the overwritten bytes, and counts the entry as pending. Returns 0."""
     entry = entry_at(int(pending[COUNT]))
     for lane in range(LANES):
         if pending[entry + MASK] >> lane & 1 and pending[entry + KIND] == VALUE:
@@ -190,7 +193,8 @@ def defer_copies(memory: Memory, plan: Ints, pending: Ints) -> int:
 
 @jitable
 def end_pending_group(memory: Memory, scratch: Ints, pending: Ints, mask: int, groups: int) -> None:
-    """Ends the current group of copies of the lanes in `mask`, by an entry GROUP_END."""
+    """Ends the current group of copies of the lanes in `mask`, by appending an entry GROUP_END to
+    the list; completes the older half of a full list first."""
     if pending[COUNT] == CAPACITY:
         complete_oldest(memory, pending)
     entry = entry_at(int(pending[COUNT]))

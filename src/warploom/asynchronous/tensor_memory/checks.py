@@ -1,5 +1,5 @@
-"""Checks the operands of `tcgen05` instructions (PTX ISA, "tcgen05.mma", "Restrictions",
-"tcgen05.ld").
+"""Checks the operands of `tcgen05` instructions when they are issued (PTX ISA, "tcgen05.mma",
+"Restrictions", "tcgen05.ld").
 
 A check returns the kind of fault, or 0, and records the operand at fault in `scratch`. `start` is
 the address of a block's tensor memory.
@@ -100,8 +100,8 @@ SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, 
 
 @jitable
 def check_columns(memory: Memory, scratch: Ints, start: int, address: int, count: int) -> int:
-    """Returns the kind of fault if one of `count` columns from `address` on is not allocated, or
-    0."""
+    """Returns the kind of fault if one of `count` columns from the column of `address` on is not
+    allocated, or 0."""
     missing = first_missing(memory, start, column_of(address), count)
     if missing >= 0:
         return fail(scratch, NOT_ALLOCATED, address, missing, 1)
@@ -138,7 +138,8 @@ def check_matrix(
 
 @jitable
 def is_valid_shape(request: int, rows: int, columns: int) -> bool:
-    """Returns whether a product can have M `rows` and N `columns` (PTX ISA, "Matrix Shape")."""
+    """Returns whether the product that `request` encodes can have M `rows` and N `columns` (PTX
+    ISA, "Matrix Shape"): it depends on kind, pair and weight-stationary mode."""
     if request & WEIGHT_STATIONARY:
         return rows in (32, 64, 128) and columns in (64, 128, 256)
     if columns == 0 or columns > 256:
@@ -153,7 +154,8 @@ def is_valid_shape(request: int, rows: int, columns: int) -> bool:
 
 @jitable
 def find_descriptor_error(request: int, descriptor: int) -> int:
-    """Returns the invalid part of an instruction descriptor (SHAPE_OF_D, ...), or -1."""
+    """Returns the first invalid part of an instruction descriptor (SHAPE_OF_D, ...) for the product
+    that `request` encodes, or -1."""
     if request & SHIFTS_A and rows_of(descriptor) < 128:
         return ASHIFT
     kind = part(request, KIND)
@@ -205,7 +207,8 @@ def scale_columns(rows: int, scales: int, identifier: int) -> int:
 
 @jitable
 def check_product(memory: Memory, scratch: Ints, request: int) -> int:
-    """Checks all operands of the product in `scratch`; returns the kind of fault, or 0."""
+    """Checks all operands of the product in `scratch` (instruction descriptor, columns of D, A,
+    metadata and scales, matrices in shared memory); returns the kind of fault, or 0."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     wrong, shift = find_descriptor_error(request, descriptor), column_shift(int(scratch[E_ZEROS]))
     if wrong < 0 and shift > most_shift(rows_of(descriptor)):
@@ -248,8 +251,8 @@ def check_product(memory: Memory, scratch: Ints, request: int) -> int:
 
 @jitable
 def check_copy(memory: Memory, scratch: Ints, request: int) -> int:
-    """Checks the operands of the copy to tensor memory in `scratch`; returns the kind of fault, or
-    0."""
+    """Checks the operands of the copy to tensor memory in `scratch`: lanes, columns, and the source
+    matrix; returns the kind of fault, or 0."""
     shape, address = part(request, SHAPE), int(scratch[E_D])
     start, units = int(scratch[E_OWN]) + int(scratch[E_MEMORY]), copied_units(shape)
     last = copied_lane(shape, copied_rows(shape) - 1, copies_of(shape) - 1)

@@ -37,7 +37,7 @@ SHIFTED_ROWS = 31
 
 @jitable
 def copied_rows(shape: int) -> int:
-    """Returns the number of rows that a copy reads."""
+    """Returns the number of rows of the source that a copy of a shape reads."""
     if shape == C4X256B:
         return 4
     if shape == C32X128B:
@@ -47,13 +47,13 @@ def copied_rows(shape: int) -> int:
 
 @jitable
 def copied_units(shape: int) -> int:
-    """Returns the number of 16-byte units of a row."""
+    """Returns the number of 16-byte units of a row that a copy of a shape reads."""
     return 2 if shape in (C128X256B, C4X256B) else 1
 
 
 @jitable
 def copies_of(shape: int) -> int:
-    """Returns the number of lanes that each row is copied to."""
+    """Returns the number of lanes that a copy of a shape writes each row to (multicast)."""
     if shape == C32X128B:
         return 4
     return 2 if shape in (C64X128B_02_13, C64X128B_01_23) else 1

@@ -19,7 +19,8 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def lane_in(shape: int, thread: int, register: int) -> int:
-    """Returns the lane of a thread's register, relative to the address operand's."""
+    """Returns the lane of tensor memory that a thread's register is loaded from or stored to,
+    relative to the address operand's."""
     if shape == S32X32B:
         return thread
     if shape == S16X32BX2:
@@ -33,8 +34,9 @@ def lane_in(shape: int, thread: int, register: int) -> int:
 
 @jitable
 def column_in(shape: int, thread: int, register: int, second_half_offset: int) -> int:
-    """Returns the column of a thread's register, relative to the address operand's.
-    `second_half_offset` is added for the second half of the threads (`immHalfSplitoff`)."""
+    """Returns the column of tensor memory that a thread's register is loaded from or stored to,
+    relative to the address operand's. `second_half_offset` is added for the second half of the
+    threads (`immHalfSplitoff`)."""
     if shape == S32X32B:
         return register
     if shape == S16X32BX2:

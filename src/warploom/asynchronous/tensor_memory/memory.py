@@ -69,7 +69,8 @@ def word_offset(start: int, lane: int, column: int) -> int:
 
 @jitable
 def first_missing(memory: Memory, start: int, column: int, count: int) -> int:
-    """Returns the first of `count` columns that is not allocated, or -1."""
+    """Returns the first of `count` columns of tensor memory from `column` on that is not allocated,
+    or does not exist; -1 if all are allocated."""
     if column + count > COLUMNS:
         return max(column, COLUMNS)
     for unit in range(column // UNIT_COLUMNS, (column + count - 1) // UNIT_COLUMNS + 1):

@@ -28,7 +28,8 @@ def two_to(power: int) -> float:
 
 @jitable
 def small_float(bits: int, exponent_bits: int, fraction_bits: int) -> float:
-    """Decodes the bits of a float format, whose infinities and NaNs the caller has excluded."""
+    """Returns the value of the bits of a float format with the given field widths, as a double; the
+    caller has excluded infinities and NaNs."""
     bias = (1 << (exponent_bits - 1)) - 1
     exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1)
     fraction = bits & ((1 << fraction_bits) - 1)
@@ -42,7 +43,8 @@ def small_float(bits: int, exponent_bits: int, fraction_bits: int) -> float:
 
 @jitable
 def element_value(bits: int, type: int) -> float:
-    """Decodes the bits of an element."""
+    """Returns the value of the bits of an element of a type, as a double; NaN and infinities where
+    the type has them."""
     if type == HALF:
         return float_value(half_to_single(bits))
     if type == BFLOAT:
@@ -70,7 +72,7 @@ def element_value(bits: int, type: int) -> float:
 
 @jitable
 def scale_value(bits: int, type: int) -> float:
-    """Decodes the eight bits of a scale."""
+    """Returns the value of the eight bits of a scale of a type (UE4M3 or UE8M0), as a double."""
     if type == UE8M0:
         return np.nan if bits == 0xFF else two_to(bits - 127)
     return np.nan if bits & 0x7F == 0x7F else small_float(bits & 0x7F, 4, 3)

@@ -282,7 +282,8 @@ def load_a(
 
 @jitable
 def accumulator_value(word: int, kind: int, halves: bool) -> float:
-    """Decodes a word of D: an integer, a half-precision or a single-precision float."""
+    """Returns the value of a word of D: an integer for kind I8, a half-precision (`halves`) or a
+    single-precision float."""
     if kind == I8:
         return float(signed_value(word, 32))
     return float_value(half_to_single(word & 0xFFFF) if halves else word)
@@ -290,7 +291,8 @@ def accumulator_value(word: int, kind: int, halves: bool) -> float:
 
 @jitable
 def accumulator_bits(value: float, kind: int, halves: bool, saturates: bool) -> int:
-    """Encodes a sum as a word of D; integers wrap or saturate."""
+    """Encodes a sum as a word of D: for kind I8 an integer that wraps, or saturates if `saturates`;
+    else a float in half (`halves`) or single precision."""
     if kind == I8:
         exact = int(value)
         if saturates:
@@ -302,8 +304,9 @@ def accumulator_bits(value: float, kind: int, halves: bool, saturates: bool) -> 
 
 @jitable
 def multiply_row(scratch: Ints, count: int, columns: int, exact: bool) -> None:
-    """Adds the products of a row of A with a block of B to the row of sums. Rounds each step to
-    single precision unless sums are `exact` (integers)."""
+    """Adds the products of a row of A (`count` elements) with a block of B (`columns` columns) to
+    the row of sums, all in the work space. Rounds each step to single precision unless sums are
+    `exact` (integers)."""
     for number in range(count):
         a = load_number(scratch, SCRATCH_A + number)
         at = SCRATCH_B + BLOCK_COLUMNS * int(scratch[SCRATCH_AT + number])
@@ -324,7 +327,8 @@ def multiply_row(scratch: Ints, count: int, columns: int, exact: bool) -> None:
 
 @jitable
 def multiply(memory: Memory, entry: Ints, scratch: Ints) -> None:
-    """Executes the product of an entry. `scratch` has `layout.WORK_WORDS` words."""
+    """Executes the product of an entry: D in blocks of columns, for each block of a pair and each
+    part of D. `scratch` is work space of `layout.WORK_WORDS` words."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     blocks = 2 if request & PAIR else 1
     rows, columns = rows_of(descriptor) // blocks, columns_of(descriptor)
@@ -343,8 +347,9 @@ def multiply_block(
     memory: Memory, entry: Ints, scratch: Ints, own: int, block: int, part_of_d: int, first: int,
     count: int,
 ) -> None:  # fmt: skip
-    """Computes all rows of `count` columns of D, from column `first` of a part of D on. `block` is
-    0 or 1, the block of a pair, `own` the address of its shared memory."""
+    """Computes all rows of `count` columns of D, from column `first` of part `part_of_d` of D on,
+    and writes them to tensor memory, except disabled lanes. `block` is 0 or 1, the block of a pair,
+    `own` the address of its shared memory."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, blocks = part(request, KIND), 2 if request & PAIR else 1
     depth = depth_of(kind, descriptor, request & SPARSE != 0)

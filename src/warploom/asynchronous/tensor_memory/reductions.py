@@ -1,4 +1,5 @@
-"""Computes the reductions of `tcgen05.ld.red` (PTX ISA, "tcgen05.ld")."""
+"""Computes the reductions of `tcgen05.ld.red` (PTX ISA, "tcgen05.ld") on 32-bit words; for both
+machines."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ SIZE_BITS = 0x7FFFFFFF
 
 @jitable
 def comparison_key(word: int, request: int) -> int:
-    """Maps a word to an integer that orders like its value: float, signed or unsigned."""
+    """Maps a word to an integer that orders like the word's value: as a float, signed or unsigned,
+    by the flags of `request`."""
     if request & FLOATS:
         size = word & SIZE_BITS
         return -size - 1 if word >> 31 else size
@@ -26,7 +28,8 @@ def comparison_key(word: int, request: int) -> int:
 
 @jitable
 def reduce_words(first: int, second: int, request: int) -> int:
-    """Returns the minimum or maximum of two words; a NaN only with `.NaN`, or if both are NaNs."""
+    """Returns the minimum or maximum of two words, by the flags of `request`: of absolute values,
+    as floats, signed or unsigned. A NaN only with `.NaN`, or if both are NaNs."""
     if request & ABSOLUTE_VALUES:
         first, second = first & SIZE_BITS, second & SIZE_BITS
     if request & FLOATS:

@@ -28,7 +28,7 @@ ALL_ROWS = 128
 
 @jitable
 def column_shift(mask: int) -> int:
-    """Returns the first column of B that takes part."""
+    """Returns the first column of B that takes part in a product, from a zero-column mask."""
     return (mask >> SHIFT) & SHIFT_MASK
 
 
@@ -40,7 +40,8 @@ def most_shift(rows: int) -> int:
 
 @jitable
 def is_zero_column(mask: int, rows: int, columns: int, column: int) -> bool:
-    """Returns whether a column counts as zero in a product of M `rows` and N `columns`."""
+    """Returns whether column `column` of B counts as zero, by a zero-column mask, in a product of M
+    `rows` and N `columns`; False if the mask is not in use."""
     if (mask >> IS_GENERATED) & 1 == 0:
         return False
     part_columns = columns * rows // ALL_ROWS

@@ -1,4 +1,5 @@
-"""Checks the addresses of asynchronous copies, and translates them to host addresses.
+"""Checks the addresses of asynchronous copies when they are issued, and translates them to host
+addresses.
 
 A check returns the kind of fault, or 0, and records the fault's details in `scratch`
 (`asynchronous.tensors.entries`). Addresses of shared memory are relative to the shared window
@@ -53,7 +54,8 @@ LANES = 32
 
 @jitable
 def fail(scratch: Ints, kind: int, address: int, size: int, in_shared: int) -> int:
-    """Records the address and size of a fault; returns its kind."""
+    """Records the address and size of a fault in `scratch`, and whether the address is in shared
+    memory; returns its kind."""
     scratch[FAULT_ADDRESS] = address
     scratch[FAULT_SIZE] = size
     scratch[FAULT_IN_SHARED] = in_shared
@@ -79,7 +81,8 @@ def shared_base(scratch: Ints, address: int) -> int:
 
 @jitable
 def check_shared(scratch: Ints, address: int, size: int) -> int:
-    """Returns the kind of fault of an access to `size` bytes of shared memory, or 0."""
+    """Returns the kind of fault of an access to `size` bytes of shared memory, or 0: the block of
+    the address is not running, or its shared memory is exceeded."""
     if shared_base(scratch, address) == 0:
         rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
         return fail(scratch, NO_BLOCK, rank - 1, 0, 1)
@@ -99,7 +102,8 @@ def host_address(scratch: Ints, address: int) -> int:
 def check_global(
     scratch: Ints, allocations: Allocations, address: int, size: int, writes: bool
 ) -> int:
-    """Returns the kind of fault of an access to `size` bytes of global memory, or 0."""
+    """Returns the kind of fault of an access to `size` bytes of global memory, or 0: outside of an
+    allocation, or a write to constant memory."""
     row = find_allocation(allocations, np.uint64(address), int(scratch[ALLOCATIONS]))
     if row < 0 or address + size > int(allocations[row + END]):
         return fail(scratch, OUT_OF_BOUNDS, address, size, 0)

@@ -73,7 +73,8 @@ ATOM = 8
 
 @jitable
 def count_rows(entry: Ints) -> int:
-    """Returns the number of rows of a box."""
+    """Returns the number of rows of a box, by the mode of its request: pixels for im2col, 4 for a
+    gather, else the product of the outer sizes."""
     mode = field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE:
         return part(entry, COLUMN, 16, 16)
@@ -95,7 +96,8 @@ def box_elements(entry: Ints, axis: int) -> int:
 
 @jitable
 def row_elements(entry: Ints) -> int:
-    """Returns the elements of a row of a box."""
+    """Returns the elements of a row of a box: channels for im2col modes, else the innermost
+    size."""
     mode = field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE or is_wide(mode):
         return part(entry, COLUMN, 0, 16)
@@ -120,8 +122,9 @@ def moved_bytes(entry: Ints) -> int:
 
 @jitable
 def find_row(entry: Ints, row: int) -> None:
-    """Locates row number `row` of the box: sets ROW_COORDINATES, ROW_ADDRESS, ROW_FROM and
-    ROW_TO."""
+    """Locates row number `row` of the box in global memory: sets ROW_COORDINATES, ROW_ADDRESS, and
+    with ROW_FROM and ROW_TO the bytes of it that lie in the tensor (none if an outer coordinate is
+    out of bounds)."""
     rank, mode = map_rank(entry), field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE:
         find_pixel(entry, row, rank)
@@ -173,7 +176,7 @@ def find_pixel(entry: Ints, row: int, rank: int) -> None:
 
 @jitable
 def move_box(memory: Memory, entry: Ints) -> None:
-    """Loads, stores or reduces a box."""
+    """Executes the load, store or reduction of a box, row by row."""
     size = row_bytes(entry)
     for row in range(count_rows(entry)):
         find_row(entry, row)
@@ -182,8 +185,9 @@ def move_box(memory: Memory, entry: Ints) -> None:
 
 @jitable
 def move_row(memory: Memory, entry: Ints, start: int, size: int) -> None:
-    """Loads, stores or reduces a row of `size` bytes at offset `start` in shared memory. Moves
-    chunks of ATOM bytes, since the swizzle permutes larger ones."""
+    """Loads, stores or reduces the row that `find_row` has located, of `size` bytes at offset
+    `start` in shared memory. A load fills bytes outside of the tensor with zeros or NaNs; stores
+    and reductions skip them. Moves chunks of ATOM bytes, since the swizzle permutes larger ones."""
     request, type = int(entry[REQUEST]), map_type(entry)
     element, group, gap = (
         type_bytes(type),

@@ -37,8 +37,8 @@ RESPONSE_BYTES = WORDS * WORD_BYTES
 
 @jitable
 def prepare_response(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
-    """Fills the entry of a response, except its words, and checks its addresses; returns the kind
-    of fault, or 0."""
+    """Fills the entry of a response in `scratch`, except its words, and checks its addresses and
+    mbarrier; returns the kind of fault, or 0."""
     address = int(data[LANES * SHARED_ROW + lane])
     if address % RESPONSE_BYTES:
         return fail(scratch, BULK_ALIGNMENT, address, RESPONSE_BYTES, 1)
@@ -52,8 +52,8 @@ def prepare_response(memory: Memory, data: Ints, scratch: Ints, lane: int) -> in
 
 @jitable
 def fill_response(scratch: Ints, plan: Ints) -> None:
-    """Cancels a cluster, if any has not begun, and stores the words of the response in the
-    entry."""
+    """Cancels the last cluster that has not begun, if there is one, and stores the words of the
+    response in the entry: the index of its first block, and whether one was cancelled."""
     block = cancel_cluster(plan)
     grid_x, grid_y = int(plan[GRID_X]), int(plan[GRID_Y])
     scratch[COORDINATES + WORDS - 1] = block >= 0
@@ -65,7 +65,7 @@ def fill_response(scratch: Ints, plan: Ints) -> None:
 
 @jitable
 def write_response(memory: Memory, entry: Ints) -> None:
-    """Writes the response of an entry to shared memory."""
+    """Writes the response words of an entry to shared memory, at its TARGET."""
     for word in range(WORDS):
         offset = int(entry[TARGET]) - ORIGIN + WORD_BYTES * word
         write_bytes(memory, offset, WORD_BYTES, int(entry[COORDINATES + word]))

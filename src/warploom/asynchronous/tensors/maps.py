@@ -77,7 +77,7 @@ def part(map: Ints, word: int, at: int, bits: int) -> int:
 
 @jitable
 def set_part(map: Ints, word: int, at: int, bits: int, value: int) -> None:
-    """Replaces `bits` bits of a word, from bit `at` on."""
+    """Replaces `bits` bits of a word, from bit `at` on, by the low bits of `value`."""
     value &= (1 << bits) - 1
     mask = ((1 << bits) - 1) << at
     if at + bits == 64:  # the field contains the sign bit of the word
@@ -178,7 +178,8 @@ def element_stride(map: Ints, axis: int) -> int:
 
 @jitable
 def replace(map: Ints, field: int, axis: int, value: int) -> None:
-    """Sets a field as `tensormap.replace` does: `field` is an index of FIELDS."""
+    """Sets a field of a map as `tensormap.replace` does: `field` is an index of FIELDS, `axis` is
+    used by fields with a value for each axis."""
     if field == GLOBAL_ADDRESS:
         map[ADDRESS] = value
     elif field == GLOBAL_STRIDE:

@@ -44,7 +44,8 @@ def double_bits(value: float) -> int:
 
 @jitable
 def small_value(bits: int, fraction: int, bias: int) -> float:
-    """Decodes a 16-bit float with `fraction` fraction bits: f16 or bf16."""
+    """Returns the value of a 16-bit float with `fraction` fraction bits and an exponent bias of
+    `bias` (f16 or bf16), as a double."""
     sign = -1.0 if bits & 0x8000 else 1.0
     exponent, rest = (bits & 0x7FFF) >> fraction, bits & ((1 << fraction) - 1)
     if exponent == (1 << (15 - fraction)) - 1:
@@ -91,8 +92,9 @@ def combine_floats(op: int, old: float, operand: float) -> float:
 
 @jitable
 def combine_16_bits(op: int, old: int, operand: int, fraction: int, bias: int) -> int:
-    """Combines two 16-bit floats. The sum in double precision rounds to the same result as the
-    exact sum: double has more than twice the precision."""
+    """Returns the sum, minimum or maximum of two 16-bit floats, as bits. The sum in double
+    precision rounds to the same result as the exact sum: double has more than twice the
+    precision."""
     a, b = small_value(old, fraction, bias), small_value(operand, fraction, bias)
     return small_bits(combine_floats(op, a, b), fraction, bias)
 
@@ -105,7 +107,8 @@ def signed(bits: int, width: int) -> int:
 
 @jitable
 def is_less(a: int, b: int, type: int) -> bool:
-    """Returns whether an integer of a type is less than another."""
+    """Returns whether integer `a` of a type is less than `b`, both as `read_bytes` returns them: 4
+    bytes unsigned, 8 bytes signed."""
     if type == S32:
         return signed(a, 32) < signed(b, 32)
     if type == U64 and (a < 0) != (b < 0):
@@ -115,8 +118,8 @@ def is_less(a: int, b: int, type: int) -> bool:
 
 @jitable
 def combine_integers(op: int, old: int, operand: int, type: int) -> int:
-    """Combines two integers of a type; the result is modulo 2^64, the caller stores the low
-    bytes."""
+    """Returns the result of an operation on the integer in memory `old` and `operand`, compared as
+    `type`; the result is modulo 2^64, the caller stores the low bytes."""
     if op == ADD:
         return int(np.int64(np.uint64(np.int64(old)) + np.uint64(np.int64(operand))))
     if op == AND:
@@ -134,7 +137,7 @@ def combine_integers(op: int, old: int, operand: int, type: int) -> int:
 
 @jitable
 def single_value(bits: int) -> float:
-    """Decodes the bits of a single-precision float to a double."""
+    """Returns the value of the bits of a single-precision float, as a double."""
     return float(np.float64(np.uint32(bits).view(np.float32)))
 
 

@@ -68,7 +68,8 @@ def group_elements(type: int) -> int:
 
 @jitable
 def global_group_bytes(type: int) -> int:
-    """Returns the bytes of a group in global memory."""
+    """Returns the bytes of a group of 16 packed elements, or of one element of another type, in
+    global memory."""
     if type < FIRST_PACKED:
         return type_bytes(type)
     return 12 if type == B6X16_P32 else 8
@@ -76,7 +77,8 @@ def global_group_bytes(type: int) -> int:
 
 @jitable
 def shared_group_bytes(type: int) -> int:
-    """Returns the bytes of a group in shared memory, including its gap."""
+    """Returns the bytes of a group of 16 packed elements, or of one element of another type, in
+    shared memory, including its gap."""
     if type < FIRST_PACKED:
         return type_bytes(type)
     return 8 if type == B4X16 else 16
@@ -102,7 +104,8 @@ def is_padded(type: int) -> bool:
 
 @jitable
 def fits_row(type: int, elements: int) -> bool:
-    """Returns whether a row of a box may have `elements` packed elements."""
+    """Returns whether a row of a box may have `elements` packed elements: exactly PADDED_BOX for
+    padded types, else as many as fill a multiple of 16 bytes."""
     if is_padded(type):
         return elements == PADDED_BOX
     return elements * global_group_bytes(type) % (16 * GROUP) == 0
@@ -117,7 +120,8 @@ def size_unit(type: int) -> int:
 
 @jitable
 def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
-    """Returns whether a swizzle is allowed for copies of packed elements."""
+    """Returns whether a swizzle is allowed for copies of packed elements: any for types without
+    gaps; else none, or 128 bytes with an atomicity that depends on type and direction."""
     if not is_padded(type) or mode == NO_SWIZZLE:
         return True
     if mode != SWIZZLE_128B:
@@ -129,7 +133,8 @@ def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
 
 @jitable
 def broken_rule(entry: Ints, elements: int) -> int:
-    """Returns the rule that a copy with rows of `elements` packed elements breaks, or 0."""
+    """Returns the first rule that a copy with rows of `elements` packed elements breaks (REDUCED,
+    ...), or 0; the fault's message names it."""
     type, op = map_type(entry), field(int(entry[REQUEST]), OP)
     if op == REDUCE:
         return REDUCED

@@ -64,7 +64,8 @@ def upper_corner(entry: Ints) -> int:
 
 @jitable
 def find_wide_pixel(entry: Ints, row: int, rank: int) -> None:
-    """Sets ROW_COORDINATES for the pixel with number `row` in shared memory."""
+    """Sets ROW_COORDINATES of an entry for the pixel with number `row` in shared memory: of the
+    column, or of the halo after it."""
     column, halo = column_pixels(entry), int(entry[HALO])
     group, inside = row // (column + halo), row % (column + halo)
     number, beyond = column * group + min(inside, column - 1), max(inside - column + 1, 0)

@@ -1,2 +1,2 @@
-"""Recognises the effects of instructions beside values and memory: synchronisation, asynchronous
-copies, accesses to a cluster, and events for observers."""
+"""Recognises, from instructions alone, their effects beside values and memory: synchronisation,
+asynchronous copies, accesses to a cluster, and events for observers."""

@@ -66,7 +66,8 @@ class AsynchronousPart:
 
 
 def asynchronous_part(instruction: Instruction) -> AsynchronousPart | None:
-    """Returns the role of an instruction in asynchronous work; None if it has none."""
+    """Returns the role of an instruction in asynchronous work (issue, commit, wait, initialisation
+    or test of an mbarrier), with the kind of work; None if it has none."""
     operation = instruction.operation
     wait = wait_request(instruction)
     if wait is not None:
@@ -86,7 +87,8 @@ def asynchronous_part(instruction: Instruction) -> AsynchronousPart | None:
 
 
 def _of_copies(instruction: Instruction) -> AsynchronousPart | None:
-    """Returns the role of a copy, or of an instruction that commits or awaits copies."""
+    """Returns the role of an asynchronous copy, or of an instruction that commits or awaits copies;
+    None for others, and for prefetches. Copies that signal an mbarrier have it as their barrier."""
     operation = instruction.operation
     if is_tensor_operation(operation):
         if is_tensor_prefetch(operation) or is_cancellation(operation):
@@ -116,7 +118,8 @@ def _of_copies(instruction: Instruction) -> AsynchronousPart | None:
 
 
 def _of_products(instruction: Instruction) -> AsynchronousPart | None:
-    """Returns the role of a `wgmma` instruction."""
+    """Returns the role of a `wgmma` instruction: a product issues work, a commit closes the group,
+    a wait leaves the newest groups pending; None for others, such as the fence."""
     if is_group_product(instruction.operation):
         return AsynchronousPart(AsynchronousRole.BEGIN, PRODUCT)
     if is_wait(instruction.operation):
@@ -128,7 +131,9 @@ def _of_products(instruction: Instruction) -> AsynchronousPart | None:
 
 
 def _of_tensor_memory(instruction: Instruction) -> AsynchronousPart | None:
-    """Returns the role of a `tcgen05` instruction."""
+    """Returns the role of a `tcgen05` instruction: products, copies and shifts, loads, and stores
+    issue work of their kinds, waits end loads or stores, a commit signals an mbarrier; None for
+    others, such as allocations."""
     operation = instruction.operation
     if waits_for_loads(operation):
         return AsynchronousPart(AsynchronousRole.WAIT, TENSOR_LOAD)

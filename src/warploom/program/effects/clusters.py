@@ -12,8 +12,8 @@ CLUSTER_SPACE = "shared::cluster"
 
 
 def accesses_cluster(instruction: Instruction) -> bool:
-    """Returns whether an instruction may access shared memory of another thread block: in
-    `shared::cluster`, or at a generic address."""
+    """Returns whether an instruction may access shared memory of another thread block: it names
+    `shared::cluster`, or its address is generic."""
     if CLUSTER_SPACE in instruction.operation.modifiers.values.values():
         return True
     return any(space is Space.GENERIC for space, _ in accesses(instruction))

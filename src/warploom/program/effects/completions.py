@@ -16,8 +16,9 @@ from warploom.ptx.ir import Immediate, Instruction
 
 
 def completion(instruction: Instruction) -> Instruction | None:
-    """Returns the `mbarrier.complete_tx` that an instruction implies, as an instruction after it;
-    None if it implies none."""
+    """Returns the `mbarrier.complete_tx` that a `st.async` or `red.async` implies, to be executed
+    after it: it signals the bytes written to the mbarrier that the instruction names. None for
+    other instructions."""
     operation = instruction.operation
     if COMPLETES not in operation.modifiers or operation.name not in ("st", "red"):
         return None

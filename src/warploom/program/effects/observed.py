@@ -24,12 +24,14 @@ KINDS = {
 
 
 def is_observed_access(program: Program, instruction: int, space: Space) -> bool:
-    """Returns whether observers see the access of an instruction to a space. They do not see
-    instructions and accesses that implement calls, which are not in the source."""
+    """Returns whether observers get an event for the access of instruction number `instruction` to
+    a space: global, shared, local and constant memory. Instructions and accesses that implement
+    calls, which are not in the source, are left out."""
     bookkeeping = instruction in program.hidden or instruction in program.private
     return space in SPACES and not bookkeeping
 
 
 def is_observed_branch(program: Program, index: int, instruction: Instruction) -> bool:
-    """Returns whether observers see an instruction as a branch."""
+    """Returns whether observers get an event for an instruction as a branch: `bra` and `brx`, but
+    not those that implement calls."""
     return instruction.operation.name in ("bra", "brx") and index not in program.hidden

@@ -33,8 +33,10 @@ def is_warp_barrier(instruction: Instruction) -> bool:
 
 
 def event_of(instruction: Instruction) -> int | None:
-    """Returns the detector's event for an instruction; None if it only accesses memory or
-    computes."""
+    """Returns the race detector's event (`words`) for an instruction that synchronises: barriers,
+    fences, commits and waits of `cp.async`, waits and fences of tensor memory, `griddepcontrol`.
+    None for instructions that only access memory or compute, for a fence of `mbarrier`
+    initialisation, and for a proxy fence that orders no asynchronous copies."""
     modifiers, name = instruction.operation.modifiers, instruction.operation.name
     if is_warp_barrier(instruction):
         return words.WARP_SYNC
@@ -58,6 +60,7 @@ def event_of(instruction: Instruction) -> int | None:
 
 
 def _fences_copies(instruction: Instruction) -> bool:
-    """Returns whether a proxy fence orders asynchronous copies."""
+    """Returns whether a proxy fence orders the async proxy, in which asynchronous copies access
+    memory."""
     modifiers = instruction.operation.modifiers
     return modifiers["kind"] == "async" or any("async" in each for each in modifiers.values)

@@ -48,8 +48,9 @@ class WaitRequest:
 
 @dataclass(frozen=True)
 class LateCopy:
-    """An asynchronous copy by each lane: `what` is copied, and the kind of its group
-    (`asynchronous.late_copies`)."""
+    """An asynchronous copy by each lane. `what` is the operation of `asynchronous.late_copies`
+    (LOAD, STORE, SEND, or a packed UPDATE), `groups` the kind of group that it belongs to (NO_GROUP
+    if it signals an mbarrier)."""
 
     what: int
     groups: int
@@ -66,7 +67,8 @@ class GroupRequest:
 
 
 def wait_request(instruction: Instruction) -> WaitRequest | None:
-    """Returns the phase of an mbarrier that an instruction tests or waits for; None for others."""
+    """Returns the phase of an mbarrier that a `test_wait` or `try_wait` instruction tests; None for
+    others. The phase is given by its parity (32 bits) or by the token of an arrival (64 bits)."""
     operation = instruction.operation
     if operation.name != "mbarrier" or operation.modifiers["op"] not in WAITS:
         return None
@@ -81,7 +83,8 @@ def waits_for_phases(program: Program) -> bool:
 
 
 def group_request(instruction: Instruction) -> GroupRequest | None:
-    """Returns what an instruction does to groups of copies; None if it does nothing to them."""
+    """Returns the action of an instruction on groups of copies: commits end a group, waits complete
+    groups. None for instructions that do neither."""
     m = instruction.operation.modifiers
     if instruction.operation.name != "cp":
         return None
@@ -100,8 +103,9 @@ def group_request(instruction: Instruction) -> GroupRequest | None:
 
 
 def late_copy(instruction: Instruction) -> LateCopy | None:
-    """Returns the asynchronous copy that each lane issues by an instruction; None if there is
-    none."""
+    """Returns the asynchronous copy that each lane issues by an instruction (`cp.async`, a bulk
+    copy between global and shared memory, `st.async`, `red.async`); None for others, and for copies
+    of tensors."""
     operation = instruction.operation
     if operation.name in ("st", "red"):
         if completion(instruction) is None:
@@ -119,14 +123,15 @@ def late_copy(instruction: Instruction) -> LateCopy | None:
 
 
 def _update(operation: Operation) -> int:
-    """Returns the operation and type of a `red.async`, packed as `asynchronous.late_copies`
-    expects."""
+    """Returns UPDATE with the operation and the type of a `red.async`, packed as an `action` of
+    `asynchronous.late_copies`."""
     name, type = (operation.modifiers.text(slot, "") for slot in ("op", "type"))
     return UPDATE | OPERATIONS.index(name) << OPERATION_AT | INTEGERS[type] << TYPE_AT
 
 
 def completes_later(program: Program) -> bool:
-    """Returns whether a program has copies that may complete after they are issued."""
+    """Returns whether a program has copies or work in tensor memory that may complete after they
+    are issued."""
     return any(
         is_tensor_operation(instruction.operation)
         or is_tensor_memory_operation(instruction.operation)

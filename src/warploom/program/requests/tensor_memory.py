@@ -66,7 +66,8 @@ class TensorMemoryRequest:
 
 
 def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
-    """Returns the request of a `tcgen05` instruction that has an effect."""
+    """Returns the request of a `tcgen05` instruction that has an effect (not of waits and
+    fences)."""
     m = instruction.operation.modifiers
     flags = w.PAIR if m["cta_group"] == "cta_group::2" else 0
     request = next(read for name, read in ENCODERS.items() if name in m)(instruction, m)
@@ -75,7 +76,8 @@ def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
 
 @cache
 def tensor_memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Returns the accesses of a `tcgen05` operation to shared memory."""
+    """Returns the accesses of a `tcgen05` operation to shared memory, as (space, load or store);
+    empty for those that access tensor memory only."""
     m = operation.modifiers
     if "alloc" in m:
         return ((Space.SHARED, "store"),)
@@ -83,7 +85,8 @@ def tensor_memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...
 
 
 def uses_tensor_memory(instructions: tuple[Instruction, ...]) -> bool:
-    """Returns whether some instruction is a `tcgen05` with an effect."""
+    """Returns whether some instruction is a `tcgen05` that has an effect on tensor memory (waits
+    and fences alone do not count)."""
     return any(
         is_tensor_memory_operation(instruction.operation)
         and not changes_nothing(instruction.operation)
@@ -112,12 +115,15 @@ def _elements(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _alloc(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    """Encodes an allocation: the shared address that receives the address of the columns, and their
+    number."""
     target, columns = instruction.operands
     inputs = ((w.SHARED_ROW, target, None), (w.COLUMNS_ROW, columns, U32))
     return TensorMemoryRequest(w.ALLOC, inputs)
 
 
 def _free(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    """Encodes a deallocation: the address of the columns, and their number."""
     address, columns = instruction.operands
     return TensorMemoryRequest(w.FREE, ((w.D_ROW, address, U32), (w.COLUMNS_ROW, columns, U32)))
 
@@ -129,7 +135,8 @@ def _relinquish(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 def _move(
     op: int, registers: Operand, address: Operand, split: list[Operand], m: Modifiers
 ) -> TensorMemoryRequest:
-    """Encodes a load or store of tensor memory; `split` is the immediate of 16x32bx2, if any."""
+    """Encodes a load or store of tensor memory (`op`); `split` holds the immediate offset of shape
+    16x32bx2, if any. The number of registers is a field of the request."""
     held = _elements(registers)
     request = op | _field(w.SHAPE, SHAPE_NUMBERS[m.text("shape", "")])
     request |= _field(w.REGISTERS, len(held))
@@ -141,6 +148,8 @@ def _move(
 
 
 def _load(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    """Encodes a load of tensor memory; one that also reduces (`.red`) has flags for the reduction,
+    and its result as the last register."""
     if "red" not in m:
         registers, address, *split = instruction.operands
         return _move(w.LOAD, registers, address, split, m)
@@ -158,6 +167,8 @@ def _store(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 
 
 def _copy(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    """Encodes a copy from shared to tensor memory: its shape, and the packing of the source's
+    elements."""
     shape = next(number for name, number in COPY_SHAPES.items() if name in m)
     format = FORMATS.get(m.text("format", ""), w.PLAIN_BYTES)
     request = w.COPY | _field(w.SHAPE, shape) | _field(w.FORMAT, format)
@@ -170,13 +181,17 @@ def _shift(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 
 
 def _commit(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    """Encodes a commit to an mbarrier, in several blocks of the cluster if there is a mask of
+    blocks."""
     barrier, *blocks = instruction.operands
     inputs: list[RequestOperand] = [(w.SHARED_ROW, barrier, None)]
     return TensorMemoryRequest(w.COMMIT, (*inputs, *((w.BLOCKS_ROW, each, U16) for each in blocks)))
 
 
 def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
-    """Encodes an mma. Optional operands follow A and B in a fixed order, by modifiers."""
+    """Encodes an mma. Which optional operands follow A and B (sparsity metadata, scales, disabled
+    lanes, the zero-column mask of weight-stationary products, the scale of D) depends on modifiers;
+    their order is fixed."""
     kind = m.text("kind", "")
     request = w.MULTIPLY | _field(w.KIND, KINDS[kind]) | _field(w.SCALES, _scales(kind, m))
     d, a, b, *rest = instruction.operands

@@ -47,7 +47,9 @@ class TensorRequest:
 
 
 def tensor_request(instruction: Instruction) -> TensorRequest:
-    """Returns the request of an instruction (`isa.ops.tensors.is_tensor_operation`)."""
+    """Returns the request of an instruction for the TMA (`isa.ops.tensors.is_tensor_operation`): a
+    change of a tensor map, a cancellation of a launch, a copy of a box, or a copy of contiguous
+    bytes."""
     operation = instruction.operation
     if operation.name == "tensormap":
         return _map_request(instruction)
@@ -60,7 +62,8 @@ def tensor_request(instruction: Instruction) -> TensorRequest:
 
 @cache
 def tensor_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Returns the spaces that a tensor operation accesses, with the kind of access there."""
+    """Returns the spaces that a tensor operation accesses, each with load, store or atomic; empty
+    for changes of a tensor map."""
     if operation.name == "tensormap":
         return ()
     if is_cancellation(operation):
@@ -89,7 +92,8 @@ def _reduction(operation: Operation) -> int:
 
 
 def _box_request(instruction: Instruction) -> TensorRequest:
-    """Encodes a load, store, reduction or prefetch of a box of a tensor."""
+    """Encodes a load, store, reduction or prefetch of a box of a tensor: mode and rank as fields;
+    addresses, coordinates and im2col offsets as operands."""
     operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     mode = next((MODES[name] for name in MODES if name in m), r.TILE)
@@ -123,7 +127,9 @@ def _box_request(instruction: Instruction) -> TensorRequest:
 
 
 def _bytes_request(instruction: Instruction) -> TensorRequest:
-    """Encodes a copy or a reduction of contiguous bytes."""
+    """Encodes a copy or a reduction of contiguous bytes between global and shared memory, or to
+    shared memory of another block. The order of the address operands decides which is the
+    source."""
     operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     request = (r.REDUCE_BYTES if "reduce" in m else r.COPY_BYTES) | _reduction(operation)
@@ -146,7 +152,8 @@ def _bytes_request(instruction: Instruction) -> TensorRequest:
 
 
 def _cancellation(instruction: Instruction) -> TensorRequest:
-    """Encodes a request for the work of a cluster that is not launched yet."""
+    """Encodes `clusterlaunchcontrol.try_cancel`, a request for the work of a cluster that is not
+    launched yet: addresses of the response and the mbarrier, and all blocks for a multicast."""
     target, barrier = instruction.operands
     inputs: list[RequestOperand] = [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
     if "multicast::cluster::all" in instruction.operation.modifiers:
@@ -155,7 +162,8 @@ def _cancellation(instruction: Instruction) -> TensorRequest:
 
 
 def _map_request(instruction: Instruction) -> TensorRequest:
-    """Encodes a change or a copy of a tensor map."""
+    """Encodes an instruction on a tensor map: the copy of a map from shared to global memory, or
+    the replacement of one of its fields."""
     m = instruction.operation.modifiers
     if "cp_fenceproxy" in m:
         target, source, _ = instruction.operands

@@ -58,7 +58,7 @@ def texel_request(instruction: Instruction) -> TexelRequest:
 
 
 def axes(modifiers: Modifiers) -> int:
-    """Returns the number of coordinates of an instruction."""
+    """Returns the number of coordinates of an instruction, the layer included."""
     return len(AXES[modifiers.text("geom", "")])
 
 
@@ -67,7 +67,9 @@ def elements(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _fetch(instruction: Instruction) -> TexelRequest:
-    """Encodes a `tex` or `tld4`."""
+    """Encodes a `tex` or `tld4`. Modifiers decide where the mipmap level comes from (base level,
+    operand, or gradients) and the type of coordinates and results; a second destination receives
+    residency."""
     m = instruction.operation.modifiers
     target, texels, *others = instruction.operands
     coordinate_type = F32 if m["ctype"] != "s32" else S32
@@ -99,7 +101,8 @@ def _fetch(instruction: Instruction) -> TexelRequest:
 
 
 def _query(instruction: Instruction) -> TexelRequest:
-    """Encodes a query of a texture, surface or type."""
+    """Encodes a query: of a field of a texture or surface (`txq`, `suq`), or whether a handle is of
+    some kind (`istypep`)."""
     m = instruction.operation.modifiers
     target, handle, *level = instruction.operands
     if "kind" in m:
@@ -111,7 +114,8 @@ def _query(instruction: Instruction) -> TexelRequest:
 
 
 def _surface(instruction: Instruction) -> TexelRequest:
-    """Encodes a load, store or reduction of a surface."""
+    """Encodes a load, store or reduction of a surface, with the element's size, the number of
+    elements, and the behaviour outside of the surface."""
     m, name = instruction.operation.modifiers, instruction.operation.name
     type = unsigned(m.scalar().bits)
     target, texels, source = _surface_operands(instruction)
@@ -160,6 +164,8 @@ def _handles(texels: Operand) -> tuple[Operand, Operand | None]:
 
 
 def _coordinates(m: Modifiers, texels: Operand, type: ScalarType) -> list[RequestOperand]:
+    """Returns the operands of coordinates in the order of the geometry's axes; the layer is
+    unsigned where the others are floats."""
     rows = AXES[m.text("geom", "")]
     coordinates = elements(elements(texels)[-1])
     types = (U32 if row == d.LAYER_ROW and type is F32 else type for row in rows)
