@@ -21,7 +21,8 @@ class FaultExit:
         self._phis: list[Value] = []
 
     def leave(self, instruction: Value, fault: Value, space: Value) -> None:
-        """Emits the exit with a fault if `fault` is not 0.
+        """Emits a branch, taken if `fault` is not 0, to the block that records the instruction, the
+        warp and the space in the environment and returns FAULT.
 
         `instruction` and `space` are i64: the instruction's number and the code of the state space
         (`abi.environment.SPACE_CODES`); the check has recorded lane, address and kind.
