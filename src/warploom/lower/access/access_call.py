@@ -57,8 +57,9 @@ class AccessCall:
 
     @property
     def deferred(self) -> bool:
-        """Returns true if accesses of this type may be counted in batches
-        (`cost.deferred_atomics`)."""
+        """Returns true if accesses of this type may be counted in batches: atomics on shared words
+        under rules that permit it, without an order policy (`cost.deferred_atomics`).
+        """
         facts = Facts(fixed=not self.shuffles, deferred=self.rules.defers_atomics)
         return select(self.access_type, ANYWHERE, facts).cost is Cost.LIST
 

@@ -48,7 +48,7 @@ class AccessFunctions:
         self._shared = shared
 
     def plain(self, access_type: AccessType) -> Value:
-        """Returns the function for a load or a store."""
+        """Returns the function for a load or a store, emitted or declared on first use."""
         return self._get(f"access.{access_type.name}", access_type, None)
 
     def atomic(
@@ -118,7 +118,8 @@ class AccessFunctions:
         update: AtomicUpdate | None,
     ) -> Value:
         """Declares a function that kernels share, under a name that includes the device's rules and
-        the order policy."""
+        the order policy, with how to define it if no compiled one is cached.
+        """
         order = "shuffled." if self.shuffles else ""
         full_name = f"{name}.{order}{self.rules.name}"
 
@@ -142,7 +143,10 @@ def _name_of(
 
 
 def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
-    """Emits the body of an access function: check, count, move."""
+    """Emits the body of an access function: returns at once without active lanes, checks (and
+    returns a fault code), counts costs by the access plan, and moves the data. A load moves it
+    before it counts.
+    """
     b, access_type, moves = access.lanes.b, access.access_type, AccessMoves(access)
     # No lane is on: nothing is counted, and the checks below may assume a lowest lane.
     with b.if_then(b.icmp_unsigned("==", access.bits, I32(0))):

@@ -1,5 +1,5 @@
-"""Emits the data movement of an out-of-line access: between memory and the data buffer, which holds
-each element of all lanes side by side.
+"""Emits the data movement in an out-of-line access function: between memory and the data buffer,
+which holds each element of all lanes side by side.
 
     buffer of `ld.global.v2.f32`:  x of lanes 0..31, then y of lanes 0..31
 
@@ -69,13 +69,16 @@ class AccessMoves:
         return self.lanes.slot(self.access.base, offset, I8)
 
     def move(self, first_and_step: tuple[Value, Value] | None) -> None:
-        """Loads into the data buffer or stores out of it. `first_and_step` is the offset of the
-        lowest active lane and the stride from lane to lane (`cost.pattern_table`), None where the
-        access was not counted by pattern."""
+        """Loads into the data buffer or stores out of it, by the move of the access plan.
+        `first_and_step` is the offset of the lowest active lane and the stride from lane to lane
+        (`cost.pattern_table`), None where the access was not counted by pattern.
+        """
         MOVES[self.access.plan.move](self, first_and_step)
 
     def by_pattern(self, first_and_step: tuple[Value, Value] | None) -> None:
-        """Moves one vector if lanes are consecutive by their pattern, else moves lane by lane."""
+        """Moves one vector if the pattern's stride is the size of an element (or only one lane is
+        active), else moves lane by lane.
+        """
         assert first_and_step is not None
         b, (first, step) = self.b, first_and_step
         size = self.access.access_type.size
@@ -115,7 +118,9 @@ class AccessMoves:
         return self.b.gep(self.access.data, start, source_etype=I8)
 
     def each_lane(self, _lie: tuple[Value, Value] | None) -> None:
-        """Moves one element of each lane at a time, by gathers or a loop of stores."""
+        """Moves each part of the elements in turn: by a gather, or by a loop of stores over lanes.
+        The stride is not used.
+        """
         access_type, mask = self.access.access_type, self.lanes.wide_mask(self.access.bits)
         for part in range(access_type.parts):
             at = self._part_buffer(part)

@@ -173,8 +173,9 @@ class LaneByLane:
         continue_loop(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
 
     def _policy_order(self, bits: Value, offsets: Value, offset_of: OffsetOf) -> None:
-        """Emits the loop in the order that `cost.atomics.lane_order` returns: its low five bits are
-        the first lane, the rest is the step."""
+        """Emits the loop over the active lanes in the order that `cost.atomics.lane_order` returns:
+        its low five bits are the first lane, the rest is the step from lane to lane (modulo 32).
+        """
         b, block = self.b, self.access.slot(Slot.BLOCK)
         plan = b.inttoptr(self.access.slot(Slot.PLAN_AT), PTR)
         order = call(self.lanes, "lane_order", offsets, bits, plan, block)
@@ -187,7 +188,7 @@ class LaneByLane:
         continue_loop(following, b.icmp_unsigned("<", following, I64(LANES)))
 
     def _one_lane(self, address: Value, lane: Value) -> None:
-        """Emits the update of all elements of one lane."""
+        """Emits the update of all elements of one lane; `address` is its offset in the space."""
         b = self.b
         at = self._moves.pointer(address)
         for part in range(self.access.access_type.parts):
@@ -215,7 +216,9 @@ class LaneByLane:
             b.store(old, self._buffer_address(2 * count + part, lane), align=1)
 
     def _require(self, need: Precondition, old: Value, lane: Value, address: Value) -> None:
-        """Emits the exit with a fault record if the word in memory breaks the precondition."""
+        """Emits the exit with a fault record if the word in memory (`old`) breaks the precondition
+        `need`; the function then returns 1.
+        """
         b, lanes = self.b, self.lanes
         holds = lanes.lane(Lowering(lanes, 1)(need.of_memory, [old]), 0)
         with b.if_then(b.not_(holds), likely=False):
@@ -239,7 +242,7 @@ class LaneByLane:
         )
 
     def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
-        """Returns one operand element of a lane."""
+        """Returns one operand element of a lane from the data buffer, or the uniform operand."""
         if self._uniform_operand is not None:
             return self.b.bitcast(self.lanes.splat(self._uniform_operand, 1), type)
         return self.b.load(self._buffer_address(part, lane), typ=type, align=1)

@@ -1,5 +1,5 @@
 """Emits the lookup of the lane set that executes an access: an active mask with the thread layout
-of the warp, by which range caches are indexed (`abi.range_cache`).
+of the warp. Its number selects the entry of a range cache (`abi.range_cache`).
 
 A kernel has a small hash table of lane sets. The full mask of the common layout is number 0 without
 a lookup. Example: `if (tid < 100)` makes warp 3 execute with mask 0xf, which gets a number of its
@@ -57,7 +57,9 @@ class LaneSets:
         self._block_set, self._single_entry = None, single_entry
 
     def of(self, instruction: Instruction, on: Value) -> LaneSet:
-        """Returns the set of the lanes `on` that execute an instruction of the basic block."""
+        """Returns the set of the lanes `on` that execute an instruction of the basic block;
+        unguarded instructions of a block with a single entry share one lookup.
+        """
         # A guarded instruction has lanes of its own, and code that enters in the middle of a block
         # has not run the block's lookup.
         if instruction.guard is not None or not self._single_entry:
@@ -67,8 +69,9 @@ class LaneSets:
         return self._block_set
 
     def of_bits(self, bits: Value) -> LaneSet:
-        """Emits the lookup of a mask (an i32); lanes without a key get a number whose entry never
-        hits."""
+        """Emits the lookup of a mask (an i32) in the kernel's table; a lane set without a key there
+        gets a number whose entry never hits.
+        """
         b = self.b
         key = b.zext(bits, I64)
         if self._layouts:

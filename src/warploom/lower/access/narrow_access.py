@@ -23,7 +23,7 @@ WIDTHS = (16, 8, 4, 2, 1)
 
 
 class NarrowAccess:
-    """Emits accesses of the first lanes of a warp."""
+    """Emits accesses of the first lanes of a warp, by a switch on the mask."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes, self.b = lanes, lanes.b
@@ -87,4 +87,5 @@ class NarrowAccess:
 
 
 def _narrow_vector(access_type: AccessType, width: int) -> ir.VectorType:
+    """Returns the type of the first `width` lanes of an access's elements."""
     return ir.VectorType(access_type.element, width)

@@ -1,4 +1,6 @@
-"""Emits the counts of warp loops (`lower.loops.warp_loop`), once for all warps."""
+"""Emits the counts of warp loops (`lower.loops.warp_loop`), once for all warps: of blocks, threads,
+branches, accesses and instructions.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ class WarpLoopCounts:
         self.program = frame.program
 
     def count(self, plans: Sequence[WarpLoopPlan]) -> Value:
-        """Counts what all warps have executed in consecutive warp loops; returns the number of
-        instructions."""
+        """Adds to the launch's counters what all warps have executed in consecutive warp loops, and
+        to its count of memory changes; returns the number of instructions.
+        """
         with self.frame.counters.adding_up():
             used = reduce(self.b.add, map(self._count, plans))
         changes = reduce(self.b.add, (n for plan in plans for n in self._changes(plan)), I64(0))
@@ -69,7 +72,7 @@ class WarpLoopCounts:
                 plan.access.count(index, full_warps)
 
     def _changes(self, plan: WarpLoopPlan) -> Iterator[Value]:
-        """Yields the number of stores of warps."""
+        """Yields, for each store of the loop, the number of warps that execute it (an i64)."""
         warp_loop = plan.warp_loop
         entered_warps = self.b.add(plan.full_warps, plan.partial_warps(self.b))
         for blocks, warps in (
