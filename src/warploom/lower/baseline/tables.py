@@ -44,6 +44,9 @@ class CallTable:
     emits the code that runs all calls since the last `flush`."""
 
     def __init__(self, frame: Frame, functions: SharedFunctions) -> None:
+        """Declares the arrays of words and functions, which `finish` defines, and stores the
+        addresses of access rows and counts in the array `run` of shared functions.
+        """
         self.frame, self._declared = frame, functions
         self._numbers: dict[str, int] = {}
         self._words: list[int] = []
@@ -65,7 +68,9 @@ class CallTable:
         return self._numbers[call.name]
 
     def add(self, index: int, call: SharedCall) -> None:
-        """Appends the call of an instruction, inside of a guard's call if it is guarded."""
+        """Appends the call of instruction `index` to the table; if it is guarded, inside of a
+        guard's call. No code is emitted.
+        """
         words = [self.number(call), *call.words]
         guard = self.frame.program.instructions[index].guard
         if guard is not None:
@@ -73,8 +78,9 @@ class CallTable:
         self._words += words
 
     def _guard(self, index: int, guard: Guard, size: int) -> list[int]:
-        """Returns the words of the call that runs the next `size` words in the lanes in which a
-        guard holds."""
+        """Returns the words of the guard's call, which runs the next `size` words in the lanes in
+        which the guard of instruction `index` holds, and counts these lanes.
+        """
         function = GuardFunction(guard.negated, self.frame.variant.records)
         place = self.frame.context_layout.by_lane[guard.register]
         call = SharedCall(function.name, function.define)
@@ -138,10 +144,13 @@ class GuardFunction:
 
     @property
     def name(self) -> str:
+        """Returns the function's name, which states its two options."""
         return f"guard{'.recorded' * self.records}({'!' * self.negated}r1)"
 
     def define(self, module: ir.Module) -> None:
-        """Emits the function into a module."""
+        """Emits the function into a module: counts the lanes in which the guard holds, calls the
+        guarded functions for them, and continues after these, or returns their fault.
+        """
         body = SharedFunctionBody(module, self.name)
         b, lanes = body.b, body.lanes
         instruction, bits = body.word(), b.load(body.place(), typ=I32)

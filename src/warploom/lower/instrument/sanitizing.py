@@ -65,6 +65,9 @@ class SanitizingCode:
     events."""
 
     def __init__(self, operands: Operands, config: Sanitizing) -> None:
+        """Creates the emitters of accesses and events; `config` has the spaces, the accesses that
+        analysis has found safe, and the conditions under which others are.
+        """
         self.operands, self.frame = operands, operands.frame
         self.synchronisation, self._config = config.synchronisation, config
         self.lanes, self.b = operands.lanes, operands.b
@@ -77,7 +80,9 @@ class SanitizingCode:
         return self._config.in_order
 
     def must_check(self, index: int, access_type: AccessType) -> bool:
-        """Returns true if the detector may have to check an access that is certain not to fault."""
+        """Returns true if the detector may have to check an access that is certain not to fault:
+        its space is checked, and analysis has not found the instruction safe.
+        """
         return access_type.space in self._config.accesses and index not in self._config.unchecked
 
     def do_access(
@@ -89,9 +94,11 @@ class SanitizingCode:
         memory: SpaceMemory,
         do_access: Callable[[Value], Value],
     ) -> Value:
-        """Emits an access, `do_access`, which takes a mask and returns the fault code. Lanes that
-        the detector does not permit are left out, and load zeros. Returns the fault code of the
-        others."""
+        """Emits an access, `do_access`, which takes a mask and returns the fault code, with its
+        event before it; lanes that the detector does not permit are left out, and load zeros. An
+        access without an event gets one only if it faults, and is then repeated. Returns the fault
+        code.
+        """
         if self.must_check(index, access_type):
             self._zero_results(access_type, memory)
             mask = self.access(index, access_type, addresses, mask, memory)
@@ -165,7 +172,10 @@ class SanitizingCode:
         memory: SpaceMemory,
         extent: AccessExtent | None,
     ) -> Value | None:
-        """Returns true (an i1) if the detector must see an access; None if it always must."""
+        """Returns true (an i1) if an access that is safe under a condition violates it, so that the
+        detector must check it: threads use several barriers, or it touches unwritten shared memory.
+        None if the detector always must.
+        """
         conditions: list[Value] = []
         if index in self._config.aligned:
             state = self.frame.pointer(Slot.DETECTOR_AT)
@@ -213,7 +223,7 @@ class SanitizingCode:
         return block_of(self.frame.prologue, self.frame.environment)
 
     def _range_function(self) -> ir.Function:
-        """Returns the function that checks a range of shared memory."""
+        """Returns the function that checks a range of shared memory for unwritten bytes."""
         return self._function("unwritten", RANGE, emit_range_unwritten)
 
     def _lanes_function(self, size: int, ranged: bool, writes: bool) -> ir.Function:

@@ -25,8 +25,10 @@ class HostCallCode:
         self.operands, self.frame, self.b = operands, operands.frame, operands.b
 
     def call(self, index: int, instruction: Instruction, on: Value) -> list[tuple[Operand, Value]]:
-        """Emits the call of instruction `index` for the lanes `on`; returns the registers that it
-        writes, with values of 64 bits."""
+        """Emits the call of instruction `index` to the host callback for the lanes `on`, if there
+        are any, and the exit if it fails. Returns the registers that it writes, with values of 64
+        bits.
+        """
         b, frame = self.b, self.frame
         returns, arguments = instruction.operands[0], instruction.operands[2]
         assert isinstance(returns, Vector)

@@ -17,8 +17,9 @@ class PreconditionCode:
         self.lanes, self.b = operands.lanes, operands.b
 
     def check(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits a fault of the lowest executing lane, in `on`, whose operands violate a
-        precondition."""
+        """Emits, for each precondition of the instruction, a fault of the lowest executing lane, in
+        `on`, whose operands violate it.
+        """
         b = self.b
         for check in operand_checks(instruction):
             values = [self._value(operand) for operand in check.operands]
