@@ -69,10 +69,12 @@ def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
 
 
 def _byte(value: int) -> Value:
+    """Returns a constant byte in all lanes."""
     return splat_constant(value, I8)
 
 
 def _intrinsic(lanes: Lanes, operation: str, *values: Value) -> Value:
+    """Emits an LLVM intrinsic on vectors of 32 bytes."""
     return lanes.intrinsic(f"llvm.{operation}.v32i8", BYTES, values)
 
 
@@ -110,6 +112,7 @@ def _interleaved(lanes: Lanes, one: Value, second: Value, at: int) -> Value:
 
 
 def _indices(places: Sequence[int]) -> Value:
+    """Returns a constant vector of indices for `shufflevector`."""
     return ir.Constant(vector(I32), [I32(place) for place in places])
 
 

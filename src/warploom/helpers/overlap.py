@@ -233,11 +233,12 @@ def _distinct(lanes: Lanes, nearest: Value, group: int) -> Value:
 
 
 def _number(lanes: Lanes, mask: Value) -> Value:
+    """Returns the number of lanes in a mask, an i64."""
     return lanes.popcount(lanes.bits(mask))
 
 
 def _equal_lanes(lanes: Lanes, keys: Value) -> Value:
-    """Returns, for each lane, the number of lanes with its key, as bytes."""
+    """Returns, for each lane, the number of lanes with its key, itself included, as bytes."""
     b, count = lanes.b, splat_constant(1, I8)
     for turn in range(1, LANES):
         order = [(lane + turn) % LANES for lane in range(LANES)]
@@ -247,4 +248,5 @@ def _equal_lanes(lanes: Lanes, keys: Value) -> Value:
 
 
 def _greatest(lanes: Lanes, counts: Value) -> Value:
+    """Returns the greatest byte of a vector, an i8."""
     return lanes.intrinsic("llvm.vector.reduce.umax.v32i8", I8, [counts])

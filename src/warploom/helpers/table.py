@@ -138,7 +138,7 @@ _MODULES = {
 
 
 def _import_helper(name: str) -> Callable[..., object]:
-    """Imports a function of CHECKS."""
+    """Imports the Python function of a helper in CHECKS from its module."""
     module = _MODULES.get(name) or _MODULES.get(name.partition("_")[0], "helpers.turns")
     return getattr(importlib.import_module(f"warploom.{module}"), name)
 
@@ -170,8 +170,9 @@ def load_helpers(kernel: bytes) -> None:
 
 @lru_cache
 def _load(helpers: HelperObject) -> llvm.ExecutionEngine:
-    """Loads an object and defines its helpers as symbols of the process. The cache of this function
-    keeps the engine alive, which owns the code."""
+    """Loads an object, once in a process, and defines its helpers as symbols, by which kernels call
+    them. The cache of this function keeps the engine alive, which owns the code.
+    """
     engine = _engine(helpers)
     for name, _ in helpers.signatures:
         llvm.add_symbol(PREFIX + name, engine.get_function_address(PREFIX + name))
@@ -195,7 +196,9 @@ def _rule(name: str) -> Callable[..., int]:
 
 
 def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, row: Ints) -> None:
-    """Applies a cost rule by its machine code: the result of `RULES[rule]`, faster."""
+    """Applies a cost rule to an access by its machine code, with the same result as `RULES[rule]`
+    in Python, but faster.
+    """
     _rule(rule)(addresses.ctypes.data, mask, size, row.ctypes.data)
 
 

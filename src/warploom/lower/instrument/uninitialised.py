@@ -306,4 +306,5 @@ def _write_lanes(lanes: Lanes, first: Value, offsets: Value, bits: Value, size: 
 
 
 def _word(lanes: Lanes, array: Value, index: Value | int) -> Value:
+    """Loads a 64-bit word of an array."""
     return lanes.b.load(lanes.slot(array, index), typ=I64)

@@ -95,7 +95,8 @@ def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
 
 def group_product_function(module: ir.Module, opcode: str, group_product: GroupProduct) -> Value:
     """Returns the function `void(buffer)`, which reads D, A, metadata and the words of B, and
-    stores D."""
+    stores D; it is emitted at its first use in a module.
+    """
     a = group_product.shared_a
     kinds = (
         "registers" if a is None else "transposed" if a.transposed else "rows",
@@ -122,6 +123,9 @@ class _GroupProductBody:
         self.element = element_type(self.code.type)
 
     def emit(self) -> None:
+        """Emits the body: converts B to numbers block by block, then sums D in groups of eight
+        columns.
+        """
         counted_loop(self.b, self.group_product.shared_b.blocks, self._number_block)
         rows = self._rows()
         selectors = self._selectors()
@@ -150,7 +154,9 @@ class _GroupProductBody:
             b.store(row, vector_at(b, self.buffer, position), align=64)
 
     def _rows(self) -> list[list[Value]]:
-        """Returns A by k and half: in each lane the element in the row that the lane has of D."""
+        """Returns A's elements by k and by half of the 16 rows: in each lane the element in the row
+        that the lane has of D; negated if the product is.
+        """
         operand: SharedOperand | None = self.group_product.shared_a
         fragment: Fragment = self.product.a if operand is None else operand.fragment
         numbers = self.code.numbers(fragment, self._words(I64(self.layout.a), WORDS))
@@ -163,8 +169,9 @@ class _GroupProductBody:
         ]  # fmt: skip
 
     def _selectors(self) -> list[list[Value]]:
-        """Returns by k and half which element of its chunk each stored one is; empty for a
-        dense A."""
+        """Returns, by k and half of the rows, which element of its chunk each stored element of a
+        sparse A is; an empty list for a dense A.
+        """
         sparsity = self.product.sparsity
         if sparsity is None:
             return []
@@ -175,7 +182,9 @@ class _GroupProductBody:
         ]
 
     def _sum(self, column: Value, rows: list[list[Value]], selectors: list[list[Value]]) -> None:
-        """Emits the sums of eight columns of D."""
+        """Emits the sums of the eight columns of D in group `column`: loads D, adds the products of
+        all k, stores D.
+        """
         b, code = self.b, self.code
         fragment = accumulator(self.product.d.type, ROWS, COLUMNS)
         first = b.mul(column, I64(fragment.registers))

@@ -47,7 +47,9 @@ def lower_int_to_float(vectors: Vectors, term: Term, args: list[Value]) -> Value
 
 
 def lower_float_to_float(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a conversion between float formats, in the node's rounding mode."""
+    """Emits a conversion between float formats, in the node's rounding mode; nothing between
+    formats of equal width.
+    """
     result, source = vectors.type(term.type), term.args[0].type
     if source.bits == term.type.bits:
         return args[0]

@@ -28,7 +28,9 @@ def lower_comparison(vectors: Vectors, term: Term, args: list[Value]) -> Value:
 
 
 def lower_arithmetic(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a float operation (`fadd`, `fma`, `fsqrt`, ...) in the node's rounding mode."""
+    """Emits a float operation (`fadd`, `fma`, `fsqrt`, ...): an LLVM instruction for rounding to
+    nearest even, else a constrained operation of the node's rounding mode.
+    """
     if term.attr != "rn":
         return rounded(vectors.lanes, term.op, str(term.attr), args, args[0].type)
     if term.op in _INTRINSICS:
@@ -62,7 +64,9 @@ def lower_absolute(vectors: Vectors, _term: Term, args: list[Value]) -> Value:
 
 
 def lower_integral(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a rounding of a float to an integral float."""
+    """Emits a rounding of a float to an integral float, in the direction of the node's
+    attribute.
+    """
     return vectors.intrinsic(_INTEGRAL[str(term.attr)], args)
 
 
