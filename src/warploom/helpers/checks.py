@@ -132,7 +132,7 @@ def check_cluster(
 
 @jitable
 def record_fault(environment: Any, kind: int, lane: int, address: int, size: int) -> None:
-    """Writes the record of a lane's fault into the environment."""
+    """Writes the record of a lane's fault into the environment; the caller has to return 1."""
     environment[_FAULT_KIND] = kind
     environment[_FAULT_LANE] = lane
     environment[_FAULT_ADDRESS] = address

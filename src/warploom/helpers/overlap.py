@@ -7,8 +7,7 @@ The key of a lane is its address shifted to the number of its segment. Three met
    5, 6, 9: 3 segments). Groups of 4, 8 or 32 segments are counted by OR-ing shifted copies.
 2. Keys that do not fall from lane to lane are counted by comparing neighbours (`helpers.rising`).
 3. Other keys are compared pair by pair. A lane is a duplicate if a lower lane has its key. Lane l
-is
-   compared with each lower lane once: for each set bit of l, with the lanes that share the bits
+   is compared with each lower lane once: for each set bit of l, with the lanes that share the bits
    above it and lack that bit. So the halves of the warp, then of each half, and so on, are compared
    under all rotations: 16 + 8 + 4 + 2 + 1 vector comparisons in place of 496 scalar ones.
 

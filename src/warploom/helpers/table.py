@@ -180,7 +180,7 @@ def _load(helpers: HelperObject) -> llvm.ExecutionEngine:
 
 
 def _engine(helpers: HelperObject) -> llvm.ExecutionEngine:
-    """Loads one object; returns the engine that owns its code."""
+    """Loads one object into the process; returns the engine that owns its code."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(helpers.code()))
     engine.finalize_object()

@@ -54,7 +54,9 @@ def begin_launch(plan: Any, slots: Any) -> int:
 
 
 def choose_warp(plan: Any, slots: Any, states: Any, contexts: Any, stride: int) -> int:
-    """Returns the warp whose turn is next (`simt.scheduling.next_warp`)."""
+    """Returns the number, in its thread block, of the warp whose turn is next, or DONE or DEADLOCK
+    (`simt.scheduling.next_warp`); the plan names its block.
+    """
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))

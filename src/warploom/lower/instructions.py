@@ -65,6 +65,9 @@ class InstructionCode:
         guards: Guards,
         reading: OperandShapes,
     ) -> None:
+        """Creates the emitters of all kinds of instructions, which share the frame and its
+        operands. `reading` has the vector shapes of operands in the block being emitted.
+        """
         self.control, self.barriers, self.memory, self.guards = control, barriers, memory, guards
         self.frame, self.b = control.frame, control.b
         self.operands = memory.operands
@@ -169,7 +172,9 @@ class InstructionCode:
                 return self._named_results(index, instruction, on)
 
     def _named_results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
-        """Emits an instruction that is dispatched by its name; returns its results."""
+        """Emits an instruction that is dispatched by its name: a load, host call, shuffle, vote,
+        move or comparison, else one that computes; returns its results.
+        """
         match instruction.operation.name:
             case "ld" | "ldu":
                 return self._load(index, instruction, on)
@@ -316,7 +321,9 @@ class InstructionCode:
             self.atomics.emit(index, arrival, on)
 
     def _compute(self, instruction: Instruction) -> list[Result]:
-        """Emits the terms of an instruction in 32 lanes; returns the results."""
+        """Emits the terms of an instruction in 32 lanes, before any result is written; returns the
+        results.
+        """
         sources, types = self._sources(instruction)
         results: list[Result] = []
         for target, term, root, blind in self._results_to_compute(instruction):

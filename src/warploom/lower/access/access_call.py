@@ -37,6 +37,9 @@ class AccessCall:
         shuffles: bool,
         addresses: ir.Type = WIDE,
     ) -> None:
+        """Declares the function `name` in the module, begins its entry block, and names its
+        arguments.
+        """
         self.access_type, self.rules, self.shuffles = access_type, rules, shuffles
         self.plan = general(access_type)
         self.function = ir.Function(module, access_signature(addresses), name)

@@ -18,7 +18,7 @@ from warploom.ptx.ir import Space
 
 
 class AccessCheck:
-    """Emits the checks of one access."""
+    """Emits the checks of one access function."""
 
     def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b

@@ -44,7 +44,7 @@ MoveData = Callable[[tuple[Value, Value]], None]
 
 
 class AccessCosts:
-    """Emits the cost counting of one access."""
+    """Emits the cost counting of one access function, into its access record."""
 
     def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
@@ -185,9 +185,9 @@ class AccessCosts:
         return b.or_(first_lanes, turn)
 
     def _count_by_rules(self, scratch: Value, bits: Value) -> None:
-        """Calls the device's rules, which add the access's costs to the record, stores the access
-        as the record's example if it is the costliest so far, and adds the passes of atomics and
-        the sectors that stores write.
+        """Emits the calls of the device's rules that add the access's costs to the record: those of
+        its kind, the passes of an atomic, the writes of a store. Stores the access as the record's
+        example if it is the costliest so far.
         """
         access_type, size = self.access.access_type, I64(self.access.access_type.size)
         space = access_type.space.value

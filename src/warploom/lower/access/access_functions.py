@@ -44,6 +44,9 @@ class AccessFunctions:
         shuffles: bool,
         shared: SharedFunctions | None = None,
     ) -> None:
+        """Sets the rules by which functions count and, in `shuffles`, whether an order policy may
+        choose among lanes; `shared`: functions are declared there, not defined in the module.
+        """
         self.module, self.rules, self.shuffles = module, rules, shuffles
         self._shared = shared
 
@@ -102,7 +105,9 @@ class AccessFunctions:
         )
 
     def _get(self, name: str, access_type: AccessType, update: AtomicUpdate | None) -> Value:
-        """Returns the function of a name; emits or declares it on first use."""
+        """Returns the function of a name, from the shared ones or the module; emits or declares it
+        on first use. `update`: the change of an atomic, None for loads and stores.
+        """
         if self._shared is not None:
             return self._declare_shared(self._shared, name, access_type, update)
         if name not in self.module.globals:

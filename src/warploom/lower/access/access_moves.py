@@ -35,7 +35,7 @@ from warploom.ptx.ir import Space
 
 
 class AccessMoves:
-    """Emits the loads or stores of one access."""
+    """Emits the loads or stores of one access function."""
 
     def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
@@ -56,7 +56,7 @@ class AccessMoves:
         return b.add(b.add(words, lane_numbers(I64, 4)), inside)
 
     def pointers(self, offsets: Value) -> Value:
-        """Returns the host pointers of offsets, lane by lane."""
+        """Returns the host pointers of offsets in the access's space, lane by lane."""
         if self.access.access_type.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(offsets, vector(PTR))
         start = self.lanes.splat(self.b.ptrtoint(self.access.base, I64))
@@ -160,7 +160,9 @@ class AccessMoves:
             self._move_words(self._part_buffer(part), part * access_type.type.bytes, mask)
 
     def _move_words(self, at: Value, offset: int, mask: Value) -> None:
-        """Moves one element of several 4-byte words of each lane, word by word."""
+        """Moves one element of each lane, of several 4-byte words, word by word between the buffer
+        at `at` and local memory at `offset` from the address.
+        """
         b, whole, element = (
             self.b,
             vector(self.access.access_type.element),

@@ -183,7 +183,7 @@ class AffineAccess:
             )
 
     def _either(self, *incoming: tuple[Value, ir.Block]) -> Value:
-        """Emits the phi node of two values and the blocks that they come from."""
+        """Emits a phi node from pairs of a value and the block that it comes from."""
         result = self.b.phi(incoming[0][0].type)
         for value, block in incoming:
             result.add_incoming(value, block)

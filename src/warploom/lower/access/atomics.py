@@ -24,7 +24,9 @@ from warploom.simt.lane_counts import ALL_LANES
 
 
 class AtomicCode:
-    """Emits the atomics of one warp function."""
+    """Emits the atomics of one warp function; `_read` are the registers that some instruction
+    reads.
+    """
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands

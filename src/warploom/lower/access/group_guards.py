@@ -47,7 +47,9 @@ SOMETIMES = (8, 1)
 
 
 class GroupGuards:
-    """Emits the guards and exits for the groups of one basic block at a time."""
+    """Emits the guards and exits for the groups of one basic block at a time. `groups`: the block's
+    groups by the instructions of their accesses; `begin` sets them.
+    """
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.reading = memory, reading

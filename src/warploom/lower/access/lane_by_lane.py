@@ -59,7 +59,7 @@ class AtomicUpdate:
 
 
 class LaneByLane:
-    """Emits the loop over the lanes of one atomic."""
+    """Emits the loop over the lanes of one atomic in its access function."""
 
     def __init__(self, access: AccessCall, moves: AccessMoves, update: AtomicUpdate) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
@@ -155,7 +155,9 @@ class LaneByLane:
         return number, continue_loop
 
     def _all_lanes(self, offsets_from: OffsetsFrom) -> None:
-        """Emits the loop for full masks, several lanes an iteration."""
+        """Emits the loop for full masks, lane 0 first; an iteration updates the lanes whose offsets
+        `offsets_from` returns.
+        """
         lane, continue_loop = self._loop(I64, I64(0))
         offsets = offsets_from(lane)
         for number, address in enumerate(offsets):
@@ -164,7 +166,7 @@ class LaneByLane:
         continue_loop(following, self.b.icmp_unsigned("<", following, I64(LANES)))
 
     def _lowest_first(self, offset_of: OffsetOf) -> None:
-        """Emits the loop over the set bits of a partial mask."""
+        """Emits the loop over the set bits of a partial mask, the lowest lane first."""
         remaining, continue_loop = self._loop(I32, self.access.bits)
         next_lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [remaining, I1(1)])
         lane = self.b.zext(next_lane, I64)
@@ -233,7 +235,9 @@ class LaneByLane:
             b.ret(I64(1))
 
     def _buffer_address(self, part: int, lane: Value) -> Value:
-        """Returns the address of one element of a lane in the data buffer."""
+        """Returns the address, in the data buffer, of part `part` of a lane's operands or
+        results.
+        """
         offset = self.b.mul(lane, I64(self.access.access_type.type.bytes))
         return self.b.gep(
             self.access.data,

@@ -41,7 +41,7 @@ FULL_WARP = LaneSet(I64((1 << LANES) - 1), I64(0), is_full=True)
 
 
 class LaneSets:
-    """Emits lookups in the kernel's table of lane sets."""
+    """Emits lookups in the kernel's table of lane sets, which follows the access records."""
 
     def __init__(self, frame: Frame, reading: OperandShapes) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b

@@ -87,7 +87,7 @@ def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 
 
 def _concatenated(b: Value, runs: list[Value]) -> Value:
-    """Returns the concatenation of vectors, whose number is a power of two."""
+    """Returns the concatenation of vectors, whose number is a power of two, joined in pairs."""
     while len(runs) > 1:
         order = selection(range(2 * runs[0].type.count))
         pairs = zip(runs[::2], runs[1::2], strict=True)
@@ -183,7 +183,9 @@ def _load_either(
 
 
 def _load_covering(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads vectors that cover each run, and selects the elements of the lanes."""
+    """Loads vectors that cover each lane run from its first to its last element, and selects the
+    elements of the lanes.
+    """
     b, access_type = transfers.b, lane_addresses.access_type
     step, length = (
         lane_addresses.stride // access_type.type.bytes,

@@ -50,7 +50,7 @@ from warploom.simt.clusters import MOST_BLOCKS
 
 
 class AccessObserver(Protocol):
-    """Emits code that records each access before it is performed."""
+    """Emits code that records each access before it is performed: for a log or for watchpoints."""
 
     def access(
         self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
@@ -64,7 +64,10 @@ EachSpace = Callable[[Space, Value, Value], None]
 
 
 class MemoryCode:
-    """Emits the memory instructions of one warp function."""
+    """Emits the memory instructions of one warp function. `recording`, `sanitizing`,
+    `copy_recording` and `observing` emit what instruments record of each access, None without them;
+    `clusters` translates addresses in other blocks.
+    """
 
     def __init__(
         self,
@@ -78,6 +81,9 @@ class MemoryCode:
         copy_recording: CopyRecordingCode | None = None,
         observing: ObservingCode | None = None,
     ) -> None:
+        """Creates the access functions and their storage. `shuffles`: an order policy may choose
+        among lanes; `shared`: access functions are shared ones, in baseline code.
+        """
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
         rules = self.frame.layout.rules

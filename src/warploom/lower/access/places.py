@@ -22,6 +22,7 @@ class AccessStorage:
     """
 
     def __init__(self, frame: Frame) -> None:
+        """Numbers the access records, and allocates the data buffer on the stack."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.rows: dict[tuple[int, Space], int] = {
             (row.instruction, row.space): i for i, row in enumerate(frame.layout.rows)

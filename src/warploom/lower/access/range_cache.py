@@ -39,7 +39,9 @@ from warploom.lower.access.range_cache_filling import RangeCacheFilling
 
 
 class RangeCache:
-    """Emits lookups and counts at the current insertion point."""
+    """Emits lookups and counts of groups' accesses at the current insertion point; `sets` looks up
+    lane sets, whose numbers select entries.
+    """
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.places = memory, memory.places

@@ -42,7 +42,9 @@ class SharedFunctions:
         self.definitions: dict[str, Define] = {}
 
     def declare(self, name: str, type: ir.FunctionType, define: Define) -> Value:
-        """Declares a function in the module on first use, and returns it."""
+        """Declares a function in the module on first use, and returns it; `define` is kept for
+        `load_functions`, which compiles it if no cache has it.
+        """
         if name not in self.definitions:
             ir.Function(self._module, type, name)
             self.definitions[name] = define

@@ -64,7 +64,7 @@ def store_vectors(
 
 
 def _interleaved(b: Value, values: Sequence[Value]) -> Value:
-    """Returns the elements of each lane side by side: a0 b0 a1 b1 ..."""
+    """Returns one vector with the parts of each lane side by side: a0 b0 a1 b1 ..."""
     if len(values) == 1:
         return values[0]
     evens, odds = _interleaved(b, values[::2]), _interleaved(b, values[1::2])

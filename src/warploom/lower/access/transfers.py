@@ -81,7 +81,7 @@ class Transfers:
         return b.gep(spread, [ir.Constant(vector(I64), steps)], source_etype=I8)
 
     def _run_pointers(self, lane_addresses: LaneAddresses) -> Value:
-        """Returns the host pointer of the first lane of each lane run."""
+        """Returns a vector of the host pointers of the first lane of each lane run."""
         if lane_addresses.run_pointers is not None:
             return lane_addresses.run_pointers
         run_pointers: Value = undefined(ir.VectorType(PTR, len(lane_addresses.firsts)))
@@ -125,8 +125,9 @@ class Transfers:
         return self.b.gep(pointer, [I64(number << LOCAL_ROW_BITS)], source_etype=I8)
 
     def gather(self, access_type: AccessType, pointers: Value, on: Value) -> Value:
-        """Gathers one element a lane. There is no gather of less than 4 bytes: a narrower element
-        is extracted from the aligned word around it."""
+        """Gathers one element of each lane in `on`. There is no gather of less than 4 bytes: a
+        narrower element is extracted from the aligned word around it.
+        """
         b, element = self.b, access_type.element
         if access_type.type.bytes >= WORD_BYTES:
             return gather(self.lanes, pointers, on, element)

@@ -64,6 +64,9 @@ class _Emission:
     """Emits one shared function; the constructor emits the reads of its words, in their order."""
 
     def __init__(self, module: ir.Module, function_spec: AccessFunction) -> None:
+        """Declares the function and emits the reads of its operand words, in their order:
+        instruction, address, records, local memory, data.
+        """
         self.function_spec, self.access_type = function_spec, function_spec.access_type
         self.body = body = SharedFunctionBody(module, function_spec.name)
         self.lanes, self.b, self.registers = body.lanes, body.b, MemoryRegisters(body.lanes)

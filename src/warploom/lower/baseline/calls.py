@@ -70,6 +70,9 @@ class CallCode:
     def __init__(
         self, memory: MemoryCode, functions: SharedFunctions, guards: Guards, *, shuffles: bool
     ) -> None:
+        """Creates the call table and the buffer for operand words that are known only at run time.
+        `shuffles`: an order policy may choose among lanes.
+        """
         self.memory, self.operands, self.frame = memory, memory.operands, memory.frame
         self.lanes, self.b, self.guards = memory.lanes, memory.b, guards
         self.functions, self.shuffles = functions, shuffles

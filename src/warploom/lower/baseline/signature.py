@@ -51,6 +51,7 @@ class SourceForm(NamedTuple):
     variable: bool = False
 
     def __str__(self) -> str:
+        """Returns the form as it stands in a function's name."""
         if self.variable:
             return "v"
         return f"{'!' * self.negated}{f'r{self.bits}' if self.bits else 'n'}"
@@ -61,6 +62,9 @@ class SharedFunctionBody:
     of `word`, `place` or `source`."""
 
     def __init__(self, module: ir.Module, name: str) -> None:
+        """Declares the function in the module and begins its entry block; `on` are its executing
+        lanes.
+        """
         self.function = ir.Function(module, SIGNATURE, name)
         self.lanes = Lanes(module, FoldingBuilder(self.function.append_basic_block("entry")))
         self.b = self.lanes.b

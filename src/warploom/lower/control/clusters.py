@@ -24,6 +24,9 @@ class ClusterCode:
     blocks."""
 
     def __init__(self, frame: Frame, *, several: bool) -> None:
+        """Sets whether clusters have several blocks; without, no code for other blocks is
+        emitted.
+        """
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.several = several
         self._specials = Specials(frame)

@@ -25,7 +25,9 @@ from warploom.simt.warp_table import ARRIVED, NONE
 
 
 class DivergenceCode:
-    """Emits the divergence in one warp function."""
+    """Emits the divergence of lanes in one warp function, at branches and before instructions whose
+    affine results wrap around.
+    """
 
     def __init__(
         self, edges: Edges, simt_stack: SimtStackCode, layout_recovery: LayoutRecovery

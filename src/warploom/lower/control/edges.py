@@ -12,7 +12,9 @@ from warploom.lower.frame.blocks import Blocks, Copy
 
 
 class Edges:
-    """Emits the edges of one warp function, in each copy."""
+    """Emits the edges between basic blocks of one warp function, in each copy; the edges of one
+    loop's back edges share a block (`_headers`).
+    """
 
     def __init__(
         self, blocks: Blocks, masked_loops: MaskedLoopCode, suspension: Suspension

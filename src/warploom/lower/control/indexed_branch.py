@@ -28,7 +28,7 @@ BAD_INDEX = 5
 
 
 class IndexedBranchCode:
-    """Emits the indexed branches of one warp function."""
+    """Emits the indexed branches (`brx.idx`) of one warp function."""
 
     def __init__(self, control: ControlFlow, operands: Operands) -> None:
         self.control, self.operands = control, operands

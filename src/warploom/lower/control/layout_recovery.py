@@ -27,6 +27,9 @@ class LayoutRecovery:
     """
 
     def __init__(self, blocks: Blocks, saved: SpillCode, masked_loops: MaskedLoopCode) -> None:
+        """Allocates the flag; the blocks of transitions are emitted at their first use and kept by
+        the basic block that they lead to.
+        """
         self.blocks, self.saved, self.masked_loops = blocks, saved, masked_loops
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._stale = self.frame.variable(I1)

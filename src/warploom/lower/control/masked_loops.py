@@ -22,9 +22,12 @@ from warploom.simt.warp_table import ARRIVED, NONE
 
 
 class MaskedLoopCode:
-    """Emits the entries and exits of masked loops."""
+    """Emits the entries and exits of masked loops; holds their variables in stack slots."""
 
     def __init__(self, frame: Frame, simt_stack: SimtStackCode) -> None:
+        """Allocates, for each region, the lanes that entered, the first branch of an exit, and the
+        values of lanes that have left.
+        """
         self.frame, self.simt_stack = frame, simt_stack
         self.lanes, self.b = frame.lanes, frame.lanes.b
         regions = frame.shapes.masked_regions

@@ -25,7 +25,9 @@ from warploom.simt.warp_table import BLOCK, LIVE, MASK, SYNC_DONE, TOP
 
 
 class Suspension:
-    """Emits the exits and entries of one warp function."""
+    """Emits the exits by which a warp leaves its function before it ends, and the entries by which
+    a later call resumes it.
+    """
 
     def __init__(
         self,

@@ -27,6 +27,9 @@ class WarpOrderState:
     """
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
+        """Allocates the variables and appends the blocks, which `WarpSwitch` and
+        `WarpOrder` fill.
+        """
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.scheduled = scheduled
         together_slot = frame.slot(Slot.TOGETHER)

@@ -88,13 +88,17 @@ class Operands:
         return self._convert(value, register.type, type)
 
     def uniform(self, operand: Operand, on: Value) -> Value:
-        """Returns the value that a u32 operand has in the lowest lane of `on`, as an i64."""
+        """Returns the value that a u32 operand has in the lowest lane of `on` (a mask),
+        as an i64.
+        """
         value = self.read(operand, U32)
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         return self.b.zext(self.lanes.lane(value, lane), I64)
 
     def execution_mask(self, instruction: Instruction) -> Value:
-        """Returns the mask of active lanes in which an instruction's guard holds."""
+        """Returns the executing lanes of an instruction as a mask: the active lanes in which its
+        guard holds.
+        """
         mask = self.frame.active.mask()
         if instruction.guard is None:
             return mask

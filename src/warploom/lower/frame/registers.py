@@ -125,7 +125,9 @@ class Registers:
         return not self.convergent and register in self._layout.by_lane
 
     def _store(self, register: Register, value: Value) -> None:
-        """Stores a register in the form that it has in the code being emitted."""
+        """Stores a register where, and in the form that, it has in the code being emitted: its slot
+        in the context, its short form, or 32 lanes.
+        """
         if self._is_in_context(register):
             assert value.type.count == LANES, register
             self._homes.write(register, value)

@@ -85,7 +85,7 @@ class Specials:
         return (p.udiv if base == "%clusterid" else p.urem)(block, size)
 
     def rank(self) -> Value:
-        """Returns the rank of the thread block in its cluster, x fastest."""
+        """Returns the rank of the thread block in its cluster (x fastest, then y and z), an i32."""
         p = self.frame.prologue.b
         x, y, z = (self._in_cluster("%cluster_ctaid", part) for part in "xyz")
         wide, high = (self._launch_wide(f"%cluster_nctaid.{part}") for part in "xy")

@@ -7,8 +7,8 @@ The detector works on runs of memory, not on lanes: the code computes which lane
     lanes 0..15 at 0x100 + 4l, 16.. at 0x800    heads 0x00010001: two runs
     all lanes at 0x100, loads                   lanes 0 and 31 reported for all
 
-Accesses of few runs take the quick path `detect_rows`; lanes with a constant larger stride, atomics
-and local memory take `detect_event`.
+Accesses of few runs take the quick path `detect_lane_runs`; lanes with a constant larger stride,
+atomics and local memory take `detect_event`.
 """
 
 from __future__ import annotations
@@ -216,6 +216,6 @@ def _one_head(lanes: Lanes, size: int, addresses: Value, reported: Value, heads:
 
 
 def fill_event(lanes: Lanes, event: Value, fields: dict[int, Value]) -> None:
-    """Stores words of an event."""
+    """Stores words of an event, by their numbers, in the buffer at `event`."""
     for word, value in fields.items():
         lanes.b.store(value, lanes.slot(event, word))

@@ -54,7 +54,7 @@ class RecordingCode:
     def access(
         self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
     ) -> None:
-        """Records that these lanes (bits of an i32) access addresses."""
+        """Records that the lanes `lanes` (bits of an i32) access addresses by an instruction."""
         arguments = self._log(), self._scratch, I64(instruction), access_type, addresses, lanes
         record_access(self.lanes, *arguments)
 

@@ -36,7 +36,9 @@ _AT_BARRIERS = frozenset((*ARRIVALS, *WAITS, "expect_tx", "complete_tx"))
 
 
 def is_at_barrier(instruction: Instruction) -> bool:
-    """Returns true if an instruction tests, waits for or signals an mbarrier."""
+    """Returns true if an instruction tests, waits for or signals an mbarrier, so that a recorded
+    launch records it.
+    """
     operation = instruction.operation
     if operation.name == "mbarrier":
         return operation.modifiers["op"] in _AT_BARRIERS

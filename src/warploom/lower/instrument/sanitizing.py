@@ -65,8 +65,8 @@ class SanitizingCode:
     events."""
 
     def __init__(self, operands: Operands, config: Sanitizing) -> None:
-        """Creates the emitters of accesses and events; `config` has the spaces, the accesses that
-        analysis has found safe, and the conditions under which others are.
+        """Creates the emitter of other events; `config` has the spaces to check, the instructions
+        that analysis has found safe, and those that are safe under a condition.
         """
         self.operands, self.frame = operands, operands.frame
         self.synchronisation, self._config = config.synchronisation, config
@@ -172,9 +172,10 @@ class SanitizingCode:
         memory: SpaceMemory,
         extent: AccessExtent | None,
     ) -> Value | None:
-        """Returns true (an i1) if an access that is safe under a condition violates it, so that the
-        detector must check it: threads use several barriers, or it touches unwritten shared memory.
-        None if the detector always must.
+        """Returns true (an i1) if an access that analysis has found safe under a condition violates
+        it, so that the detector must check it: threads of a block wait at different barriers
+        (`aligned`), or it touches shared memory that may be unwritten (`written`). None if the
+        detector always must.
         """
         conditions: list[Value] = []
         if index in self._config.aligned:
@@ -194,8 +195,10 @@ class SanitizingCode:
         extent: AccessExtent | None,
     ) -> Value:
         """Returns true (an i1) if some lanes access shared memory that may be unwritten, or outside
-        of the block's. Checks lane by lane only if their extent does not decide. A store marks its
-        bytes as written where the detector keeps nothing else of it."""
+        of the block's. Checks their extent against the written range first, and lane by lane only
+        if that does not decide. A store marks its bytes as written where the detector keeps nothing
+        else of it.
+        """
         b, environment = self.b, self.frame.environment
         writes = access_type.op == "store" and not self.in_order
 
@@ -237,7 +240,9 @@ class SanitizingCode:
     def _function(
         self, name: str, arguments: Sequence[ir.Type], emit: Callable[[Lanes], None]
     ) -> ir.Function:
-        """Returns the predicate function of a name; emits it on first use."""
+        """Returns a function of the module that tests memory and returns an i1; `emit` emits its
+        body at the first use of its name.
+        """
         module = self.frame.module
         if name in module.globals:
             return module.globals[name]

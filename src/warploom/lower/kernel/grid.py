@@ -52,7 +52,7 @@ class GridOptions:
 
 
 class GridFunction:
-    """Emits `run` into a module that has the function `warp`."""
+    """Emits `run`, which the host calls, into a module that has the function `warp`."""
 
     def __init__(self, module: ir.Module, options: GridOptions, blocks: BlockOptions) -> None:
         """Declares `run`, whose arguments `first` and `last` delimit the thread blocks of an

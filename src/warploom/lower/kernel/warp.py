@@ -333,7 +333,9 @@ class WarpFunction:
         return together and self.facts.blocks[block.index].branch is BranchKind.UNIFORM
 
     def _emit_trap(self, index: int, guard: Value | None) -> None:
-        """Emits a `trap`: a fault of the lowest lane that executes it."""
+        """Emits a `trap`: the fault TRAP of the lowest active lane in which the guard holds, if
+        there is one.
+        """
         b, mask = self.b, self.frame.active.mask()
         bits = self.lanes.bits(mask if guard is None else b.and_(mask, guard))
         with b.if_then(b.icmp_unsigned("!=", bits, I32(0)), likely=False):

@@ -31,6 +31,9 @@ class PartialAccess:
     """
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
+        """Creates the emitter for one warp loop; `reading` has the vector shapes of operands in a
+        warp.
+        """
         self.memory, self.reading, self.b = memory, reading, memory.b
         self.lanes, self._cache = memory.lanes, RangeCache(memory, reading)
         self._narrow = NarrowAccess(memory.lanes)

@@ -145,8 +145,8 @@ class StridedLoopCode:
             b.branch(ordinary)
 
     def _fill_cache(self, batch: _Batch) -> None:
-        """Fills the range cache for the groups whose lookup missed, so that the next attempt may
-        hit.
+        """Fills the range cache for the groups whose lookup in the check missed, so that the next
+        attempt may hit.
         """
         for first, group in batch.groups.items():
             with self.b.if_then(self.b.not_(batch.hits[first])):

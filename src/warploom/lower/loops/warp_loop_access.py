@@ -39,6 +39,9 @@ class WarpLoopAccess:
         layout: BlockLayout,
         warp_loop: WarpLoop,
     ) -> None:
+        """Finds the access groups of the loop's blocks, and those of their accesses that can be
+        extrapolated.
+        """
         self.memory, self.reading, self._block, self.layout = memory, reading, block, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._cache = RangeCache(memory, reading)

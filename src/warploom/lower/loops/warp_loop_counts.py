@@ -17,7 +17,7 @@ from warploom.lower.loops.warp_loop_guards import WarpLoopPlan
 
 
 class WarpLoopCounts:
-    """Emits the counts of warp loops in one warp function."""
+    """Emits, after warp loops, the counts of what all warps have executed in them."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -34,7 +34,9 @@ class WarpLoopCounts:
         return used
 
     def _count(self, plan: WarpLoopPlan) -> Value:
-        """Counts one warp loop; returns its number of instructions."""
+        """Adds the blocks, threads, branches and accesses of one warp loop to the counters; returns
+        its number of instructions (an i64) in all warps.
+        """
         b, frame, warp_loop = self.b, self.frame, plan.warp_loop
         warps, threads = frame.slot(Slot.WARPS), frame.slot(Slot.THREADS)
         for block in warp_loop.blocks:

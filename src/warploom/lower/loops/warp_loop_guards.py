@@ -65,6 +65,9 @@ class WarpLoopCheck:
     them."""
 
     def __init__(self, saved: SpillCode, instructions: InstructionCode) -> None:
+        """Computes which registers are affine in the whole block, and selects how they are
+        extrapolated for the block's layout of threads.
+        """
         self.saved, self.instructions = saved, instructions
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program, self.memory = self.frame.program, instructions.memory

@@ -27,7 +27,9 @@ from warploom.ptx.ir import Instruction, Operand, Register
 
 
 class AffineCode:
-    """Emits the instructions of convergent code whose results are uniform or affine."""
+    """Emits the instructions of convergent code whose results are uniform or affine, as one value
+    for each run of lanes. `reading` has the vector shapes of operands.
+    """
 
     def __init__(self, operands: Operands, reading: OperandShapes) -> None:
         self.operands, self.reading = operands, reading

@@ -10,7 +10,7 @@ from warploom.ptx.ir import Address, Instruction, Operand
 
 
 class PreconditionCode:
-    """Emits the checks of one warp function."""
+    """Emits the checks of operands in one warp function."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.frame = operands, operands.frame

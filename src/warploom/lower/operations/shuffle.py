@@ -92,7 +92,9 @@ class ShuffleCode:
         return b.select(active, moved, value), inside
 
     def _permute(self, value: Value, source: Value) -> Value:
-        """Returns, in lane l, lane `source[l]` of `value`."""
+        """Returns, in lane l, lane `source[l]` of `value`: by AVX-512's permutation, or a gather
+        from a stack slot.
+        """
         if has_feature("avx512f"):
             return self._permute_avx512(value, source)
         b = self.b

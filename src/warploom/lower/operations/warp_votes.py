@@ -26,6 +26,7 @@ class WarpVoteCode:
     """
 
     def __init__(self, operands: Operands) -> None:
+        """Allocates the variables of the loops over groups and over distinct values."""
         self.operands, self.lanes, self.b = operands, operands.lanes, operands.b
         self._matched = operands.frame.variable(vector(I32))
         self._remaining = operands.frame.variable(I32)

@@ -36,7 +36,9 @@ from warploom.ptx.ir import Immediate, Instruction, Register, Space
 
 
 class CopyCode:
-    """Emits the copies of one warp function."""
+    """Emits the asynchronous copies and bulk fills of one warp function; `waits` wraps those that
+    may complete late.
+    """
 
     def __init__(self, atomics: AtomicCode, waits: TensorWaitCode) -> None:
         self.waits = waits

@@ -77,7 +77,9 @@ def vector_at(b: Value, buffer: Value, position: Value) -> Value:
 
 
 def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
-    """Emits a loop of `body` over the numbers from 0 up to `count`, as i64."""
+    """Emits a loop of `body` over the numbers (i64) from 0 up to `count`, which is known at compile
+    time; one iteration is emitted without a loop.
+    """
     if count == 1:
         body(I64(0))
         return
@@ -114,7 +116,7 @@ def group_product_function(module: ir.Module, opcode: str, group_product: GroupP
 
 
 class _GroupProductBody:
-    """Emits the function of one product."""
+    """Emits the body of one product's function."""
 
     def __init__(self, lanes: Lanes, buffer: Value, group_product: GroupProduct) -> None:
         self.lanes, self.b, self.buffer, self.group_product = lanes, lanes.b, buffer, group_product
@@ -134,7 +136,9 @@ class _GroupProductBody:
         self.b.ret_void()
 
     def _words(self, first: Value, count: int) -> list[Value]:
-        """Loads `count` vectors of the buffer, beginning with `first`."""
+        """Loads `count` vectors of 32 words from the buffer, beginning with vector number `first`
+        (an i64).
+        """
         b = self.b
         positions = [b.add(first, I64(n)) for n in range(count)]
         return [

@@ -37,6 +37,7 @@ class GroupSums:
     """
 
     def __init__(self, memory: MemoryCode, sites: Mapping[int, GroupOperands]) -> None:
+        """Allocates the buffer, as large as the largest product needs; none without products."""
         self.operands, self.frame = memory.operands, memory.frame
         self.lanes, self.b = memory.lanes, memory.b
         self._sites, self._blocks = sites, SharedBlocks(memory)
@@ -87,7 +88,9 @@ class GroupSums:
     def _multiplicand(
         self, operands: GroupOperands, entry: InFlightOperation, index: int
     ) -> list[Value]:
-        """Returns the words of A: registers, or the warp's 16 rows in shared memory."""
+        """Returns the words of A: its registers, or the warp's 16 rows loaded from shared
+        memory.
+        """
         shared = operands.product.shared_a
         if shared is None:
             return [self.operands.read(register, U32) for register in elements(operands.a)]
@@ -98,7 +101,9 @@ class GroupSums:
     def _load_b(
         self, layout: ProductBuffer, operand: SharedOperand, descriptor: Value, index: int
     ) -> None:
-        """Stores the words of B in the buffer, block by block."""
+        """Loads the words of B from shared memory, by its descriptor, block by block, into the
+        buffer.
+        """
         words = operand.requests * WORDS
 
         def load(block: Value) -> None:

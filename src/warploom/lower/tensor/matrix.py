@@ -38,7 +38,9 @@ from warploom.ptx.ir import Immediate, Instruction, Operand
 
 
 class MatrixCode:
-    """Emits the matrix instructions of one warp function."""
+    """Emits the matrix instructions of one warp function; `rows` emits those on rows of matrices,
+    `groups` those of warp groups.
+    """
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
@@ -168,7 +170,9 @@ class MatrixCode:
         return [] if move.stores else [(r, w, type) for r, w in zip(registers, words, strict=True)]
 
     def _offsets(self, piece: Piece, stride: Value) -> Value:
-        """Returns the bytes from the start of the matrix to each lane's piece."""
+        """Returns the bytes from the start of the matrix to each lane's piece; `stride`: the
+        elements from one row (or column) to the next, in 64-bit lanes.
+        """
         steps = [piece.steps(lane) for lane in range(LANES)]
         strides, offsets = (constant([s[n] for s in steps], I64) for n in (0, 1))
         offset = self.b.add(self.b.mul(strides, stride), offsets)
@@ -176,7 +180,7 @@ class MatrixCode:
         return self.b.lshr(bits, splat_constant(3, I64))
 
     def _resized(self, value: Value, type: ScalarType) -> Value:
-        """Returns a register's words truncated or zero-extended to a type."""
+        """Returns words truncated or zero-extended to the width of `type`."""
         have = value.type.element.width
         if have == type.bits:
             return value

@@ -87,7 +87,9 @@ class MatrixRowCode:
         return self._joined(parts, matrices)
 
     def _row_word(self, matrices: RowMatrices, registers: list[Value], word: int) -> Value:
-        """Returns a word of each row, from the registers of the matrices."""
+        """Returns word `word` of each row, in the lane that has the row's address, from the
+        registers of the matrices.
+        """
         parts: list[Value] = []
         for unit in range(matrices.units):
             place = word * matrices.units + unit

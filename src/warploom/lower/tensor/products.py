@@ -117,7 +117,7 @@ class SumCode:
         return self.b.and_(index, splat_constant(sparsity.choices - 1, I32))
 
     def select(self, selectors: Value, choices: list[Value]) -> Value:
-        """Returns, in each lane, that one of several values which a selector names."""
+        """Returns, in each lane, the one of `choices` whose number the lane's selector is."""
         result = choices[0]
         for choice, value in enumerate(choices[1:], 1):
             here = self.b.icmp_unsigned("==", selectors, splat_constant(choice, I32))
@@ -185,7 +185,7 @@ class SumCode:
 
 
 class _ProductBody:
-    """Emits the function of one product."""
+    """Emits the body of one product's function."""
 
     def __init__(self, lanes: Lanes, buffer: Value, product: Product) -> None:
         self.b, self.buffer, self.product = lanes.b, buffer, product

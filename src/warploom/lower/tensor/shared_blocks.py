@@ -15,7 +15,7 @@ from warploom.ptx.ir import Space
 
 
 class SharedBlocks:
-    """Emits the loads of one warp function."""
+    """Emits the loads of matrix blocks in one warp function."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands

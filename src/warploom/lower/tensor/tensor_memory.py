@@ -47,6 +47,7 @@ class TensorMemoryCode:
     which loads and stores may complete late."""
 
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
+        """Finds the program's loads of tensor memory, which may be in flight."""
         self.tensors, self.operands, self.frame = tensors, tensors.operands, tensors.frame
         self.lanes, self.b = tensors.lanes, tensors.b
         self.flight, self.delays = InFlightCode(tensors.frame), delays

@@ -57,9 +57,9 @@ class TensorCode:
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits a tensor copy, prefetch or update of a tensor map (`isa.ops.tensors`), if `on` has
-        lanes: the race detector's event, the log's record, the call of the rules, and the exit if
-        it faults.
+        """Emits an operation of `isa.ops.tensors` (a tensor copy or reduction, a change of a tensor
+        map, a cancellation of a cluster's launch), if `on` has lanes: the race detector's event,
+        the log's record, the call of the rules, and the exit if it faults.
         """
         request, b, frame = tensor_request(instruction), self.b, self.frame
         rows = {each[0]: self._input(each, request.map_space) for each in request.inputs}

@@ -98,7 +98,9 @@ class TextureCode:
         return self.operands.address(operand)
 
     def _result(self, row: int, type: ScalarType) -> Value:
-        """Returns a result row as a value of a type."""
+        """Returns a result row as a value of `type`: truncated, or a test for other than 0 for a
+        predicate.
+        """
         value = self.b.load(self._row(row), typ=vector(I64), align=64)
         if type == PRED:
             return self.b.icmp_unsigned("!=", value, splat_constant(0, I64))

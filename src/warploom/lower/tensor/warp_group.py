@@ -28,6 +28,9 @@ class WarpGroupCode:
     which products may complete late."""
 
     def __init__(self, memory: MemoryCode, *, delays: bool) -> None:
+        """Finds the operands of the program's products (`sites`, by instruction), which may be in
+        flight.
+        """
         self.memory, self.operands, self.frame = memory, memory.operands, memory.frame
         self.lanes, self.b = memory.lanes, memory.b
         self.flight, self.delays = InFlightCode(memory.frame), delays

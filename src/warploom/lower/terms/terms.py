@@ -25,7 +25,7 @@ NODES: Mapping[str, Node] = {**INTEGERS, **FLOATS, **CONVERSIONS}
 
 
 class Lowering:
-    """Lowers terms over vectors of `width` lanes."""
+    """Lowers terms to LLVM vector operations over `width` lanes."""
 
     def __init__(self, lanes: Lanes, width: int) -> None:
         self.vectors = Vectors(lanes, width)
