@@ -1,5 +1,5 @@
 """Emits the counting of 32 deferred shared-memory atomics at once, in vectors with one byte for
-each access (the vector form of `cost.deferred_atomics.count_many`).
+each access (the vector form of `cost.deferred_atomics.sum_deferred_costs`).
 
 An access has a byte for each lane: the word that it addressed, in a window of 256 words. The bytes
 are transposed to 32 vectors, one for each lane, whose byte i belongs to access i. A sorting network

@@ -1,5 +1,5 @@
-"""Emits tests for addresses that rise from lane to lane, whatever lanes are inactive: how many
-segments of memory they touch, and their stride.
+"""Emits vector code for helpers: tests for addresses that rise from lane to lane, whatever lanes
+are inactive, how many segments of memory they touch, and their stride.
 
     keys 3 3 - 4 9 9 ...  (lane 2 inactive)   ->   distinct keys = changes between neighbours + 1
     offsets 0 8 - 24 ...                      ->   stride 8

@@ -1,4 +1,4 @@
-"""Holds the LLVM function of an out-of-line access while it is emitted: its arguments and its
+"""Holds the LLVM function of an out-of-line access while its body is emitted: its arguments and its
 access type.
 
 `lower.access.access_functions` makes such a function for each kind of access;

@@ -103,7 +103,9 @@ class AccessCosts:
         return first, step
 
     def count_without_pattern(self, bits: Value, stored_offsets: Value) -> None:
-        """Counts an access by the device's rules without a look at the stored patterns."""
+        """Counts an access by the device's rules and neither compares it with the stored patterns
+        nor stores its own.
+        """
         self._count_by_rules(stored_offsets, bits)
 
     def _record_pattern(self, scratch: Value, bits: Value, table_slot: PatternSlot) -> None:
@@ -180,7 +182,7 @@ class AccessCosts:
         b.store(doubt, at)
         first_lanes = b.icmp_unsigned("<", doubt, I64(TRIAL_PATTERNS))
         # After TRIAL_PATTERNS patterns without a repetition only one in SAMPLE_PERIOD is stored:
-        # storing costs # time, and random addresses never repeat.
+        # storing costs time, and random addresses never repeat.
         turn = b.icmp_unsigned("==", b.and_(doubt, I64(SAMPLE_PERIOD - 1)), I64(0))
         return b.or_(first_lanes, turn)
 

@@ -43,7 +43,7 @@ RARELY = (1 << 20, 1)
 registers on the fast path."""
 
 SOMETIMES = (8, 1)
-"""The weights of a way that warps at the edges of a grid leave, which may be most of all."""
+"""Branch weights of an exit that warps at the edges of a grid take, which may be most warps."""
 
 
 class GroupGuards:

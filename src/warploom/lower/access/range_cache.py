@@ -252,7 +252,9 @@ class RangeCache:
         self._add_difference(group, index, -1)
 
     def _add_difference(self, group: GroupValues, index: int, amount: int) -> None:
-        """Adds to the number of accesses that a member, not the first, has beyond its group's."""
+        """Adds to the counter of a member other than the first: the number of its accesses beyond
+        those of its group.
+        """
         assert group.counter_key is not None
         number, counter = group.counter_key
         row = self.places.number(index, group.access_type.space)

@@ -1,4 +1,6 @@
-"""Emits the calls that fill a range cache after a miss (`helpers.range_cache_filling`)."""
+"""Emits the calls of the helper that fills a range cache after a miss
+(`helpers.range_cache_filling`), with the group's descriptor, addresses and bounds.
+"""
 
 from __future__ import annotations
 

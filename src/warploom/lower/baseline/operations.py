@@ -126,5 +126,7 @@ class MemoryRegisters:
 
 
 def unsigned_or_pred(type: ScalarType) -> ScalarType:
-    """Returns the predicate type for a predicate, else the unsigned type of the same width."""
+    """Returns the predicate type for a predicate, else the unsigned type of the same width: the
+    type of a number that is an operand word.
+    """
     return PRED if type == PRED else unsigned(type.bits)

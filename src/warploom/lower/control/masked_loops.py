@@ -54,8 +54,10 @@ class MaskedLoopCode:
             self.b.store(self.frame.active.bits(), self._entered[region])
 
     def reenter(self, regions: Iterable[MaskedRegion]) -> None:
-        """Records that all lanes enter regions after they had diverged inside: none has left, and
-        values stored by lanes that left before are reset."""
+        """Stores the active lanes as those that have entered regions, after all lanes have
+        reconverged inside: none has left, and values stored by lanes that left before are set to
+        zero.
+        """
         for region in regions:
             for register, variable in self._exited_values[region].items():
                 self.b.store(zero(storage_type(register.type)), variable)
@@ -144,8 +146,9 @@ class MaskedLoopCode:
         return self._any_exited(self.frame.shapes.around(block)[0])
 
     def _any_exited(self, region: MaskedRegion) -> Value:
-        """Returns true (an i1) if lanes have left a region, or one inside of it around the same
-        block."""
+        """Returns true (an i1) if the active lanes are not all that entered a region: some have
+        left it, or one inside of it around the same block.
+        """
         return self.b.icmp_unsigned("!=", self._entered_lanes(region), self.frame.active.bits())
 
     def _entered_lanes(self, region: MaskedRegion) -> Value:

@@ -1,4 +1,5 @@
-"""Emits reconvergence in the divergent copy: the points at which lanes wait for each other.
+"""Emits reconvergence in the divergent copy of the code, which runs while some living lanes are not
+active: the points at which lanes wait for each other.
 
 At a point, lanes join the innermost node of the SIMT stack if it is for this point. If its other
 side has not run, that side begins; once all its lanes have arrived, the node is popped. When the

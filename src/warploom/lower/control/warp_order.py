@@ -62,7 +62,10 @@ class WarpOrder:
 
     def switch_warp(self, site: int) -> None:
         """Emits the wait of a warp in a region version at a barrier of all threads; its state is
-        saved. The next warp continues, unless one before waits at another site."""
+        saved. Records `site` as that of the region, charges the budget, and continues with the next
+        warp; if a warp before waits at another site, code jumps to the switch, which ends warp
+        order.
+        """
         b, frame = self.b, self.frame
         waiting_site = frame.get(self.state.site)
         first = b.icmp_signed("==", waiting_site, I64(NONE))

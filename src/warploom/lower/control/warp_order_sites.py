@@ -1,4 +1,7 @@
-"""Records the sites at which warps may wait in warp order (`lower.control.warp_order`)."""
+"""Records the sites (numbered barriers) at which warps may wait in warp order
+(`lower.control.warp_order`), for the table from which their states are written when warp order
+ends.
+"""
 
 from __future__ import annotations
 

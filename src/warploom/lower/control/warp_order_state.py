@@ -1,4 +1,6 @@
-"""Holds the variables and blocks of warp order (`lower.control.warp_order`)."""
+"""Holds the variables and LLVM blocks that code in warp order (`lower.control.warp_order`) shares
+in one warp function.
+"""
 
 from __future__ import annotations
 

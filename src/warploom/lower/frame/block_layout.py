@@ -1,4 +1,4 @@
-"""Computes an affine register of any warp of a thread block from its value in the first warp.
+"""Emits the value of an affine register in any warp of a thread block from that in the first warp.
 
 In a block whose threads are all along x, or 16 along x and the others along y, affine values
 continue from warp to warp (`analysis.shape_transfer.WarpLayout`), so that a warp loop evaluates

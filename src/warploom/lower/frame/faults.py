@@ -1,4 +1,4 @@
-"""Emits the exit of a warp function at an access that faults."""
+"""Emits the exit of a warp function at an access that faults, shared by all its accesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Collects the parts of a warp function's state that emitters share."""
+"""Collects the parts of a warp function's state that emitters share: registers, masks, context,
+SIMT stack, counters, fuel.
+"""
 
 from __future__ import annotations
 

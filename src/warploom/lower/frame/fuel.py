@@ -41,7 +41,8 @@ class Fuel:
 
     def ends_turn(self) -> Value:
         """Returns whether the turn ends at a back edge, an i1: its instructions are used up, or
-        lanes have polled an incomplete phase of an mbarrier."""
+        lanes have polled an incomplete phase of an mbarrier in this turn.
+        """
         b = self.lanes.b
         used_up = b.icmp_signed("<", self.frame.get(self.left), I64(0))
         if self._failed_wait is None:

@@ -1,5 +1,5 @@
 """Emits calls that write a warp's execution to a log (`abi.log`), in kernels compiled for that. The
-timing model and the timeline read the log.
+timing model and traces read the log.
 """
 
 from __future__ import annotations

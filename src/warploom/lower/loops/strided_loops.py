@@ -320,8 +320,9 @@ class StridedLoopCode:
             registers.store_varying(register, registers.load(register))
 
     def _block(self, copy: Copy, batch: _Batch, iterations: Value, position: int) -> None:
-        """Emits the block at a position of the loop, without its branch if that ends no batch;
-        `iterations` is the address of the number of complete iterations.
+        """Emits the block at a position of the loop, accesses by their groups; its branch is
+        emitted only as an exit from the batch that the check has not excluded. `iterations` is the
+        address of the number of complete iterations.
         """
         loop = batch.batched.loop
         block = self.program.blocks[loop.blocks[position]]

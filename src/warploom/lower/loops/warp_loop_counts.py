@@ -87,8 +87,10 @@ class WarpLoopCounts:
                     yield warps
 
     def _count_part(self, plan: WarpLoopPlan, branch: int, partial_warps: Value) -> None:
-        """Counts the warp of which only some threads have run the body, if there is one: its
-        divergence and reconvergence at the body's branch, and its accesses."""
+        """Counts the warp of which only some threads have run the body, if there is one
+        (`partial_warps`, 0 or 1): its divergence and reconvergence at the body's branch, whose
+        first counter is `branch`, and its accesses.
+        """
         for count in (branch, branch + 1):
             self.frame.counters.add(count, partial_warps)
         for index in plan.warp_loop.steps(plan.warp_loop.body_blocks):

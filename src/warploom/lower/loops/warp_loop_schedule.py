@@ -150,12 +150,12 @@ class WarpLoopCode:
             b.icmp_signed(">=", budget, b.mul(frame.slot(Slot.WARPS), I64(sum(lengths)))),
         ]
 
-    # ---- one sweep ------------------------------------------------------------------------------
+    # ---- one warp loop --------------------------------------------------------------------------
 
     def _warp_loop(self, warp_loop: WarpLoop, site: int) -> None:
         """Emits one warp loop, which ends at a site (END: the kernel's end): its check, its warps,
-        and its counts. Warps without work are saved too, if registers or their begin must be
-        stored.
+        and its counts. Warps without work in it get a loop of their own if they have registers to
+        store, or begin or end here.
         """
         [plan] = self._make_plans([warp_loop], None)
         with self._at_beginning(warp_loop):
