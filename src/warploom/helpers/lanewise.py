@@ -164,8 +164,9 @@ def _function(lanes: Lanes, emit: Emit, answers: int, arguments: Sequence[Value]
 
 
 def _plain(lanes: Lanes, value: Value) -> Value:
-    """Returns a value; one of Numba's typed pointers as an opaque pointer, which llvmlite needs to
-    mix it with the engine's."""
+    """Returns a value of Numba's generated code as it is, but a typed pointer as an opaque one,
+    which llvmlite needs to mix it with the engine's.
+    """
     if not value.type.is_pointer:
         return value
     same = lanes.slot(value, 0)

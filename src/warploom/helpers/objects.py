@@ -49,8 +49,9 @@ class HelperObject:
         return self._shipped() or self._cached()
 
     def ship(self, built_for: Iterable[Processor], folder: Path = SHIPPED) -> list[Path]:
-        """Compiles the object for each of the processors into a folder, whose older objects of the
-        same name it removes. Returns the paths."""
+        """Compiles the object for each of the processors into a folder, as a build of the package
+        does, and removes its older objects of the same name. Returns the paths.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob(f"{self.file}-{sys.platform}-*"):
             old.unlink()

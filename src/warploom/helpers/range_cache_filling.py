@@ -243,8 +243,9 @@ def _member_offset(group: Any, member: int) -> int:
 
 @jitable
 def _is_unsupported(group: Any, bases: Any) -> bool:
-    """Returns whether some address of some access is misaligned, or a pitch or stride exceeds
-    FURTHEST."""
+    """Returns whether no entry can be made for a group's accesses: some address is misaligned, or a
+    pitch or stride exceeds FURTHEST.
+    """
     bits = 0
     for member in range(group[G_MEMBERS]):
         bits |= bases[0] + _member_offset(group, member)
@@ -262,7 +263,9 @@ def _is_unsupported(group: Any, bases: Any) -> bool:
 
 @jitable
 def _has_same_pitches(sets: Any, at: int, group: Any, bases: Any) -> bool:
-    """Returns whether an entry is free, or has the pitches and stride of this access."""
+    """Returns whether the entry at offset `at` can count this access: it is free, or has the same
+    distances of lane runs (pitches) and the same stride.
+    """
     if sets[at + KEY] == 0:
         return True
     if sets[at + STEP] != _stride(group, bases) and _length(group) > 1:

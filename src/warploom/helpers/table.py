@@ -144,7 +144,9 @@ def _import_helper(name: str) -> Callable[..., object]:
 
 
 def _helpers(file: str, names: tuple[str, ...]) -> HelperObject:
-    """Returns the description of an object with these functions of CHECKS and RULES."""
+    """Returns the description of an object whose files' names begin with `file`, with the helpers
+    `names` of CHECKS and RULES.
+    """
 
     def functions() -> Mapping[str, Callable[..., object]]:
         return {name: RULES.get(name) or _import_helper(name) for name in names}
@@ -203,8 +205,9 @@ def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, row: I
 
 
 def load_separately(helpers: HelperObject) -> Mapping[str, Callable[..., int]]:
-    """Loads functions that no kernel calls, and returns them by name; their arguments are addresses
-    and integers. A call releases the GIL (ctypes)."""
+    """Loads an object of functions that no kernel calls (Python calls them), and returns them by
+    name; their arguments are addresses and integers. A call releases the GIL (ctypes).
+    """
     engine = _engine(helpers)
     _SEPARATE.append(engine)
 

@@ -126,8 +126,9 @@ class InstructionCode:
             writer(operand, value, type)
 
     def _emit_store(self, index: int, instruction: Instruction, on: Value) -> bool:
-        """Emits a store, a copy, or another instruction without results; returns False for an
-        instruction of another kind."""
+        """Emits a store, a copy, a tensor operation or `setmaxnreg`, which have no results; returns
+        False, and emits nothing, for an instruction of another kind.
+        """
         name = instruction.operation.name
         if name == "st":
             store = (
@@ -312,7 +313,9 @@ class InstructionCode:
         return rows
 
     def _signal_mbarrier(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits the arrival of an access's bytes at the mbarrier that it names, if it names one."""
+        """Emits the arrival (`complete_tx`) of the bytes of an `st.async` or `red.async` at the
+        mbarrier that it names; nothing for other instructions.
+        """
         arrival = completion(instruction)
         if arrival is None:
             return

@@ -122,8 +122,10 @@ class AccessCosts:
         )
 
     def _differs(self, pattern: Value, bits: Value, relative: Value) -> Value:
-        """Returns true (an i1) if an access does not match a pattern. Compares the first lanes and
-        the mask before it compares all lanes."""
+        """Returns true (an i1) if an access, by its mask and its offsets `relative`, does not match
+        the pattern at an address. Compares the first lanes and the mask before it compares all
+        lanes.
+        """
         b = self.b
         recorded = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
         difference = b.xor(relative, recorded)
@@ -226,8 +228,9 @@ class AccessCosts:
         call(self.lanes, "count_passes", scratch, bits, size, self.access.row)
 
     def count_in_caches(self, bits: Value, offsets: Value) -> None:
-        """Looks the access up in the simulated caches, and counts hits and misses, if the launch
-        simulates them."""
+        """Emits the call that looks the access up in the simulated caches and adds its hits and
+        misses to the record; nothing for accesses that pass no cache under the device's rules.
+        """
         access_type, size = self.access.access_type, I64(self.access.access_type.size)
         path = self.access.rules.path(
             access_type.space.value, access_type.op, route=access_type.route

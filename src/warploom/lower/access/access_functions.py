@@ -95,8 +95,9 @@ class AccessFunctions:
         return self.module.globals[name]
 
     def completion(self) -> Value:
-        """Returns the function that signals arrived bytes to mbarriers (`complete_tx`). It is
-        counted as a store."""
+        """Returns the function that adds arrived bytes to mbarriers' pending counts
+        (`complete_tx`). It is counted as a store.
+        """
         access_type = AccessType("store", Space.SHARED, U64)
         return self._get(
             "access.complete_tx",

@@ -95,8 +95,9 @@ class AccessMoves:
                 self.each_lane(first_and_step)
 
     def _move_vector(self, first: Value) -> None:
-        """Moves consecutive elements. `first` is the address of lane 0, also where that lane is
-        off."""
+        """Moves consecutive elements by one vector access under the mask. `first` is the address of
+        lane 0, also where that lane is off.
+        """
         access_type = self.access.access_type
         lane_addresses = LaneAddresses(access_type, [first], self.lanes.wide_mask(self.access.bits))
         buffers = [self._part_buffer(part) for part in range(access_type.parts)]

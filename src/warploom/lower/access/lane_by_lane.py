@@ -70,8 +70,10 @@ class LaneByLane:
         """The operand of all lanes, where it is uniform."""
 
     def emit(self, bits: Value, offsets: Value) -> None:
-        """Emits the update of each active lane, the lowest first unless a policy chooses; `offsets`
-        is the address of the lanes' offsets in memory."""
+        """Emits the update of each active lane: of all lanes in order, of some the lowest first, or
+        in the order that a policy chooses; `offsets` is the address of the lanes' offsets in
+        memory.
+        """
         b = self.b
 
         def offset_of(lane: Value) -> Value:
@@ -138,8 +140,9 @@ class LaneByLane:
         return reduce(b.add, counts)
 
     def _loop(self, type: ir.IntType, first: Value) -> tuple[Value, Callable[[Value, Value], None]]:
-        """Begins a loop over a number. Returns that number, and a function that ends the body with
-        the next number and the condition to continue."""
+        """Begins a loop over a number that starts at `first`. Returns the number's phi, and a
+        function that ends the body with the next number and the condition to continue.
+        """
         b, entry = self.b, self.b.block
         body, done = (self.access.function.append_basic_block(n) for n in ("lanes", "done"))
         b.branch(body)

@@ -215,8 +215,9 @@ def covering(length: int, step: int, parts: int) -> list[int]:
 
 
 def _select_elements(b: Value, vectors: list[Value], begins: list[int], elements: range) -> Value:
-    """Returns the given elements, one a lane, out of vectors that begin at the elements `begins`:
-    one shuffle merges each further vector."""
+    """Returns the elements with the numbers `elements`, one a lane, out of vectors that begin at
+    the elements `begins`: one shuffle merges each further vector.
+    """
     length, values = len(elements), vectors[0]
     order = [at if at < length else 0 for at in elements]
     for number, other in enumerate(vectors[1:], 1):

@@ -65,8 +65,9 @@ class NarrowAccess:
         b.position_at_end(done)
 
     def _switch_on_mask(self, on: Value) -> tuple[dict[int, ir.Block], ir.Block]:
-        """Emits a switch on the mask. Returns its targets by the number of active lanes, LANES for
-        any other mask, and the block that follows."""
+        """Emits a switch on the mask. Returns its targets, by the number of lanes of a mask of the
+        first 1, 2, 4, 8 or 16 lanes, LANES for any other mask, and the block that follows.
+        """
         b = self.b
         blocks = {width: b.append_basic_block(f"first{width}") for width in (*WIDTHS, LANES)}
         switch = b.switch(self.lanes.bits(on), blocks[LANES])

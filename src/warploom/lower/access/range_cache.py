@@ -172,7 +172,9 @@ class RangeCache:
         return self.b.and_(counter_key, self._word(entry, WITHIN))
 
     def _has_pitches(self, entry: Value, group: GroupValues) -> Value:
-        """Returns true (an i1) if each lane run is as far from the first run as in the entry."""
+        """Returns true (an i1) if the distance of each lane run's base address from the first run's
+        (pitch) is that of the entry.
+        """
         b, width, first = self.b, group.base.width, group.firsts[0]
         # One scalar comparison: the first run's distance from itself is 0.
         if width == 2:
@@ -186,8 +188,9 @@ class RangeCache:
         return b.icmp_unsigned("==", some, I64(0))
 
     def _safe_addresses(self, entry: Value, group: GroupValues) -> Value:
-        """Returns for each lane run its base address, or that of a run with an active lane, as a
-        vector."""
+        """Returns, for each lane run, its base address, or that of a run with an active lane if it
+        has none, as a vector; the entry holds their distances.
+        """
         width = group.base.width
         at = self.lanes.slot(entry, safe_at(self._layout.runs))
         pitches = self.b.load(at, typ=ir.VectorType(I64, width), align=8)

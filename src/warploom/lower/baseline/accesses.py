@@ -169,7 +169,9 @@ class _Emission:
         return at, self.body.word()
 
     def _memory(self, space: Space) -> tuple[Value, Value]:
-        """Returns the host address of a space's memory, and its size; zeros for global memory."""
+        """Returns the host address of a space's memory and its size in bytes; zeros for global
+        memory, whose addresses are host addresses.
+        """
         if space is Space.SHARED:
             return self.body.pointer(Slot.SHARED_AT), self.body.slot(Slot.SHARED_BYTES)
         if space is Space.LOCAL:

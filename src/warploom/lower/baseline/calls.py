@@ -80,8 +80,10 @@ class CallCode:
         self._arguments = self.frame.prologue.alloca(ir.ArrayType(I64, MOST_WORDS))
 
     def emit(self, index: int, instruction: Instruction) -> bool:
-        """Appends an instruction to the call table, or emits its call. Returns False if it has no
-        shared function; then all calls before it have been emitted."""
+        """Appends an instruction's calls to the call table, or emits them if some operand is known
+        only at run time. Returns False if it has no shared function or needs checks of operands;
+        then all calls before it have been emitted.
+        """
         calls = (
             None
             if any(True for _ in operand_checks(instruction))
@@ -267,7 +269,9 @@ class CallCode:
     def _access(
         self, access_type: AccessType, index: int, address: Address, arguments: list[CallArgument]
     ) -> SharedCall:
-        """Returns the call for an access of a type; `arguments` are its data operands."""
+        """Returns the call of the shared function for an access type, with its operand words:
+        instruction, address, records, local memory, and the data operands `arguments`.
+        """
         form, base, offset = self._address(address)
         forms, rules = tuple(one.form for one in arguments), self.frame.layout.rules
         records = self.frame.variant.records

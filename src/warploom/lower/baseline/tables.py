@@ -60,8 +60,9 @@ class CallTable:
             prologue.b.store(address, prologue.slot(self._run, int(word)))
 
     def number(self, call: SharedCall) -> int:
-        """Returns the number of a call's function in this kernel, which is declared at its first
-        use."""
+        """Returns the number of a call's function in the kernel's array of functions; at its first
+        use the function is declared.
+        """
         if call.name not in self._numbers:
             self._declared.declare(call.name, SIGNATURE, call.define)
             self._numbers[call.name] = len(self._numbers)
@@ -108,7 +109,9 @@ class CallTable:
         return lanes.b.call(function, [*given, lanes.slot(words, 1)])
 
     def finish(self) -> None:
-        """Defines the arrays of words and of functions in the module, after all code."""
+        """Defines the arrays of words and of functions in the module, once all code has been
+        emitted.
+        """
         names = [self._declared.declared(name).get_reference() for name in self._numbers]
         for variable, element, written in (
             (self._table, I64, map(str, self._words)),

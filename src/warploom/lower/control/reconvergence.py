@@ -36,8 +36,9 @@ class ReconvergenceCode:
         self._suspends = self.frame.facts.reconvergence.suspends
 
     def emit(self) -> None:
-        """Emits the blocks through which the divergent copy enters possible reconvergence
-        points."""
+        """Emits, for each possible reconvergence point, the block through which the divergent copy
+        enters it: the arrival at the program's exit, or at a point.
+        """
         for index, block in self.blocks.arrivals.items():
             self.b.position_at_end(block)
             if index == self.blocks.program.exit:

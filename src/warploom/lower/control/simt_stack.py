@@ -118,8 +118,9 @@ def call_depth(frame: Frame) -> Value:
 
 
 def _reconvergence_table(frame: Frame) -> None:
-    """Defines a constant array in the module: the index of each branch's count of reconvergences,
-    with that of NONE first."""
+    """Defines a constant array in the module, which `count_reconvergence` reads: by instruction,
+    the index of a branch's counter of reconvergences; the first element is for NONE.
+    """
     branches, discarded_count = frame.layout.branches, frame.layout.discarded_count
     size = len(frame.program.instructions)
     places = [I64(branches[i] + 1 if i in branches else discarded_count) for i in range(NONE, size)]

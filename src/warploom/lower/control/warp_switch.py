@@ -81,8 +81,9 @@ class WarpSwitch:
                 b.store(at, self.state.site)
 
     def _next_warp(self) -> None:
-        """Emits the jump to the next living warp, and after the last one to the first one of the
-        next region."""
+        """Emits the jump to the turn of the next warp that has not ended, and after the last one to
+        the next region; in a launch without a schedule, to the end.
+        """
         b, frame = self.b, self.frame
         next_block, check_fewer, check_ended = (
             self.state.append(f"warp_order.{n}") for n in ("next", "known", "look")

@@ -165,7 +165,9 @@ class Operands:
         return frame.prologue.b.add(frame.prologue.b.load(at, typ=I64), I64(offset))
 
     def base(self, address: Operand, width: int = LANES) -> Value:
-        """Returns the base of an address operand, without its offset, in lanes of 64 bits."""
+        """Returns the base of an address operand (a register or a variable's address), without its
+        offset, in lanes of 64 bits.
+        """
         assert isinstance(address, Address)
         if isinstance(address.base, Symbol):
             return self.address_of(address.base, width)
@@ -193,7 +195,9 @@ class Operands:
         return whole
 
     def host_pointers(self, base: Value | None, offsets: Value) -> Value:
-        """Returns host pointers from lanes of 64 bits: `offsets`, added to `base` unless None."""
+        """Returns a vector of host pointers: `offsets` (64-bit lanes), added to the host address
+        `base` unless that is None.
+        """
         pointers = ir.VectorType(PTR, offsets.type.count)
         if base is None:
             return self.b.inttoptr(offsets, pointers)

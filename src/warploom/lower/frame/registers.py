@@ -77,8 +77,10 @@ class Registers:
     def emitting_block(
         self, block: int, *, convergent: bool, shapes: BlockShapes | None = None
     ) -> Generator[None]:
-        """Sets the basic block whose vector shapes loads and stores use while it is open, or other
-        `shapes`, as batches of iterations assume."""
+        """Makes loads and stores emitted while it is open those of a basic block, in convergent or
+        divergent code: with the block's vector shapes, or `shapes`, as batches of iterations
+        assume.
+        """
         outer = self.here, self.convergent
         self.here, self.convergent = shapes or self._shapes.at(block), convergent
         yield

@@ -136,8 +136,9 @@ class SpillCode:
         b.store(b.zext(b.load(frame.active.live, typ=I32), I64), frame.context.table(LIVE))
 
     def restore_head(self) -> None:
-        """Restores the head of the warp's table, which the scheduler may have changed since
-        `save_head`."""
+        """Restores active and live lanes and the SIMT stack from the head of the warp's table,
+        which the scheduler may have changed since `save_head`.
+        """
         b, frame = self.b, self.frame
         frame.active.set(b.trunc(frame.get(frame.context.table(ACTIVE)), I32))
         b.store(b.trunc(frame.get(frame.context.table(LIVE)), I32), frame.active.live)

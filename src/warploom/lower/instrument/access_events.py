@@ -167,8 +167,9 @@ def _prefer_runs(lanes: Lanes, heads: Value, steps: _Steps) -> Value:
 
 
 def _first_lanes(lanes: Lanes, runs: Value) -> Value:
-    """Returns the first lanes of those runs whose element in a vector of booleans is true, as an
-    i32."""
+    """Returns the first lanes of those lane runs whose element in `runs`, a vector of booleans, is
+    true, as bits of an i32.
+    """
     width = runs.type.count
     if width == LANES:
         return lanes.bits(runs)

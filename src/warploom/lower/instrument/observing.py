@@ -34,8 +34,9 @@ def has_block_ended(states: Any, warps: int) -> int:
 def call_observer(
     lanes: Lanes, table: Value, event: Value, kind: int, fields: Mapping[int, Value]
 ) -> None:
-    """Emits the call of one of an observer's callbacks with an event of these words; `event` is the
-    address of its buffer."""
+    """Emits the call of the observer's callback for events of `kind`, from its table of functions,
+    with an event whose words are `fields`; `event` is the address of its buffer.
+    """
     b = lanes.b
 
     def load(word: int, type: ir.Type = PTR) -> Value:

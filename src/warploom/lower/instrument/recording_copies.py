@@ -106,7 +106,9 @@ class CopyRecordingCode:
         call(self.lanes, "record_copies", *arguments, I64(index))
 
     def bulk(self, index: int, lanes: Value, data: Value, *, source: Space, target: Space) -> None:
-        """Records a `cp.async.bulk` without a tensor map; its operands are in operand rows."""
+        """Records the bytes that a `cp.async.bulk` without a tensor map moves between two spaces;
+        its operands are in operand rows at `data`.
+        """
         op = words.COPY_OUT if target is Space.GLOBAL else words.COPY_IN
         touches_global = Space.GLOBAL in (source, target)
         scratch = self._scratch(

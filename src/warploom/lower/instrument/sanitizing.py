@@ -130,8 +130,9 @@ class SanitizingCode:
     def _select_rarely(
         self, rare_condition: Value, emit: Callable[[], Value], usual: Value
     ) -> Value:
-        """Returns the value that `emit` returns if a condition holds, which is rare, else the usual
-        value."""
+        """Emits a branch to the code of `emit`, taken if `rare_condition` (an i1) holds, and
+        returns the phi of its value and `usual`.
+        """
         b, before = self.b, self.b.block
         rare, done = (b.append_basic_block(name) for name in ("rare", "done"))
         b.cbranch(rare_condition, rare, done).set_weights([1, 1 << 20])
@@ -230,8 +231,9 @@ class SanitizingCode:
         return self._function("unwritten", RANGE, emit_range_unwritten)
 
     def _lanes_function(self, size: int, ranged: bool, writes: bool) -> ir.Function:
-        """Returns the function that checks each lane's bytes; if `ranged`, it first checks their
-        whole range. If `writes`, it marks them as written."""
+        """Returns the function that tests whether some lane's bytes are unwritten; if `ranged`, it
+        first tests their whole range. If `writes`, it marks them as written.
+        """
         of_range = self._range_function() if ranged else None
         emit = functools.partial(emit_unwritten, size=size, of_range=of_range, writes=writes)
         name = f"{'write' if writes else 'unwritten'}.{'any' if ranged else 'lanes'}.{size}"
@@ -255,8 +257,9 @@ class SanitizingCode:
     def _call_detector(
         self, index: int, access_type: AccessType, runs: LaneRuns, mask: Value, memory: SpaceMemory
     ) -> Value:
-        """Emits the call that passes an access to the detector; returns the mask of lanes that may
-        perform it."""
+        """Emits the call of the event function, which passes an access to the detector; returns the
+        mask of lanes that may perform it.
+        """
         function = self._event_function(access_type, runs.layout)
         arguments = self.frame.environment, self.frame.warp, I64(index), runs.firsts
         memory_arguments = memory.data, memory.base, memory.limit
@@ -265,7 +268,9 @@ class SanitizingCode:
         )
 
     def _event_function(self, access_type: AccessType, runs: VectorShape) -> ir.Function:
-        """Returns the function that passes accesses of a type to the detector, by lane runs."""
+        """Returns the function that passes accesses of a type, with addresses in the lane runs
+        `runs`, to the detector; emits it at its first use in the module.
+        """
         module = self.frame.module
         suffix = (
             f"{access_type.op}.{access_type.space.value}"
@@ -283,8 +288,9 @@ class SanitizingCode:
         return function
 
     def _zero_results(self, access_type: AccessType, memory: SpaceMemory) -> None:
-        """Stores zeros in the data buffer, where lanes that may not perform an access read its
-        results."""
+        """Stores zeros in the data buffer, from which lanes that may not perform a load or an
+        atomic read its results; nothing for stores.
+        """
         size, at = (
             access_type.parts * access_type.part_bytes,
             {"load": 0, "atomic": 2}.get(access_type.op),

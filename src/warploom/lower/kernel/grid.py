@@ -81,8 +81,9 @@ class GridFunction:
         return self.b.icmp_signed("<", self.env.get(Slot.BUDGET), self.env.get(Slot.PAUSE_AT))
 
     def _run(self, warp: Value) -> Value:
-        """Emits a call of `warp`; `run` returns its status if it is FAULT or a later one. Returns
-        the status."""
+        """Emits a call of `warp` for a warp of the current block, and the return of its status from
+        `run` if that is FAULT or a later one. Returns the status.
+        """
         contexts = self.env.pointer(Slot.CONTEXTS_AT)
         arguments = [self.env.environment, self.counts, self.rows, contexts, warp]
         status = self.b.call(self.module.get_global("warp"), arguments)

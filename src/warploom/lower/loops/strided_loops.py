@@ -208,8 +208,9 @@ class StridedLoopCode:
         return _Batch(batched, shapes, count, lane_set, first.groups, steps, hits, prefetches)
 
     def _prefetches(self, steps: Iterable[Value]) -> Value:
-        """Returns true (an i1) if the running warp is the first of PREFETCH_WARPS, and addresses
-        advance by a page or more."""
+        """Returns true (an i1) if the batch prefetches for the next warps: the running warp is the
+        first of PREFETCH_WARPS, and addresses of some group advance by a page or more.
+        """
         b = self.b
         first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(PREFETCH_WARPS - 1)), I64(0))
         distant = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)

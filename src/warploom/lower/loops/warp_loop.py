@@ -107,8 +107,9 @@ class WarpLoopBody:
     def _emit_warp(
         self, plan: WarpLoopPlan, masks: Mapping[int, Value | None], finish: Callable[[], None]
     ) -> None:
-        """Emits the blocks that are keys of `masks` for the running warp: with all its threads
-        (None) or under a mask."""
+        """Emits the loop's blocks that are keys of `masks` for the running warp, with all its
+        threads (None) or under a mask, after loading its registers; then `finish`.
+        """
         warp_loop = plan.warp_loop
         self._load_registers(warp_loop, plan.starts)
         blocks = [
@@ -128,8 +129,9 @@ class WarpLoopBody:
         self._load_spilled(warp_loop)
 
     def _emit_block(self, plan: WarpLoopPlan, block: int, mask: Value | None) -> None:
-        """Emits a block for the running warp. Under a `mask` it is the loop's body, and values of
-        inactive lanes are not read later."""
+        """Emits the instructions of a block that the loop needs for the running warp. Under a
+        `mask` it is the loop's body, and values of inactive lanes are not read later.
+        """
         warp_loop = plan.warp_loop
         with self._standing(block, convergent=True):
             for index in warp_loop.steps((block,)):

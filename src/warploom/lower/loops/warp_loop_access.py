@@ -123,8 +123,9 @@ class WarpLoopAccess:
 
 
 def _extrapolates(group: GroupValues) -> bool:
-    """Returns true if one check can cover all accesses of a group at a constant step from warp to
-    warp."""
+    """Returns true if one check can cover a group's accesses in all warps: it is guarded by the
+    range cache, and moves consecutive words (one part) or loads one element for each run.
+    """
     if group.plan.guard is not Guard.CACHE:
         return False
     if group.plan.move is Move.VECTOR:

@@ -65,8 +65,9 @@ class WarpLoopCounts:
     def _count_block(
         self, plan: WarpLoopPlan, block: int, full_warps: Value, warps: Value, threads: Value
     ) -> None:
-        """Counts the executions of a block: `warps` and `threads` entered it, `full_warps` of the
-        warps with all their threads."""
+        """Adds to the counters of a block its `warps` and `threads`, and the accesses of the
+        `full_warps` that entered it with all their threads.
+        """
         self.frame.counters.add(2 * block, warps)
         self.frame.counters.add(2 * block + 1, threads)
         for index in plan.warp_loop.steps((block,)):

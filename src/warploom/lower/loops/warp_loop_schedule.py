@@ -100,8 +100,9 @@ class WarpLoopCode:
 
     @contextmanager
     def _at_beginning(self, warp_loop: WarpLoop) -> Generator[None]:
-        """Emits code as at the beginning of a warp loop. Registers that are normally spilled on
-        each write need not be before the loop's end."""
+        """Emits code as in the first block of a warp loop while it is open; registers are not
+        spilled at each write meanwhile, as the loop saves them at its end.
+        """
         spilled, self.frame.registers.spilled = self.frame.registers.spilled, {}
         with self._standing(warp_loop.blocks[0], convergent=True):
             yield

@@ -75,8 +75,9 @@ class AffineCode:
         return evaluation.of(term), evaluation.wraps
 
     def write(self, target: Operand, value: Value, type: ScalarType, guard: Value | None) -> None:
-        """Writes a uniform or affine value to a register; if `guard`, of 1 lane, is given, only if
-        it holds."""
+        """Writes a uniform or affine value to a register in its short form; where `guard`, of 1
+        lane, does not hold, the register keeps its value.
+        """
         if not isinstance(target, Register):
             return
         bits = self.operands.stored(target, value, type)

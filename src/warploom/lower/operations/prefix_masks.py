@@ -103,7 +103,9 @@ class PrefixMaskCode:
         return (comparison, first, second) if shapes == [RISING, UNIFORM] else None
 
     def _rising_operands(self, instruction: Instruction) -> Rise | None:
-        """Returns a comparison with the values of its operands, None if it has another form."""
+        """Returns a comparison of a rising value with a uniform one, with both values in lane 0;
+        None if it has another form.
+        """
         parsed, type = self._parse(instruction), instruction.operation.modifiers.scalar()
         if parsed is None:
             return None

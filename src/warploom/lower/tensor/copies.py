@@ -193,7 +193,9 @@ class CopyCode:
     def _with_partial(
         self, index: int, source: Value, values: list[Value], byte_counts: Value, partial: Value
     ) -> list[Value]:
-        """Returns the words of a copy, with those of the lanes in `partial` loaded byte by byte."""
+        """Returns the words of a copy (`values`), in which the lanes of `partial` have loaded
+        `byte_counts` bytes one by one, and zeros in the others.
+        """
         b, words = self.b, [self.operands.frame.variable(vector(I32)) for _ in values]
         for word, value in zip(words, values, strict=True):
             b.store(value, word)

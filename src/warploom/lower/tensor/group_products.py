@@ -147,7 +147,9 @@ class _GroupProductBody:
         ]
 
     def _number_block(self, block: Value) -> None:
-        """Converts a block of B to numbers and stores them: for each k, its 32 columns."""
+        """Converts 32 columns of B (number `block`) to numbers and stores them in the buffer: for
+        each k, a row of 32.
+        """
         b, operand = self.b, self.group_product.shared_b
         words = operand.requests * WORDS
         first = b.add(I64(self.layout.b), b.mul(block, I64(words)))

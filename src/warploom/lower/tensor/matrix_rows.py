@@ -77,8 +77,9 @@ class MatrixRowCode:
         return self.b.and_(on, self.lanes.mask(I32((1 << matrices.rows) - 1)))
 
     def _register_of(self, matrices: RowMatrices, register: int, words: list[Value]) -> Value:
-        """Returns a register of the matrices, from the words of rows as the lanes that have their
-        addresses hold them."""
+        """Returns register number `register` of the matrices, by shuffles of `words`: those of each
+        row, in the lane that has the row's address.
+        """
         parts: list[Value] = []
         for unit in range(matrices.units):
             places = [matrices.place(lane, register, unit) for lane in range(LANES)]

@@ -161,7 +161,9 @@ class TensorMemoryCode:
         self.flight.complete(lambda _: I1(1), self.loads, self._complete)
 
     def _complete(self, entry: InFlightOperation, index: int) -> None:
-        """Issues a deferred load with the operands of its entry, and writes its registers."""
+        """Emits a deferred load of instruction `index` with the operands of its entry, and writes
+        its registers in the lanes that issued it.
+        """
         request = tensor_memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
         self._fill({D_ROW: self.lanes.splat(address), A_ROW: self.lanes.splat(split)})
