@@ -1,4 +1,4 @@
-"""Compiles a program to an object: passes, emission of LLVM IR, LLVM.
+"""Compiles a program to an object: runs the passes, emits LLVM IR, and calls LLVM.
 
 It is imported only for a kernel that the cache on disk does not have.
 """
@@ -75,7 +75,9 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
 
 
 def emit_warp_ir(layout: CountLayout, facts: WarpIR) -> KernelIR:
-    """Returns the LLVM IR of a kernel whose passes have run; `facts` is its Warp IR."""
+    """Returns the LLVM IR of a kernel whose passes have run; `facts` is its Warp IR. Emits `warp`,
+    decides whether warps may run in warp order, and emits `run` accordingly.
+    """
     program, variant = layout.program, facts.variant
     with collector_paused():
         module = ir.Module(program.name)

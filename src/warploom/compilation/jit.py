@@ -54,8 +54,9 @@ class CompiledKernel:
 
 
 def compile_kernel(program: Program, rules: AccessRules, variant: KernelVariant) -> CompiledKernel:
-    """Returns a kernel compiled for this computer's processor, with the access rules of a device;
-    from the cache if it is there."""
+    """Returns a kernel compiled for this computer's processor, with the access rules of a device:
+    from the cache on disk if it is there, else compiled now and stored there.
+    """
     cached = find_kernel(program, rules, variant)
     if cached is not None:
         return cached
@@ -70,7 +71,9 @@ def compile_kernel(program: Program, rules: AccessRules, variant: KernelVariant)
 def find_kernel(
     program: Program, rules: AccessRules, variant: KernelVariant
 ) -> CompiledKernel | None:
-    """Returns a kernel if the cache has it, else None."""
+    """Loads a kernel from the cache on disk; returns None if the cache does not have it, or not a
+    shared function that it calls.
+    """
     entry = disk_cache.find("kernel", _key(program, rules, variant))
     if entry is None:
         return None
@@ -78,11 +81,16 @@ def find_kernel(
 
 
 def _effort(program: Program, variant: KernelVariant) -> Effort:
-    """Returns the level at which LLVM optimises a variant of a kernel."""
+    """Returns the level at which LLVM optimises a variant of a kernel: none for baseline code, else
+    by the program's size.
+    """
     return Effort.NONE if variant.baseline else chosen_effort(program)
 
 
 def _key(program: Program, rules: AccessRules, variant: KernelVariant) -> str:
+    """Returns the key of a kernel in the cache: a digest of the program, the rules, the variant and
+    the level of optimisation.
+    """
     effort = _effort(program, variant)
     return disk_cache.key_of((program.digest, repr(rules), repr(variant), effort.name))
 
@@ -90,8 +98,9 @@ def _key(program: Program, rules: AccessRules, variant: KernelVariant) -> str:
 def _link(
     layout: CountLayout, variant: KernelVariant, entry: bytes, functions: Mapping[str, Define]
 ) -> CompiledKernel | None:
-    """Loads a kernel from its entry; returns None if a shared function that it calls is neither
-    cached nor defined in `functions`."""
+    """Loads a kernel from its cache entry into the process; returns None if a shared function that
+    it calls is neither cached nor defined in `functions`.
+    """
     engine = _load(entry, functions)
     if engine is None:
         return None

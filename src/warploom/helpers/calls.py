@@ -11,7 +11,9 @@ from warploom.llvm.lanes import I64, PTR, Lanes, Value
 
 
 def call(lanes: Lanes, name: str, *args: Value) -> Value:
-    """Emits the call of a helper by name; returns its result, an i64."""
+    """Emits the call of a helper or cost rule by name, with the types of its signature in
+    `helpers.table`; returns its result, an i64.
+    """
     if name in RULES:
         types: list[ir.Type] = [PTR, I64, I64, PTR]
     else:

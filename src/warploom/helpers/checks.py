@@ -68,7 +68,8 @@ def check_global(
 
 
 def find_bounds(address: int, write: int, environment: Any, allocations: Any, cache: Any) -> int:
-    """Looks up the live allocation around an address, and stores its bounds in `cache`. Returns 0.
+    """Looks up the live allocation around an address, and stores its bounds in `cache`, where range
+    caches read them. Returns 0.
 
     `cache` is left as it is if it has the bounds already, if there is no such allocation, or if
     `write` is set and the allocation is constant.
@@ -86,7 +87,9 @@ def find_bounds(address: int, write: int, environment: Any, allocations: Any, ca
 
 
 def check_span(addresses: Any, mask: int, size: int, limit: int, environment: Any) -> int:
-    """Checks that each lane's access of `size` bytes is aligned and ends at or below `limit`."""
+    """Checks that each lane's access of `size` bytes is aligned and ends at or below `limit`, the
+    size of its space. Returns 0, or 1 with the fault recorded.
+    """
     for lane in range(32):
         if (mask >> lane) & 1:
             address = addresses[lane]
@@ -129,7 +132,7 @@ def check_cluster(
 
 @jitable
 def record_fault(environment: Any, kind: int, lane: int, address: int, size: int) -> None:
-    """Writes the record of a lane's fault into the environment."""
+    """Writes the record of a lane's fault into the environment; the caller has to return 1."""
     environment[_FAULT_KIND] = kind
     environment[_FAULT_LANE] = lane
     environment[_FAULT_ADDRESS] = address

@@ -87,7 +87,8 @@ def _not_optimised() -> Generator[None]:
 
 
 def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.ModuleRef:
-    """Compiles one helper to a module: Numba's function, and a wrapper with the C signature.
+    """Compiles one helper to a module: Numba's function, and a wrapper with the C signature
+    `types`.
 
     Numba's own C wrapper reports Python exceptions, which needs the interpreter; helpers raise
     none. A rule returns nothing in Python, and 0 here.

@@ -1,5 +1,5 @@
 """Emits the counting of 32 deferred shared-memory atomics at once, in vectors with one byte for
-each access (the vector form of `cost.deferred_atomics.count_many`).
+each access (the vector form of `cost.deferred_atomics.sum_deferred_costs`).
 
 An access has a byte for each lane: the word that it addressed, in a window of 256 words. The bytes
 are transposed to 32 vectors, one for each lane, whose byte i belongs to access i. A sorting network
@@ -69,10 +69,12 @@ def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
 
 
 def _byte(value: int) -> Value:
+    """Returns a constant byte in all lanes."""
     return splat_constant(value, I8)
 
 
 def _intrinsic(lanes: Lanes, operation: str, *values: Value) -> Value:
+    """Emits an LLVM intrinsic on vectors of 32 bytes."""
     return lanes.intrinsic(f"llvm.{operation}.v32i8", BYTES, values)
 
 
@@ -110,6 +112,7 @@ def _interleaved(lanes: Lanes, one: Value, second: Value, at: int) -> Value:
 
 
 def _indices(places: Sequence[int]) -> Value:
+    """Returns a constant vector of indices for `shufflevector`."""
     return ir.Constant(vector(I32), [I32(place) for place in places])
 
 

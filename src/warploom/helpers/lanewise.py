@@ -49,8 +49,9 @@ Emit = Callable[[Lanes, Sequence[Value]], list[Value]]
 
 @lru_cache(1)
 def register() -> None:
-    """Registers the vector versions with Numba, once in a process. They are for arguments that are
-    pointers and integers."""
+    """Registers the vector versions with Numba as replacements of the Python functions when helpers
+    are compiled, once in a process. They are for arguments that are pointers and integers.
+    """
     extending: Any = import_module("numba.extending")
     intrinsic = extending.intrinsic
     register_prefetch()
@@ -163,8 +164,9 @@ def _function(lanes: Lanes, emit: Emit, answers: int, arguments: Sequence[Value]
 
 
 def _plain(lanes: Lanes, value: Value) -> Value:
-    """Returns a value; one of Numba's typed pointers as an opaque pointer, which llvmlite needs to
-    mix it with the engine's."""
+    """Returns a value of Numba's generated code as it is, but a typed pointer as an opaque one,
+    which llvmlite needs to mix it with the engine's.
+    """
     if not value.type.is_pointer:
         return value
     same = lanes.slot(value, 0)
@@ -197,7 +199,9 @@ def _all_rise(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
 
 
 def _count_steps(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
-    """Emits `simt.lane_counts.count_steps`."""
+    """Emits `simt.lane_counts.count_rising_segments` of 32 addresses in memory and a shift: the
+    changes of the segment from lane to lane, plus one.
+    """
     b, (at, shift) = lanes.b, arguments
     segments = b.lshr(b.load(at, typ=WORDS, align=8), lanes.splat(shift))
     steps = b.icmp_unsigned("!=", segments, _before(lanes, segments))

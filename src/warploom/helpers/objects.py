@@ -43,12 +43,15 @@ class HelperObject:
     sources: tuple[str, ...] = SOURCES
 
     def code(self) -> bytes:
-        """Returns the content of the object for this processor."""
+        """Returns the content of the object for this processor: as shipped, from the disk cache, or
+        compiled now.
+        """
         return self._shipped() or self._cached()
 
     def ship(self, built_for: Iterable[Processor], folder: Path = SHIPPED) -> list[Path]:
-        """Compiles the object for each of the processors into a folder, whose older objects of the
-        same name it removes. Returns the paths."""
+        """Compiles the object for each of the processors into a folder, as a build of the package
+        does, and removes its older objects of the same name. Returns the paths.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob(f"{self.file}-{sys.platform}-*"):
             old.unlink()
@@ -59,13 +62,18 @@ class HelperObject:
         ]
 
     def _compiled(self) -> llvm.ModuleRef:
+        """Imports the functions and compiles them to one LLVM module, not yet optimised."""
         functions = self.functions()
         return linked({name: (functions[name], types) for name, types in self.signatures})
 
     def _parts(self) -> list[str]:
+        """Returns the names and types of the helpers in one list, for digests."""
         return [part for signature in self.signatures for part in signature]
 
     def _shipped_name(self, level: Processor) -> str:
+        """Returns the name of the shipped file for a processor, with a digest of signatures and
+        sources.
+        """
         sources = disk_cache.key_of_sources(self._parts(), self.sources)
         return f"{self.file}-{sys.platform}-{level.name}-{sources}"
 
@@ -78,6 +86,7 @@ class HelperObject:
         return None
 
     def _cached(self) -> bytes:
+        """Returns the object from the disk cache; compiles and stores it if it is not there."""
         key = disk_cache.key_of(self._parts(), self.sources)
         content = disk_cache.find(self.file, key)
         if content is None:

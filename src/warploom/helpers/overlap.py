@@ -7,8 +7,7 @@ The key of a lane is its address shifted to the number of its segment. Three met
    5, 6, 9: 3 segments). Groups of 4, 8 or 32 segments are counted by OR-ing shifted copies.
 2. Keys that do not fall from lane to lane are counted by comparing neighbours (`helpers.rising`).
 3. Other keys are compared pair by pair. A lane is a duplicate if a lower lane has its key. Lane l
-is
-   compared with each lower lane once: for each set bit of l, with the lanes that share the bits
+   is compared with each lower lane once: for each set bit of l, with the lanes that share the bits
    above it and lack that bit. So the halves of the warp, then of each half, and so on, are compared
    under all rotations: 16 + 8 + 4 + 2 + 1 vector comparisons in place of 496 scalar ones.
 
@@ -233,11 +232,12 @@ def _distinct(lanes: Lanes, nearest: Value, group: int) -> Value:
 
 
 def _number(lanes: Lanes, mask: Value) -> Value:
+    """Returns the number of lanes in a mask, an i64."""
     return lanes.popcount(lanes.bits(mask))
 
 
 def _equal_lanes(lanes: Lanes, keys: Value) -> Value:
-    """Returns, for each lane, the number of lanes with its key, as bytes."""
+    """Returns, for each lane, the number of lanes with its key, itself included, as bytes."""
     b, count = lanes.b, splat_constant(1, I8)
     for turn in range(1, LANES):
         order = [(lane + turn) % LANES for lane in range(LANES)]
@@ -247,4 +247,5 @@ def _equal_lanes(lanes: Lanes, keys: Value) -> Value:
 
 
 def _greatest(lanes: Lanes, counts: Value) -> Value:
+    """Returns the greatest byte of a vector, an i8."""
     return lanes.intrinsic("llvm.vector.reduce.umax.v32i8", I8, [counts])

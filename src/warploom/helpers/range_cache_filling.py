@@ -144,7 +144,7 @@ def _count_failure(sets: Any, at: int, group: Any) -> None:
 
 @jitable
 def _hits(sets: Any, at: int, group: Any) -> int:
-    """Returns the number of accesses that an entry has counted."""
+    """Returns the number of accesses that the entry at offset `at` has counted."""
     hits = 0
     for word in range(at + counts_at(group[G_CAPACITY]), at + _entry_length(group)):
         hits += sets[word]
@@ -168,7 +168,9 @@ def _retire(sets: Any, group: Any, number: int) -> bool:
 
 @jitable
 def _within(group: Any, bases: Any) -> int:
-    """Returns the mask of the bits of the first address that decide costs."""
+    """Returns the mask of the bits of the first address on which the costs of a group's accesses
+    depend.
+    """
     unit = group[G_UNIT]
     # Runs of equal addresses that are whole units apart cost the same wherever they begin; then
     # all accesses share one counter.
@@ -217,8 +219,9 @@ def _enter_members(sets: Any, group: Any) -> bool:
 
 @jitable
 def find_set(sets: Any, key: int, count: int) -> int:
-    """Returns the number of a key in a table of `count` keys, and inserts it if it is new; -1 if
-    its bucket is full or its mask is empty."""
+    """Returns the number of a lane set's key in the kernel's table of `count` keys, and inserts it
+    if it is new; -1 if its bucket is full or its mask is empty.
+    """
     if key & 0xFFFFFFFF == 0:
         return -1
     begin = bucket_of(key, count)
@@ -240,8 +243,9 @@ def _member_offset(group: Any, member: int) -> int:
 
 @jitable
 def _is_unsupported(group: Any, bases: Any) -> bool:
-    """Returns whether some address of some access is misaligned, or a pitch or stride exceeds
-    FURTHEST."""
+    """Returns whether no entry can be made for a group's accesses: some address is misaligned, or a
+    pitch or stride exceeds FURTHEST.
+    """
     bits = 0
     for member in range(group[G_MEMBERS]):
         bits |= bases[0] + _member_offset(group, member)
@@ -259,7 +263,9 @@ def _is_unsupported(group: Any, bases: Any) -> bool:
 
 @jitable
 def _has_same_pitches(sets: Any, at: int, group: Any, bases: Any) -> bool:
-    """Returns whether an entry is free, or has the pitches and stride of this access."""
+    """Returns whether the entry at offset `at` can count this access: it is free, or has the same
+    distances of lane runs (pitches) and the same stride.
+    """
     if sets[at + KEY] == 0:
         return True
     if sets[at + STEP] != _stride(group, bases) and _length(group) > 1:
@@ -281,8 +287,9 @@ def _is_consecutive(group: Any, bases: Any, key: int) -> bool:
 
 @jitable
 def _extent(group: Any, bases: Any, key: int) -> tuple[int, int]:
-    """Returns the byte range that the active lanes access in all accesses of the group: begin and
-    end, as offsets from the first run's address."""
+    """Returns the byte range that the active lanes of a key access in all accesses of the group:
+    begin and end, as offsets from the first run's address.
+    """
     start = _member_offset(group, 0)
     stop = start
     for member in range(1, group[G_MEMBERS]):

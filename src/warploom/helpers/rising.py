@@ -1,5 +1,5 @@
-"""Emits tests for addresses that rise from lane to lane, whatever lanes are inactive: how many
-segments of memory they touch, and their stride.
+"""Emits vector code for helpers: tests for addresses that rise from lane to lane, whatever lanes
+are inactive, how many segments of memory they touch, and their stride.
 
     keys 3 3 - 4 9 9 ...  (lane 2 inactive)   ->   distinct keys = changes between neighbours + 1
     offsets 0 8 - 24 ...                      ->   stride 8
@@ -31,7 +31,9 @@ Emit = Callable[[], list[Value]]
 
 
 def emit_either(lanes: Lanes, condition: Value, then: Emit, otherwise: Emit) -> list[Value]:
-    """Emits two paths of which a condition chooses one; returns the phis of their results."""
+    """Emits two paths, the first of which runs if `condition` (an i1) holds; returns the phis of
+    their results.
+    """
     b = lanes.b
     paths = [b.append_basic_block(name) for name in ("then", "otherwise")]
     b.cbranch(condition, *paths)
@@ -61,8 +63,9 @@ def if_rising(
     groups: Sequence[int],
     otherwise: Emit,
 ) -> list[Value]:
-    """Emits, for each size in `groups` (powers of 2), the number of aligned groups of that many
-    segments that are touched, if the keys of active lanes do not fall; else `otherwise`.
+    """Emits a test that the keys of active lanes do not fall from lane to lane. If so, returns for
+    each size in `groups` (powers of 2) the number of aligned groups of that many segments that are
+    touched; else the results of `otherwise`.
 
     `keys`: 32-bit numbers of the lanes' segments; an inactive lane has the key of the lowest active
     lane. Neighbours are compared first: of unrelated keys, some neighbours mostly fall, and the
@@ -105,6 +108,7 @@ def emit_step(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
 
 
 def _none(lanes: Lanes, mask: Value, on: Value) -> Value:
+    """Returns true (an i1) if no lane of `mask` is active."""
     return lanes.b.not_(lanes.any(lanes.b.and_(mask, on)))
 
 

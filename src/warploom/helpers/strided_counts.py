@@ -1,4 +1,5 @@
-"""Counts the accesses of a batch of loop iterations whose address advances by a constant stride.
+"""Counts the accesses of a batch of loop iterations whose address advances by a constant stride: a
+helper that compiled batches (`lower.loops.strided_loops`) call.
 
 The cost of an access depends on its address modulo a unit (`abi.range_cache`), and these residues
 repeat: with unit 128 and stride 48, after 8 accesses. So a batch adds to each of the repeating

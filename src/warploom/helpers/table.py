@@ -138,13 +138,15 @@ _MODULES = {
 
 
 def _import_helper(name: str) -> Callable[..., object]:
-    """Imports a function of CHECKS."""
+    """Imports the Python function of a helper in CHECKS from its module."""
     module = _MODULES.get(name) or _MODULES.get(name.partition("_")[0], "helpers.turns")
     return getattr(importlib.import_module(f"warploom.{module}"), name)
 
 
 def _helpers(file: str, names: tuple[str, ...]) -> HelperObject:
-    """Returns the description of an object with these functions of CHECKS and RULES."""
+    """Returns the description of an object whose files' names begin with `file`, with the helpers
+    `names` of CHECKS and RULES.
+    """
 
     def functions() -> Mapping[str, Callable[..., object]]:
         return {name: RULES.get(name) or _import_helper(name) for name in names}
@@ -170,8 +172,9 @@ def load_helpers(kernel: bytes) -> None:
 
 @lru_cache
 def _load(helpers: HelperObject) -> llvm.ExecutionEngine:
-    """Loads an object and defines its helpers as symbols of the process. The cache of this function
-    keeps the engine alive, which owns the code."""
+    """Loads an object, once in a process, and defines its helpers as symbols, by which kernels call
+    them. The cache of this function keeps the engine alive, which owns the code.
+    """
     engine = _engine(helpers)
     for name, _ in helpers.signatures:
         llvm.add_symbol(PREFIX + name, engine.get_function_address(PREFIX + name))
@@ -179,7 +182,7 @@ def _load(helpers: HelperObject) -> llvm.ExecutionEngine:
 
 
 def _engine(helpers: HelperObject) -> llvm.ExecutionEngine:
-    """Loads one object; returns the engine that owns its code."""
+    """Loads one object into the process; returns the engine that owns its code."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(helpers.code()))
     engine.finalize_object()
@@ -195,13 +198,16 @@ def _rule(name: str) -> Callable[..., int]:
 
 
 def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, row: Ints) -> None:
-    """Applies a cost rule by its machine code: the result of `RULES[rule]`, faster."""
+    """Applies a cost rule to an access by its machine code, with the same result as `RULES[rule]`
+    in Python, but faster.
+    """
     _rule(rule)(addresses.ctypes.data, mask, size, row.ctypes.data)
 
 
 def load_separately(helpers: HelperObject) -> Mapping[str, Callable[..., int]]:
-    """Loads functions that no kernel calls, and returns them by name; their arguments are addresses
-    and integers. A call releases the GIL (ctypes)."""
+    """Loads an object of functions that no kernel calls (Python calls them), and returns them by
+    name; their arguments are addresses and integers. A call releases the GIL (ctypes).
+    """
     engine = _engine(helpers)
     _SEPARATE.append(engine)
 

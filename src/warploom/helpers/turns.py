@@ -54,7 +54,9 @@ def begin_launch(plan: Any, slots: Any) -> int:
 
 
 def choose_warp(plan: Any, slots: Any, states: Any, contexts: Any, stride: int) -> int:
-    """Returns the warp whose turn is next (`simt.scheduling.next_warp`)."""
+    """Returns the number, in its thread block, of the warp whose turn is next, or DONE or DEADLOCK
+    (`simt.scheduling.next_warp`); the plan names its block.
+    """
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))
@@ -94,8 +96,8 @@ def warp_order_start(plan: Any, states: Any, warp: int) -> int:
 def end_warp_order(
     plan: Any, environment: Any, states: Any, contexts: Any, sites: Any, stride: int
 ) -> int:
-    """Writes the states of the block's warps when a call in warp order returns before the end of
-    the block. Returns 0.
+    """Writes the states of the block's warps, which warp order does not keep up to date, when a
+    call in warp order returns before the end of the block. Returns 0.
 
     Warps before the one that stopped wait at SITE; later ones are runnable at START, where the
     region began; the stopped one waits at OWN_SITE, or its state is as `end_turn` records it.
@@ -155,6 +157,8 @@ def live_ranks(plan: Any, slots: Any) -> int:
 
 
 def set_registers(plan: Any, states: Any, warp: int, count: int, grows: int) -> int:
-    """Changes the registers of a warp of the current block (`simt.register_pool.set_registers`)."""
+    """Changes the number of registers of a warp of the current block; returns 0 or the error of
+    `simt.register_pool.set_registers`. `grows`: 1 for `inc`, 0 for `dec`.
+    """
     rows = carray(states, (plan[WARPS], STATE_WORDS))
     return register_pool.set_registers(plan, rows, warp, count, grows)

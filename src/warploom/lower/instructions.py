@@ -55,7 +55,7 @@ from warploom.ptx.ir import Instruction, Operand, Pair, Register, Symbol, spread
 
 
 class InstructionCode:
-    """Emits single instructions at the builder's position."""
+    """Emits single instructions at the builder's position; holds the emitters of all kinds."""
 
     def __init__(
         self,
@@ -65,6 +65,9 @@ class InstructionCode:
         guards: Guards,
         reading: OperandShapes,
     ) -> None:
+        """Creates the emitters of all kinds of instructions, which share the frame and its
+        operands. `reading` has the vector shapes of operands in the block being emitted.
+        """
         self.control, self.barriers, self.memory, self.guards = control, barriers, memory, guards
         self.frame, self.b = control.frame, control.b
         self.operands = memory.operands
@@ -89,7 +92,9 @@ class InstructionCode:
     def emit(
         self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
     ) -> None:
-        """Emits an instruction that does not end a basic block.
+        """Emits an instruction that does not end a basic block, with what precedes and follows it:
+        the race detector's event, checks of operands, waits for copies, its results under their
+        mask, and counts.
 
         `guard` is the mask of its guard, None without one; `on` are the executing lanes: the active
         mask and the guard.
@@ -113,14 +118,17 @@ class InstructionCode:
         self.routines.count(index, instruction, on)
 
     def write(self, copy: Copy, guard: Value | None, results: Iterable[Result]) -> None:
-        """Writes the results of an instruction."""
+        """Writes the results of an instruction to their registers, under the mask that the copy
+        needs (`_Writer`).
+        """
         writer = _Writer(self, copy, guard)
         for operand, value, type in results:
             writer(operand, value, type)
 
     def _emit_store(self, index: int, instruction: Instruction, on: Value) -> bool:
-        """Emits a store, a copy, or another instruction without results; returns False for an
-        instruction of another kind."""
+        """Emits a store, a copy, a tensor operation or `setmaxnreg`, which have no results; returns
+        False, and emits nothing, for an instruction of another kind.
+        """
         name = instruction.operation.name
         if name == "st":
             store = (
@@ -144,8 +152,9 @@ class InstructionCode:
         return True
 
     def _results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
-        """Emits an instruction and returns its results. All are computed before any is written, as
-        a destination may also be a source."""
+        """Emits an instruction and returns its results, by the unit that executes it. All are
+        computed before any is written, as a destination may also be a source.
+        """
         match instruction.operation.spec.unit:
             case Unit.ATOMIC:
                 return self.atomics.emit(index, instruction, on)
@@ -164,7 +173,9 @@ class InstructionCode:
                 return self._named_results(index, instruction, on)
 
     def _named_results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
-        """Emits an instruction that is dispatched by its name; returns its results."""
+        """Emits an instruction that is dispatched by its name: a load, host call, shuffle, vote,
+        move or comparison, else one that computes; returns its results.
+        """
         match instruction.operation.name:
             case "ld" | "ldu":
                 return self._load(index, instruction, on)
@@ -199,7 +210,9 @@ class InstructionCode:
                 return self._compute(instruction)
 
     def _compare(self, instruction: Instruction) -> list[Result]:
-        """Emits a `setp`; returns its predicate, and the complement for a second destination."""
+        """Emits a `setp`, by a prefix mask if it has that form; returns its predicate, and the
+        complement for a second destination.
+        """
         holds = self.leading.compare(instruction, lambda: self._compute(instruction)[0][1])
         if holds is None:
             return self._compute(instruction)
@@ -207,7 +220,9 @@ class InstructionCode:
         return [(t, v, PRED) for t, v in zip(targets, (holds, self.b.not_(holds)), strict=False)]
 
     def _load(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a load, inline if it has an access plan for that; returns its results."""
+        """Emits a load, inline if it belongs to an access group, else as a call; returns its
+        results.
+        """
         type = instruction.operation.modifiers.scalar()
         values = self.affine_access.load(index, instruction, on)
         if values is None:
@@ -217,8 +232,10 @@ class InstructionCode:
         ]
 
     def _emit_affine(self, index: int, instruction: Instruction, on: Value) -> bool:
-        """Emits an instruction whose results are all uniform or affine; returns False for any
-        other. If a run wraps around, lanes continue in the divergent copy."""
+        """Emits an instruction whose results are all uniform or affine, with an exit to the
+        divergent copy that is taken if a run wraps around; returns False, and emits nothing, for
+        any other.
+        """
         if self.shaped.results(instruction) is None:
             return False
         leave = self.affine_access.group_guards.exit_fast_path
@@ -233,8 +250,10 @@ class InstructionCode:
     def emit_affine(
         self, index: int, instruction: Instruction, on: Value, on_wrap: Callable[[Value], None]
     ) -> None:
-        """Emits an instruction whose results are all uniform or affine. `on_wrap` emits the code
-        for an i1 that says that a run wraps around, so that a result is not affine."""
+        """Emits an instruction whose results are all uniform or affine, in one value for each run,
+        and writes them. `on_wrap` emits the code for an i1 that is true if a run wraps around, so
+        that a result is not affine.
+        """
         guard, name = self.guards.uniform_value(instruction), instruction.operation.name
         results: list[Result] = []
         if name in ("ld", "ldu"):
@@ -279,8 +298,9 @@ class InstructionCode:
         return results
 
     def _late_copy_operands(self, instruction: Instruction) -> dict[int, Value]:
-        """Returns the operands of an `st.async` or `red.async` for `asynchronous.late_copies`, by
-        row; none for other instructions, or if copies complete at once."""
+        """Returns, by row, the operands of an `st.async` or `red.async` that may complete late, for
+        `asynchronous.late_copies`; none for other instructions, or if copies complete at once.
+        """
         if late_copy(instruction) is None or not self.tensor_waits.delays:
             return {}
         target, barrier = (self.operands.address(instruction.operands[place]) for place in (0, 2))
@@ -293,7 +313,9 @@ class InstructionCode:
         return rows
 
     def _signal_mbarrier(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits the arrival of an access's bytes at the mbarrier that it names, if it names one."""
+        """Emits the arrival (`complete_tx`) of the bytes of an `st.async` or `red.async` at the
+        mbarrier that it names; nothing for other instructions.
+        """
         arrival = completion(instruction)
         if arrival is None:
             return
@@ -302,7 +324,9 @@ class InstructionCode:
             self.atomics.emit(index, arrival, on)
 
     def _compute(self, instruction: Instruction) -> list[Result]:
-        """Emits the terms of an instruction in 32 lanes; returns the results."""
+        """Emits the terms of an instruction in 32 lanes, before any result is written; returns the
+        results.
+        """
         sources, types = self._sources(instruction)
         results: list[Result] = []
         for target, term, root, blind in self._results_to_compute(instruction):
@@ -325,8 +349,9 @@ class InstructionCode:
     def _results_to_compute(
         self, instruction: Instruction
     ) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
-        """Yields, for each destination: its term, the node of the term to compute (`_root`), and
-        the numbers of the sources whose NaN bits do not influence it."""
+        """Yields, for each destination: the destination, its term, the node of the term to compute
+        (`_root`), and the numbers of the sources whose NaN bits do not influence it.
+        """
         count = len(instruction.operation.spec.destinations)
         terms = instruction.operation.terms_for(len(self._sources(instruction)[0]))
         for target, term in zip(spread(instruction.operands[:count]), terms, strict=False):
@@ -372,10 +397,13 @@ class _Writer:
         self.code, self.copy, self.guard = code, copy, guard
 
     def __call__(self, operand: Operand, value: Value, type: ScalarType) -> None:
+        """Writes one result to an operand."""
         self.code.operands.write(operand, value, type, self._mask(operand))
 
     def _mask(self, operand: Operand) -> Value | None:
-        """Returns the mask under which a register is written, None for all lanes."""
+        """Returns the mask under which a register is written, None for all lanes: in the divergent
+        copy the active mask and the guard, for a register that basic blocks share; else the guard.
+        """
         frame = self.code.frame
         kept = isinstance(operand, Register) and operand in frame.shared_over_blocks
         if self.copy is not Copy.DIVERGENT or not kept:

@@ -1,4 +1,4 @@
-"""Holds the LLVM function of an out-of-line access while it is emitted: its arguments and its
+"""Holds the LLVM function of an out-of-line access while its body is emitted: its arguments and its
 access type.
 
 `lower.access.access_functions` makes such a function for each kind of access;
@@ -37,6 +37,9 @@ class AccessCall:
         shuffles: bool,
         addresses: ir.Type = WIDE,
     ) -> None:
+        """Declares the function `name` in the module, begins its entry block, and names its
+        arguments.
+        """
         self.access_type, self.rules, self.shuffles = access_type, rules, shuffles
         self.plan = general(access_type)
         self.function = ir.Function(module, access_signature(addresses), name)
@@ -57,8 +60,9 @@ class AccessCall:
 
     @property
     def deferred(self) -> bool:
-        """Returns true if accesses of this type may be counted in batches
-        (`cost.deferred_atomics`)."""
+        """Returns true if accesses of this type may be counted in batches: atomics on shared words
+        under rules that permit it, without an order policy (`cost.deferred_atomics`).
+        """
         facts = Facts(fixed=not self.shuffles, deferred=self.rules.defers_atomics)
         return select(self.access_type, ANYWHERE, facts).cost is Cost.LIST
 

@@ -1,5 +1,5 @@
-"""Emits the checks of an out-of-line access: that every active lane is aligned and inside of one
-allocation or state space.
+"""Emits the checks in an out-of-line access function: that every active lane is aligned and inside
+of one allocation or state space.
 
 The fast path is one comparison for all lanes. For allocation bounds [0x1000, 0x2000), 4-byte
 elements and lanes 0x1000, 0x1004, ... it reduces `address - 0x1000` by unsigned max, compares with
@@ -18,14 +18,16 @@ from warploom.ptx.ir import Space
 
 
 class AccessCheck:
-    """Emits the checks of one access."""
+    """Emits the checks of one access function."""
 
     def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def fault(self, bits: Value) -> Value:
-        """Returns the fault code of an access, 0 for none (an i64). Calls the helper that checks
-        lane by lane only if some lane is misaligned or outside of the cached bounds."""
+        """Returns the fault code of an access by the lanes `bits` (an i64), 0 for none (an i64).
+        Calls the helper that checks lane by lane only if some lane is misaligned or outside of the
+        bounds: those cached for the record in global memory, else those of the space.
+        """
         b, access, size = self.b, self.access, I64(self.access.access_type.size)
         in_global = access.access_type.space in (Space.GLOBAL, Space.CONST)
         low = b.load(access.cache, typ=I64) if in_global else I64(0)
@@ -60,7 +62,10 @@ class AccessCheck:
         return result
 
     def _check_lanes(self, scratch: Value, bits: Value, *, in_global: bool) -> Value:
-        """Calls the helper that checks each lane; returns its fault code."""
+        """Calls the helper that checks each lane of the addresses at `scratch`: `check_global`,
+        which searches the allocations and updates the cached bounds, or `check_span` for other
+        spaces. Returns its fault code.
+        """
         size = I64(self.access.access_type.size)
         if not in_global:
             return call(

@@ -1,4 +1,5 @@
-"""Emits the cost counting of an out-of-line access.
+"""Emits the cost counting in an out-of-line access function, into the access record of the
+instruction.
 
 An access whose pattern the record has seen before (`cost.pattern_table`) costs one increment: its
 mask and the offsets of its lanes from a multiple of the device's unit are compared with a stored
@@ -43,7 +44,7 @@ MoveData = Callable[[tuple[Value, Value]], None]
 
 
 class AccessCosts:
-    """Emits the cost counting of one access."""
+    """Emits the cost counting of one access function, into its access record."""
 
     def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
@@ -102,12 +103,16 @@ class AccessCosts:
         return first, step
 
     def count_without_pattern(self, bits: Value, stored_offsets: Value) -> None:
-        """Counts an access by the device's rules without a look at the stored patterns."""
+        """Counts an access by the device's rules and neither compares it with the stored patterns
+        nor stores its own.
+        """
         self._count_by_rules(stored_offsets, bits)
 
     def _record_pattern(self, scratch: Value, bits: Value, table_slot: PatternSlot) -> None:
-        """Stores the pattern of the access that was just counted. Reads the offsets back from
-        `scratch`: as an SSA value they would stay live, and be spilled, on every path."""
+        """Stores the pattern of the access that was just counted in slot `table_slot` of the
+        record. Reads the offsets back from `scratch`: as an SSA value they would stay live, and be
+        spilled, on every path.
+        """
         b = self.b
         offsets = b.load(scratch, typ=vector(I64))
         relative = self.access.store_lanes(b.sub(offsets, self.lanes.splat(table_slot.base)))
@@ -117,8 +122,10 @@ class AccessCosts:
         )
 
     def _differs(self, pattern: Value, bits: Value, relative: Value) -> Value:
-        """Returns true (an i1) if an access does not match a pattern. Compares the first lanes and
-        the mask before it compares all lanes."""
+        """Returns true (an i1) if an access, by its mask and its offsets `relative`, does not match
+        the pattern at an address. Compares the first lanes and the mask before it compares all
+        lanes.
+        """
         b = self.b
         recorded = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
         difference = b.xor(relative, recorded)
@@ -145,7 +152,7 @@ class AccessCosts:
         return differs
 
     def _first(self, bits: Value, stored_offsets: Value) -> Value:
-        """Returns the offset of the lowest active lane."""
+        """Returns the offset of the lowest active lane; `stored_offsets` is a vector of offsets."""
         b, names = self.b, ("lowest", "other", "first")
         # Lane 0 is active nearly always, and its element is an extract with a constant index; a
         # variable index would go through memory on every access.
@@ -166,9 +173,10 @@ class AccessCosts:
         return first
 
     def _should_keep(self, pattern: Value) -> Value:
-        """Returns true (an i1) if a new pattern replaces the one in its slot
-        (`cost.pattern_table.TRIAL_PATTERNS`, `SAMPLE_PERIOD`), and updates the count of patterns
-        that were not repeated."""
+        """Returns true (an i1) if a new pattern replaces the one in its slot: among the first
+        TRIAL_PATTERNS without a repetition all do, then one in SAMPLE_PERIOD. Updates the record's
+        count of patterns in succession that were not repeated.
+        """
         b, at = self.b, self.lanes.slot(self.access.row, NEW_PATTERNS)
         repeats = b.load(self.lanes.slot(pattern, REPEATS), typ=I64)
         came_again = b.icmp_unsigned("!=", repeats, I64(0))
@@ -176,13 +184,15 @@ class AccessCosts:
         b.store(doubt, at)
         first_lanes = b.icmp_unsigned("<", doubt, I64(TRIAL_PATTERNS))
         # After TRIAL_PATTERNS patterns without a repetition only one in SAMPLE_PERIOD is stored:
-        # storing costs # time, and random addresses never repeat.
+        # storing costs time, and random addresses never repeat.
         turn = b.icmp_unsigned("==", b.and_(doubt, I64(SAMPLE_PERIOD - 1)), I64(0))
         return b.or_(first_lanes, turn)
 
     def _count_by_rules(self, scratch: Value, bits: Value) -> None:
-        """Counts the access by the device's rules, and stores it as the record's example if it is
-        the costliest so far."""
+        """Emits the calls of the device's rules that add the access's costs to the record: those of
+        its kind, the passes of an atomic, the writes of a store. Stores the access as the record's
+        example if it is the costliest so far.
+        """
         access_type, size = self.access.access_type, I64(self.access.access_type.size)
         space = access_type.space.value
         before = self.b.load(self.lanes.slot(self.access.row, TRANSACTIONS), typ=I64)
@@ -197,7 +207,8 @@ class AccessCosts:
 
     def _record_example(self, scratch: Value, bits: Value, before: Value) -> None:
         """Stores the access as the record's example if it took more transactions than any other
-        (`cost.costliest_access`)."""
+        (`cost.costliest_access`); `before` is the record's count of transactions before it.
+        """
         row, b = self.access.row, self.b
         now, worst = (
             b.load(self.lanes.slot(row, field), typ=I64) for field in (TRANSACTIONS, EXAMPLE_COST)
@@ -217,8 +228,9 @@ class AccessCosts:
         call(self.lanes, "count_passes", scratch, bits, size, self.access.row)
 
     def count_in_caches(self, bits: Value, offsets: Value) -> None:
-        """Looks the access up in the simulated caches, and counts hits and misses, if the launch
-        simulates them."""
+        """Emits the call that looks the access up in the simulated caches and adds its hits and
+        misses to the record; nothing for accesses that pass no cache under the device's rules.
+        """
         access_type, size = self.access.access_type, I64(self.access.access_type.size)
         path = self.access.rules.path(
             access_type.space.value, access_type.op, route=access_type.route

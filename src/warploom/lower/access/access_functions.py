@@ -44,11 +44,14 @@ class AccessFunctions:
         shuffles: bool,
         shared: SharedFunctions | None = None,
     ) -> None:
+        """Sets the rules by which functions count and, in `shuffles`, whether an order policy may
+        choose among lanes; `shared`: functions are declared there, not defined in the module.
+        """
         self.module, self.rules, self.shuffles = module, rules, shuffles
         self._shared = shared
 
     def plain(self, access_type: AccessType) -> Value:
-        """Returns the function for a load or a store."""
+        """Returns the function for a load or a store, emitted or declared on first use."""
         return self._get(f"access.{access_type.name}", access_type, None)
 
     def atomic(
@@ -92,8 +95,9 @@ class AccessFunctions:
         return self.module.globals[name]
 
     def completion(self) -> Value:
-        """Returns the function that signals arrived bytes to mbarriers (`complete_tx`). It is
-        counted as a store."""
+        """Returns the function that adds arrived bytes to mbarriers' pending counts
+        (`complete_tx`). It is counted as a store.
+        """
         access_type = AccessType("store", Space.SHARED, U64)
         return self._get(
             "access.complete_tx",
@@ -102,7 +106,9 @@ class AccessFunctions:
         )
 
     def _get(self, name: str, access_type: AccessType, update: AtomicUpdate | None) -> Value:
-        """Returns the function of a name; emits or declares it on first use."""
+        """Returns the function of a name, from the shared ones or the module; emits or declares it
+        on first use. `update`: the change of an atomic, None for loads and stores.
+        """
         if self._shared is not None:
             return self._declare_shared(self._shared, name, access_type, update)
         if name not in self.module.globals:
@@ -118,7 +124,8 @@ class AccessFunctions:
         update: AtomicUpdate | None,
     ) -> Value:
         """Declares a function that kernels share, under a name that includes the device's rules and
-        the order policy."""
+        the order policy, with how to define it if no compiled one is cached.
+        """
         order = "shuffled." if self.shuffles else ""
         full_name = f"{name}.{order}{self.rules.name}"
 
@@ -142,7 +149,10 @@ def _name_of(
 
 
 def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
-    """Emits the body of an access function: check, count, move."""
+    """Emits the body of an access function: returns at once without active lanes, checks (and
+    returns a fault code), counts costs by the access plan, and moves the data. A load moves it
+    before it counts.
+    """
     b, access_type, moves = access.lanes.b, access.access_type, AccessMoves(access)
     # No lane is on: nothing is counted, and the checks below may assume a lowest lane.
     with b.if_then(b.icmp_unsigned("==", access.bits, I32(0))):

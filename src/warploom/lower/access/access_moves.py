@@ -1,5 +1,5 @@
-"""Emits the data movement of an out-of-line access: between memory and the data buffer, which holds
-each element of all lanes side by side.
+"""Emits the data movement in an out-of-line access function: between memory and the data buffer,
+which holds each element of all lanes side by side.
 
     buffer of `ld.global.v2.f32`:  x of lanes 0..31, then y of lanes 0..31
 
@@ -35,7 +35,7 @@ from warploom.ptx.ir import Space
 
 
 class AccessMoves:
-    """Emits the loads or stores of one access."""
+    """Emits the loads or stores of one access function."""
 
     def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
@@ -56,7 +56,7 @@ class AccessMoves:
         return b.add(b.add(words, lane_numbers(I64, 4)), inside)
 
     def pointers(self, offsets: Value) -> Value:
-        """Returns the host pointers of offsets, lane by lane."""
+        """Returns the host pointers of offsets in the access's space, lane by lane."""
         if self.access.access_type.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(offsets, vector(PTR))
         start = self.lanes.splat(self.b.ptrtoint(self.access.base, I64))
@@ -69,13 +69,16 @@ class AccessMoves:
         return self.lanes.slot(self.access.base, offset, I8)
 
     def move(self, first_and_step: tuple[Value, Value] | None) -> None:
-        """Loads into the data buffer or stores out of it. `first_and_step` is the offset of the
-        lowest active lane and the stride from lane to lane (`cost.pattern_table`), None where the
-        access was not counted by pattern."""
+        """Loads into the data buffer or stores out of it, by the move of the access plan.
+        `first_and_step` is the offset of the lowest active lane and the stride from lane to lane
+        (`cost.pattern_table`), None where the access was not counted by pattern.
+        """
         MOVES[self.access.plan.move](self, first_and_step)
 
     def by_pattern(self, first_and_step: tuple[Value, Value] | None) -> None:
-        """Moves one vector if lanes are consecutive by their pattern, else moves lane by lane."""
+        """Moves one vector if the pattern's stride is the size of an element (or only one lane is
+        active), else moves lane by lane.
+        """
         assert first_and_step is not None
         b, (first, step) = self.b, first_and_step
         size = self.access.access_type.size
@@ -92,8 +95,9 @@ class AccessMoves:
                 self.each_lane(first_and_step)
 
     def _move_vector(self, first: Value) -> None:
-        """Moves consecutive elements. `first` is the address of lane 0, also where that lane is
-        off."""
+        """Moves consecutive elements by one vector access under the mask. `first` is the address of
+        lane 0, also where that lane is off.
+        """
         access_type = self.access.access_type
         lane_addresses = LaneAddresses(access_type, [first], self.lanes.wide_mask(self.access.bits))
         buffers = [self._part_buffer(part) for part in range(access_type.parts)]
@@ -115,7 +119,9 @@ class AccessMoves:
         return self.b.gep(self.access.data, start, source_etype=I8)
 
     def each_lane(self, _lie: tuple[Value, Value] | None) -> None:
-        """Moves one element of each lane at a time, by gathers or a loop of stores."""
+        """Moves each part of the elements in turn: by a gather, or by a loop of stores over lanes.
+        The stride is not used.
+        """
         access_type, mask = self.access.access_type, self.lanes.wide_mask(self.access.bits)
         for part in range(access_type.parts):
             at = self._part_buffer(part)
@@ -155,7 +161,9 @@ class AccessMoves:
             self._move_words(self._part_buffer(part), part * access_type.type.bytes, mask)
 
     def _move_words(self, at: Value, offset: int, mask: Value) -> None:
-        """Moves one element of several 4-byte words of each lane, word by word."""
+        """Moves one element of each lane, of several 4-byte words, word by word between the buffer
+        at `at` and local memory at `offset` from the address.
+        """
         b, whole, element = (
             self.b,
             vector(self.access.access_type.element),

@@ -45,14 +45,17 @@ the grid, took 22 ns an iteration with it, 28 without, 23 with 8 warps; 17 witho
 
 
 def _is_global_line(group: GroupValues) -> bool:
-    """Returns true if the lanes of a warp access consecutive elements of global memory."""
+    """Returns true if the lanes of a warp access consecutive elements of global memory, in one lane
+    run.
+    """
     follow = group.plan.pattern is Pattern.CONSECUTIVE and group.base.width == 1
     return follow and group.access_type.space is Space.GLOBAL
 
 
 class AffineAccess:
     """Emits the accesses of code in which all living lanes are together, and registers have vector
-    shapes."""
+    shapes: inlined by their group's plan, or as calls.
+    """
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.reading = memory, reading
@@ -65,14 +68,17 @@ class AffineAccess:
         )
 
     def begin(self, block: ProgramBlock, *, masked: bool) -> None:
-        """Begins a basic block, before its code; `masked`: the block is predicated."""
+        """Begins a basic block, before its code: takes its access groups from the Warp IR;
+        `masked`: the block is predicated.
+        """
         self.group_guards.begin(block, masked=masked)
 
     # ---- loads ----------------------------------------------------------------------------------
 
     def load_uniform_runs(self, index: int, instruction: Instruction, on: Value) -> list[Value]:
-        """Emits a load in which the lanes of each lane run read one address. Returns its elements,
-        each in as many lanes as there are runs."""
+        """Emits a load in which the lanes of each lane run read one address, of a kernel parameter
+        or of memory. Returns its elements, each in as many lanes as there are runs.
+        """
         type, parts = (
             instruction.operation.modifiers.scalar(),
             len(elements(instruction.operands[0])),
@@ -114,8 +120,9 @@ class AffineAccess:
         load_any: Callable[[], list[Value]],
         width: int,
     ) -> list[Value]:
-        """Emits a load by its group's plan if the guard holds, else by `load_any`. Returns elements
-        of `width` lanes."""
+        """Emits a load by its group's plan if the guard holds, else by `load_any`; without a group
+        always by the latter. Returns elements of `width` lanes.
+        """
         group = self.group_guards.groups.get(index)
         if group is None:
             return load_any()
@@ -142,8 +149,9 @@ class AffineAccess:
     def _load_hit(
         self, index: int, group: GroupValues, instruction: Instruction, on: Value, width: int
     ) -> list[Value]:
-        """Emits a load whose guard holds: events, counts, prefetches, and the data movement of its
-        plan."""
+        """Emits a load whose guard holds: the race detector's event, its count, prefetches, and the
+        data movement of its plan.
+        """
         self._report_to_detector(index, group, instruction.operands[1], on, [])
         self.group_guards.count(index, group)
         if self.group_guards.prefetches_ahead and _is_global_line(group):
@@ -159,8 +167,10 @@ class AffineAccess:
         return [self.lanes.expand(value, 0, width) for value in values]
 
     def _prefetch_for_next_warps(self, index: int, group: GroupValues) -> None:
-        """Prefetches, in a batch of loop iterations at distant addresses, the lines of the next
-        warps: the host's hardware prefetcher recognises no stride across pages."""
+        """Emits, in a batch of loop iterations at distant addresses, prefetches of the lines that
+        the next warps load or store: the host's hardware prefetcher recognises no stride across
+        pages. Nothing unless elements are consecutive in global memory.
+        """
         if group.prefetches is None or not _is_global_line(group):
             return
         with self.b.if_then(group.prefetches):
@@ -173,7 +183,7 @@ class AffineAccess:
             )
 
     def _either(self, *incoming: tuple[Value, ir.Block]) -> Value:
-        """Emits the phi node of two values and the blocks that they come from."""
+        """Emits a phi node from pairs of a value and the block that it comes from."""
         result = self.b.phi(incoming[0][0].type)
         for value, block in incoming:
             result.add_incoming(value, block)
@@ -182,7 +192,9 @@ class AffineAccess:
     # ---- stores ---------------------------------------------------------------------------------
 
     def store(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits a store, at whatever addresses."""
+        """Emits a store: by its group's plan if the guard holds, deferred to the group's last store
+        if the plan says so, else by a call.
+        """
         group = self.group_guards.groups.get(index)
         if group is None:
             self.memory.store(index, instruction, on)
@@ -213,8 +225,9 @@ class AffineAccess:
         values: list[Value],
         on: Value,
     ) -> None:
-        """Emits a store whose guard holds: events, counts, prefetches, and the data movement of its
-        plan."""
+        """Emits a store whose guard holds: the race detector's event, its count, prefetches, and
+        the data movement of its plan; outside of batches also the count of memory changes.
+        """
         self._report_to_detector(index, group, instruction.operands[0], on, values)
         self.group_guards.count(index, group)
         self._prefetch_for_next_warps(index, group)
@@ -226,8 +239,9 @@ class AffineAccess:
     def _report_to_detector(
         self, index: int, group: GroupValues, address: Operand, on: Value, values: list[Value]
     ) -> None:
-        """Emits the event of an access for the race detector, if it must see this one. `values` are
-        the elements that a store writes."""
+        """Emits the event of an inlined access for the race detector, if it must check this one.
+        `values` are the elements that a store writes.
+        """
         sanitizing, access_type = self.memory.sanitizing, group.access_type
         if sanitizing is None or not sanitizing.must_check(index, access_type):
             return
@@ -247,7 +261,10 @@ class AffineAccess:
     def _lane_addresses(
         self, index: int, group: GroupValues, instruction: Instruction, on: Value
     ) -> LaneAddresses:
-        """Returns the addresses of an access whose guard holds."""
+        """Returns the addresses of an access whose guard holds, in the form that its move needs:
+        always the first one of each lane run; the host pointers of all lanes, or of the runs of two
+        lanes, where these are needed.
+        """
         shared = group.access_type.space is Space.SHARED
         base = self.memory.places.space(Space.SHARED)[0] if shared else None
         pointers = first_vector = None

@@ -24,7 +24,9 @@ from warploom.simt.lane_counts import ALL_LANES
 
 
 class AtomicCode:
-    """Emits the atomics of one warp function."""
+    """Emits the atomics of one warp function; `_read` are the registers that some instruction
+    reads.
+    """
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
@@ -34,9 +36,13 @@ class AtomicCode:
     def emit(
         self, index: int, instruction: Instruction, mask: Value
     ) -> list[tuple[Operand, Value, ScalarType]]:
-        """Emits an atomic or a reduction. Returns each destination with its value and type;
-        destinations that no instruction reads are left out, so that an unused `atom` costs as
-        little as a `red`."""
+        """Emits an atomic or a reduction: as deferred counting if its words lie in the record's
+        window, else as a call of its access function, for each space that a generic address may
+        belong to.
+
+        Returns each destination with its value and type; destinations that no instruction reads are
+        left out, so that an unused `atom` costs as little as a `red`.
+        """
         operation = instruction.operation
         type = operation.modifiers.scalar()
         first = len(operation.spec.destinations)
@@ -114,8 +120,9 @@ class AtomicCode:
     def _report_to_detector(
         self, index: int, access_type: AccessType, values: list[Value], addresses: Value, on: Value
     ) -> None:
-        """Emits the event of an atomic on the fast path, if the race detector must see it. The
-        access function emits its own."""
+        """Emits the event of an atomic on the fast path, if the race detector must check it. Out of
+        the fast path, the call of the access function has its own.
+        """
         sanitizing, places = self.memory.sanitizing, self.memory.places
         if sanitizing is None or not sanitizing.must_check(index, access_type):
             return
@@ -129,8 +136,9 @@ class AtomicCode:
             self.b.store(value, self.memory.places.at(number * access_type.part_bytes), align=4)
 
     def _call_deferred(self, function: Value, row: Value, words: WindowKeys) -> None:
-        """Calls the function of the fast path. It takes word numbers in place of addresses, and no
-        bounds."""
+        """Emits the call of the fast path's function, with the window's word numbers in place of
+        addresses, the window's start as the base, and no cached bounds.
+        """
         base, limit = self.memory.places.space(Space.SHARED)
         start = self.lanes.slot(base, words.window, I8)
         all_lanes, data = I32(ALL_LANES), self.memory.places.at(0)
@@ -139,7 +147,9 @@ class AtomicCode:
         self.b.call(function, [*values, limit])
 
     def complete(self, index: int, address: Operand, amounts: Value, mask: Value) -> None:
-        """Signals arrived bytes, `amounts` of each lane, to the mbarriers at an address."""
+        """Emits the call that signals arrived bytes, `amounts` of each lane, to the mbarriers at an
+        address (`complete_tx`).
+        """
         self.b.store(amounts, self.memory.places.at(0), align=16)
         access_type = AccessType("store", Space.SHARED, U64)
         addresses = self.operands.address(address)

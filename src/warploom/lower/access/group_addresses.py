@@ -1,4 +1,4 @@
-"""Computes the addresses of a group's members from the base register that they share.
+"""Emits the addresses of an access group's members from the base register that they share.
 
     ld [%rd1]; ld [%rd1+16]; ld [%rd1+32]   one base, members at offsets 0, 16, 32
 
@@ -18,13 +18,16 @@ class GroupAddresses:
         self.lanes, self.b = lanes, lanes.b
 
     def span(self, group: GroupValues) -> tuple[Value, Value]:
-        """Returns two offsets from the group's base address: that of its first byte, and the end of
-        its last one."""
+        """Returns two constant offsets from the group's base address: that of its first byte, and
+        the end of its last one.
+        """
         start, stop = group.accesses.span
         return I64(start), I64(stop)
 
     def firsts(self, group: GroupValues, index: int) -> list[Value]:
-        """Returns the address of the first lane of each lane run, for one member of a group."""
+        """Returns the address of the first lane of each lane run, for the member of a group at
+        instruction `index`; that of a run without active lanes may be another run's.
+        """
         offset = I64(dict(group.members)[index])
         return [self.b.add(first, offset) for first in group.safe_firsts or group.firsts]
 

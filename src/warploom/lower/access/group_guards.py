@@ -43,11 +43,13 @@ RARELY = (1 << 20, 1)
 registers on the fast path."""
 
 SOMETIMES = (8, 1)
-"""The weights of a way that warps at the edges of a grid leave, which may be most of all."""
+"""Branch weights of an exit that warps at the edges of a grid take, which may be most warps."""
 
 
 class GroupGuards:
-    """Emits the guards and exits for the groups of one basic block at a time."""
+    """Emits the guards and exits for the groups of one basic block at a time. `groups`: the block's
+    groups by the instructions of their accesses; `begin` sets them.
+    """
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.reading = memory, reading
@@ -68,8 +70,9 @@ class GroupGuards:
         each wait for a line, and loads after them would queue up."""
 
     def begin(self, block: ProgramBlock, *, masked: bool) -> None:
-        """Begins a basic block: takes its groups from the Warp IR. `masked`: the block is
-        predicated, and has one version."""
+        """Begins a basic block: takes its groups from the Warp IR; none in divergent code.
+        `masked`: the block is predicated, and has one version.
+        """
         self._forget()
         self.cache.sets.begin(single_entry=True)
         self.groups.clear()
@@ -86,7 +89,9 @@ class GroupGuards:
             self._add_group(GroupValues(access_group))
 
     def _add_group(self, group: GroupValues) -> None:
-        """Adds a group of the block, by each of its accesses."""
+        """Adds a group of the block under each of its accesses; one with several gets a variable
+        for a miss of its first access.
+        """
         if len(group.members) > 1:
             group.miss_flag = self.frame.variable(I1)
         self.groups |= dict.fromkeys((index for index, _ in group.members), group)
@@ -94,9 +99,10 @@ class GroupGuards:
     def begin_batch(
         self, groups: Iterable[AccessGroup], checked: Collection[int], prefetches: Value
     ) -> None:
-        """Begins a basic block inside of a batch of loop iterations, with its groups. Those that
-        begin at the accesses `checked` have been guarded for the whole batch. `prefetches` (an i1):
-        they prefetch what the next warps access."""
+        """Begins a basic block inside of a batch of loop iterations, with its groups. Those whose
+        first access is in `checked` have been guarded for the whole batch. `prefetches` (an i1):
+        these prefetch the lines of the next warps.
+        """
         self._forget()
         self.cache.sets.begin(single_entry=True)
         self.groups.clear()
@@ -147,8 +153,9 @@ class GroupGuards:
         self._all_on = False
 
     def mask(self, group: GroupValues, on: Value) -> Value | None:
-        """Returns the mask of an access whose guard holds; None on the fast path, where all lanes
-        are active."""
+        """Returns the mask `on` of an access whose guard holds; None on the fast path, where all
+        lanes are active.
+        """
         return None if self.hit_is_certain(group) else on
 
     def hit_is_certain(self, group: GroupValues) -> bool:
@@ -157,8 +164,10 @@ class GroupGuards:
         return group.batched or group.plan.exit is Exit.SLOW_VERSION
 
     def check(self, index: int, group: GroupValues, instruction: Instruction, on: Value) -> Value:
-        """Emits the guard of a group at its first access, and returns whether it holds (an i1,
-        constant on the fast path)."""
+        """Emits the guard of a group at its first access, with the exits where it fails, and
+        returns whether it holds (an i1, constant true on the fast path and in batches); at later
+        accesses returns that result.
+        """
         if group.hit is None:
             is_strided = self._bases.emit(group, instruction, on)
             if group.batched:
@@ -181,7 +190,9 @@ class GroupGuards:
         self, group: GroupValues, instruction: Instruction, on: Value, is_strided: Value | None
     ) -> Value:
         """Emits a lookup that fills the range cache on a miss. Returns true (an i1) if the group
-        hits, before or after that."""
+        hits, or the filled entry can count the access. `is_strided` (an i1, or None): a condition
+        without which it neither hits nor is filled.
+        """
         b, lane_set = self.b, self.cache.sets.of(instruction, on)
         hit = self.cache.hits(group, lane_set)
         miss = b.not_(hit)
@@ -215,8 +226,9 @@ class GroupGuards:
     def _member_hit(
         self, group: GroupValues, instruction: Instruction, on: Value, is_strided: Value | None
     ) -> Value:
-        """Returns true (an i1) if a separately guarded member hits and the first access of its
-        group did."""
+        """Returns true (an i1) if a member that is guarded separately, in a slow version, hits, and
+        the first access of its group did.
+        """
         hit = self.cache.hits(group, self.cache.sets.of(instruction, on))
         hit = hit if is_strided is None else self.b.and_(hit, is_strided)
         # A hit is counted as a difference from the first member's count, so that one must have been
@@ -237,8 +249,9 @@ class GroupGuards:
         return holds if disjoint is None else b.and_(holds, disjoint)
 
     def _exit_unless(self, index: int, holds: Value) -> None:
-        """Emits the branch to the slow version at an instruction, taken unless a condition
-        holds."""
+        """Emits the exit to the slow version before instruction `index`, taken unless `holds`: it
+        emits pending stores and counts, and records its entry for `slow_path`.
+        """
         b, onward, miss = self.b, *(self.b.append_basic_block() for _ in range(2))
         b.cbranch(holds, onward, miss).set_weights(RARELY)
         self._slow_paths[index] = b.append_basic_block(f"slow_path{index}")
@@ -255,7 +268,9 @@ class GroupGuards:
         return shared and not (self._uncounted or self._slow_paths)
 
     def _exit_masked(self, index: int, on: Value) -> None:
-        """Exits at the first access of a block to the masked version, if lanes are off."""
+        """Emits the exit to the masked version at the first access of a block, taken if some lanes
+        are off, and records its entry for `masked`.
+        """
         b, onward = self.b, self.b.append_basic_block()
         self._masked[index] = b.append_basic_block(f"masked{index}")
         all_on = b.icmp_unsigned("==", self.lanes.bits(on), I32(-1))
@@ -266,8 +281,10 @@ class GroupGuards:
     def batch_store(
         self, index: int, group: GroupValues, instruction: Instruction, on: Value
     ) -> None:
-        """Emits, at the first store of a group, the exit that is taken unless all its stores can be
-        deferred to the last one."""
+        """Begins the batch of a group's deferred stores, at the first of them: emits the exit to
+        the slow version that is taken unless all of them can be deferred to the last one. Nothing
+        at later stores.
+        """
         if index != group.members[0][0]:
             return
         b, address = self.b, instruction.operands[0]
@@ -285,7 +302,10 @@ class GroupGuards:
         self._all_on = True
 
     def count(self, index: int, group: GroupValues) -> None:
-        """Counts one more access of a group that hits; the last member counts for all."""
+        """Counts one more access of a group that hits, in the range cache: at the group's last
+        member for all, in a slow version each on its own; nothing in batches, which count at their
+        end.
+        """
         if group.batched:
             return
         if group.separate_member is not None:
@@ -298,8 +318,9 @@ class GroupGuards:
         self.cache.count(group, I64(1))
 
     def exit_fast_path(self) -> None:
-        """Emits what must happen before code leaves the block in the middle of groups: performs
-        pending stores, and counts the members that have passed."""
+        """Emits, on an exit in the middle of a block, the pending stores and the counts of those
+        members of groups that have been executed.
+        """
         self.store_batch.flush()
         groups = {id(group): group for group in self._uncounted.values()}
         for group in groups.values():

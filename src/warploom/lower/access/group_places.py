@@ -23,15 +23,16 @@ EIGHT = ir.VectorType(I64, 8)
 
 
 class GroupBases:
-    """Emits the base addresses of groups."""
+    """Emits the base addresses of groups, by the kind of their guard."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.lanes, self.b = memory, memory.lanes, memory.b
 
     def emit(self, group: GroupValues, instruction: Instruction, on: Value) -> Value | None:
-        """Sets the base addresses of a group (`bases`, `firsts`, `step`). For varying addresses
-        returns true (an i1) if the active lanes of each lane run have one stride; else returns
-        None."""
+        """Sets the base addresses of a group (`bases`, `firsts`, `step`) from the address operand
+        of its first access. For varying addresses returns true (an i1) if the active lanes of each
+        lane run have one stride; for others None.
+        """
         address = instruction.operands[0 if group.access_type.op == "store" else 1]
         if group.plan.guard is Guard.CACHE:
             self._affine_bases(group, address)

@@ -68,6 +68,8 @@ class GroupValues:
         return self.accesses.members
 
     def without_values(self, separate_member: int) -> GroupValues:
-        """Returns a group for one member in a slow version, without computed values."""
+        """Returns a group for the member at instruction `separate_member` in a slow version, with
+        the plan for code in one version and without computed values.
+        """
         accesses = replace(self.accesses, plan=self.plan.in_one_version())
         return GroupValues(accesses, separate_member=separate_member, miss_flag=self.miss_flag)

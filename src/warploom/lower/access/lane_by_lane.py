@@ -59,7 +59,7 @@ class AtomicUpdate:
 
 
 class LaneByLane:
-    """Emits the loop over the lanes of one atomic."""
+    """Emits the loop over the lanes of one atomic in its access function."""
 
     def __init__(self, access: AccessCall, moves: AccessMoves, update: AtomicUpdate) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
@@ -70,8 +70,10 @@ class LaneByLane:
         """The operand of all lanes, where it is uniform."""
 
     def emit(self, bits: Value, offsets: Value) -> None:
-        """Emits the update of each active lane, the lowest first unless a policy chooses; `offsets`
-        is the address of the lanes' offsets in memory."""
+        """Emits the update of each active lane: of all lanes in order, of some the lowest first, or
+        in the order that a policy chooses; `offsets` is the address of the lanes' offsets in
+        memory.
+        """
         b = self.b
 
         def offset_of(lane: Value) -> Value:
@@ -138,8 +140,9 @@ class LaneByLane:
         return reduce(b.add, counts)
 
     def _loop(self, type: ir.IntType, first: Value) -> tuple[Value, Callable[[Value, Value], None]]:
-        """Begins a loop over a number. Returns that number, and a function that ends the body with
-        the next number and the condition to continue."""
+        """Begins a loop over a number that starts at `first`. Returns the number's phi, and a
+        function that ends the body with the next number and the condition to continue.
+        """
         b, entry = self.b, self.b.block
         body, done = (self.access.function.append_basic_block(n) for n in ("lanes", "done"))
         b.branch(body)
@@ -155,7 +158,9 @@ class LaneByLane:
         return number, continue_loop
 
     def _all_lanes(self, offsets_from: OffsetsFrom) -> None:
-        """Emits the loop for full masks, several lanes an iteration."""
+        """Emits the loop for full masks, lane 0 first; an iteration updates the lanes whose offsets
+        `offsets_from` returns.
+        """
         lane, continue_loop = self._loop(I64, I64(0))
         offsets = offsets_from(lane)
         for number, address in enumerate(offsets):
@@ -164,7 +169,7 @@ class LaneByLane:
         continue_loop(following, self.b.icmp_unsigned("<", following, I64(LANES)))
 
     def _lowest_first(self, offset_of: OffsetOf) -> None:
-        """Emits the loop over the set bits of a partial mask."""
+        """Emits the loop over the set bits of a partial mask, the lowest lane first."""
         remaining, continue_loop = self._loop(I32, self.access.bits)
         next_lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [remaining, I1(1)])
         lane = self.b.zext(next_lane, I64)
@@ -173,8 +178,9 @@ class LaneByLane:
         continue_loop(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
 
     def _policy_order(self, bits: Value, offsets: Value, offset_of: OffsetOf) -> None:
-        """Emits the loop in the order that `cost.atomics.lane_order` returns: its low five bits are
-        the first lane, the rest is the step."""
+        """Emits the loop over the active lanes in the order that `cost.atomics.lane_order` returns:
+        its low five bits are the first lane, the rest is the step from lane to lane (modulo 32).
+        """
         b, block = self.b, self.access.slot(Slot.BLOCK)
         plan = b.inttoptr(self.access.slot(Slot.PLAN_AT), PTR)
         order = call(self.lanes, "lane_order", offsets, bits, plan, block)
@@ -187,7 +193,7 @@ class LaneByLane:
         continue_loop(following, b.icmp_unsigned("<", following, I64(LANES)))
 
     def _one_lane(self, address: Value, lane: Value) -> None:
-        """Emits the update of all elements of one lane."""
+        """Emits the update of all elements of one lane; `address` is its offset in the space."""
         b = self.b
         at = self._moves.pointer(address)
         for part in range(self.access.access_type.parts):
@@ -215,7 +221,9 @@ class LaneByLane:
             b.store(old, self._buffer_address(2 * count + part, lane), align=1)
 
     def _require(self, need: Precondition, old: Value, lane: Value, address: Value) -> None:
-        """Emits the exit with a fault record if the word in memory breaks the precondition."""
+        """Emits the exit with a fault record if the word in memory (`old`) breaks the precondition
+        `need`; the function then returns 1.
+        """
         b, lanes = self.b, self.lanes
         holds = lanes.lane(Lowering(lanes, 1)(need.of_memory, [old]), 0)
         with b.if_then(b.not_(holds), likely=False):
@@ -230,7 +238,9 @@ class LaneByLane:
             b.ret(I64(1))
 
     def _buffer_address(self, part: int, lane: Value) -> Value:
-        """Returns the address of one element of a lane in the data buffer."""
+        """Returns the address, in the data buffer, of part `part` of a lane's operands or
+        results.
+        """
         offset = self.b.mul(lane, I64(self.access.access_type.type.bytes))
         return self.b.gep(
             self.access.data,
@@ -239,7 +249,7 @@ class LaneByLane:
         )
 
     def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
-        """Returns one operand element of a lane."""
+        """Returns one operand element of a lane from the data buffer, or the uniform operand."""
         if self._uniform_operand is not None:
             return self.b.bitcast(self.lanes.splat(self._uniform_operand, 1), type)
         return self.b.load(self._buffer_address(part, lane), typ=type, align=1)

@@ -1,5 +1,5 @@
 """Emits the lookup of the lane set that executes an access: an active mask with the thread layout
-of the warp, by which range caches are indexed (`abi.range_cache`).
+of the warp. Its number selects the entry of a range cache (`abi.range_cache`).
 
 A kernel has a small hash table of lane sets. The full mask of the common layout is number 0 without
 a lookup. Example: `if (tid < 100)` makes warp 3 execute with mask 0xf, which gets a number of its
@@ -41,7 +41,7 @@ FULL_WARP = LaneSet(I64((1 << LANES) - 1), I64(0), is_full=True)
 
 
 class LaneSets:
-    """Emits lookups in the kernel's table of lane sets."""
+    """Emits lookups in the kernel's table of lane sets, which follows the access records."""
 
     def __init__(self, frame: Frame, reading: OperandShapes) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -57,7 +57,9 @@ class LaneSets:
         self._block_set, self._single_entry = None, single_entry
 
     def of(self, instruction: Instruction, on: Value) -> LaneSet:
-        """Returns the set of the lanes `on` that execute an instruction of the basic block."""
+        """Returns the set of the lanes `on` that execute an instruction of the basic block;
+        unguarded instructions of a block with a single entry share one lookup.
+        """
         # A guarded instruction has lanes of its own, and code that enters in the middle of a block
         # has not run the block's lookup.
         if instruction.guard is not None or not self._single_entry:
@@ -67,8 +69,9 @@ class LaneSets:
         return self._block_set
 
     def of_bits(self, bits: Value) -> LaneSet:
-        """Emits the lookup of a mask (an i32); lanes without a key get a number whose entry never
-        hits."""
+        """Emits the lookup of a mask (an i32) in the kernel's table; a lane set without a key there
+        gets a number whose entry never hits.
+        """
         b = self.b
         key = b.zext(bits, I64)
         if self._layouts:
@@ -107,8 +110,9 @@ class LaneSets:
         return replace(self.of_bits(I32(-1)), is_full=True) if self._layouts else FULL_WARP
 
     def _layout_of_warp(self) -> Value:
-        """Returns the number of the running warp's layout, which the host stores after the thread
-        indices."""
+        """Returns the number of the layout of threads in the running warp, from the table that the
+        host stores after the thread indices.
+        """
         b, warps = self.b, self.frame.slot(Slot.WARPS)
         at = b.add(b.mul(warps, I64(3 * LANES)), self.frame.warp)
         place = self.lanes.slot(self.frame.pointer(Slot.TIDS_AT), at, I32)

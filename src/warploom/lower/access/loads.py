@@ -38,12 +38,12 @@ are runs, else in 32."""
 
 
 def load(transfers: Transfers, move: Move, lane_addresses: LaneAddresses) -> list[Value]:
-    """Emits a load by a move; returns the same as that move's `Load`."""
+    """Emits a load by the function of a move; returns the elements as described at `Load`."""
     return LOADS[move](transfers, lane_addresses)
 
 
 def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads one address for each lane run, without a mask."""
+    """Loads one element for each lane run, without a mask, and returns as many lanes as runs."""
     b, access_type = transfers.b, lane_addresses.access_type
     # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
     pointers = [transfers.pointer(access_type, first) for first in lane_addresses.firsts]
@@ -59,7 +59,9 @@ def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 
 
 def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads consecutive elements from the beginning of each lane run."""
+    """Loads consecutive elements from the first address of each lane run, under the mask if there
+    is one, and separates their parts.
+    """
     b, access_type = transfers.b, lane_addresses.access_type
     count = LANES // len(lane_addresses.firsts) * access_type.parts
     runs: list[Value] = []
@@ -85,7 +87,7 @@ def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 
 
 def _concatenated(b: Value, runs: list[Value]) -> Value:
-    """Returns the concatenation of vectors, whose number is a power of two."""
+    """Returns the concatenation of vectors, whose number is a power of two, joined in pairs."""
     while len(runs) > 1:
         order = selection(range(2 * runs[0].type.count))
         pairs = zip(runs[::2], runs[1::2], strict=True)
@@ -94,7 +96,7 @@ def _concatenated(b: Value, runs: list[Value]) -> Value:
 
 
 def load_each(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Gathers one address for each lane run, without a mask."""
+    """Gathers one element for each lane run, without a mask; returns as many lanes as runs."""
     assert lane_addresses.run_pointers is not None
     access_type, begins = lane_addresses.access_type, lane_addresses.run_pointers
     on = repeated(1, I1, begins.type.count)
@@ -128,7 +130,7 @@ def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Valu
 
 
 def load_gathered(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Gathers the elements of each lane."""
+    """Gathers the elements of each active lane, part by part."""
     access_type, on, pointers = (
         lane_addresses.access_type,
         lane_addresses.mask,
@@ -141,7 +143,7 @@ def load_gathered(transfers: Transfers, lane_addresses: LaneAddresses) -> list[V
 
 
 def load_by_step(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads vectors if the step, a run-time value, is the size of an element; else gathers."""
+    """Loads vectors if the run-time value `step` is the size of an element; else gathers."""
     consecutive = transfers.b.icmp_unsigned(
         "==", lane_addresses.step, I64(lane_addresses.access_type.size)
     )
@@ -162,7 +164,7 @@ def load_structures(transfers: Transfers, lane_addresses: LaneAddresses) -> list
 def _load_either(
     transfers: Transfers, lane_addresses: LaneAddresses, condition: Value, load_fast: Load
 ) -> list[Value]:
-    """Loads by a faster move if a condition holds, else gathers."""
+    """Loads by `load_fast` if a condition (an i1) holds, else gathers."""
     b, access_type = transfers.b, lane_addresses.access_type
     blocks = [b.append_basic_block(name) for name in ("vector", "gather", "moved")]
     b.cbranch(condition, *blocks[:2])
@@ -181,7 +183,9 @@ def _load_either(
 
 
 def _load_covering(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads vectors that cover each run, and selects the elements of the lanes."""
+    """Loads vectors that cover each lane run from its first to its last element, and selects the
+    elements of the lanes.
+    """
     b, access_type = transfers.b, lane_addresses.access_type
     step, length = (
         lane_addresses.stride // access_type.type.bytes,
@@ -211,8 +215,9 @@ def covering(length: int, step: int, parts: int) -> list[int]:
 
 
 def _select_elements(b: Value, vectors: list[Value], begins: list[int], elements: range) -> Value:
-    """Returns the given elements, one a lane, out of vectors that begin at the elements `begins`:
-    one shuffle merges each further vector."""
+    """Returns the elements with the numbers `elements`, one a lane, out of vectors that begin at
+    the elements `begins`: one shuffle merges each further vector.
+    """
     length, values = len(elements), vectors[0]
     order = [at if at < length else 0 for at in elements]
     for number, other in enumerate(vectors[1:], 1):
@@ -225,7 +230,9 @@ def _select_elements(b: Value, vectors: list[Value], begins: list[int], elements
 
 
 def load_rows(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads from local memory, in which each 4-byte word of all lanes is one row."""
+    """Loads from local memory, where each 4-byte word of all lanes is one row of 128 bytes; joins
+    the words of wider elements.
+    """
     b, access_type = transfers.b, lane_addresses.access_type
     pointer = transfers.pointer(access_type, lane_addresses.firsts[0])
     words: list[Value] = []

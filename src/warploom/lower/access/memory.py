@@ -50,7 +50,7 @@ from warploom.simt.clusters import MOST_BLOCKS
 
 
 class AccessObserver(Protocol):
-    """Emits code that records each access before it is performed."""
+    """Emits code that records each access before it is performed: for a log or for watchpoints."""
 
     def access(
         self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
@@ -64,7 +64,10 @@ EachSpace = Callable[[Space, Value, Value], None]
 
 
 class MemoryCode:
-    """Emits the memory instructions of one warp function."""
+    """Emits the memory instructions of one warp function. `recording`, `sanitizing`,
+    `copy_recording` and `observing` emit what instruments record of each access, None without them;
+    `clusters` translates addresses in other blocks.
+    """
 
     def __init__(
         self,
@@ -78,6 +81,9 @@ class MemoryCode:
         copy_recording: CopyRecordingCode | None = None,
         observing: ObservingCode | None = None,
     ) -> None:
+        """Creates the access functions and their storage. `shuffles`: an order policy may choose
+        among lanes; `shared`: access functions are shared ones, in baseline code.
+        """
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
         rules = self.frame.layout.rules
@@ -93,14 +99,17 @@ class MemoryCode:
 
     @property
     def facts(self) -> Facts:
-        """Returns the facts on which the choice of access plans depends for the code that is being
-        emitted."""
+        """Returns the facts on which the choice of access plans depends: in divergent code without
+        deferred atomics.
+        """
         return self._facts_diverged if self.diverged else self.accesses.facts
 
     # ---- loads and stores -----------------------------------------------------------------------
 
     def load(self, index: int, instruction: Instruction, mask: Value) -> list[Value]:
-        """Returns the values of a load, one for each destination, as integers of its type."""
+        """Emits a load: of call parameters in registers, kernel parameters or memory. Returns its
+        values, one for each destination, as integers of its type.
+        """
         type, parts = (
             instruction.operation.modifiers.scalar(),
             len(elements(instruction.operands[0])),
@@ -119,7 +128,9 @@ class MemoryCode:
     def load_at(
         self, index: int, access_type: AccessType, addresses: Value, mask: Value
     ) -> list[Value]:
-        """Emits a load of that access type, which may be in the generic space."""
+        """Emits a load of an access type at `addresses`; if it is in the generic space, one for
+        each space that some lanes are in. Returns the elements, part by part.
+        """
         if general(access_type).move is not Move.BY_SPACE:
             return self.load_any(index, access_type, addresses, mask)
         type, parts = access_type.type, access_type.parts
@@ -136,7 +147,7 @@ class MemoryCode:
         return [self.b.load(r, typ=vector(ir.IntType(type.bits))) for r in results]
 
     def store(self, index: int, instruction: Instruction, mask: Value) -> None:
-        """Emits a store."""
+        """Emits a store: to call parameters in registers, or to memory."""
         type = instruction.operation.modifiers.scalar()
         sources = elements(instruction.operands[1])
         values = [self.operands.bits(s, type) for s in sources]
@@ -157,7 +168,9 @@ class MemoryCode:
         values: list[Value],
         mask: Value,
     ) -> None:
-        """Emits a store of that access type, which may be in the generic space."""
+        """Emits a store of an access type at `addresses`; if it is in the generic space, one for
+        each space that some lanes are in.
+        """
         if general(access_type).move is not Move.BY_SPACE:
             self.store_any(index, access_type, addresses, values, mask)
             return
@@ -170,7 +183,9 @@ class MemoryCode:
     def load_any(
         self, index: int, access_type: AccessType, addresses: Value, mask: Value
     ) -> list[Value]:
-        """Emits an out-of-line load at any addresses; elements of inactive lanes are undefined."""
+        """Emits the call of the access function of a load, and returns its elements from the data
+        buffer; those of inactive lanes are undefined. The space is not generic.
+        """
         self.call(index, access_type, self.functions.plain(access_type), addresses, mask)
         at = [
             self.places.at(number * access_type.part_bytes) for number in range(access_type.parts)
@@ -185,7 +200,9 @@ class MemoryCode:
         values: list[Value],
         mask: Value,
     ) -> None:
-        """Emits an out-of-line store at any addresses."""
+        """Writes the elements to the data buffer and emits the call of the access function of a
+        store. The space is not generic.
+        """
         for number, value in enumerate(values):
             self.b.store(value, self.places.at(number * access_type.part_bytes), align=16)
         self.call(index, access_type, self.functions.plain(access_type), addresses, mask)
@@ -195,8 +212,10 @@ class MemoryCode:
     def call(
         self, index: int, access_type: AccessType, function: Value, addresses: Value, mask: Value
     ) -> None:
-        """Emits the call of an access function, what observers record of it, and the exit on a
-        fault."""
+        """Emits the call of an access function with the access's record, bounds, buffer and space;
+        before it the translation of cluster addresses and the recordings, after it the exit on a
+        fault and the observer's event.
+        """
         base, limit = self.places.space(access_type.space)
         in_cluster = self._is_in_cluster(index, access_type)
         # Accesses to another block's shared memory are relative to the first block's, and checked
@@ -238,14 +257,17 @@ class MemoryCode:
             self.observing.access(index, access_type, addresses, mask)
 
     def _is_in_cluster(self, index: int, access_type: AccessType) -> bool:
-        """Returns true if an access to shared memory may be to that of another block of the
-        cluster."""
+        """Returns true if an access to shared memory may be to another block of the cluster:
+        clusters have several blocks, and the instruction can address them (`accesses_cluster`).
+        """
         if not self.clusters.several or access_type.space is not Space.SHARED:
             return False
         return accesses_cluster(self.frame.program.instructions[index])
 
     def by_space(self, addresses: Value, mask: Value, each: EachSpace) -> None:
-        """Calls the module's `by_space`."""
+        """Splits lanes by the space of their generic addresses, and emits `each` for every space
+        (the function `by_space`).
+        """
         by_space(self.lanes, addresses, mask, each)
 
     # ---- parameters -----------------------------------------------------------------------------
@@ -259,8 +281,9 @@ class MemoryCode:
         mask: Value,
         width: int = LANES,
     ) -> list[Value]:
-        """Returns the elements of a kernel parameter: a scalar load and a splat if the address
-        names it, else a load by each lane."""
+        """Returns the elements of a kernel parameter, in `width` lanes: a scalar load and a splat
+        if the address names it, else (in 32 lanes) a load by each lane.
+        """
         assert isinstance(address, Address)
         element = ir.IntType(type.bits)
         if isinstance(address.base, Symbol):
@@ -280,7 +303,9 @@ class MemoryCode:
         ]
 
     def parameter(self, address: Address, type: ScalarType, number: int) -> Value:
-        """Returns one element of a parameter that an address names, as a scalar."""
+        """Returns element `number` of a kernel parameter that an address names, as a scalar loaded
+        in the prologue.
+        """
         assert isinstance(address.base, Symbol)
         offset = self.frame.program.slots[address.base.name].offset
         offset += address.base.offset + address.offset + number * type.bytes

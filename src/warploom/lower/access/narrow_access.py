@@ -23,14 +23,15 @@ WIDTHS = (16, 8, 4, 2, 1)
 
 
 class NarrowAccess:
-    """Emits accesses of the first lanes of a warp."""
+    """Emits accesses of the first lanes of a warp, by a switch on the mask."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes, self.b = lanes, lanes.b
 
     def load(self, access_type: AccessType, pointer: Value, on: Value) -> Value:
-        """Returns the loaded elements in 32 lanes, zeros in inactive ones, so that no lane is
-        undefined."""
+        """Returns the loaded elements in 32 lanes, zeros in inactive ones (`on` has the active
+        ones), so that no lane is undefined.
+        """
         b, blocks, done = self.b, *self._switch_on_mask(on)
         results = list[tuple[Value, ir.Block]]()
         for width, block in blocks.items():
@@ -50,7 +51,9 @@ class NarrowAccess:
         return result
 
     def store(self, access_type: AccessType, pointer: Value, value: Value, on: Value) -> None:
-        """Emits a store of one element of each active lane."""
+        """Emits a store of one element of each active lane, as a vector of exactly that width if
+        the mask is one of the first 1, 2, 4, 8 or 16 lanes.
+        """
         b, blocks, done = self.b, *self._switch_on_mask(on)
         for width, block in blocks.items():
             b.position_at_end(block)
@@ -62,8 +65,9 @@ class NarrowAccess:
         b.position_at_end(done)
 
     def _switch_on_mask(self, on: Value) -> tuple[dict[int, ir.Block], ir.Block]:
-        """Emits a switch on the mask. Returns its targets by the number of active lanes, LANES for
-        any other mask, and the block that follows."""
+        """Emits a switch on the mask. Returns its targets, by the number of lanes of a mask of the
+        first 1, 2, 4, 8 or 16 lanes, LANES for any other mask, and the block that follows.
+        """
         b = self.b
         blocks = {width: b.append_basic_block(f"first{width}") for width in (*WIDTHS, LANES)}
         switch = b.switch(self.lanes.bits(on), blocks[LANES])
@@ -87,4 +91,5 @@ class NarrowAccess:
 
 
 def _narrow_vector(access_type: AccessType, width: int) -> ir.VectorType:
+    """Returns the type of the first `width` lanes of an access's elements."""
     return ir.VectorType(access_type.element, width)

@@ -1,5 +1,6 @@
-"""Locates the storage that memory instructions use in a warp function: access records, cached
-allocation bounds, state spaces, and the buffer of operands."""
+"""Emits the addresses of the storage that memory instructions use in a warp function: access
+records, cached allocation bounds, state spaces, and the buffer of operands and results.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ LOCAL_ROW_BITS = 7
 
 
 class AccessStorage:
-    """Locates the storage of one warp function. Access records are numbered by instruction and
-    state space."""
+    """Emits addresses of one warp function's storage. Access records are numbered by instruction
+    and state space.
+    """
 
     def __init__(self, frame: Frame) -> None:
+        """Numbers the access records, and allocates the data buffer on the stack."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.rows: dict[tuple[int, Space], int] = {
             (row.instruction, row.space): i for i, row in enumerate(frame.layout.rows)
@@ -27,15 +30,19 @@ class AccessStorage:
         self._data = frame.prologue.alloca(ir.ArrayType(I8, DATA_BYTES), align=64)
 
     def row(self, index: int, space: Space) -> Value:
-        """Returns the address of an access record."""
+        """Returns the address of the access record of an instruction and a state space."""
         return self.lanes.slot(self.frame.rows, self.number(index, space) * ROW_WIDTH)
 
     def number(self, index: int, space: Space) -> int:
-        """Returns the number of an access record."""
+        """Returns the number of the access record of an instruction and a state space; 0 if it has
+        none.
+        """
         return self.rows.get((index, space), 0)
 
     def cache(self, index: int, space: Space) -> Value:
-        """Returns the address of the bounds of the allocation that an instruction accessed last."""
+        """Returns the address of the two bounds (begin and end) of the allocation that an
+        instruction accessed last.
+        """
         row = self.rows.get((index, space), 0)
         return self.lanes.slot(self.frame.pointer(Slot.CACHE_AT), 2 * row)
 
@@ -52,7 +59,9 @@ class AccessStorage:
         return b.and_(large_enough, inside)
 
     def at(self, offset: int) -> Value:
-        """Returns an address in the buffer of operands and results of out-of-line accesses."""
+        """Returns an address in the data buffer, which passes operands and results of out-of-line
+        accesses.
+        """
         return self.b.gep(self._data, [I64(offset)], source_etype=I8)
 
     def pointer(self, access_type: AccessType, first: Value) -> Value:
@@ -71,7 +80,9 @@ class AccessStorage:
         return I64(self.frame.program.local_bytes)
 
     def space(self, space: Space) -> tuple[Value, Value]:
-        """Returns the host address of a space and its length in bytes; zeros for global memory."""
+        """Returns the host address of the running warp's memory of a space and its length in bytes;
+        zeros for global and constant memory, whose addresses are host addresses.
+        """
         frame, b = self.frame, self.b
         if space is Space.SHARED:
             return frame.pointer(Slot.SHARED_AT), self.limit(space)

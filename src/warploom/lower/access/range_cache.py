@@ -39,7 +39,9 @@ from warploom.lower.access.range_cache_filling import RangeCacheFilling
 
 
 class RangeCache:
-    """Emits lookups and counts at the current insertion point."""
+    """Emits lookups and counts of groups' accesses at the current insertion point; `sets` looks up
+    lane sets, whose numbers select entries.
+    """
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.places = memory, memory.places
@@ -50,8 +52,10 @@ class RangeCache:
         self._filling = RangeCacheFilling(memory, self.sets)
 
     def hits(self, group: GroupValues, lane_set: LaneSet) -> Value:
-        """Returns true (an i1) if the accesses of a group, at its base addresses, hit: then all are
-        aligned and inside of an allocation, and `count` can count them."""
+        """Emits the lookup of a group in the entry of a lane set. Returns true (an i1) if the
+        accesses at its base addresses hit: then all are aligned and inside of an allocation. Sets
+        the counter in which `count` counts them.
+        """
         b = self.b
         entry = self._entry(group, lane_set)
         conditions = [self._is_in_range(entry, group)]
@@ -66,8 +70,9 @@ class RangeCache:
         return reduce(b.and_, conditions)
 
     def set_counter(self, group: GroupValues, lane_set: LaneSet, counter: Value) -> None:
-        """Sets the counter in which accesses of a group are counted; `counter` (an i64) is its
-        number in the entry."""
+        """Sets the counter in which accesses of a group are counted: number `counter` (an i64) in
+        the lane set's entry. Sets the group's addresses that are safe to read as well.
+        """
         group.counter = self._count_at(self._leader(group), lane_set, counter)
         group.counter_key = lane_set.number, counter
         if group.accesses.is_laid_out:
@@ -115,8 +120,10 @@ class RangeCache:
         return b.icmp_unsigned("==", b.and_(in_unit, within), I64(0))
 
     def allowed_window(self, group: GroupValues, lane_set: LaneSet) -> tuple[Value, Value, Value]:
-        """Returns the byte offset of a group's base from the first base that its entry allows, the
-        offset of the last one, and true (an i1) if the entry is for such accesses."""
+        """Returns, for a batch, the byte offset of a group's base from the first base that its
+        entry allows, the offset of the last one, and true (an i1) if the entry allows this base and
+        is for the same stride and number of lane runs.
+        """
         b, entry = self.b, self._entry(group, lane_set)
         offset = b.sub(group.firsts[0], self._word(entry, LOW))
         size = I64(group.access_type.size)
@@ -133,8 +140,9 @@ class RangeCache:
         return offset, last, reduce(b.and_, holds)
 
     def count_batch(self, group: GroupValues, lane_set: LaneSet, step: Value, times: Value) -> None:
-        """Counts `times` accesses (an i64) of every member of a group: the first at the group's
-        base, each further one `step` bytes after the one before."""
+        """Counts `times` accesses (an i64) of every member of a group, in a batch: the first at the
+        group's base, each further one `step` bytes after the one before.
+        """
         b, entry = self.b, self._entry(group, lane_set)
         within, counter_key = self._word(entry, WITHIN), self._counted_offset(entry, group)
         counts = self._count_at(self._leader(group), lane_set, I64(0))
@@ -149,18 +157,24 @@ class RangeCache:
                 call(self.lanes, "count_strided", counts, counter_key, step, within, shift, times)
 
     def _cached_runs(self, group: GroupValues) -> Value:
-        """Returns the number of lane runs in the addresses that a group's cache holds."""
+        """Returns the number of lane runs of the addresses for which a group's cache has been
+        filled.
+        """
         at = self._begin + self._layout.places[self._leader(group)] + RUNS
         return self.lanes.b.load(self.lanes.slot(self.frame.rows, at), typ=I64)
 
     def _counted_offset(self, entry: Value, group: GroupValues) -> Value:
-        """Returns the bits of the first access's address on which its cost depends."""
+        """Returns the bits of the first member's address on which the group's cost depends; divided
+        by the element's size they number a counter.
+        """
         offset = group.members[0][1]
         counter_key = self.b.add(group.firsts[0], I64(offset)) if offset else group.firsts[0]
         return self.b.and_(counter_key, self._word(entry, WITHIN))
 
     def _has_pitches(self, entry: Value, group: GroupValues) -> Value:
-        """Returns true (an i1) if each lane run is as far from the first run as in the entry."""
+        """Returns true (an i1) if the distance of each lane run's base address from the first run's
+        (pitch) is that of the entry.
+        """
         b, width, first = self.b, group.base.width, group.firsts[0]
         # One scalar comparison: the first run's distance from itself is 0.
         if width == 2:
@@ -174,8 +188,9 @@ class RangeCache:
         return b.icmp_unsigned("==", some, I64(0))
 
     def _safe_addresses(self, entry: Value, group: GroupValues) -> Value:
-        """Returns for each lane run its base address, or that of a run with an active lane, as a
-        vector."""
+        """Returns, for each lane run, its base address, or that of a run with an active lane if it
+        has none, as a vector; the entry holds their distances.
+        """
         width = group.base.width
         at = self.lanes.slot(entry, safe_at(self._layout.runs))
         pitches = self.b.load(at, typ=ir.VectorType(I64, width), align=8)
@@ -186,7 +201,7 @@ class RangeCache:
         return self.places.number(group.members[0][0], group.access_type.space)
 
     def _entries(self, row: int) -> Value:
-        """Returns the address of the first entry of a record's cache."""
+        """Returns the address of the first entry of an access record's cache."""
         begin = self._begin + self._layout.places[row] + HEADER
         return self.lanes.slot(self.frame.rows, begin)
 
@@ -197,7 +212,9 @@ class RangeCache:
         return self.lanes.slot(self._entries(row), offset)
 
     def _count_at(self, row: int, lane_set: LaneSet, counter: Value) -> Value:
-        """Returns the address of one counter in a lane set's entry."""
+        """Returns the address of counter `counter` in the lane set's entry of an access record's
+        cache.
+        """
         b = self.b
         offset = b.add(
             b.mul(lane_set.number, I64(self._layout.entry(row))), I64(self._layout.counts)
@@ -209,14 +226,17 @@ class RangeCache:
         return self.b.load(self.lanes.slot(entry, word), typ=I64)
 
     def fill(self, group: GroupValues, lane_set: LaneSet) -> Value:
-        """Emits the filling of an entry after a miss. Returns 0 if the rules are to count this
-        access, else 1 plus the number of its counter (an i64)."""
+        """Emits the filling of a lane set's entry after a miss. Returns 0 if the rules are to count
+        this access, else 1 plus the number of its counter (an i64).
+        """
         return self._filling.fill(group, lane_set, self._entry(group, lane_set))
 
     # ---- counts ---------------------------------------------------------------------------------
 
     def count(self, group: GroupValues, times: Value) -> None:
-        """Counts `times` more accesses of every member of a group."""
+        """Adds `times` to the group's counter in its range cache, which stands for one access of
+        every member.
+        """
         assert group.counter is not None
         self.lanes.add_to(group.counter, times)
 
@@ -235,7 +255,9 @@ class RangeCache:
         self._add_difference(group, index, -1)
 
     def _add_difference(self, group: GroupValues, index: int, amount: int) -> None:
-        """Adds to the number of accesses that a member, not the first, has beyond its group's."""
+        """Adds to the counter of a member other than the first: the number of its accesses beyond
+        those of its group.
+        """
         assert group.counter_key is not None
         number, counter = group.counter_key
         row = self.places.number(index, group.access_type.space)

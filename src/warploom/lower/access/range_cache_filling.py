@@ -1,4 +1,6 @@
-"""Emits the calls that fill a range cache after a miss (`helpers.range_cache_filling`)."""
+"""Emits the calls of the helper that fills a range cache after a miss
+(`helpers.range_cache_filling`), with the group's descriptor, addresses and bounds.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,10 @@ class RangeCacheFilling:
         self._limits: dict[Space, Value] = {}
 
     def fill(self, group: GroupValues, lane_set: LaneSet, entry: Value) -> Value:
-        """Emits the filling of an entry (its address) for accesses like those of a group. Returns 0
-        if the rules are to count this access, else 1 plus the number of its counter (an i64)."""
+        """Emits the filling of an entry (its address) for accesses like those of a group, unless it
+        may not be filled. Returns 0 if the rules are to count this access, else 1 plus the number
+        of its counter (an i64).
+        """
         b = self.b
         entry_block, call_block, done = (
             b.block,
@@ -57,7 +61,9 @@ class RangeCacheFilling:
         return b.and_(b.not_(self.sets.has_no_key(lane_set)), not_given_up)
 
     def _call_helper(self, group: GroupValues, lane_set: LaneSet) -> Value:
-        """Emits the call that fills an entry, and returns its result."""
+        """Emits the call of `learn_access`, which fills the entry, after that of `find_bounds` in
+        global memory, which finds the allocation; returns its result.
+        """
         b = self.b
         if self._bases is None:
             self._bases = self.frame.prologue.alloca(ir.ArrayType(I64, STEP_AT + 1), align=64)
@@ -82,8 +88,9 @@ class RangeCacheFilling:
         return call(self.lanes, "learn_access", *arguments)
 
     def _bounds(self, group: GroupValues) -> Value:
-        """Returns the address of two bounds: of the group's state space, or of the allocation
-        accessed last."""
+        """Returns the address of the two bounds within which the entry is valid: of the allocation
+        that the instruction accessed last, or of the group's state space.
+        """
         space, prologue = group.access_type.space, self.frame.prologue
         if space in (Space.GLOBAL, Space.CONST):
             return self.places.cache(group.members[0][0], space)

@@ -33,15 +33,18 @@ KIND = "function"
 
 
 class SharedFunctions:
-    """Declares the shared functions that one module calls; `definitions` holds how to define
-    each."""
+    """Declares the shared functions that one module calls; `definitions` holds, by name, how to
+    define each, for `load_functions`.
+    """
 
     def __init__(self, module: ir.Module) -> None:
         self._module = module
         self.definitions: dict[str, Define] = {}
 
     def declare(self, name: str, type: ir.FunctionType, define: Define) -> Value:
-        """Declares a function in the module on first use, and returns it."""
+        """Declares a function in the module on first use, and returns it; `define` is kept for
+        `load_functions`, which compiles it if no cache has it.
+        """
         if name not in self.definitions:
             ir.Function(self._module, type, name)
             self.definitions[name] = define
@@ -77,8 +80,9 @@ _loaded: dict[str, llvm.ExecutionEngine] = {}
 
 
 def _object(name: str, definitions: Mapping[str, Define]) -> bytes | None:
-    """Returns a function's object code. Returns None if neither the package nor the cache has it
-    and it has no definition."""
+    """Returns a function's object code: shipped with the package, from the disk cache, or compiled
+    and stored there. Returns None if it is in neither and has no definition.
+    """
     shipped = _shipped().get(name)
     if shipped is not None:
         return shipped
@@ -91,6 +95,7 @@ def _object(name: str, definitions: Mapping[str, Define]) -> bytes | None:
 
 
 def _compiled(name: str, define: Define, processor: Processor | None = None) -> bytes:
+    """Compiles a function into object code for a processor, by default the host's."""
     module = ir.Module(name)
     define(module)
     return object_of(str(module), Effort.FULL, name, processor)
@@ -128,7 +133,8 @@ def _shipped() -> Mapping[str, bytes]:
 
 
 def _file(processor: Processor) -> str:
-    """Returns a file name with a digest of the sources, so that changed sources never load old
-    code."""
+    """Returns the name of the file of a processor's functions, with a digest of the sources, so
+    that changed sources never load old code.
+    """
     sources = disk_cache.key_of_sources((KIND,), disk_cache.SOURCES)
     return f"{KIND}s-{sys.platform}-{processor.name}-{sources}"

@@ -74,8 +74,11 @@ class StoreBatch:
         self._pending = None
 
     def begin(self, group: GroupValues, bases: Value) -> Value:
-        """Begins a batch with the stores of a group. Returns true (an i1) if they can be deferred,
-        provided that all lanes are active; `bases` are the addresses in their register."""
+        """Begins a batch with the stores of a group, as the pending ones. Returns true (an i1) if
+        they can be deferred, provided that all lanes are active: `bases`, the lanes' base
+        addresses, are strided, without overlap, in one allocation, and each store's pattern has
+        been counted.
+        """
         b, index = self.b, group.members[0][0]
         start, stop = group.accesses.span
         first = self.lanes.lane(bases, 0)
@@ -97,7 +100,9 @@ class StoreBatch:
         return reduce(b.and_, conditions)
 
     def _pattern(self, pending: _Pending, number: int) -> tuple[Value, Value]:
-        """Returns the address of the pattern that a store must match, and its first offset."""
+        """Returns the address of the pattern in its access record that pending store `number` must
+        match, and the first offset that it must have.
+        """
         index, offset = pending.group.members[number]
         first_byte = self.b.add(pending.first, I64(offset))
         rules = self.frame.layout.rules
@@ -106,7 +111,9 @@ class StoreBatch:
         return self.lanes.slot(row, location.at), self.b.sub(first_byte, location.base)
 
     def _pattern_matches(self, pending: _Pending, number: int) -> list[Value]:
-        """Returns conditions (i1) that hold if the record has counted this store's pattern."""
+        """Returns conditions (i1) that hold if the access record has the pattern of pending store
+        `number`: all lanes, its stride and first offset.
+        """
         pattern, offset = self._pattern(pending, number)
         expected = ((MASK, I64(ALL_LANES)), (STEP, pending.step), (OFFSETS, offset))
         return [
@@ -130,7 +137,9 @@ class StoreBatch:
         return reduce(b.and_, conditions)
 
     def append(self, value: Value) -> None:
-        """Adds the next store to the batch; after the last one, emits all of them."""
+        """Writes the elements of the next store to the data buffer; after the last one of the
+        group, performs all of them.
+        """
         pending = self._pending
         assert pending is not None
         at = self.memory.places.at(pending.count * pending.group.access_type.part_bytes)
@@ -141,7 +150,9 @@ class StoreBatch:
             self._pending = None
 
     def flush(self) -> None:
-        """Emits and counts the pending stores."""
+        """Emits the stores that were appended so far, and counts them: all of the group by one
+        call, fewer (on an exit) by one call each. Nothing if there are none.
+        """
         pending, b = self._pending, self.b
         if pending is None or pending.count == 0:
             return
@@ -162,7 +173,7 @@ class StoreBatch:
         record_memory_change(self.lanes, self.frame.environment, I64(pending.count))
 
     def _count(self, pending: _Pending) -> None:
-        """Counts each emitted store as a repetition of its pattern."""
+        """Counts each store emitted so far as a repetition of its pattern in its access record."""
         for number in range(pending.count):
             pattern, _ = self._pattern(pending, number)
             self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))
@@ -184,7 +195,9 @@ def _store_function(module: ir.Module, element: ir.IntType, offsets: list[int]) 
 def _emit_lane_loop(
     lanes: Lanes, function: ir.Function, element: ir.IntType, offsets: list[int]
 ) -> None:
-    """Emits a loop over the lanes."""
+    """Emits the body of a store function: a loop over the lanes, each of which stores its elements
+    at all `offsets` from its address.
+    """
     start, loop_block, done = (
         function.append_basic_block(name) for name in ("start", "lane", "done")
     )

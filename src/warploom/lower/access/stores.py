@@ -19,7 +19,9 @@ Store = Callable[[Transfers, LaneAddresses, Sequence[Value]], None]
 def store(
     transfers: Transfers, move: Move, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Emits a store by a move."""
+    """Emits a store by the function of a move; `values` are the elements of 32 lanes,
+    part by part.
+    """
     STORES[move](transfers, lane_addresses, values)
 
 
@@ -43,7 +45,9 @@ def store_scalar(
 def store_vectors(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Stores consecutive elements from the beginning of each lane run."""
+    """Stores consecutive elements from the first address of each lane run, with the parts of each
+    lane side by side, under the mask if there is one.
+    """
     b, access_type, runs = transfers.b, lane_addresses.access_type, len(lane_addresses.firsts)
     whole, count = _interleaved(b, values), LANES // runs * access_type.parts
     for run, first in enumerate(lane_addresses.firsts):
@@ -60,7 +64,7 @@ def store_vectors(
 
 
 def _interleaved(b: Value, values: Sequence[Value]) -> Value:
-    """Returns the elements of each lane side by side: a0 b0 a1 b1 ..."""
+    """Returns one vector with the parts of each lane side by side: a0 b0 a1 b1 ..."""
     if len(values) == 1:
         return values[0]
     evens, odds = _interleaved(b, values[::2]), _interleaved(b, values[1::2])
@@ -72,7 +76,7 @@ def _interleaved(b: Value, values: Sequence[Value]) -> Value:
 def store_scattered(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Scatters the elements of each lane."""
+    """Scatters the elements of each active lane, part by part."""
     on, pointers = lane_addresses.mask, transfers.pointers(lane_addresses)
     for part, value in enumerate(values):
         scatter(
@@ -102,7 +106,7 @@ def store_pairs(
 def store_by_step(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Stores vectors if the step, a run-time value, is the size of an element; else scatters."""
+    """Stores vectors if the run-time value `step` is the size of an element; else scatters."""
     b = transfers.b
     consecutive = b.icmp_unsigned("==", lane_addresses.step, I64(lane_addresses.access_type.size))
     with b.if_else(consecutive) as (then, otherwise):
@@ -115,7 +119,9 @@ def store_by_step(
 def store_rows(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Stores to local memory, in which each 4-byte word of all lanes is one row."""
+    """Stores to local memory, where each 4-byte word of all lanes is one row of 128 bytes; splits
+    wider elements into words.
+    """
     b, access_type, words = transfers.b, lane_addresses.access_type, list(values)
     pointer = transfers.pointer(access_type, lane_addresses.firsts[0])
     if access_type.type.bytes > WORD_BYTES:

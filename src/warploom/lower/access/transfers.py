@@ -67,7 +67,9 @@ class Transfers:
         self.lanes, self.b, self.pointer = lanes, lanes.b, pointer
 
     def pointers(self, lane_addresses: LaneAddresses) -> Value:
-        """Returns the host pointer of each lane."""
+        """Returns the host pointer of each lane: given by the access, or computed from those of its
+        lane runs and the stride.
+        """
         if lane_addresses.pointers is not None:
             return lane_addresses.pointers
         b, run_pointers = self.b, self._run_pointers(lane_addresses)
@@ -79,7 +81,7 @@ class Transfers:
         return b.gep(spread, [ir.Constant(vector(I64), steps)], source_etype=I8)
 
     def _run_pointers(self, lane_addresses: LaneAddresses) -> Value:
-        """Returns the host pointer of the first lane of each lane run."""
+        """Returns a vector of the host pointers of the first lane of each lane run."""
         if lane_addresses.run_pointers is not None:
             return lane_addresses.run_pointers
         run_pointers: Value = undefined(ir.VectorType(PTR, len(lane_addresses.firsts)))
@@ -90,7 +92,9 @@ class Transfers:
         return run_pointers
 
     def part_pointers(self, pointers: Value, access_type: AccessType, part: int) -> Value:
-        """Returns the host pointers of one element of each lane."""
+        """Returns the host pointers of part `part` of each lane's elements, from those of
+        part 0.
+        """
         offset = repeated(part * access_type.type.bytes, I64, pointers.type.count)
         return self.b.gep(pointers, [offset], source_etype=I8) if part else pointers
 
@@ -106,7 +110,7 @@ class Transfers:
         return b.icmp_unsigned("!=", first, zero(both)), b.icmp_unsigned("!=", differ, I32(0))
 
     def run_mask_of(self, lane_addresses: LaneAddresses, run: int) -> Value:
-        """Returns the mask of one lane run, each lane repeated once for each of its elements."""
+        """Returns the mask of one lane run, each lane repeated once for each of its parts."""
         runs, parts = len(lane_addresses.firsts), lane_addresses.access_type.parts
         if runs == 1 and parts == 1:
             return lane_addresses.on
@@ -115,12 +119,15 @@ class Transfers:
         return self.b.shuffle_vector(lane_addresses.on, lane_addresses.on, selection(lanes))
 
     def local_row(self, pointer: Value, number: int) -> Value:
-        """Returns the pointer to a word's row in local memory."""
+        """Returns the pointer to the row of a lane's word `number` after the one at `pointer`, in
+        local memory.
+        """
         return self.b.gep(pointer, [I64(number << LOCAL_ROW_BITS)], source_etype=I8)
 
     def gather(self, access_type: AccessType, pointers: Value, on: Value) -> Value:
-        """Gathers one element a lane. There is no gather of less than 4 bytes: a narrower element
-        is extracted from the aligned word around it."""
+        """Gathers one element of each lane in `on`. There is no gather of less than 4 bytes: a
+        narrower element is extracted from the aligned word around it.
+        """
         b, element = self.b, access_type.element
         if access_type.type.bytes >= WORD_BYTES:
             return gather(self.lanes, pointers, on, element)

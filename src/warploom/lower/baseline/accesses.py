@@ -45,7 +45,7 @@ class AccessFunction:
 
     @property
     def name(self) -> str:
-        """Returns the function's name, which determines its code."""
+        """Returns the function's name, which states everything that its code depends on."""
         forms = ",".join(map(str, self.data))
         variant = "shuffled." * self.shuffles + "recorded." * self.records
         return f"access.{variant}{self.access_type.name}[{self.address}]({forms}).{self.rules.name}"
@@ -64,6 +64,9 @@ class _Emission:
     """Emits one shared function; the constructor emits the reads of its words, in their order."""
 
     def __init__(self, module: ir.Module, function_spec: AccessFunction) -> None:
+        """Declares the function and emits the reads of its operand words, in their order:
+        instruction, address, records, local memory, data.
+        """
         self.function_spec, self.access_type = function_spec, function_spec.access_type
         self.body = body = SharedFunctionBody(module, function_spec.name)
         self.lanes, self.b, self.registers = body.lanes, body.b, MemoryRegisters(body.lanes)
@@ -80,7 +83,10 @@ class _Emission:
         self.scratch = self.lanes.alloca(WIDE) if function_spec.records else None
 
     def emit(self) -> None:
-        """Emits the function's body."""
+        """Emits the function's body: a store's data into the data buffer, the access in each state
+        space that addresses may belong to, a load's data into registers, and the call of the next
+        function.
+        """
         if self.access_type.op == "store":
             for number, (place, source) in enumerate(
                 zip(self.data, self.function_spec.data, strict=True)
@@ -107,6 +113,7 @@ class _Emission:
 
     @property
     def _bits(self) -> ScalarType:
+        """Returns the unsigned type as wide as an element."""
         return unsigned(self.access_type.type.bits)
 
     def _part(self, number: int) -> Value:
@@ -123,8 +130,9 @@ class _Emission:
         return b.and_(whole, splat_constant(0xFFFFFFFF, I64))
 
     def _access(self, space: Space, addresses: Value, mask: Value) -> None:
-        """Emits the access of the lanes of `mask` to one space; the function returns if it
-        faults."""
+        """Emits the access of the lanes of `mask` to one space, recorded before if the launch is;
+        if it faults the function returns the instruction's number and the space's code plus one.
+        """
         b, environment = self.b, self.body.environment
         access_type, bits = replace(self.access_type, space=space), self.lanes.bits(mask)
         if self.scratch is not None:
@@ -153,13 +161,17 @@ class _Emission:
         return row, self.lanes.slot(self.body.pointer(Slot.CACHE_AT), b.mul(number, I64(2)))
 
     def _local(self) -> tuple[Value, Value]:
-        """Returns the host address of the warp's local memory, and its size for a lane."""
+        """Returns the host address of the warp's local memory, and its size for a lane, from two
+        operand words.
+        """
         before = self.b.mul(self.body.run_word(RunWord.WARP), self.body.word())
         at = self.b.gep(self.body.pointer(Slot.LOCAL_AT), [before], source_etype=I8)
         return at, self.body.word()
 
     def _memory(self, space: Space) -> tuple[Value, Value]:
-        """Returns the host address of a space's memory, and its size; zeros for global memory."""
+        """Returns the host address of a space's memory and its size in bytes; zeros for global
+        memory, whose addresses are host addresses.
+        """
         if space is Space.SHARED:
             return self.body.pointer(Slot.SHARED_AT), self.body.slot(Slot.SHARED_BYTES)
         if space is Space.LOCAL:

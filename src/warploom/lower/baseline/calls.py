@@ -1,4 +1,5 @@
-"""Lowers instructions of baseline code to calls of shared functions.
+"""Lowers instructions of baseline code, which is compiled fast and runs a kernel until optimised
+code is ready, to calls of shared functions.
 
 A call whose operand words are all constants is appended to the call table
 (`lower.baseline.tables`); one with words that are known only at run time, such as special registers
@@ -69,6 +70,9 @@ class CallCode:
     def __init__(
         self, memory: MemoryCode, functions: SharedFunctions, guards: Guards, *, shuffles: bool
     ) -> None:
+        """Creates the call table and the buffer for operand words that are known only at run time.
+        `shuffles`: an order policy may choose among lanes.
+        """
         self.memory, self.operands, self.frame = memory, memory.operands, memory.frame
         self.lanes, self.b, self.guards = memory.lanes, memory.b, guards
         self.functions, self.shuffles = functions, shuffles
@@ -76,8 +80,10 @@ class CallCode:
         self._arguments = self.frame.prologue.alloca(ir.ArrayType(I64, MOST_WORDS))
 
     def emit(self, index: int, instruction: Instruction) -> bool:
-        """Appends an instruction to the call table, or emits its call. Returns False if it has no
-        shared function; then all calls before it have been emitted."""
+        """Appends an instruction's calls to the call table, or emits them if some operand is known
+        only at run time. Returns False if it has no shared function or needs checks of operands;
+        then all calls before it have been emitted.
+        """
         calls = (
             None
             if any(True for _ in operand_checks(instruction))
@@ -94,14 +100,17 @@ class CallCode:
         return True
 
     def flush(self) -> None:
-        """Emits the call that runs the table's pending calls, and an exit if one of them faults."""
+        """Emits the call that runs the table's pending calls, if there are any, and the exit that
+        is taken if one of them faults.
+        """
         fault = self.table.flush()
         if fault is not None:
             self._leave_at_fault(fault)
 
     def _emit_call(self, index: int, instruction: Instruction, call: SharedCall) -> None:
-        """Emits a call with operand words that are known only at run time; they are stored in a
-        buffer on the stack."""
+        """Emits a call with operand words that are known only at run time, after the pending ones,
+        in the lanes in which its guard holds; the words are stored in a buffer on the stack.
+        """
         self.flush()
         guard, active = self.guards.counted(index, instruction), self.frame.active.bits()
         on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
@@ -112,7 +121,9 @@ class CallCode:
         self._leave_at_fault(self.table.call(self._arguments, on))
 
     def _leave_at_fault(self, fault: Value) -> None:
-        """Emits an exit if a call has returned a fault."""
+        """Emits the exit that is taken if `fault` is not 0: the code that a call has returned, with
+        the instruction's number and the state space.
+        """
         code = self.b.and_(fault, I64((1 << FAULT_BITS) - 1))
         instruction = self.b.lshr(fault, I64(FAULT_BITS))
         self.memory.faults.leave(instruction, fault, self.b.sub(code, I64(1)))
@@ -127,7 +138,10 @@ class CallCode:
     # ---- instructions that compute --------------------------------------------------------------
 
     def _operation(self, instruction: Instruction) -> SharedCall | None:
-        """Returns the call of an instruction that computes, None if there is no function for it."""
+        """Returns the call of an instruction that computes; None if there is no function for it: it
+        does more than compute, calls a routine that is counted, or has operands that cannot be
+        passed.
+        """
         operation = instruction.operation
         if operation.spec.semantics is None or operation.spec.unit in _OUT_OF_LINE:
             return None
@@ -156,13 +170,18 @@ class CallCode:
 
     @staticmethod
     def _can_be_target(target: Operand) -> bool:
-        """Returns whether a shared function can write an operand."""
+        """Returns whether a shared function can write an operand: a register of at most 64 bits, or
+        a sink.
+        """
         is_register = isinstance(target, Register) and target.type.bits <= WIDEST
         return is_register or isinstance(target, Sink)
 
     @staticmethod
     def _can_be_source(source: Operand, type: ScalarType) -> bool:
-        """Returns whether a source operand can be passed to a shared function."""
+        """Returns whether a source operand read as `type` can be passed to a shared function: not
+        registers and literals of more than 64 bits, nor special registers that vary by lane other
+        than `%tid`.
+        """
         match source:
             case Register():
                 return source.type.bits <= WIDEST and type.bits <= WIDEST
@@ -176,7 +195,9 @@ class CallCode:
                 return False
 
     def _argument(self, source: Operand, type: ScalarType) -> CallArgument:
-        """Returns the argument for a source operand of a type."""
+        """Returns the argument for a source operand: the slot of a register, a constant, or a value
+        known only at run time.
+        """
         match source:
             case Register():
                 return CallArgument(SourceForm(_bits(source)), self._slot(source))
@@ -218,7 +239,10 @@ class CallCode:
     # ---- loads and stores -----------------------------------------------------------------------
 
     def _accesses(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
-        """Returns the calls of a load or a store, None if there is no function for it."""
+        """Returns the calls of a load or a store; None if there is no function for it, as for
+        observed launches, parameters of calls in registers, other blocks of a cluster, and elements
+        of more than 64 bits.
+        """
         if self.memory.observing is not None:
             return None
         if is_bulk_fill(instruction.operation) or completion(instruction) is not None:
@@ -245,7 +269,9 @@ class CallCode:
     def _access(
         self, access_type: AccessType, index: int, address: Address, arguments: list[CallArgument]
     ) -> SharedCall:
-        """Returns the call for an access of a type; `arguments` are its data operands."""
+        """Returns the call of the shared function for an access type, with its operand words:
+        instruction, address, records, local memory, and the data operands `arguments`.
+        """
         form, base, offset = self._address(address)
         forms, rules = tuple(one.form for one in arguments), self.frame.layout.rules
         records = self.frame.variant.records
@@ -259,18 +285,24 @@ class CallCode:
         return SharedCall(function.name, function.define, words)
 
     def _target(self, target: Operand) -> CallArgument:
-        """Returns the argument for the target of a load."""
+        """Returns the argument for the target of a load; one that is no register gets the form of
+        no bits.
+        """
         is_register = isinstance(target, Register)
         return CallArgument(SourceForm(_bits(target)), self._slot(target) if is_register else 0)
 
     @staticmethod
     def _can_be_stored(source: Operand) -> bool:
-        """Returns whether a shared function can store an operand: not predicates."""
+        """Returns whether a shared function can store an operand: literals, and registers of at
+        most 64 bits but not predicates.
+        """
         whole = isinstance(source, Register) and 1 < source.type.bits <= WIDEST
         return whole or isinstance(source, Immediate)
 
     def _address(self, address: Address) -> tuple[SourceForm, int, int]:
-        """Returns the form of an address's base, its operand word, and the offset to add."""
+        """Returns the form of an address's base, its operand word, and the offset to add: a
+        register's slot, a constant, or the index of a global variable.
+        """
         match address.base:
             case None:
                 return SourceForm(0), 0, address.offset

@@ -37,11 +37,14 @@ class OperationFunction:
 
     @property
     def name(self) -> str:
+        """Returns the function's name, which states its operation and the forms of its operands."""
         forms = ",".join([*map(str, self.targets), "=", *map(str, self.sources)])
         return f"operation.{self.operation.text}({forms})"
 
     def define(self, module: ir.Module) -> None:
-        """Emits the function into a module."""
+        """Emits the function into a module: reads the sources, evaluates the operation's terms,
+        writes the targets, and calls the next function.
+        """
         body = SharedFunctionBody(module, self.name)
         registers = MemoryRegisters(body.lanes)
         lower = Lowering(body.lanes, 32)
@@ -73,10 +76,13 @@ class ParameterFunction:
 
     @property
     def name(self) -> str:
+        """Returns the function's name, which states the value's type and the register's bits."""
         return f"parameter.{self.value.name}(r{self.bits})"
 
     def define(self, module: ir.Module) -> None:
-        """Emits the function into a module."""
+        """Emits the function into a module: loads the value, writes it to all executing lanes of
+        the register, and calls the next function.
+        """
         body = SharedFunctionBody(module, self.name)
         b, registers, place = body.b, MemoryRegisters(body.lanes), body.place()
         at = b.gep(body.pointer(Slot.PARAMETERS_AT), [body.word()], source_etype=I8)
@@ -95,7 +101,8 @@ class MemoryRegisters:
 
     def read(self, place: Value, source: SourceForm, type: ScalarType) -> Value:
         """Returns a source in 32 lanes of the type in which `type` is computed. `place` is the
-        register's address, or the number itself."""
+        register's address, or the number itself if the source's form has no bits.
+        """
         b = self.b
         if not source.bits:
             number = b.trunc(place, ir.IntType(type.bits)) if type.bits < 64 else place
@@ -119,5 +126,7 @@ class MemoryRegisters:
 
 
 def unsigned_or_pred(type: ScalarType) -> ScalarType:
-    """Returns the type of the bits of a number that is read as `type`."""
+    """Returns the predicate type for a predicate, else the unsigned type of the same width: the
+    type of a number that is an operand word.
+    """
     return PRED if type == PRED else unsigned(type.bits)

@@ -51,6 +51,7 @@ class SourceForm(NamedTuple):
     variable: bool = False
 
     def __str__(self) -> str:
+        """Returns the form as it stands in a function's name."""
         if self.variable:
             return "v"
         return f"{'!' * self.negated}{f'r{self.bits}' if self.bits else 'n'}"
@@ -61,6 +62,9 @@ class SharedFunctionBody:
     of `word`, `place` or `source`."""
 
     def __init__(self, module: ir.Module, name: str) -> None:
+        """Declares the function in the module and begins its entry block; `on` are its executing
+        lanes.
+        """
         self.function = ir.Function(module, SIGNATURE, name)
         self.lanes = Lanes(module, FoldingBuilder(self.function.append_basic_block("entry")))
         self.b = self.lanes.b
@@ -88,13 +92,17 @@ class SharedFunctionBody:
         return self._call(self.lanes.slot(self._words, self._words_read), on, "")
 
     def call_next_and_return(self, after: Value | int = 0) -> None:
-        """Emits a tail call of the next function in the table, or of the one `after` words later.
-        `musttail`, as the depth of the stack must not grow with the length of the table."""
+        """Emits a tail call of the function whose number is the next word of the table, or `after`
+        words later, and the return of its result. `musttail`, as the depth of the stack must not
+        grow with the length of the table.
+        """
         place = self.lanes.slot(self._words, self._words_read)
         self.b.ret(self._call(self.lanes.slot(place, after), self.on, "musttail"))
 
     def _call(self, place: Value, on: Value, tail: str) -> Value:
-        """Emits a call of the function whose number is at the address `place`."""
+        """Emits a call, for the lanes `on`, of the function whose number is at the address `place`;
+        its operand words follow there. `tail`: LLVM's marker of tail calls.
+        """
         number = self.b.load(place, typ=I64)
         address = self.b.load(self.lanes.slot(self._functions, number), typ=I64)
         function = self.b.inttoptr(address, ir.PointerType(SIGNATURE))
@@ -107,7 +115,9 @@ class SharedFunctionBody:
         return self.b.gep(self.registers, [self.word()], source_etype=I8)
 
     def source(self, form: SourceForm) -> Value:
-        """Returns the operand of the next word: the address of a register, or a number."""
+        """Returns the operand of the next word by its form: the address of a register, a number, or
+        the address of a global variable from the launch's table.
+        """
         if form.bits:
             return self.place()
         if not form.variable:

@@ -44,6 +44,9 @@ class CallTable:
     emits the code that runs all calls since the last `flush`."""
 
     def __init__(self, frame: Frame, functions: SharedFunctions) -> None:
+        """Declares the arrays of words and functions, which `finish` defines, and stores the
+        addresses of access rows and counts in the array `run` of shared functions.
+        """
         self.frame, self._declared = frame, functions
         self._numbers: dict[str, int] = {}
         self._words: list[int] = []
@@ -57,15 +60,18 @@ class CallTable:
             prologue.b.store(address, prologue.slot(self._run, int(word)))
 
     def number(self, call: SharedCall) -> int:
-        """Returns the number of a call's function in this kernel, which is declared at its first
-        use."""
+        """Returns the number of a call's function in the kernel's array of functions; at its first
+        use the function is declared.
+        """
         if call.name not in self._numbers:
             self._declared.declare(call.name, SIGNATURE, call.define)
             self._numbers[call.name] = len(self._numbers)
         return self._numbers[call.name]
 
     def add(self, index: int, call: SharedCall) -> None:
-        """Appends the call of an instruction, inside of a guard's call if it is guarded."""
+        """Appends the call of instruction `index` to the table; if it is guarded, inside of a
+        guard's call. No code is emitted.
+        """
         words = [self.number(call), *call.words]
         guard = self.frame.program.instructions[index].guard
         if guard is not None:
@@ -73,8 +79,9 @@ class CallTable:
         self._words += words
 
     def _guard(self, index: int, guard: Guard, size: int) -> list[int]:
-        """Returns the words of the call that runs the next `size` words in the lanes in which a
-        guard holds."""
+        """Returns the words of the guard's call, which runs the next `size` words in the lanes in
+        which the guard of instruction `index` holds, and counts these lanes.
+        """
         function = GuardFunction(guard.negated, self.frame.variant.records)
         place = self.frame.context_layout.by_lane[guard.register]
         call = SharedCall(function.name, function.define)
@@ -102,7 +109,9 @@ class CallTable:
         return lanes.b.call(function, [*given, lanes.slot(words, 1)])
 
     def finish(self) -> None:
-        """Defines the arrays of words and of functions in the module, after all code."""
+        """Defines the arrays of words and of functions in the module, once all code has been
+        emitted.
+        """
         names = [self._declared.declared(name).get_reference() for name in self._numbers]
         for variable, element, written in (
             (self._table, I64, map(str, self._words)),
@@ -138,10 +147,13 @@ class GuardFunction:
 
     @property
     def name(self) -> str:
+        """Returns the function's name, which states its two options."""
         return f"guard{'.recorded' * self.records}({'!' * self.negated}r1)"
 
     def define(self, module: ir.Module) -> None:
-        """Emits the function into a module."""
+        """Emits the function into a module: counts the lanes in which the guard holds, calls the
+        guarded functions for them, and continues after these, or returns their fault.
+        """
         body = SharedFunctionBody(module, self.name)
         b, lanes = body.b, body.lanes
         instruction, bits = body.word(), b.load(body.place(), typ=I32)

@@ -46,11 +46,16 @@ BAD_BARRIER = 7
 class ArrivalCode(Protocol):
     """Emits code that records lanes which arrive at a barrier."""
 
-    def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None: ...
+    def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
+        """Emits the record of the arrival of lanes `on` at barrier `number` of `threads` threads
+        (0: all), at instruction `index`."""
+        ...
 
 
 class BarrierCode:
-    """Emits the barriers of one warp function."""
+    """Emits the barriers of one warp function. `arrivals` emit the records of arrivals that
+    observers and the race detector need.
+    """
 
     def __init__(
         self,
@@ -78,8 +83,10 @@ class BarrierCode:
         instruction: Instruction,
         guard: Value | None,
     ) -> None:
-        """Emits the barrier at the end of a basic block: arrival or wait of the lanes that execute
-        it, if there are any."""
+        """Emits the barrier at the end of a basic block, if its guard holds in some active lane:
+        the arrival alone (`arrive`), or the wait of the diverged lanes, of the warp as a whole, or
+        of a warp in warp order. Other lanes jump to the next block.
+        """
         frame, following = self.frame, block.successors[-1]
         on = frame.active.mask()
         if guard is not None:
@@ -116,7 +123,9 @@ class BarrierCode:
         number: Value,
         threads: Value,
     ) -> None:
-        """Emits the wait at a barrier of all living lanes together."""
+        """Emits the wait at a barrier of all living lanes together: saves the warp, stores the
+        barrier in the warp's state and leaves with BARRIER.
+        """
         self.control.suspension.wait_together(block.index, index, _plain_number(instruction))
         self._store_barrier(index, number, threads)
         self.frame.leave(Status.BARRIER)
@@ -124,7 +133,10 @@ class BarrierCode:
     def _end_in_cluster(
         self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction, on: Value
     ) -> None:
-        """Emits the arrival or wait at the cluster's barrier, at the end of a basic block."""
+        """Emits the cluster's barrier at the end of a basic block. An arrival adds the lanes to
+        CLUSTER_ARRIVED in the warp's state; a wait suspends if `must_wait` says that warps of the
+        cluster are missing.
+        """
         b, frame, following = self.b, self.frame, block.successors[-1]
         self._record_arrival(index, on, I64(CLUSTER_BARRIER), I64(0))
         if "arrive" in instruction.operation.modifiers:
@@ -146,8 +158,10 @@ class BarrierCode:
             frame.leave(Status.BARRIER)
 
     def begin(self, block: ProgramBlock) -> None:
-        """Emits the wait before a counting barrier, at the beginning of its basic block, with the
-        number of lanes that this warp adds."""
+        """Emits the wait of a counting barrier (`bar.red`), which begins a basic block: stores the
+        number of lanes whose predicate counts plus one in VOTE, and suspends. Nothing for other
+        instructions, without lanes, or once the lanes have waited.
+        """
         instruction = self.frame.program.instructions[block.start]
         if not is_reducing_barrier(instruction):
             return
@@ -167,7 +181,10 @@ class BarrierCode:
             self._wait(block.start, number, threads, block.index)
 
     def count_result(self, instruction: Instruction) -> tuple[Value, ScalarType]:
-        """Returns what a counting barrier has counted, as its destination's value and type."""
+        """Returns the value and type of a counting barrier's result, from the total that VOTE holds
+        after the wait, and resets VOTE: the count (`popc`), whether no predicate was false (`and`),
+        or whether some was true (`or`).
+        """
         b, frame = self.b, self.frame
         total = b.sub(frame.get(frame.context.table(VOTE)), I64(1))
         b.store(I64(0), frame.context.table(VOTE))
@@ -188,19 +205,25 @@ class BarrierCode:
             self.control.suspension.suspend(Status.BARRIER, block)
 
     def _store_barrier(self, index: int, number: Value, threads: Value) -> None:
-        """Stores the barrier at which the warp as a whole waits."""
+        """Stores, in the warp's state, the instruction, number and thread count of the barrier at
+        which the warp as a whole waits.
+        """
         words = {INSTRUCTION: I64(index), BARRIER: number, BARRIER_THREADS: threads}
         for word, value in words.items():
             self.frame.context.set_state(word, value)
 
     def _store_operands(self, number: Value, threads: Value) -> None:
-        """Stores the barrier at which the running split waits."""
+        """Stores, in the warp's table, the number and thread count of the barrier at which the
+        running split waits.
+        """
         self.b.store(number, self.frame.context.table(ARGUMENT))
         self.b.store(threads, self.frame.context.table(ARGUMENT_2))
 
     def _operands(self, index: int, instruction: Instruction, on: Value) -> tuple[Value, Value]:
-        """Returns the barrier's number and the number of threads that it waits for, 0 for all;
-        checks both."""
+        """Returns the barrier's number and the number of threads that it waits for, 0 for all, from
+        the lowest lane of `on`; checks both and records the arrival. The barrier of a warp group
+        (`is_group_barrier`) has the number plus that of the group, unchecked.
+        """
         b = self.b
         operands_given = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
         number, *count = (self.operands.uniform(operand, on) for operand in operands_given)
@@ -213,13 +236,14 @@ class BarrierCode:
         return number, threads
 
     def _record_arrival(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emits the code that records arrivals."""
+        """Emits the records of the arrival of lanes `on` for all of `arrivals`."""
         for code in self.arrivals:
             code.barrier(index, on, number, threads)
 
     def _check(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emits the fault at a barrier number that does not exist, or a thread count that is not a
-        multiple of 32."""
+        """Emits the fault BAD_BARRIER at a number that does not exist, or a thread count that is
+        not a multiple of 32.
+        """
         b = self.b
         unknown = b.icmp_unsigned(">=", number, I64(BARRIERS))
         uneven = b.icmp_unsigned("!=", b.and_(threads, I64(LANES - 1)), I64(0))
@@ -230,7 +254,9 @@ class BarrierCode:
 
 
 def _plain_number(instruction: Instruction) -> int | None:
-    """Returns the number of an unguarded barrier of all threads, if it is a constant; else None."""
+    """Returns the number of an unguarded barrier of all threads, if it is a constant; else None.
+    Such a barrier can be waited for in warp order.
+    """
     match instruction.guard, sources(instruction):
         case None, (Immediate(number),) if number < BARRIERS:
             return number

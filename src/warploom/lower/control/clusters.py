@@ -1,4 +1,4 @@
-"""Emits what concerns thread block clusters: their barrier, and addresses in the shared memory of
+"""Emits operations of thread block clusters: their barrier, and addresses in the shared memory of
 their other blocks.
 
 A shared address has the block's rank plus one in its upper bits, 0 for the own block.
@@ -24,6 +24,9 @@ class ClusterCode:
     blocks."""
 
     def __init__(self, frame: Frame, *, several: bool) -> None:
+        """Sets whether clusters have several blocks; without, no code for other blocks is
+        emitted.
+        """
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.several = several
         self._specials = Specials(frame)
@@ -34,7 +37,9 @@ class ClusterCode:
         return self.frame.prologue.b.zext(self._specials.rank(), I64)
 
     def live(self) -> Value:
-        """Returns the ranks of the cluster's blocks that exist at the moment, as bits of an i64."""
+        """Returns the ranks of the cluster's blocks that exist at the moment, as bits of an i64; 1
+        (rank 0) without clusters of several blocks.
+        """
         if not self.several:
             return I64(1)
         frame = self.frame
@@ -43,7 +48,7 @@ class ClusterCode:
         )
 
     def start(self) -> Value:
-        """Returns the host address of the first block's shared memory, as an i64."""
+        """Returns the host address of the shared memory of the cluster's first block, as an i64."""
         if not self.several:
             return self.frame.slot(Slot.SHARED_AT)
         p = self.frame.prologue.b
@@ -51,8 +56,10 @@ class ClusterCode:
         return p.sub(self.frame.slot(Slot.SHARED_AT), before)
 
     def offsets_in_cluster(self, index: int, addresses: Value, mask: Value, size: int) -> Value:
-        """Returns the offsets from `start` of addresses in shared memory; leaves with a fault at an
-        invalid one."""
+        """Returns the offsets from `start` of accesses of `size` bytes in shared memory of the
+        cluster, in the lanes of `mask`; leaves with a fault of instruction `index` at an invalid
+        one.
+        """
         b, frame = self.b, self.frame
         b.store(addresses, self._buffer, align=64)
         bits = b.zext(self.lanes.bits(mask), I64)
@@ -76,7 +83,9 @@ class ClusterCode:
         return b.load(self._buffer, typ=vector(I64), align=64)
 
     def must_wait(self, on: Value) -> Value:
-        """Returns true (an i1) if lanes must wait at the cluster's barrier."""
+        """Calls `cluster_wait` for the lanes `on` of the running warp, and returns true (an i1) if
+        they must wait for others at the cluster's barrier.
+        """
         b, frame = self.b, self.frame
         failed = call(
             self.lanes,
@@ -93,7 +102,9 @@ class ClusterCode:
         return b.icmp_unsigned("!=", failed, I64(0))
 
     def rank_of(self, address: Value) -> Value:
-        """Returns the rank in 64-bit addresses (`getctarank`)."""
+        """Returns the rank of the block that 64-bit shared addresses belong to (`getctarank`), the
+        own one where their block field is 0.
+        """
         b, splat = self.b, self.lanes.splat
         block_field = b.and_(b.lshr(address, splat(I64(BLOCK_BITS))), splat(I64((1 << 8) - 1)))
         rank = b.sub(block_field, splat(I64(1)))
@@ -102,5 +113,7 @@ class ClusterCode:
 
     @cached_property
     def _buffer(self) -> Value:
-        """Returns a buffer for the addresses of lanes."""
+        """Returns the stack buffer, created at its first use, in which 32 addresses are passed to
+        `check_cluster`.
+        """
         return self.frame.prologue.alloca(vector(I64), align=64)

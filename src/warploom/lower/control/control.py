@@ -40,6 +40,9 @@ class ControlFlow:
     what lanes do at the ends of blocks."""
 
     def __init__(self, frame: Frame, saved: SpillCode) -> None:
+        """Creates the LLVM blocks of all copies and the emitters of control flow that share them,
+        and has spilled registers stored at each write from now on.
+        """
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program = frame.program
         self.suspends = frame.facts.reconvergence.suspends
@@ -59,8 +62,10 @@ class ControlFlow:
         """The active lanes before a predicated block: those in it and those that wait."""
 
     def finish(self) -> dict[int, ir.Block]:
-        """Emits the code that blocks share. Returns the entries of a resumed warp, by the site at
-        which it waited."""
+        """Emits the code that the copies of blocks share: the warp's end, reconvergence points,
+        resume entries and exits. Returns the entries of a resumed warp, by the site at which it
+        waited.
+        """
         with self.b.goto_block(self.blocks.ended):
             self.warp_order.end()
         self.reconvergence.emit()
@@ -72,7 +77,10 @@ class ControlFlow:
 
     def branch(self, copy: Copy, block: int, guard: Value, instruction: int) -> None:
         """Emits a guarded branch at the end of `block`, taken by the active lanes in which the
-        guard holds."""
+        guard holds. If all lanes agree it is a jump; otherwise it is counted as divergent and
+        lowered as the exit of a masked loop, the entry of a predicated block, or (always in the
+        divergent copy) a divergence.
+        """
         target, following = self.program.blocks[block].successors
         b, lanes = self.b, self.lanes
         active = self.frame.active.bits()
@@ -102,7 +110,9 @@ class ControlFlow:
     def _exit_region(
         self, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Emits the exit of some lanes from a masked loop, where they wait for the others."""
+        """Emits the exit of some lanes from a masked loop at the end of `block`: they are masked
+        off, and the others continue in the loop.
+        """
         region = self.masked_loops.region_left_at(block)
         assert region is not None
         target, following = self.program.blocks[block].successors
@@ -118,8 +128,9 @@ class ControlFlow:
     def _enter_predicated_block(
         self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Emits the entry of some lanes into a predicated block, after which the others join
-        again."""
+        """Emits the entry into a predicated block: saves the active mask, and jumps to the block's
+        version under a mask with the lanes that run it; `leave_predicated_block` restores the mask.
+        """
         target, following = self.program.blocks[block].successors
         body = self.frame.facts.predicated_blocks[block]
         self.frame.counters.add(self.frame.layout.branches[instruction] + 1, I64(1))
@@ -139,7 +150,9 @@ class ControlFlow:
         self.edges.jump(copy, self.program.blocks[index].successors[0], index)
 
     def branch_together(self, copy: Copy, block: int, taken: Value) -> None:
-        """Emits a uniform branch at the end of `block`."""
+        """Emits a uniform branch at the end of `block`; `taken` (an i1) is the value of all active
+        lanes.
+        """
         target, following = self.program.blocks[block].successors
         self.b.cbranch(
             taken,
@@ -147,8 +160,10 @@ class ControlFlow:
         )
 
     def leave_lanes(self, copy: Copy, block: int, exiting: Value | None) -> None:
-        """Emits `ret` or `exit` at the end of `block`, for some lanes or (None) for all active
-        ones. The rest continues outside of the region version, which is for full warps."""
+        """Emits `ret` or `exit` at the end of `block`, for the lanes `exiting` or (None) for all
+        active ones. Remaining lanes continue with the next block, in the convergent copy if they
+        were in a region version, which is for full warps.
+        """
         if exiting is None:
             self.edges.jump(copy, self.program.exit, block)
             return

@@ -25,7 +25,9 @@ from warploom.simt.warp_table import ARRIVED, NONE
 
 
 class DivergenceCode:
-    """Emits the divergence in one warp function."""
+    """Emits the divergence of lanes in one warp function, at branches and before instructions whose
+    affine results wrap around.
+    """
 
     def __init__(
         self, edges: Edges, simt_stack: SimtStackCode, layout_recovery: LayoutRecovery
@@ -44,8 +46,10 @@ class DivergenceCode:
     def split(
         self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Emits the divergence of the active lanes: one side runs first, the other waits in a
-        node."""
+        """Emits the divergence of the active lanes at a branch: one side runs, the other waits in a
+        node of the SIMT stack. A side that begins at the reconvergence point counts as arrived, in
+        the innermost node if that has this point.
+        """
         b = self.b
         self.store_live_lanes(block)
         target, following = self.program.blocks[block].successors
@@ -77,7 +81,9 @@ class DivergenceCode:
         self, block: int, taken: tuple[int, Value], through: tuple[int, Value], instruction: int
     ) -> None:
         """Emits the divergence into two sides, each a block and its lanes, of which neither begins
-        at the reconvergence point. A policy may choose which side waits."""
+        at the reconvergence point. The taken side waits, unless the schedule's policy chooses
+        (`branch_first`).
+        """
         b, frame = self.b, self.frame
         point = self.program.reconvergence[block]
         if not self._variant.chooses:
@@ -97,8 +103,9 @@ class DivergenceCode:
         self._run_diverged(through[1], through[0], block)
 
     def _run_diverged(self, bits: Value, index: int, origin: int) -> None:
-        """Runs lanes at a block in the divergent copy, or suspends them if the schedule mixes
-        diverged lanes."""
+        """Makes lanes `bits` active and continues at block `index` in the divergent copy; suspends
+        them instead if the schedule mixes diverged lanes. `origin`: the block that they come from.
+        """
         self.frame.active.set(bits)
         if self._variant.mixes:
             self.edges.suspension.suspend(Status.DIVERGED_STATUS, index)
@@ -106,8 +113,9 @@ class DivergenceCode:
             self.edges.jump(Copy.DIVERGENT, index, origin)
 
     def store_live_lanes(self, block: int) -> None:
-        """Stores the registers that successors of a block read lane by lane, before lanes may
-        diverge at its end."""
+        """Stores the registers that successors of a block read lane by lane to the context, before
+        lanes may diverge at its end; nothing in divergent code, whose registers are there.
+        """
         if self.frame.registers.convergent:
             successors = self.program.blocks[block].successors
             live = frozenset[Register]().union(
@@ -116,9 +124,11 @@ class DivergenceCode:
             self.edges.masked_loops.diverge(block, live)
 
     def diverge_within(self, index: int, condition: Value, leave: Callable[[], None]) -> None:
-        """Emits the exit to the divergent copy before an instruction, taken if a condition holds
-        (an affine value that wraps around). The guard of that instruction has been counted; `leave`
-        emits what must happen before."""
+        """Emits the exit to the divergent copy before instruction `index`, taken if a condition
+        holds (an affine value that wraps around). The guard of that instruction has been counted;
+        `leave` emits code that runs first on the exit. The entry in the divergent copy is recorded
+        in `steps`.
+        """
         if index not in self.steps:
             self.steps[index] = self.blocks.append(f"step{index}")
         block = next(b for b in self.program.blocks if b.start <= index < b.stop)

@@ -12,7 +12,9 @@ from warploom.lower.frame.blocks import Blocks, Copy
 
 
 class Edges:
-    """Emits the edges of one warp function, in each copy."""
+    """Emits the edges between basic blocks of one warp function, in each copy; the edges of one
+    loop's back edges share a block (`_headers`).
+    """
 
     def __init__(
         self, blocks: Blocks, masked_loops: MaskedLoopCode, suspension: Suspension
@@ -28,7 +30,9 @@ class Edges:
 
     def block_to(self, copy: Copy, index: int, origin: int) -> ir.Block:
         """Returns the LLVM block to which code of block `origin` jumps to continue at block
-        `index`."""
+        `index`: that block's entry, or a new block on the edge that enters or leaves masked loops
+        or stores registers that become varying.
+        """
         if copy is Copy.DIVERGENT:
             return self._direct_block(copy, index, origin)
         before, after = (self.frame.shapes.around(block) for block in (origin, index))
@@ -48,15 +52,18 @@ class Edges:
         return edge
 
     def _direct_block(self, copy: Copy, index: int, origin: int) -> ir.Block:
-        """Returns the LLVM block of an edge on which no layout changes; a back edge passes through
-        the fuel test."""
+        """Returns the LLVM block of an edge on which neither layouts nor masks change: the fuel
+        test for a back edge (to a block that is not later), else the block's entry.
+        """
         if index != self.program.exit and index <= origin:
             return self._header(self.blocks.entry_copy(copy, index), index)
         return self.blocks.entrance(copy, index)
 
     def _header(self, copy: Copy, index: int) -> ir.Block:
-        """Returns the LLVM block of a loop's back edges: it ends the warp's turn if its
-        instructions are used up, and enters batches of iterations."""
+        """Returns the LLVM block of a loop's back edges, created at the first use: it ends the
+        warp's turn if its instructions are used up, then enters a batch of iterations, if the loop
+        has batches, or the loop's header.
+        """
         if (copy, index) not in self._headers:
             header = self.blocks.append(f"back.{copy.value}{index}")
             self._headers[copy, index] = header
@@ -69,7 +76,10 @@ class Edges:
         return self._headers[copy, index]
 
     def _end_turn(self, copy: Copy, index: int) -> None:
-        """Suspends the running lanes; they continue at a block in their next turn."""
+        """Suspends the running lanes with TURN_END; they continue at block `index` in their next
+        turn. If some lanes have left a masked loop around the block, the state is saved as after a
+        divergence.
+        """
         # In a masked loop that some lanes have left, those inside are a split of their own: the
         # context must hold it as the SIMT stack would.
         together = copy is not Copy.DIVERGENT

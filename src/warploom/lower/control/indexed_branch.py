@@ -28,7 +28,7 @@ BAD_INDEX = 5
 
 
 class IndexedBranchCode:
-    """Emits the indexed branches of one warp function."""
+    """Emits the indexed branches (`brx.idx`) of one warp function."""
 
     def __init__(self, control: ControlFlow, operands: Operands) -> None:
         self.control, self.operands = control, operands
@@ -42,7 +42,10 @@ class IndexedBranchCode:
         instruction: Instruction,
         guard: Value | None,
     ) -> None:
-        """Emits the branch at the end of `block`."""
+        """Emits the branch at the end of `block`: a `switch` if all active lanes execute it with
+        one valid index, else the call `take_indexed_branch`, which diverges lanes or finds the
+        fault.
+        """
         b, lanes = self.b, self.lanes
         targets = indexed_targets(instruction, self.frame.program.targets)
         table = self._table(index, targets)
@@ -68,6 +71,7 @@ class IndexedBranchCode:
         self._split(block, index, indices, on, table, len(targets), target, jump_block)
 
     def _append(self, name: str) -> ir.Block:
+        """Appends an LLVM block to the function."""
         return self.frame.function.append_basic_block(name)
 
     def _lowest(self, mask: Value) -> Value:
@@ -76,7 +80,9 @@ class IndexedBranchCode:
         return self.lanes.intrinsic("llvm.cttz.i32", I32, arguments)
 
     def _table(self, index: int, targets: tuple[int, ...]) -> Value:
-        """Returns a constant array: the block of each index. Both copies of the branch use it."""
+        """Returns a constant array: the basic block of each index. It is defined once for all
+        copies of the branch.
+        """
         name = f"ways{index}"
         if name not in self.frame.module.globals:
             type = ir.ArrayType(I64, len(targets))
@@ -97,8 +103,13 @@ class IndexedBranchCode:
         target: Value,
         jump_block: ir.Block,
     ) -> None:
-        """Emits the branch of lanes with different indices, though all of these may select one
-        block."""
+        """Emits the branch of lanes with different indices: `take_indexed_branch` pushes the nodes
+        and returns the block that runs first. If all indices select one block, code joins
+        `jump_block`, with that block as the phi `target`; else it continues in the divergent copy.
+
+        `indices`: those of all lanes; `on`: the lanes that branch; `count`: the number of targets
+        in `table`.
+        """
         b, frame, lanes = self.b, self.frame, self.lanes
         goals = self._target_buffer()
         b.store(b.zext(indices, vector(I64)), goals, align=64)
@@ -139,14 +150,15 @@ class IndexedBranchCode:
             self._switch(Copy.DIVERGENT, block, target_block, index)
 
     def _target_buffer(self) -> Value:
-        """Returns a buffer with a 64-bit word for each lane."""
-        if not hasattr(self, "_room"):
+        """Returns a stack buffer with a 64-bit word for each lane, in which indices are passed."""
+        if not hasattr(self, "_targets"):
             self._targets = self.frame.prologue.alloca(vector(I64), align=64)
         return self._targets
 
     def _switch(self, copy: Copy, block: ProgramBlock, target: Value, index: int) -> None:
-        """Emits the jump to a block whose number is a run-time value; a number without a successor
-        faults."""
+        """Emits the jump to a successor of `block` by the run-time number `target`; a number
+        without a successor faults at instruction `index`.
+        """
         b, wrong = self.b, self._append("no.target")
         jump = b.switch(target, wrong)
         for successor in dict.fromkeys(block.successors):

@@ -22,10 +22,14 @@ from warploom.ptx.ir import Register
 
 
 class LayoutRecovery:
-    """Emits the transitions to the convergent copy. A flag, *stale*, is set where registers may
-    have lost their shapes since lanes were last together."""
+    """Emits the transitions to the convergent copy. A flag in a stack slot, *stale*, is set where
+    registers may have lost their shapes since lanes were last together.
+    """
 
     def __init__(self, blocks: Blocks, saved: SpillCode, masked_loops: MaskedLoopCode) -> None:
+        """Allocates the flag; the blocks of transitions are emitted at their first use and kept by
+        the basic block that they lead to.
+        """
         self.blocks, self.saved, self.masked_loops = blocks, saved, masked_loops
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._stale = self.frame.variable(I1)
@@ -33,11 +37,13 @@ class LayoutRecovery:
         self._settled_blocks: dict[int, ir.Block] = {}
 
     def set_stale(self, stale: bool) -> None:
-        """Stores the flag."""
+        """Emits a store to the flag *stale*, which `reconverge` tests."""
         self.b.store(I1(int(stale)), self._stale)
 
     def reconverge(self, index: int) -> None:
-        """Emits a jump to a block for all living lanes together."""
+        """Emits a jump to a block for all living lanes together: to the convergent copy if the flag
+        *stale* is false, else through the check of `recover`; to the one copy in baseline code.
+        """
         # Baseline code has one copy of each block, and registers lane by lane.
         if self.frame.variant.baseline:
             self.b.branch(self.blocks.copies[self.blocks.main, index])
@@ -47,7 +53,9 @@ class LayoutRecovery:
 
     def recover(self, index: int) -> ir.Block:
         """Returns the LLVM block in which all living lanes continue at a block after registers were
-        kept lane by lane: in the convergent copy if these have their shapes."""
+        kept lane by lane: it checks their shapes, sets *stale* by the result, and goes on in the
+        convergent copy if all have theirs, else in the divergent one.
+        """
         if not self.frame.shapes or index == self.blocks.program.exit:
             return self._settled(index)
         if index not in self._recoveries:
@@ -62,8 +70,10 @@ class LayoutRecovery:
         return self._recoveries[index]
 
     def _recover_shapes(self, index: int) -> Value:
-        """Emits the helper's call for the live registers of a block that have a shape there.
-        Returns true (an i1) if all of them have it."""
+        """Emits the call of `reshape_registers` for the live registers of a block that have a shape
+        there, which also stores their short forms. Returns true (an i1) if all of them have their
+        shape, also if there are none.
+        """
         frame, shaped = self.frame, self.frame.context_layout.shaped
         here = self.blocks.live(index) & frame.registers.here.keys() & shaped.keys()
         words = [
@@ -83,8 +93,10 @@ class LayoutRecovery:
         return self.b.icmp_signed("!=", recovered, I64(0))
 
     def _descriptor_of(self, register: Register) -> list[int]:
-        """Returns the words of a register in the helper's table; a 128-bit register has an entry
-        for each half."""
+        """Returns the words of a register in the helper's table: bit offset, stride and size of its
+        lanes and of its short form, width and stride of its shape; a 128-bit register has an entry
+        for each half.
+        """
         frame, bits = self.frame, register.type.bits
         shape, places = frame.registers.here[register], frame.context_layout
         by_lane, shaped = 8 * places.by_lane[register], 8 * places.shaped[register]
@@ -100,8 +112,10 @@ class LayoutRecovery:
         ]
 
     def _settled(self, index: int) -> ir.Block:
-        """Returns the LLVM block in which all living lanes continue at a block, and registers have
-        their shapes."""
+        """Returns the LLVM block through which all living lanes enter a block's convergent copy
+        once registers have their shapes: it loads registers from the context and enters the masked
+        loops around the block.
+        """
         regions = self.frame.shapes.around(index)
         if index == self.blocks.program.exit:
             return self.blocks.entrance(Copy.CONVERGENT, index)

@@ -1,4 +1,5 @@
-"""Emits regions that lanes leave one by one (`analysis.masked_loops`), in the convergent copy.
+"""Emits loops and other regions that lanes leave one by one (`analysis.masked_loops`), in the
+convergent copy.
 
     loop: ...; @%p bra done; bra loop;     lanes with different trip counts
 
@@ -21,9 +22,12 @@ from warploom.simt.warp_table import ARRIVED, NONE
 
 
 class MaskedLoopCode:
-    """Emits the entries and exits of masked loops."""
+    """Emits the entries and exits of masked loops; holds their variables in stack slots."""
 
     def __init__(self, frame: Frame, simt_stack: SimtStackCode) -> None:
+        """Allocates, for each region, the lanes that entered, the first branch of an exit, and the
+        values of lanes that have left.
+        """
         self.frame, self.simt_stack = frame, simt_stack
         self.lanes, self.b = frame.lanes, frame.lanes.b
         regions = frame.shapes.masked_regions
@@ -45,21 +49,24 @@ class MaskedLoopCode:
         )
 
     def enter(self, regions: Iterable[MaskedRegion]) -> None:
-        """Records the active lanes as those that enter regions."""
+        """Stores the active lanes as those that have entered each of `regions`."""
         for region in regions:
             self.b.store(self.frame.active.bits(), self._entered[region])
 
     def reenter(self, regions: Iterable[MaskedRegion]) -> None:
-        """Records that all lanes enter regions after they had diverged inside: none has left, and
-        values stored by lanes that left before are reset."""
+        """Stores the active lanes as those that have entered regions, after all lanes have
+        reconverged inside: none has left, and values stored by lanes that left before are set to
+        zero.
+        """
         for region in regions:
             for register, variable in self._exited_values[region].items():
                 self.b.store(zero(storage_type(register.type)), variable)
         self.enter(regions)
 
     def exit_lanes(self, region: MaskedRegion, bits: Value, branch: int) -> None:
-        """Stores the values of active lanes, as bits, that leave a region at a branch. The caller
-        masks them off."""
+        """Stores, for active lanes (`bits`) that leave a region at instruction `branch`, the values
+        of its merged registers and, if they are the first, the branch. The caller masks them off.
+        """
         b, exited = self.b, self.lanes.mask(bits)
         for register, variable in self._exited_values[region].items():
             held = b.load(variable, typ=storage_type(register.type))
@@ -73,8 +80,9 @@ class MaskedLoopCode:
         b.store(first, self._first_exit[region])
 
     def exit_region_together(self, region: MaskedRegion) -> None:
-        """Emits the reconvergence at a region's exit: merges the registers that earlier lanes
-        stored, and restores the mask that entered."""
+        """Emits the exit of a region's last lanes. If lanes have left before, it merges the
+        registers that these stored, counts a reconvergence, and restores the mask that entered.
+        """
         b, frame = self.b, self.frame
         for register in self._exited_values[region]:
             frame.registers.store_varying(register, frame.registers.load(register))
@@ -88,8 +96,9 @@ class MaskedLoopCode:
             frame.active.set(self._entered_lanes(region))
 
     def diverge(self, block: int, live: frozenset[Register]) -> None:
-        """Emits what precedes the divergence of lanes in a block, for the registers that they will
-        read."""
+        """Emits the saves that precede a divergence of lanes in a block: live registers go to the
+        context, and lanes that have left masked loops around the block get nodes of the SIMT stack.
+        """
         self.frame.transfers.save_diverging(live)
         if self.frame.shapes.around(block):
             self._push_exited(block, live)
@@ -116,8 +125,10 @@ class MaskedLoopCode:
         frame.active.set(inside)
 
     def _store_exited(self, region: MaskedRegion, live: frozenset[Register], exited: Value) -> None:
-        """Stores the registers of lanes that have left to the context: those that are read after
-        the region; for other live registers, zeros."""
+        """Stores registers of lanes that have left a region (`exited`) to the context: the saved
+        values of those that are read after the region, zeros of other live ones that the region
+        writes.
+        """
         b, frame = self.b, self.frame
         read = region.merged | region.written & live
         for register in _sorted(read & frame.shared_over_blocks):
@@ -129,12 +140,15 @@ class MaskedLoopCode:
             )
 
     def some_exited(self, block: int) -> Value:
-        """Returns true (an i1) if some lanes have left a region around a block that has one."""
+        """Returns true (an i1) if some lanes have left a region around a block, which must be
+        inside of one.
+        """
         return self._any_exited(self.frame.shapes.around(block)[0])
 
     def _any_exited(self, region: MaskedRegion) -> Value:
-        """Returns true (an i1) if lanes have left a region, or one inside of it around the same
-        block."""
+        """Returns true (an i1) if the active lanes are not all that entered a region: some have
+        left it, or one inside of it around the same block.
+        """
         return self.b.icmp_unsigned("!=", self._entered_lanes(region), self.frame.active.bits())
 
     def _entered_lanes(self, region: MaskedRegion) -> Value:

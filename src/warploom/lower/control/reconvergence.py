@@ -1,4 +1,5 @@
-"""Emits reconvergence in the divergent copy: the points at which lanes wait for each other.
+"""Emits reconvergence in the divergent copy of the code, which runs while some living lanes are not
+active: the points at which lanes wait for each other.
 
 At a point, lanes join the innermost node of the SIMT stack if it is for this point. If its other
 side has not run, that side begins; once all its lanes have arrived, the node is popped. When the
@@ -19,7 +20,7 @@ from warploom.simt.warp_table import ARRIVED, EXPECTED, OTHER_BLOCK, OTHER_MASK
 
 
 class ReconvergenceCode:
-    """Emits what lanes do that arrive at a possible reconvergence point."""
+    """Emits, for the divergent copy, the arrival of lanes at each possible reconvergence point."""
 
     def __init__(
         self,
@@ -35,8 +36,9 @@ class ReconvergenceCode:
         self._suspends = self.frame.facts.reconvergence.suspends
 
     def emit(self) -> None:
-        """Emits the blocks through which the divergent copy enters possible reconvergence
-        points."""
+        """Emits, for each possible reconvergence point, the block through which the divergent copy
+        enters it: the arrival at the program's exit, or at a point.
+        """
         for index, block in self.blocks.arrivals.items():
             self.b.position_at_end(block)
             if index == self.blocks.program.exit:
@@ -45,8 +47,11 @@ class ReconvergenceCode:
                 self._arrive(index, block)
 
     def _arrive(self, index: int, arrival: ir.Block) -> None:
-        """Emits the arrival of the running lanes at a point: they join the innermost node if that
-        is its point, else continue."""
+        """Emits the arrival of the running lanes at a point. If it is the innermost node's point
+        they join the node; once it is complete it is popped, and its lanes continue, in the
+        convergent copy if the stack is empty and all living lanes are there. Otherwise they enter
+        the divergent copy of the block.
+        """
         b, frame = self.b, self.frame
         gathers = self.blocks.append(f"meet{index}")
         b.cbranch(
@@ -69,8 +74,10 @@ class ReconvergenceCode:
         self.layout_recovery.reconverge(index)
 
     def _join_node(self, point: int) -> Value:
-        """Emits the arrival at the innermost node's point: runs its other side if that waits,
-        suspends if lanes are missing, else continues. Returns the node."""
+        """Adds the active lanes to those that have arrived at the innermost node; then runs its
+        other side if that waits, or suspends (RECONVERGING) if lanes are missing. Code goes on
+        where the node is complete. Returns the node.
+        """
         b, frame = self.b, self.frame
         node = frame.get(frame.nodes.top)
         arrived = self.simt_stack.add_lanes(frame.nodes.node(node, ARRIVED), frame.active.bits())
@@ -82,9 +89,11 @@ class ReconvergenceCode:
         return node
 
     def _arrive_at_exit(self) -> None:
-        """Emits the end of the running lanes, and continues with lanes that wait. Only nodes with
-        the exit as their point can be left: any other reconvergence point post-dominates its
-        branch, and is passed before the exit."""
+        """Emits the end of the running lanes: they are no longer live, and lanes that wait in nodes
+        continue; the warp ends when none is left. Only nodes with the exit as their point can be
+        left: any other reconvergence point post-dominates its branch, and is passed before the
+        exit.
+        """
         b, frame = self.b, self.frame
         frame.active.forget(frame.active.bits())
         inner, inside, outer = (self.blocks.append(name) for name in ("inner", "inside", "outer"))
@@ -105,7 +114,9 @@ class ReconvergenceCode:
         b.branch(self.blocks.ended)
 
     def _other_side(self, point: int, node: Value) -> None:
-        """Switches to the lanes that wait in a node for their side, if there are any."""
+        """Switches to the lanes of a node's other side that has not yet run, if there is one: makes
+        them active, marks the side as begun, and jumps to its block.
+        """
         b, frame, blocks = self.b, self.frame, self._points[point]
         if not blocks:
             return

@@ -22,16 +22,20 @@ from warploom.simt.warp_table import (
 
 
 class SimtStackCode:
-    """Emits operations on the nodes of one warp."""
+    """Emits operations on the nodes of the running warp."""
 
     def __init__(self, frame: Frame) -> None:
+        """Defines the table of reconvergence counters in the module, which `count_reconvergence`
+        reads.
+        """
         self.frame, self.program = frame, frame.program
         self.lanes, self.b = frame.lanes, frame.lanes.b
         _reconvergence_table(frame)
 
     def push(self, point: int, other: Value, other_mask: Value, branch: Value) -> None:
-        """Pushes a node for the active lanes, which diverge at a branch; of these, `other_mask`
-        waits to begin at a block."""
+        """Pushes a node for the active lanes, which diverge at instruction `branch` until `point`;
+        of these, the lanes `other_mask` wait in it to begin at block `other` (NONE: no side waits).
+        """
         b, frame = self.b, self.frame
         free = frame.get(frame.nodes.free)
         node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, I1(1)])
@@ -73,17 +77,21 @@ class SimtStackCode:
         return b.and_(whole, b.icmp_signed("<", frame.get(frame.nodes.top), I64(0)))
 
     def add_lanes(self, place: Value, bits: Value) -> Value:
-        """Adds lanes to a mask in memory; returns the sum."""
+        """Adds lanes (an i32) to the 64-bit mask at an address, such as a node's ARRIVED; returns
+        the new mask.
+        """
         total = self.b.or_(self.frame.get(place), self.b.zext(bits, I64))
         self.b.store(total, place)
         return total
 
     def branch(self, node: Value) -> Value:
-        """Returns the branch that pushed a node."""
+        """Returns the number of the branch instruction that pushed a node."""
         return self.frame.get(self.frame.nodes.node(node, BRANCH))
 
     def count_reconvergence(self, branch: Value, amount: Value) -> None:
-        """Adds to the number of reconvergences of a branch."""
+        """Adds to the counter of reconvergences of a branch instruction; for NONE to one that is
+        discarded.
+        """
         b = self.b
         table = self.frame.module.globals["meetings"]
         # The first element of the table is that of NONE, -1.
@@ -92,15 +100,16 @@ class SimtStackCode:
         self.lanes.add_to(self.lanes.slot(self.frame.counts, place), amount)
 
     def pop(self, node: Value) -> None:
-        """Pops a node."""
+        """Frees a node, and makes its parent the innermost one."""
         b, frame = self.b, self.frame
         b.store(b.or_(frame.get(frame.nodes.free), b.shl(I64(1), node)), frame.nodes.free)
         frame.nodes.set_top(frame.get(frame.nodes.node(node, PARENT)))
 
 
 def call_depth(frame: Frame) -> Value:
-    """Returns the call depth of the running lanes, in a program with recursive calls
-    (`program.calls`)."""
+    """Returns the call depth of the lowest active lane, as an i64, from the depth register of a
+    program with recursive calls (`program.calls`).
+    """
     depth, lanes = frame.program.depth, frame.lanes
     assert depth is not None
     lowest = [frame.active.bits(), I1(0)]
@@ -109,8 +118,9 @@ def call_depth(frame: Frame) -> Value:
 
 
 def _reconvergence_table(frame: Frame) -> None:
-    """Defines a constant array in the module: the index of each branch's count of reconvergences,
-    with that of NONE first."""
+    """Defines a constant array in the module, which `count_reconvergence` reads: by instruction,
+    the index of a branch's counter of reconvergences; the first element is for NONE.
+    """
     branches, discarded_count = frame.layout.branches, frame.layout.discarded_count
     size = len(frame.program.instructions)
     places = [I64(branches[i] + 1 if i in branches else discarded_count) for i in range(NONE, size)]

@@ -25,7 +25,9 @@ from warploom.simt.warp_table import BLOCK, LIVE, MASK, SYNC_DONE, TOP
 
 
 class Suspension:
-    """Emits the exits and entries of one warp function."""
+    """Emits the exits by which a warp leaves its function before it ends, and the entries by which
+    a later call resumes it.
+    """
 
     def __init__(
         self,
@@ -49,7 +51,10 @@ class Suspension:
         the block's number plus one, in baseline and optimised code alike."""
 
     def suspend(self, status: Status, index: int | Value) -> None:
-        """Emits the exit with a reason; the running lanes can continue at block `index` later."""
+        """Emits the running lanes' exit from the warp function with a status; they continue at
+        block `index` (a constant or a run-time value) later. Saves registers lane by lane if code
+        is convergent, and stores the block in the warp's table.
+        """
         b, frame = self.b, self.frame
         is_whole = (
             frame.registers.convergent
@@ -74,9 +79,11 @@ class Suspension:
         b.branch(self._exits[status, is_whole])
 
     def wait_together(self, block: int, instruction: int, simple: int | None) -> None:
-        """Emits the wait of the warp as a whole at a barrier at the end of `block`. `simple` is the
-        barrier's number if that is a constant and it waits for all threads. Code continues where
-        the warp returns to the schedule."""
+        """Emits the wait of the warp as a whole at a barrier at the end of `block`: saves it, and
+        sets its resume point to the barrier's site. `simple` is the barrier's number if that is a
+        constant and it waits for all threads: then a call in warp order runs the next warp. Code
+        continues where the caller has to return to the schedule.
+        """
         with self._following_block(block) as following:
             self.saved.save_together(self.blocks.live(following))
         site = self.sites.setdefault(block, block + 1)
@@ -93,7 +100,9 @@ class Suspension:
 
     @contextmanager
     def _following_block(self, block: int) -> Generator[int]:
-        """Emits code as in the block after a barrier at the end of `block`; yields that block."""
+        """Emits code as in the block after a barrier at the end of `block`, with its register
+        shapes, while it is open; yields that block's number.
+        """
         following = self._following(block)
         self.frame.transfers.to_varying(block, following)
         with self.frame.registers.emitting_block(following, convergent=True):
@@ -104,7 +113,9 @@ class Suspension:
         return self.blocks.program.blocks[block].successors[-1]
 
     def emit_exits(self) -> None:
-        """Emits the blocks through which a warp leaves."""
+        """Emits the blocks that return from the function with a status; the warp resumes from its
+        table.
+        """
         for (status, saved), block in self._exits.items():
             self.b.position_at_end(block)
             if not saved:
@@ -113,8 +124,9 @@ class Suspension:
             self.frame.leave(status)
 
     def emit_resumes(self) -> dict[int, ir.Block]:
-        """Emits the entries of a resumed warp, and returns them by the RESUME value in its
-        state."""
+        """Emits the entries of a resumed warp: one for each site at which it waits as a whole, and
+        one for splits (FROM_TABLE). Returns them by the RESUME value in the warp's state.
+        """
         resumes: dict[int, ir.Block] = {}
         for block, site in self.sites.items():
             resumes[site] = self._resume(self.blocks.main, block)
@@ -122,7 +134,9 @@ class Suspension:
         return resumes
 
     def emit_region_versions(self) -> dict[int, ir.Block]:
-        """Emits the entries of region versions, and returns them by site."""
+        """Emits the entries into region copies after the barriers that are followed by one, and
+        returns them by site.
+        """
         copies_by_block = {
             block: self.blocks.entry_copy(Copy.REGION, self._following(block))
             for block in self.sites
@@ -134,7 +148,9 @@ class Suspension:
         }
 
     def _resume(self, copy: Copy, block: int) -> ir.Block:
-        """Emits the entry after a barrier at the end of `block`; returns it."""
+        """Emits the entry after a barrier at the end of `block`, which restores the warp and jumps
+        to the next block in a copy; returns it.
+        """
         following = self._following(block)
         resume_block = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(resume_block)
@@ -146,8 +162,10 @@ class Suspension:
         return resume_block
 
     def _resume_from_table(self) -> ir.Block:
-        """Emits the entry that resumes the split which the warp's table names, in the convergent
-        copy if that is all living lanes."""
+        """Emits the entry that resumes the split that the scheduler has chosen, at the block in the
+        warp's table: in the convergent copy if all living lanes are in it and the SIMT stack is
+        empty.
+        """
         b, frame = self.b, self.frame
         resume_block = self.blocks.append("take.up")
         b.position_at_end(resume_block)
@@ -171,7 +189,9 @@ class Suspension:
         return resume_block
 
     def _resume_at(self, index: Value, copy: Copy) -> None:
-        """Emits the switch to a block by its number, in a copy."""
+        """Emits the switch to a resumable basic block by its number `index`, in a copy; other
+        numbers jump to the program's end.
+        """
         targets = self.b.switch(index, self.blocks.entrance(copy, self.blocks.program.exit))
         for block_index in sorted(self.frame.facts.reconvergence.resumable):
             diverged = copy is Copy.DIVERGENT
@@ -183,7 +203,9 @@ class Suspension:
             targets.add_case(I64(block_index), to)
 
     def _resume_together(self, block_index: int) -> ir.Block:
-        """Emits the block in which all living lanes resume at a basic block; returns it."""
+        """Emits the block in which all living lanes resume at a basic block, in the convergent copy
+        if registers have their shapes; returns it.
+        """
         block = self.blocks.append(f"take.up.{block_index}")
         with self.b.goto_block(block):
             first = self.blocks.program.blocks[block_index].start

@@ -23,8 +23,10 @@ class SyncCode:
         self.program = control.program
 
     def before(self, block: ProgramBlock) -> None:
-        """Emits the wait for the living lanes of the member mask. In the convergent copy all of
-        them are active."""
+        """Emits the wait of the active lanes for the living lanes of a member mask, if a basic
+        block begins with an instruction that gathers lanes: those that are missing suspend it with
+        SYNC_WAIT, unless it has waited already. Nothing without independent thread scheduling.
+        """
         instruction = self.program.instructions[block.start]
         mask = gathering_mask(instruction)
         if mask is None or not self.frame.variant.independent:
@@ -47,8 +49,10 @@ class SyncCode:
             self.control.suspension.suspend(Status.SYNC_WAIT, block.index)
 
     def after(self, block: ProgramBlock) -> None:
-        """Emits the suspension after such an instruction, under a schedule that lets its lanes
-        diverge again."""
+        """Emits the suspension (DIVERGED_STATUS) after a basic block that begins with an
+        instruction with a member mask, under the adversarial policy and with several active lanes:
+        they may diverge again. Nothing in code for schedules that do not mix diverged lanes.
+        """
         if (
             not self.frame.variant.mixes
             or member_mask(self.program.instructions[block.start]) is None

@@ -31,14 +31,19 @@ class WarpOrder:
         self.state, self.sites = WarpOrderState(frame, scheduled=scheduled), WarpOrderSites()
 
     def enter(self, site: Value) -> None:
-        """Begins a call: its warp continues from a site."""
+        """Begins a call, in which warps continue from `site` (END: from the kernel's begin): enters
+        the warp loop of that region if all warps are full and it is possible, else the first warp's
+        turn.
+        """
         # At the beginning of a block no thread has ended; in a later region some may have.
         self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.active.fewer)
         self.state.begin_region(site)
         self.b.cbranch(self.state.all_full(), self.state.warp_loop, self.state.turn)
 
     def end(self) -> None:
-        """Emits the end of the running warp."""
+        """Emits the end of the running warp: in warp order a jump to the next one, else the return
+        ENDED.
+        """
         with self.b.if_else(self.state.together) as (warp_order, single):
             with warp_order:
                 self._arrive(END)
@@ -47,15 +52,20 @@ class WarpOrder:
         self.b.unreachable()
 
     def wait(self, site: int, instruction: int, barrier: int) -> None:
-        """Emits the wait of the running warp at a barrier of all threads, if warps run in order;
-        its state is saved. Code continues for warps that do not."""
+        """Records a site at which warps wait in warp order, and emits the jump to the next warp,
+        taken if warps run in order; the running warp's state has been saved. Code continues for
+        warps that do not run in order.
+        """
         self.sites.add(site, instruction, barrier)
         with self.b.if_then(self.state.together):
             self._arrive(site)
 
     def switch_warp(self, site: int) -> None:
         """Emits the wait of a warp in a region version at a barrier of all threads; its state is
-        saved. The next warp continues, unless one before waits at another site."""
+        saved. Records `site` as that of the region, charges the budget, and continues with the next
+        warp; if a warp before waits at another site, code jumps to the switch, which ends warp
+        order.
+        """
         b, frame = self.b, self.frame
         waiting_site = frame.get(self.state.site)
         first = b.icmp_signed("==", waiting_site, I64(NONE))
@@ -75,8 +85,10 @@ class WarpOrder:
         self.b.branch(self.state.turn)
 
     def finish_warp_loop(self, site: int, used: Value) -> None:
-        """Records that a warp loop has moved all warps to a site, or to the end, with `used`
-        instructions."""
+        """Emits the end of a warp loop, which has moved all warps to a site (END: to their ends) by
+        `used` instructions: subtracts these from the launch's budget, if it is scheduled, and
+        continues with the next region.
+        """
         b, frame = self.b, self.frame
         if self.state.scheduled:
             budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
@@ -87,6 +99,8 @@ class WarpOrder:
         b.branch(self.state.over)
 
     def _arrive(self, site: int) -> None:
-        """Jumps to the code that switches warps, after the arrival at a site."""
+        """Stores the site at which the running warp has arrived, and jumps to the code that
+        switches warps.
+        """
         self.b.store(I64(site), self.state.at)
         self.b.branch(self.state.arrived)

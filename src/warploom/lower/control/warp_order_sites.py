@@ -1,4 +1,7 @@
-"""Records the sites at which warps may wait in warp order (`lower.control.warp_order`)."""
+"""Records the sites (numbered barriers) at which warps may wait in warp order
+(`lower.control.warp_order`), for the table from which their states are written when warp order
+ends.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ class WarpOrderSites:
         self._waits: dict[int, tuple[int, int]] = {}
 
     def add(self, site: int, instruction: int, barrier: int) -> None:
-        """Adds a site."""
+        """Records the instruction and the barrier's number of a site; numbers of sites
+        start at 1.
+        """
         self._waits[site] = instruction, barrier
 
     def __contains__(self, site: int | None) -> bool:
@@ -22,7 +27,9 @@ class WarpOrderSites:
         return site in self._waits
 
     def table(self, module: ir.Module) -> Value:
-        """Returns a constant array: by site, the instruction and the barrier's number."""
+        """Defines a constant array in the module, which `end_warp_order` reads: two words for each
+        site from 0 on, the instruction and the barrier's number. Returns its address.
+        """
         last = max(self._waits, default=0)
         words = [n for site in range(last + 1) for n in self._waits.get(site, (0, 0))]
         type = ir.ArrayType(I64, len(words))

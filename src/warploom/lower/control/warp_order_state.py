@@ -1,4 +1,6 @@
-"""Holds the variables and blocks of warp order (`lower.control.warp_order`)."""
+"""Holds the variables and LLVM blocks that code in warp order (`lower.control.warp_order`) shares
+in one warp function.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,9 @@ class WarpOrderState:
     """
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
+        """Allocates the variables and appends the blocks, which `WarpSwitch` and
+        `WarpOrder` fill.
+        """
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.scheduled = scheduled
         together_slot = frame.slot(Slot.TOGETHER)
@@ -43,7 +48,10 @@ class WarpOrderState:
         return self.frame.function.append_basic_block(name)
 
     def begin_region(self, site: Value) -> None:
-        """Emits the start of a region: warps continue from a site."""
+        """Emits the start of a region, in which warps continue from `site` and none waits yet;
+        computes how many warps run region versions: all full ones if the call runs the whole block
+        and no thread has ended, else none.
+        """
         b, frame = self.b, self.frame
         fewer = b.load(frame.active.fewer, typ=I1)
         b.store(site, self.start)
@@ -53,14 +61,17 @@ class WarpOrderState:
         b.store(b.select(b.and_(self.together, b.not_(fewer)), warps, I64(0)), self.full_warps)
 
     def all_full(self) -> Value:
-        """Returns true (an i1) if all warps are full and a warp loop may run them."""
+        """Returns true (an i1) if all warps of the block have 32 living threads, and the launch's
+        block size permits warp loops.
+        """
         full_warps, b = self.frame.get(self.full_warps), self.b
         every = b.icmp_unsigned("==", full_warps, self.frame.slot(Slot.WARPS))
         return b.and_(every, self.warp_loops)
 
     def charge_budget(self) -> None:
-        """Subtracts the instructions of the turn from the launch's budget; leaves if that is used
-        up."""
+        """Subtracts the instructions that the running warp has used from the launch's budget and
+        resets its fuel; leaves with LIMIT if the budget falls below 0.
+        """
         b, frame = self.b, self.frame
         budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
         used = b.sub(frame.slot(Slot.FUEL), frame.get(frame.fuel.left))
@@ -71,8 +82,9 @@ class WarpOrderState:
             frame.leave(Status.LIMIT)
 
     def record(self) -> None:
-        """Records the progress of warp order for the caller, which reads it only where there was
-        one."""
+        """Stores the running warp's number, the site at which warps wait, and the site where the
+        region began in the environment; the caller reads them only after warp order.
+        """
         frame = self.frame
         frame.record(Slot.WARP, frame.warp)
         frame.record(Slot.SITE, frame.get(self.site))

@@ -17,7 +17,7 @@ MOST_RESTARTS = 64
 
 
 class WarpSwitch:
-    """Emits the blocks between the end of one warp's turn and the start of the next one's."""
+    """Emits the blocks between the end of one warp's turn and the start of the next warp's."""
 
     def __init__(self, state: WarpOrderState) -> None:
         self.state, self.frame, self.b = state, state.frame, state.b
@@ -28,8 +28,12 @@ class WarpSwitch:
         restarts: Mapping[int, ir.Block],
         warp_loops: Mapping[int, ir.Block],
     ) -> None:
-        """Emits the switch. `resumes` are the entries of a warp, by site; `restarts` those of
-        region versions, `warp_loops` those that run all warps at once."""
+        """Emits the blocks of the switch: those that start a turn, a region version or a warp loop
+        at the region's site, and the one that warps jump to when they arrive.
+
+        `resumes`: entries of a warp, by site; `restarts`: entries of region versions; `warp_loops`:
+        code that runs all warps at once.
+        """
         b, frame = self.b, self.frame
         b.position_at_end(self.state.turn)
         frame.fuel.begin_turn()
@@ -51,15 +55,17 @@ class WarpSwitch:
         self._next_warp()
 
     def _dispatch(self, resumes: Mapping[int, ir.Block]) -> None:
-        """Emits the jump to the entry of the region's start site."""
+        """Emits the jump to the entry of the site from which the warps of this region continue."""
         switch = self.b.switch(self.frame.get(self.state.start), resumes[END])
         for site, block in resumes.items():
             if site != END:
                 switch.add_case(I64(site), block)
 
     def _record_site(self) -> None:
-        """Records where the warp waits or that it ended; leaves warp order if other warps wait at
-        another site."""
+        """Stores the site at which the running warp has arrived as that of the region, or in its
+        state that it has ended (and that threads have); returns BARRIER, which ends warp order, if
+        other warps wait at another site.
+        """
         b, frame = self.b, self.frame
         at, site = frame.get(self.state.at), frame.get(self.state.site)
         with b.if_else(b.icmp_unsigned("==", at, I64(END)), likely=False) as (ended, waits):
@@ -75,8 +81,9 @@ class WarpSwitch:
                 b.store(at, self.state.site)
 
     def _next_warp(self) -> None:
-        """Emits the jump to the next living warp, and after the last one to the first one of the
-        next region."""
+        """Emits the jump to the turn of the next warp that has not ended, and after the last one to
+        the next region; in a launch without a schedule, to the end.
+        """
         b, frame = self.b, self.frame
         next_block, check_fewer, check_ended = (
             self.state.append(f"warp_order.{n}") for n in ("next", "known", "look")
@@ -104,8 +111,9 @@ class WarpSwitch:
             frame.leave(Status.ENDED)
 
     def _next_region(self) -> None:
-        """Emits the start of the next region, or the exit if all warps have ended or the schedule
-        must run."""
+        """Emits the start of the next region from warp 0 on; or the return ENDED if no warp waits,
+        or the block has passed MOST_RESTARTS barriers, so that the schedule can run other blocks.
+        """
         b, frame = self.b, self.frame
         site = frame.get(self.state.site)
         restarts = b.add(frame.get(self.state.restarts), I64(1))

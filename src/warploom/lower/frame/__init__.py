@@ -1,3 +1,3 @@
-"""Holds the state of the function that runs a warp while it is emitted: registers, operands, active
+"""Holds the state of the function `warp` while its LLVM IR is emitted: registers, operands, active
 mask, the warp's context, instruction budget (fuel), counters, and the copies of each basic block.
 """

@@ -14,6 +14,7 @@ class ActiveLanes:
     """
 
     def __init__(self, frame: FunctionFrame) -> None:
+        """Allocates the stack slots, which are zero at the function's entry."""
         self.lanes = frame.lanes
         self._active = frame.variable(I32)
         self.live, self.fewer = frame.variable(I32), frame.variable(I1)
@@ -32,7 +33,9 @@ class ActiveLanes:
         self.lanes.b.store(bits, self._active)
 
     def forget(self, gone: Value) -> None:
-        """Removes lanes that have exited, an i32, from the live mask."""
+        """Removes the lanes `gone` (an i32), which have exited, from the live mask, and sets
+        `fewer`; the active mask is not changed.
+        """
         b = self.lanes.b
         b.store(I1(1), self.fewer)
         b.store(b.and_(b.load(self.live, typ=I32), b.not_(gone)), self.live)

@@ -1,4 +1,4 @@
-"""Computes an affine register of any warp of a thread block from its value in the first warp.
+"""Emits the value of an affine register in any warp of a thread block from that in the first warp.
 
 In a block whose threads are all along x, or 16 along x and the others along y, affine values
 continue from warp to warp (`analysis.shape_transfer.WarpLayout`), so that a warp loop evaluates
@@ -51,7 +51,9 @@ class BlockLayout(ABC):
         first thread; each extreme value in the block is the first plus a sum of some of these."""
 
     def in_running_warp(self, value: Value, stride: int) -> Value:
-        """Returns the value of the running warp, from the first warp's value."""
+        """Returns the value of the running warp: the first warp's, `value`, plus the warp's number
+        times `step`. `stride` is the difference from lane to lane.
+        """
         b, step, width = self.b, self.step(value, stride), value.type.count
         if step is None:
             return value
@@ -60,8 +62,9 @@ class BlockLayout(ABC):
         return b.add(value, self.lanes.splat(b.mul(warp, step), width))
 
     def overflows(self, value: Value, shape: VectorShape, type: ScalarType) -> Value:
-        """Returns whether an affine value of the block leaves the range of its type in some lane,
-        an i1."""
+        """Returns whether an affine value, given for the first warp, leaves the range of `type` in
+        some thread of the block, an i1; true for 64-bit types, which are not checked.
+        """
         b = self.b
         if type.bits >= 64:
             return ir.Constant(I1, 1)
@@ -81,11 +84,15 @@ class LinearBlockLayout(BlockLayout):
     warp to warp."""
 
     def matches_launch(self) -> Value:
+        """Returns whether the block has one thread along y and along z, an i1."""
         b, frame = self.frame.prologue.b, self.frame
         depth = b.mul(frame.slot(Slot.NTID_Y), frame.slot(Slot.NTID_Z))
         return b.icmp_unsigned("==", depth, I64(1))
 
     def thread_index(self, dimension: int, width: int) -> Value:
+        """Returns `%tid.x` as the warp's number times 32 plus the lane; `%tid.y` and `%tid.z` as
+        zeros.
+        """
         warp = self.b.trunc(self.frame.warp, I32)
         first = self.b.mul(warp, I32(LANES)) if dimension == 0 else I32(0)
         return self.lanes.expand(self.lanes.splat(first, 1), int(dimension == 0), width)
@@ -94,6 +101,7 @@ class LinearBlockLayout(BlockLayout):
         return value.type.element(LANES * stride) if stride else None
 
     def _span(self, value: Value, stride: int) -> Sequence[Value]:
+        """Returns the difference of the block's last thread from the first."""
         last = self.b.sub(self.frame.slot(Slot.THREADS), I64(1))
         return [self.b.mul(last, I64(stride))]
 
@@ -103,11 +111,15 @@ class HalfWarpRowLayout(BlockLayout):
     and the difference of the first two rows continues from row to row."""
 
     def matches_launch(self) -> Value:
+        """Returns whether the block has 16 threads along x and one along z, an i1."""
         b, frame = self.frame.prologue.b, self.frame
         wide = b.icmp_unsigned("==", frame.slot(Slot.NTID_X), I64(ROW_LANES))
         return b.and_(wide, b.icmp_unsigned("==", frame.slot(Slot.NTID_Z), I64(1)))
 
     def thread_index(self, dimension: int, width: int) -> Value:
+        """Returns `%tid.x` as the lane modulo 16, `%tid.y` as the warp's two row numbers, `%tid.z`
+        as zeros.
+        """
         b = self.b
         row = b.shl(b.trunc(self.frame.warp, I32), I32(1))
         rows = ir.Constant(ir.VectorType(I32, 2), [I32(0), I32(1)])
@@ -115,10 +127,14 @@ class HalfWarpRowLayout(BlockLayout):
         return self.lanes.expand(down, int(dimension == 0), width)
 
     def step(self, value: Value, stride: int) -> Value | None:
+        """Returns twice the difference of the two rows, None if the value is uniform."""
         row = self._row_step(value)
         return None if row is None else self.b.shl(row, row.type(1))
 
     def _span(self, value: Value, stride: int) -> Sequence[Value]:
+        """Returns the difference of a row's last thread from its first, and that of the last row
+        from the first.
+        """
         b, row = self.b, self._row_step(value)
         across = [I64((ROW_LANES - 1) * stride)]
         if row is None:

@@ -37,6 +37,9 @@ class Blocks:
     """
 
     def __init__(self, frame: Frame) -> None:
+        """Appends an LLVM block for each copy, predicated block, batch and arrival; a batch only
+        for a copy that has all blocks of the loop.
+        """
         self.frame, self.program = frame, frame.program
         predicated, reconvergence = (
             frame.facts.predicated_blocks.values(),
@@ -64,7 +67,10 @@ class Blocks:
         self.ended = self.append("ended")
 
     def _present(self, copy: Copy) -> Iterable[int]:
-        """Returns the numbers of the basic blocks that have a copy."""
+        """Returns the numbers of the basic blocks that have a copy: all in the main and the
+        divergent copy, those of `region_versions` in the region copy, none in baseline code's
+        convergent one.
+        """
         if copy is self.main or copy is Copy.DIVERGENT:
             return range(len(self.program.blocks))
         if copy is Copy.CONVERGENT:
@@ -76,7 +82,9 @@ class Blocks:
         return self.frame.function.append_basic_block(name)
 
     def can_run(self, copy: Copy, index: int) -> bool:
-        """Returns whether a basic block can be executed in a copy."""
+        """Returns whether a basic block may be executed in a copy: always in the main one; in
+        another only if lanes may be diverged in the block, or some register has a vector shape.
+        """
         shaped = bool(self.frame.shapes)
         return copy is self.main or index in self.frame.facts.reconvergence.diverged or shaped
 
@@ -87,8 +95,10 @@ class Blocks:
         return Copy.CONVERGENT if ends else copy
 
     def entrance(self, copy: Copy, index: int) -> ir.Block:
-        """Returns the LLVM block to branch to from a copy, for a basic block or the program's
-        end."""
+        """Returns the LLVM block that code of a copy branches to for basic block `index`: `ended`
+        for the program's end, the arrival for a reconvergence point in divergent code, else the
+        entry of a copy.
+        """
         if index == self.program.exit and copy is not Copy.DIVERGENT:
             return self.ended
         if index in self.arrivals and copy is Copy.DIVERGENT:

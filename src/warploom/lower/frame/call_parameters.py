@@ -12,13 +12,17 @@ from warploom.ptx.ir import Register
 
 
 class CallParameterCode:
-    """Emits loads and stores of pieces; offsets are in bytes of a thread's frame."""
+    """Emits loads and stores of parameters of inlined calls as moves of registers (pieces); offsets
+    are in bytes of a thread's frame.
+    """
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.frame, self.b = operands, operands.frame, operands.b
 
     def load(self, offset: int, type: ScalarType, parts: int) -> list[Value]:
-        """Returns `parts` consecutive values, assembled from the pieces that they cover."""
+        """Returns `parts` consecutive values of `type` from `offset` on, each assembled by shift
+        and or from the registers that begin in it.
+        """
         values: list[Value] = []
         whole = vector(ir.IntType(type.bits))
         for start in range(offset, offset + parts * type.bytes, type.bytes):
@@ -34,8 +38,9 @@ class CallParameterCode:
         return values
 
     def store(self, offset: int, type: ScalarType, values: list[Value], mask: Value) -> None:
-        """Stores consecutive values, split into the pieces that they cover, in the lanes of a
-        mask."""
+        """Writes consecutive values from `offset` on, in the lanes of a mask, to the registers that
+        begin in them.
+        """
         for number, value in enumerate(values):
             start = offset + number * type.bytes
             for at, register in self._covered(start, type):
@@ -44,6 +49,9 @@ class CallParameterCode:
                 self.operands.write(register, piece, unsigned_of(value), mask)
 
     def _covered(self, start: int, type: ScalarType) -> list[tuple[int, Register]]:
+        """Returns the registers, with their offsets, that begin within a value of `type` at
+        `start`.
+        """
         return [(at, r) for at, r in self.frame.pieces.items() if start <= at < start + type.bytes]
 
 

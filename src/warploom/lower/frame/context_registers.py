@@ -33,7 +33,9 @@ class ContextRegisters:
         return self._address(self.layout.by_lane[register])
 
     def set(self, register: Register, value: Value, offset: int) -> None:
-        """Stores a register's value, of 32 lanes or fewer, at an offset of the context."""
+        """Stores a register's value, of 32 lanes or fewer, at a byte offset of the running warp's
+        context.
+        """
         b = self.lanes.b
         if register.type == PRED:
             single = value.type.count == 1
@@ -41,7 +43,9 @@ class ContextRegisters:
         b.store(value, self._address(offset), align=alignment(offset))
 
     def get(self, register: Register, offset: int, width: int) -> Value:
-        """Loads a register's value of `width` lanes from an offset of the context."""
+        """Loads a register's value of `width` lanes from a byte offset of the running warp's
+        context.
+        """
         b, at, align = self.lanes.b, self._address(offset), alignment(offset)
         if register.type != PRED:
             return b.load(at, typ=storage_type(register.type, width), align=align)

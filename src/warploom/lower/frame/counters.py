@@ -1,4 +1,6 @@
-"""Emits additions to the counters of executed code (`abi.environment.CountLayout`)."""
+"""Emits additions to the launch's counters of executed code (`abi.environment.CountLayout`), from
+which costs are computed.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,16 @@ from warploom.llvm.lanes import Lanes, Value
 
 
 class Counters:
-    """Adds to elements of the array of counts at the address `start`."""
+    """Adds to 64-bit elements of the array of counts at the address `start`."""
 
     def __init__(self, lanes: Lanes, start: Value) -> None:
         self.lanes, self._start = lanes, start
         self._sums: dict[int, Value] | None = None
 
     def add(self, index: int, amount: Value) -> None:
-        """Adds an amount (i64) to the count of an index."""
+        """Adds an amount (i64) to the count of an index: at once, or when an open `adding_up`
+        closes.
+        """
         if self._sums is None:
             self.lanes.add_to(self.lanes.slot(self._start, index), amount)
         else:

@@ -1,4 +1,4 @@
-"""Emits the exit of a warp function at an access that faults."""
+"""Emits the exit of a warp function at an access that faults, shared by all its accesses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class FaultExit:
         self._phis: list[Value] = []
 
     def leave(self, instruction: Value, fault: Value, space: Value) -> None:
-        """Emits the exit with a fault if `fault` is not 0.
+        """Emits a branch, taken if `fault` is not 0, to the block that records the instruction, the
+        warp and the space in the environment and returns FAULT.
 
         `instruction` and `space` are i64: the instruction's number and the code of the state space
         (`abi.environment.SPACE_CODES`); the check has recorded lane, address and kind.

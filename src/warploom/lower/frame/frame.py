@@ -1,4 +1,6 @@
-"""Collects the parts of a warp function's state that emitters share."""
+"""Collects the parts of a warp function's state that emitters share: registers, masks, context,
+SIMT stack, counters, fuel.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +43,9 @@ class Frame(FunctionFrame):
         context: ContextLayout,
         pieces: Mapping[int, Register],
     ) -> None:
+        """Creates the parts. `context`: the layout of a warp's context; `pieces`: the registers
+        that hold parameters of inlined calls, by offset.
+        """
         program, variant, shapes = layout.program, facts.variant, facts.uniformity
         super().__init__(module, program, layout, variant)
         self.facts, self.shapes = facts, shapes

@@ -1,4 +1,6 @@
-"""Emits the budget of warp instructions in a turn (fuel), by which turns end at back edges."""
+"""Emits the count-down of the warp instructions that a turn may take (fuel). A turn of a warp ends
+at the first back edge of a loop at which it is used up.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,9 @@ class Fuel:
     which may fall below 0 before the next back edge."""
 
     def __init__(self, frame: FunctionFrame) -> None:
+        """Allocates the budget, and the flag of failed waits in programs that wait for phases of
+        mbarriers.
+        """
         self.frame, self.lanes = frame, frame.lanes
         self.left = frame.variable(I64)
         waits = waits_for_phases(frame.program)
@@ -21,7 +26,7 @@ class Fuel:
         turn."""
 
     def begin_turn(self) -> None:
-        """Resets the budget to that of a turn."""
+        """Loads the turn's budget from the environment and clears the flag of failed waits."""
         self.lanes.b.store(self.frame.slot(Slot.FUEL), self.left)
         if self._failed_wait is not None:
             self.lanes.b.store(I1(0), self._failed_wait)
@@ -36,7 +41,8 @@ class Fuel:
 
     def ends_turn(self) -> Value:
         """Returns whether the turn ends at a back edge, an i1: its instructions are used up, or
-        lanes have polled an incomplete phase of an mbarrier."""
+        lanes have polled an incomplete phase of an mbarrier in this turn.
+        """
         b = self.lanes.b
         used_up = b.icmp_signed("<", self.frame.get(self.left), I64(0))
         if self._failed_wait is None:
@@ -44,7 +50,9 @@ class Fuel:
         return b.or_(used_up, b.load(self._failed_wait, typ=I1))
 
     def record(self) -> None:
-        """Stores the rest of the budget in the environment."""
+        """Stores the rest of the budget, and whether a wait has failed, in the environment, where
+        `run` reads them after the turn.
+        """
         b = self.lanes.b
         self.frame.record(Slot.FUEL, b.load(self.left, typ=I64))
         if self._failed_wait is not None:

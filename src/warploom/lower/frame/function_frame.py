@@ -31,6 +31,9 @@ class FunctionFrame:
     def __init__(
         self, module: ir.Module, program: Program, layout: CountLayout, variant: KernelVariant
     ) -> None:
+        """Declares the function, with its blocks `entry` and `exit`, and stores the number of the
+        warp that it is called for.
+        """
         self.module, self.program, self.layout, self.variant = module, program, layout, variant
         self.function = ir.Function(module, WARP_SIGNATURE, "warp")
         self.function.linkage = "internal"
@@ -63,13 +66,17 @@ class FunctionFrame:
         return self.get(self._warp)
 
     def set_warp(self, number: Value) -> None:
-        """Switches to another warp; values that depend on the warp are computed anew."""
+        """Makes `number` (an i64) the running warp, as a loop over warps does; values of `of_warp`
+        are emitted anew.
+        """
         self._warp_values.clear()
         self.lanes.b.store(number, self._warp)
 
     def of_warp(self, name: str, make: Callable[[], Value]) -> Value:
-        """Returns a value that depends on the running warp alone. `make` emits it once in each LLVM
-        block, where it dominates all later uses without further analysis."""
+        """Returns a value that depends on the running warp alone, such as its context's address.
+        `make` emits it at its first use in each LLVM block; later uses in the block, under the same
+        `name`, get that value.
+        """
         key = name, self.lanes.b.block
         if key not in self._warp_values:
             self._warp_values[key] = make()
@@ -79,8 +86,9 @@ class FunctionFrame:
 
     @contextmanager
     def blocks_of(self, size: tuple[int, int, int] | None) -> Generator[None]:
-        """Makes the slots of the block size constants while it is open, if a size is given: code is
-        then for thread blocks of that size only."""
+        """Makes the slots of the block size constants while it is open, if `size` is given: code
+        emitted meanwhile is for thread blocks of that size only.
+        """
         if size is not None:
             threads = math.prod(size)
             words = (*size, threads, -(-threads // LANES))
@@ -100,7 +108,9 @@ class FunctionFrame:
         return self._loaded[slot]
 
     def pointer(self, slot: Slot) -> Value:
-        """Returns a host address of the environment as a pointer."""
+        """Returns a host address of the environment as a pointer, converted once, in the
+        prologue.
+        """
         if slot not in self._pointers:
             self._pointers[slot] = self.prologue.b.inttoptr(self.slot(slot), PTR)
         return self._pointers[slot]
@@ -110,7 +120,7 @@ class FunctionFrame:
         return self.prologue.b.trunc(self.slot(slot), I32)
 
     def record(self, slot: Slot, value: Value) -> None:
-        """Stores a value in the environment."""
+        """Stores an i64 in a slot of the environment, where the caller of `warp` reads it."""
         self.lanes.b.store(value, self.lanes.slot(self.environment, int(slot)))
 
     def get(self, slot_address: Value) -> Value:
@@ -120,13 +130,15 @@ class FunctionFrame:
     # ---- returns ---------------------------------------------------------------------------------
 
     def leave(self, status: int) -> None:
-        """Emits a return from the function with a status."""
+        """Emits a branch to the function's exit, which stores the state and returns `status`."""
         self.lanes.b.store(I64(int(status)), self._status)
         self.lanes.b.branch(self.exit_block)
 
     def fault(self, kind: int, instruction: int, lane: Value, address: Value, size: Value) -> None:
-        """Emits a return with the record of a lane's fault (`machine.faults.fault_errors`). `lane`
-        is an i32, `address` and `size` are i64."""
+        """Emits stores of a lane's fault to the environment (`machine.faults.fault_errors`) and the
+        exit with FAULT. `lane` is an i32, `address` and `size` (bytes) are i64. The slot of the
+        space is not stored.
+        """
         b = self.lanes.b
         record = {
             Slot.FAULT_KIND: I64(kind),

@@ -39,7 +39,9 @@ RING_BYTES = HEAD_BYTES + CAPACITY * ENTRY_BYTES
 
 
 def keeps_in_flight(program: Program) -> bool:
-    """Returns whether a program issues products of warp groups or loads of tensor memory."""
+    """Returns whether a program issues products of warp groups or loads of tensor memory, which
+    need a ring in the warp's context.
+    """
     return any(
         is_group_product(instruction.operation) or is_tensor_load(instruction.operation)
         for instruction in program.instructions
@@ -64,13 +66,15 @@ class InFlightOperation:
 
 
 class InFlightCode:
-    """Emits accesses to the ring of the running warp."""
+    """Emits accesses to the ring of the running warp; operations are issued at its end and complete
+    from its begin.
+    """
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
 
     def clear(self) -> None:
-        """Empties the ring, when a warp begins."""
+        """Sets ISSUED, COMPLETED and GROUP to 0, when a warp begins."""
         for word in RingWord:
             self.put(word, I64(0))
 
@@ -87,7 +91,10 @@ class InFlightCode:
         self.put(word, self.b.add(self.get(word), I64(1)))
 
     def is_late(self) -> Value:
-        """Emits `simt.product_groups.completes_late`, an i1."""
+        """Returns whether operations of the running warp complete late, an i1: under the
+        adversarial schedule, or under the random one if seed + block + warp is odd
+        (`simt.product_groups.completes_late`).
+        """
         b, frame = self.b, self.frame
         plan = frame.pointer(Slot.PLAN_AT)
         policy, seed = (frame.get(self.lanes.slot(plan, word)) for word in (POLICY, SEED))
@@ -97,12 +104,12 @@ class InFlightCode:
         return b.or_(b.icmp_unsigned("==", policy, I64(ADVERSARIAL)), drawn)
 
     def is_full(self) -> Value:
-        """Returns whether no entry is free, an i1."""
+        """Returns whether CAPACITY operations are in flight, an i1."""
         in_flight = self.b.sub(self.get(RingWord.ISSUED), self.get(RingWord.COMPLETED))
         return self.b.icmp_unsigned("==", in_flight, I64(CAPACITY))
 
     def append(self, entry: InFlightOperation) -> None:
-        """Appends an entry; one has to be free."""
+        """Stores an entry at the ring's end and counts it in ISSUED; an entry has to be free."""
         b, at = self.b, self._entry(self.get(RingWord.ISSUED))
         words = (entry.instruction, entry.group, *entry.descriptors)
         for number, value in enumerate(words):
@@ -114,7 +121,9 @@ class InFlightCode:
         self.add(RingWord.ISSUED)
 
     def oldest(self) -> InFlightOperation:
-        """Loads the oldest entry."""
+        """Loads the oldest entry; its values are undefined if none is in flight. `metadata` is
+        always loaded.
+        """
         b, at = self.b, self._entry(self.get(RingWord.COMPLETED))
         instruction, group, first, second = (
             self.frame.get(self.lanes.slot(at, number)) for number in range(4)
@@ -165,4 +174,5 @@ class InFlightCode:
         return self.b.gep(start, [offset], source_etype=I8)
 
     def _metadata(self, entry: Value) -> Value:
+        """Returns the address of an entry's metadata, its last 128 bytes."""
         return self.b.gep(entry, [I64(ENTRY_BYTES - METADATA_BYTES)], source_etype=I8)

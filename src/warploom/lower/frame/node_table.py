@@ -12,10 +12,11 @@ ALL_NODES = (1 << node_count(LANES)) - 1
 
 
 class NodeTable:
-    """Finds nodes in the running warp's context.
+    """Emits addresses of nodes in the running warp's context.
 
     `top`: the address of the innermost node's number, or NONE. `point`: the address of that node's
-    reconvergence block, a copy in a register. `free`: the address of the unused nodes, as bits.
+    reconvergence block, a copy of POINT in a register. `free`: the address of the unused nodes, as
+    bits.
     """
 
     def __init__(self, frame: FunctionFrame, context: WarpContext) -> None:
@@ -23,7 +24,7 @@ class NodeTable:
         self.top, self.point, self.free = (frame.variable(I64) for _ in range(3))
 
     def node(self, node: Value, word: int) -> Value:
-        """Returns the address of a word of a node."""
+        """Returns the address of a word (such as POINT) of a node."""
         return self.lanes.slot(self.node_at(node), word)
 
     def node_at(self, node: Value) -> Value:
@@ -32,7 +33,9 @@ class NodeTable:
         return self.lanes.slot(self.context.at(8 * NODES_AT), index)
 
     def set_top(self, node: Value) -> None:
-        """Makes a node, or NONE, the innermost one."""
+        """Makes a node, or NONE, the innermost one, and copies its reconvergence block to
+        `point`.
+        """
         b = self.lanes.b
         # For NONE (-1) node 0 is read and the value discarded, which needs no branch.
         none = b.icmp_signed("<", node, I64(0))

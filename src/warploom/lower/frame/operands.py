@@ -1,5 +1,6 @@
-"""Reads operands of instructions as lane vectors, and writes results: registers, immediates,
-special registers, addresses."""
+"""Emits reads of instructions' operands (registers, immediates, special registers, addresses) as
+LLVM vectors of lanes, and writes of results to registers.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW
 
 
 class Operands:
-    """Reads and writes operands. `lowerings` lowers terms, by vector width; `lower` in 32 lanes."""
+    """Emits reads and writes of operands. `lowerings` lowers terms, by vector width; `lower` in 32
+    lanes.
+    """
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -85,13 +88,17 @@ class Operands:
         return self._convert(value, register.type, type)
 
     def uniform(self, operand: Operand, on: Value) -> Value:
-        """Returns the value that a u32 operand has in the lowest lane of `on`, as an i64."""
+        """Returns the value that a u32 operand has in the lowest lane of `on` (a mask),
+        as an i64.
+        """
         value = self.read(operand, U32)
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         return self.b.zext(self.lanes.lane(value, lane), I64)
 
     def execution_mask(self, instruction: Instruction) -> Value:
-        """Returns the mask of active lanes in which an instruction's guard holds."""
+        """Returns the executing lanes of an instruction as a mask: the active lanes in which its
+        guard holds.
+        """
         mask = self.frame.active.mask()
         if instruction.guard is None:
             return mask
@@ -99,7 +106,9 @@ class Operands:
         return self.b.and_(mask, self.b.not_(predicate) if instruction.guard.negated else predicate)
 
     def canonicalise(self, bits: Value, register: Register) -> Value:
-        """Returns the bits of a register in which any NaN is replaced by the canonical one."""
+        """Returns the bits of a register, of any width, in which any NaN is replaced by the
+        canonical one.
+        """
         width = register.type.bits
         as_float = TYPES[f"f{width}"]
         value = self.b.bitcast(bits, lane_type(as_float, bits.type.count))
@@ -125,32 +134,40 @@ class Operands:
         self.frame.registers.store(operand, bits)
 
     def stored(self, register: Register, value: Value, type: ScalarType) -> Value:
-        """Returns a value of `type`, of any number of lanes, in the form that a register stores."""
+        """Returns a value of `type`, of any number of lanes, as integers of the register's width,
+        in which registers are stored.
+        """
         return register_bits(self.b, value, type, register.type.bits)
 
     # ---- addresses ------------------------------------------------------------------------------
 
     def address_of(self, symbol: Symbol, width: int = LANES) -> Value:
-        """Returns the address of a variable in its own state space, in lanes of 64 bits."""
+        """Returns the address of a variable plus the symbol's offset, in its own state space, in
+        lanes of 64 bits: from the launch's table for global and constant variables, else a
+        constant.
+        """
         place = self.frame.program.slots[symbol.name]
         if place.space in (Space.GLOBAL, Space.CONST):
             return self.lanes.splat(self._global(place.offset, symbol.offset), width)
         return repeated(place.offset + symbol.offset, I64, width)
 
     def parameters(self, type: ScalarType, width: int = LANES) -> Value:
-        """Returns the generic address of the kernel's parameters."""
+        """Returns the generic address of the kernel's parameters, as `type`."""
         place = self.frame.program.slots[PARAMETERS]
         return self._convert(self.lanes.splat(self._global(place.offset, 0), width), B64, type)
 
     def _global(self, index: int, offset: int) -> Value:
-        """Returns the address of a global variable, loaded in the prologue from the launch's table
-        of addresses, plus an offset."""
+        """Returns the address of global variable number `index`, loaded in the prologue from the
+        launch's table of addresses, plus an offset.
+        """
         frame = self.frame
         at = frame.prologue.slot(frame.pointer(Slot.GLOBALS_AT), index)
         return frame.prologue.b.add(frame.prologue.b.load(at, typ=I64), I64(offset))
 
     def base(self, address: Operand, width: int = LANES) -> Value:
-        """Returns the base of an address operand, without its offset, in lanes of 64 bits."""
+        """Returns the base of an address operand (a register or a variable's address), without its
+        offset, in lanes of 64 bits.
+        """
         assert isinstance(address, Address)
         if isinstance(address.base, Symbol):
             return self.address_of(address.base, width)
@@ -158,7 +175,7 @@ class Operands:
         return self.read(address.base, unsigned(64), width=width)
 
     def address(self, operand: Operand, width: int = LANES) -> Value:
-        """Returns the address `[base + offset]` in lanes of 64 bits, in the instruction's space.
+        """Returns the address `[base + offset]` in lanes of 64 bits; without a base, the offset.
 
         The sum has the width of the base register: with a 32-bit base it wraps around at 2^32.
         """
@@ -178,7 +195,9 @@ class Operands:
         return whole
 
     def host_pointers(self, base: Value | None, offsets: Value) -> Value:
-        """Returns host pointers from lanes of 64 bits: `offsets`, added to `base` unless None."""
+        """Returns a vector of host pointers: `offsets` (64-bit lanes), added to the host address
+        `base` unless that is None.
+        """
         pointers = ir.VectorType(PTR, offsets.type.count)
         if base is None:
             return self.b.inttoptr(offsets, pointers)
@@ -187,7 +206,9 @@ class Operands:
 
 
 def read_as(b: Value, value: Value, have: ScalarType, want: ScalarType) -> Value:
-    """Emits a reinterpretation of bits as another type, truncated or extended with zeros."""
+    """Emits a reinterpretation of bits of type `have` as type `want`, truncated or extended with
+    zeros.
+    """
     width = value.type.count
     if want == PRED or have.bits == want.bits:
         return b.bitcast(value, lane_type(want, width))
@@ -197,7 +218,9 @@ def read_as(b: Value, value: Value, have: ScalarType, want: ScalarType) -> Value
 
 
 def register_bits(b: Value, value: Value, type: ScalarType, bits: int) -> Value:
-    """Emits the conversion of a value of `type` to the integers of a register of `bits` bits."""
+    """Emits the conversion of a value of `type` to integers of `bits` bits, sign- or zero-extended
+    by `type`, or truncated; a predicate stays as it is.
+    """
     if type == PRED:
         return value
     lanes = value.type.count

@@ -31,7 +31,10 @@ class RegisterTransfers:
 
     def clear(self, retained: Iterable[Register] = ()) -> None:
         """Sets the registers that basic blocks share to zero, but for those in `retained`, as at
-        the begin of a warp. Zeros also let LLVM drop the values of the previous warp."""
+        the begin of a warp. Zeros also let LLVM drop the values of the previous warp. In baseline
+        code, zeroes the registers that are live at the program's begin, in the context, whatever
+        `retained`.
+        """
         if self._frame.variant.baseline:
             for register in _sorted(self._facts.live(0)):
                 self._homes.write(register, zero(storage_type(register.type)))
@@ -46,8 +49,9 @@ class RegisterTransfers:
                 self._frame.lanes.b.store(zero(whole), shaped)
 
     def to_varying(self, origin: int, index: int) -> None:
-        """Expands the registers that become varying on the edge from one basic block to another, in
-        convergent code."""
+        """Stores in 32 lanes the registers that become varying on the edge from basic block
+        `origin` to block `index`, in convergent code.
+        """
         for register in _sorted(self._registers.here.keys() & self.becomes_varying(origin, index)):
             self._registers.store_varying(register, self._registers.load(register))
 
@@ -58,8 +62,10 @@ class RegisterTransfers:
         return live & self._shapes.becomes_varying(index) - self._shapes.becomes_varying(origin)
 
     def save_diverging(self, live: Iterable[Register]) -> None:
-        """Stores live registers to the context before lanes diverge: in 32 lanes, and in their
-        short slots as well, if they are uniform or affine here."""
+        """Stores live registers before lanes diverge: those that basic blocks share to the context,
+        in 32 lanes and, if they are uniform or affine here, in their short slots as well; those of
+        one basic block to their allocas of 32 lanes.
+        """
         layout = self._homes.layout
         retained = {*live, *self._pieces.values()}
         for register in _sorted(retained & layout.by_lane.keys()):
@@ -70,9 +76,11 @@ class RegisterTransfers:
             self._registers.store_varying(register, self._registers.load(register))
 
     def load_reconverged(self, registers: Iterable[Register]) -> None:
-        """Loads live registers from the context after lanes have reconverged. All other shared
-        registers are dead; they are set to zero, or LLVM would keep their old values alive in phi
-        nodes."""
+        """Loads live registers from the context after lanes have reconverged: varying ones from
+        their slots of 32 lanes, uniform and affine ones from their short slots. Other varying
+        shared registers are dead; they are set to zero, or LLVM would keep their old values alive
+        in phi nodes.
+        """
         layout, live = self._homes.layout, {*registers, *self._pieces.values()}
         for register in _sorted(layout.by_lane.keys() - self._registers.here.keys()):
             retained = register in live

@@ -52,6 +52,9 @@ class Registers:
         active: ActiveLanes,
         held: Iterable[Register],
     ) -> None:
+        """Allocates the registers: 32 lanes for each of `held`, and a short form for each with a
+        vector shape.
+        """
         self.lanes, self._shapes, self._homes, self._active = (
             frame.lanes,
             shapes,
@@ -74,8 +77,10 @@ class Registers:
     def emitting_block(
         self, block: int, *, convergent: bool, shapes: BlockShapes | None = None
     ) -> Generator[None]:
-        """Sets the basic block whose vector shapes loads and stores use while it is open, or other
-        `shapes`, as batches of iterations assume."""
+        """Makes loads and stores emitted while it is open those of a basic block, in convergent or
+        divergent code: with the block's vector shapes, or `shapes`, as batches of iterations
+        assume.
+        """
         outer = self.here, self.convergent
         self.here, self.convergent = shapes or self._shapes.at(block), convergent
         yield
@@ -90,8 +95,10 @@ class Registers:
         return self.here[register].width if self.has_shape(register) else LANES
 
     def load(self, register: Register, width: int = LANES) -> Value:
-        """Returns a register in `width` lanes: 32, or the width of its vector shape or a wider
-        one."""
+        """Returns a register in `width` lanes: 32, or the width of its vector shape or a wider one.
+        It is read from the context if divergent code is emitted and basic blocks share it, else
+        from an alloca.
+        """
         if self._is_in_context(register):
             return self._homes.get(register, self._layout.by_lane[register], LANES)
         if not self.has_shape(register):
@@ -103,7 +110,8 @@ class Registers:
         return self.lanes.expand(values, shape.stride, width)
 
     def store(self, register: Register, value: Value) -> None:
-        """Stores a register in all lanes.
+        """Stores a register in all lanes, and to the context as well if it is one of `spilled` in
+        convergent code.
 
         If it is uniform or affine here, the value may have the width of its shape, fewer lanes, or
         32: then the active lanes are known to have the shape.
@@ -113,11 +121,15 @@ class Registers:
             self.save(register, self.spilled[register])
 
     def _is_in_context(self, register: Register) -> bool:
-        """Returns whether a register is in the context in the code being emitted."""
+        """Returns whether a register is in the context in the code being emitted: divergent code,
+        and the register is shared by basic blocks.
+        """
         return not self.convergent and register in self._layout.by_lane
 
     def _store(self, register: Register, value: Value) -> None:
-        """Stores a register in the form that it has in the code being emitted."""
+        """Stores a register where, and in the form that, it has in the code being emitted: its slot
+        in the context, its short form, or 32 lanes.
+        """
         if self._is_in_context(register):
             assert value.type.count == LANES, register
             self._homes.write(register, value)
@@ -143,15 +155,21 @@ class Registers:
         return self._assumed[register, shape.width]
 
     def store_varying(self, register: Register, value: Value) -> None:
-        """Writes a register lane by lane in code for all lanes together, whatever its shape."""
+        """Stores a value of 32 lanes to a register's alloca of 32 lanes, even if it is uniform or
+        affine here.
+        """
         self.lanes.b.store(value, self._slots[register])
 
     def save(self, register: Register, offset: int) -> None:
-        """Stores a register to an offset of the context, in the form that it has here."""
+        """Stores a register to a byte offset of the context, in the form (short or 32 lanes) that
+        it has in the code being emitted.
+        """
         self._homes.set(register, self.load(register, self.width(register)), offset)
 
     def restore(self, register: Register, offset: int) -> None:
-        """Loads a register that `save` has stored."""
+        """Loads a register from the offset of the context to which `save` has stored it in the same
+        form.
+        """
         self._store(register, self._homes.get(register, offset, self.width(register)))
 
     def slot(self, register: Register) -> Value:

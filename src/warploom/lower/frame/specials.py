@@ -1,4 +1,6 @@
-"""Emits the values of special registers (PTX ISA, "Special Registers")."""
+"""Emits the values of special registers such as `%tid.x` and `%clock` (PTX ISA, "Special
+Registers") as LLVM vectors of lanes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from warploom.simt.schedule_layout import CLOCK_READ, ISSUED, TIMED
 
 
 class Specials:
-    """Reads special registers. What is the same for a whole call is computed in the prologue."""
+    """Emits reads of special registers. Values that are the same for a whole call of `warp` are
+    computed in the prologue.
+    """
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -38,7 +42,9 @@ class Specials:
         return self.lanes.splat(self._shared_by_warp(name), width)
 
     def _shared_by_warp(self, name: str) -> Value:
-        """Returns the value of a special register that is uniform, a scalar."""
+        """Returns the value of a special register that is uniform in a warp, a scalar. Reading a
+        clock marks the warp's state TIMED with CLOCK_READ.
+        """
         b, special = self.b, SPECIAL_REGISTERS[name]
         type = ir.IntType(special.type.bits)
         if special.fixed is not None:
@@ -63,26 +69,32 @@ class Specials:
         return self.frame.prologue.b.trunc(value, type) if special.type.bits < 32 else value
 
     def _launch_wide(self, name: str) -> Value:
-        """Returns the value of a special register of `LAUNCH_WIDE`, an i32."""
+        """Returns an i32 from the launch's table of special registers, by the place of `name` in
+        `LAUNCH_WIDE`.
+        """
         p = self.frame.prologue.b
         index = [I64(LAUNCH_WIDE.index(name))]
         return p.load(p.gep(self.frame.pointer(Slot.SPECIALS_AT), index, source_etype=I32), typ=I32)
 
     def _in_cluster(self, base: str, part: str) -> Value:
-        """Returns the index of the cluster along an axis, or of the thread block in its cluster."""
+        """Returns `%clusterid` or `%cluster_ctaid` (`base`) along axis `part`: the block's index
+        divided by the cluster's size, or its remainder.
+        """
         p, block = self.frame.prologue.b, self.frame.word(Slot[f"CTAID_{part}".upper()])
         size = self._launch_wide(f"%cluster_nctaid.{part}")
         return (p.udiv if base == "%clusterid" else p.urem)(block, size)
 
     def rank(self) -> Value:
-        """Returns the rank of the thread block in its cluster, x fastest."""
+        """Returns the rank of the thread block in its cluster (x fastest, then y and z), an i32."""
         p = self.frame.prologue.b
         x, y, z = (self._in_cluster("%cluster_ctaid", part) for part in "xyz")
         wide, high = (self._launch_wide(f"%cluster_nctaid.{part}") for part in "xy")
         return p.add(x, p.mul(wide, p.add(y, p.mul(high, z))))
 
     def _sm(self) -> Value:
-        """Returns the number of the SM that the thread block is assigned to."""
+        """Returns the number of the SM that the thread block is assigned to, computed by `sm_of`
+        from the indices of the cluster and of the block in it.
+        """
         p = self.frame.prologue
         x, y, z = (self._in_cluster("%clusterid", part) for part in "xyz")
         across, down = (self._launch_wide(f"%nclusterid.{part}") for part in "xy")
@@ -103,8 +115,9 @@ class Specials:
         return b.sub(b.add(before, used), I64(self.frame.remaining_in_block))
 
     def _thread_index(self, dimension: int, width: int) -> Value:
-        """Returns `%tid.x`, `.y` or `.z`, loaded from the block's table of thread indices: 32
-        lanes, or the first of each run."""
+        """Returns `%tid.x`, `.y` or `.z`, in 32 lanes or the first of each run: computed if the
+        block has a known layout (`block`), else loaded from the launch's table of thread indices.
+        """
         b = self.b
         if self.block is not None:
             return self.block.thread_index(dimension, width)

@@ -22,7 +22,11 @@ from warploom.simt.warp_table import MASK as ACTIVE
 
 class SpillCode:
     """Emits saves and restores of a warp's state: active and live lanes, SIMT stack, registers.
-    `delays`: operations may be in flight (`lower.frame.in_flight`)."""
+
+    "Together" names the form of a convergent warp: registers in the form that convergent code has,
+    at the offsets `ContextLayout.together`. `delays`: operations may be in flight
+    (`lower.frame.in_flight`).
+    """
 
     def __init__(self, frame: Frame, *, delays: bool) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -42,7 +46,9 @@ class SpillCode:
     # ---- all lanes together ---------------------------------------------------------------------
 
     def save_together(self, live: Iterable[Register]) -> None:
-        """Saves a convergent warp: its lanes, its SIMT stack, and its live registers."""
+        """Saves a convergent warp in its context: its active and live lanes, its live registers
+        and, unless some registers are spilled (then `settle` has stored it), its SIMT stack.
+        """
         if self.frame.registers.spilled:
             self._save_lanes()
         else:
@@ -50,20 +56,26 @@ class SpillCode:
         self.save_registers(live)
 
     def save_registers(self, live: Iterable[Register]) -> None:
-        """Saves the live registers of a convergent warp. The head of its table is not stored: it is
-        for a warp none of whose lanes has exited since it was resumed."""
+        """Saves the live registers of a convergent warp, but for spilled ones, in its context. Its
+        lanes and its SIMT stack are not stored: it is for a warp none of whose lanes has exited
+        since it was resumed.
+        """
         for register in self._registers_to_save(live):
             if register not in self.frame.registers.spilled:
                 self.frame.registers.save(register, self._together[register])
 
     def keep_together(self, registers: Iterable[Register]) -> None:
-        """Saves some registers to the slots from which a convergent warp is restored."""
+        """Saves these registers, whether live or not, to the slots from which a convergent warp is
+        restored.
+        """
         for register in sorted(registers, key=lambda r: r.name):
             self.frame.registers.save(register, self._together[register])
 
     def take_up_together(self, live: Iterable[Register], *, whole: bool) -> None:
-        """Restores what `save_together` has saved. `whole`: all 32 lanes are known to be live, so
-        that the live mask is a constant."""
+        """Restores the live lanes, which become the active ones, and the live registers that
+        `save_together` has saved; the SIMT stack becomes empty. `whole`: all 32 lanes are known to
+        be live, so that the live mask is a constant.
+        """
         b, frame = self.b, self.frame
         self._set_convergent(
             I32(-1) if whole else b.trunc(frame.get(frame.context.table(LIVE)), I32)
@@ -76,12 +88,14 @@ class SpillCode:
             frame.registers.restore(register, self._together[register])
 
     def fetch_together(self, registers: Iterable[Register]) -> None:
-        """Restores some registers of a convergent warp."""
+        """Restores these registers from the slots to which `keep_together` has saved them."""
         for register in sorted(registers, key=lambda r: r.name):
             self.frame.registers.restore(register, self._together[register])
 
     def begin(self, lanes: Value) -> None:
-        """Initialises a warp with these live lanes (an i32); its registers hold zeros."""
+        """Initialises a warp with these live lanes (an i32): registers hold zeros, no operation is
+        in flight, the SIMT stack is empty.
+        """
         self.frame.transfers.clear()
         if self._delays:
             InFlightCode(self.frame).clear()
@@ -108,7 +122,9 @@ class SpillCode:
         self.save_head()
 
     def save_head(self) -> None:
-        """Saves the head of the warp's table: active and live lanes, top and unused nodes."""
+        """Saves the head of the warp's table in its context: active and live lanes, top of the SIMT
+        stack and unused nodes.
+        """
         self._save_lanes()
         self.b.store(self.frame.get(self.frame.nodes.top), self.frame.context.table(TOP))
         self.b.store(self.frame.get(self.frame.nodes.free), self.frame.context.table(FREE))
@@ -120,8 +136,9 @@ class SpillCode:
         b.store(b.zext(b.load(frame.active.live, typ=I32), I64), frame.context.table(LIVE))
 
     def restore_head(self) -> None:
-        """Restores the head of the warp's table, which the scheduler may have changed since
-        `save_head`."""
+        """Restores active and live lanes and the SIMT stack from the head of the warp's table,
+        which the scheduler may have changed since `save_head`.
+        """
         b, frame = self.b, self.frame
         frame.active.set(b.trunc(frame.get(frame.context.table(ACTIVE)), I32))
         b.store(b.trunc(frame.get(frame.context.table(LIVE)), I32), frame.active.live)
@@ -130,7 +147,8 @@ class SpillCode:
 
     def _registers_to_save(self, live: Iterable[Register]) -> list[Register]:
         """Returns the live registers and the parameters of calls, in an order that does not depend
-        on the hash seed."""
+        on the hash seed; none in baseline code, whose registers are in the context always.
+        """
         if self.frame.variant.baseline:
             return []  # all are in the context already
         return [*sorted(live, key=lambda r: r.name), *self.frame.pieces.values()]

@@ -7,8 +7,8 @@ The detector works on runs of memory, not on lanes: the code computes which lane
     lanes 0..15 at 0x100 + 4l, 16.. at 0x800    heads 0x00010001: two runs
     all lanes at 0x100, loads                   lanes 0 and 31 reported for all
 
-Accesses of few runs take the quick path `detect_lane_runs`; lanes with a constant larger stride, atomics
-and local memory take `detect_event`.
+Accesses of few runs take the quick path `detect_lane_runs`; lanes with a constant larger stride,
+atomics and local memory take `detect_event`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ class _Steps:
 
 def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
     """Returns how each lane's address follows that of the lane before, for accesses of `size` bytes
-    a lane."""
+    a lane: constants within a run, comparisons between runs.
+    """
     b, firsts, (width, stride) = lanes.b, runs.firsts, (runs.layout.width, runs.layout.stride)
     # One bit at the first lane of each run; within a run the constant stride decides, and only
     # these lanes are compared at run time.
@@ -166,8 +167,9 @@ def _prefer_runs(lanes: Lanes, heads: Value, steps: _Steps) -> Value:
 
 
 def _first_lanes(lanes: Lanes, runs: Value) -> Value:
-    """Returns the first lanes of those runs whose element in a vector of booleans is true, as an
-    i32."""
+    """Returns the first lanes of those lane runs whose element in `runs`, a vector of booleans, is
+    true, as bits of an i32.
+    """
     width = runs.type.count
     if width == LANES:
         return lanes.bits(runs)
@@ -215,6 +217,6 @@ def _one_head(lanes: Lanes, size: int, addresses: Value, reported: Value, heads:
 
 
 def fill_event(lanes: Lanes, event: Value, fields: dict[int, Value]) -> None:
-    """Stores words of an event."""
+    """Stores words of an event, by their numbers, in the buffer at `event`."""
     for word, value in fields.items():
         lanes.b.store(value, lanes.slot(event, word))

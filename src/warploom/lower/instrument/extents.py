@@ -58,7 +58,7 @@ def _active_range(lanes: Lanes, on: Value) -> tuple[Value, Value, Value]:
 
 
 def _bounds(lanes: Lanes, addresses: Sequence[Value]) -> tuple[Value, Value]:
-    """Returns the lowest and the highest of some addresses."""
+    """Returns the lowest and the highest of some addresses, compared without sign."""
     b, low, high = lanes.b, addresses[0], addresses[0]
     for address in addresses[1:]:
         low = b.select(b.icmp_unsigned("<", address, low), address, low)

@@ -1,4 +1,6 @@
-"""Reads and counts the guards of instructions, `@p` and `@!p`."""
+"""Emits reads of the guards of instructions, `@p` and `@!p`, and the counts and records of the
+lanes in which they hold.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,17 @@ from warploom.ptx.ir import Instruction
 
 
 class Guards:
-    """Reads the guards of one warp function at the current insertion point."""
+    """Emits reads of guards in one warp function at the current insertion point."""
 
     def __init__(self, frame: Frame, recording: RecordingCode | None) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.recording = recording
 
     def counted(self, index: int, instruction: Instruction) -> Value | None:
-        """Returns the guard's value as a mask, and counts the active lanes in which it holds; None
-        for an instruction without a guard."""
+        """Returns the guard's value as a mask, and adds the active lanes in which it holds to the
+        counter of the instruction (and records them, in a recorded launch); None for an instruction
+        without a guard.
+        """
         held = self.held(instruction)
         if held is not None:
             active_holding = self.b.and_(self.lanes.bits(held), self.frame.active.bits())
@@ -33,13 +37,15 @@ class Guards:
         return held
 
     def is_uniform(self, instruction: Instruction) -> bool:
-        """Returns true if an instruction's guard is uniform."""
+        """Returns true if an instruction has a guard that is uniform in the code being emitted."""
         return instruction.guard is not None and self.frame.registers.has_shape(
             instruction.guard.register
         )
 
     def _uniform_count(self, instruction: Instruction) -> Value:
-        """Returns how many lanes execute an instruction with a uniform guard."""
+        """Returns how many lanes execute an instruction with a uniform guard: all active ones, or
+        none.
+        """
         living = self.lanes.popcount(self.frame.active.bits())
         return self.b.select(self.lanes.lane(self.uniform_value(instruction), 0), living, I64(0))
 

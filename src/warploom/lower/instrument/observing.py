@@ -22,7 +22,9 @@ CALLBACK = ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR, PTR])
 
 
 def has_block_ended(states: Any, warps: int) -> int:
-    """Returns 1 if all warps of a thread block have ended, 0 if not, from their states."""
+    """Returns 1 if all warps of a thread block have ended, 0 if not, from the words of their
+    states. It is compiled as a helper, which `run` calls.
+    """
     for warp in range(warps):
         if states[warp * STATE_WORDS + STATUS] != ENDED:
             return 0
@@ -32,8 +34,9 @@ def has_block_ended(states: Any, warps: int) -> int:
 def call_observer(
     lanes: Lanes, table: Value, event: Value, kind: int, fields: Mapping[int, Value]
 ) -> None:
-    """Emits the call of one of an observer's callbacks with an event of these words; `event` is the
-    address of its buffer."""
+    """Emits the call of the observer's callback for events of `kind`, from its table of functions,
+    with an event whose words are `fields`; `event` is the address of its buffer.
+    """
     b = lanes.b
 
     def load(word: int, type: ir.Type = PTR) -> Value:
@@ -52,15 +55,17 @@ def event_buffer(lanes: Lanes) -> Value:
 
 
 class ObservingCode:
-    """Emits the events of one warp."""
+    """Emits the events of one warp for an observer; `config` says which kinds it receives."""
 
     def __init__(self, frame: Frame, config: Observing) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._config, self._event = config, event_buffer(frame.prologue)
 
     def access(self, index: int, access_type: AccessType, addresses: Value, mask: Value) -> None:
-        """Emits the event of an access that the lanes of a mask have performed, unless the mask is
-        empty."""
+        """Emits the event of an access that the lanes of a mask have performed, if the observer
+        receives accesses of this instruction and space, and the mask is not empty. Inactive lanes
+        have address 0.
+        """
         config = self._config.accesses
         if not config or not is_observed_access(self.frame.program, index, access_type.space):
             return
@@ -75,7 +80,9 @@ class ObservingCode:
         self._call_if_some(words.ACCESS, index, self.lanes.bits(mask), fields)
 
     def branch(self, index: int, instruction: Instruction, guard: Value | None) -> None:
-        """Emits the event of a branch: the active lanes, and those that take it."""
+        """Emits the event of a branch with the active lanes and those that take it, if the observer
+        receives branches and this is one that it sees.
+        """
         if self._config.branches and is_observed_branch(self.frame.program, index, instruction):
             active = self.frame.active.bits()
             on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
@@ -83,14 +90,17 @@ class ObservingCode:
             self._call_if_some(words.BRANCH, index, active, fields)
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emits the event of the lanes `on`, unless there are none, arriving at a barrier;
-        `threads` is how many it waits for."""
+        """Emits the event that the lanes `on` arrive at barrier `number`, which waits for `threads`
+        threads, if the observer receives barriers and there are such lanes.
+        """
         if self._config.barriers:
             fields = {words.E_FIRST: number, words.E_SECOND: threads}
             self._call_if_some(words.BARRIER, index, self.lanes.bits(on), fields)
 
     def _call_if_some(self, kind: int, index: int, bits: Value, fields: dict[int, Value]) -> None:
-        """Emits the event of an instruction, unless the lanes in `bits` are none."""
+        """Emits the call of the observer with an event of instruction `index`, taken if `bits` has
+        lanes; adds the block, the warp and the mask to its fields.
+        """
         frame = self.frame
         common = {
             words.E_BLOCK: frame.slot(Slot.BLOCK),

@@ -1,4 +1,6 @@
-"""Emits calls that write a warp's execution to a log (`abi.log`), in kernels compiled for that."""
+"""Emits calls that write a warp's execution to a log (`abi.log`), in kernels compiled for that. The
+timing model and traces read the log.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ SECTOR_BYTES = 32
 
 
 class RecordingCode:
-    """Emits the calls that record one warp."""
+    """Emits the calls that append a warp's blocks, guards and accesses to the log."""
 
     def __init__(self, frame: Frame, saved: SpillCode) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -24,7 +26,9 @@ class RecordingCode:
         self._scratch = frame.prologue.alloca(vector(I64))
 
     def block(self, block: ProgramBlock) -> None:
-        """Records that the warp enters a basic block."""
+        """Records that the warp enters a basic block, with its active mask and its number of
+        instructions.
+        """
         frame, layout = self.frame, self.frame.layout
         # The helper reads the active mask and the SIMT stack from the warp's context.
         self._saved.save_head()
@@ -50,17 +54,20 @@ class RecordingCode:
     def access(
         self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
     ) -> None:
-        """Records that these lanes (bits of an i32) access addresses."""
+        """Records that the lanes `lanes` (bits of an i32) access addresses by an instruction."""
         arguments = self._log(), self._scratch, I64(instruction), access_type, addresses, lanes
         record_access(self.lanes, *arguments)
 
     def texels(self, instruction: int, row: AccessRecord, scratch: Value) -> None:
-        """Records that a request touched the sectors that the rules left in `scratch`."""
+        """Records that a texture or surface request touched the sectors that the rules have stored
+        in `scratch`.
+        """
         kind = SPACES.index(row.space) | OPS.index(row.op) << 8 | SECTOR_BYTES << 16
         arguments = scratch, I64(instruction), I64(kind)
         call(self.lanes, "record_texels", self._log(), *arguments)
 
     def _log(self) -> Value:
+        """Returns the address of the log."""
         return self.frame.pointer(Slot.LOG_AT)
 
 

@@ -36,7 +36,9 @@ _AT_BARRIERS = frozenset((*ARRIVALS, *WAITS, "expect_tx", "complete_tx"))
 
 
 def is_at_barrier(instruction: Instruction) -> bool:
-    """Returns true if an instruction tests, waits for or signals an mbarrier."""
+    """Returns true if an instruction tests, waits for or signals an mbarrier, so that a recorded
+    launch records it.
+    """
     operation = instruction.operation
     if operation.name == "mbarrier":
         return operation.modifiers["op"] in _AT_BARRIERS
@@ -44,7 +46,9 @@ def is_at_barrier(instruction: Instruction) -> bool:
 
 
 class CopyRecordingCode:
-    """Emits the calls that record one warp."""
+    """Emits the calls that append a warp's copies, and the mbarriers that it accesses, to
+    the log.
+    """
 
     def __init__(self, frame: Frame, clusters: ClusterCode) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -54,8 +58,10 @@ class CopyRecordingCode:
     def barriers(
         self, index: int, addresses: Value, lanes: Value, base: Value, limit: Value
     ) -> None:
-        """Records the mbarriers that these lanes (bits of an i32) access, if the instruction does
-        that; `addresses` count from `base`, and `limit` is the length in bytes."""
+        """Records the mbarriers that the lanes `lanes` (bits of an i32) access, if the instruction
+        tests, waits for or signals one, or code is emitted in `completing`. `addresses` count from
+        `base`, and `limit` is the length in bytes.
+        """
         program: Program = self.frame.program
         if not self._completes and not is_at_barrier(program.instructions[index]):
             return
@@ -74,19 +80,25 @@ class CopyRecordingCode:
 
     @contextmanager
     def completing(self) -> Generator[None]:
-        """Marks accesses that are emitted meanwhile as arrivals of bytes at mbarriers."""
+        """Makes `barriers` record every access that is emitted while it is open, as an arrival of
+        bytes at an mbarrier.
+        """
         self._completes = True
         yield
         self._completes = False
 
     def commits(self, index: int, lanes: Value, data: Value, scratch: Value) -> None:
-        """Records the mbarriers that a `tcgen05.commit` names."""
+        """Records the mbarriers that the lanes of a `tcgen05.commit` name; operands are in the rows
+        at `data`.
+        """
         kind = SPACES.index(Space.SHARED) | words.AT_BARRIER << words.OP_AT
         arguments = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
         call(self.lanes, "record_commits", *arguments, I64(kind))
 
     def copies(self, index: int, lanes: Value, data: Value, scratch: Value, request: int) -> None:
-        """Records what a request copies, before it is issued."""
+        """Records the bytes that a tensor copy moves, before it is issued. `data`: operand rows;
+        `request`: its packed options, which are stored in `scratch`.
+        """
         frame = self.frame
         allocations = frame.pointer(Slot.ALLOCATIONS_AT)
         self.b.store(I64(request), self.lanes.slot(scratch, REQUEST))
@@ -94,7 +106,9 @@ class CopyRecordingCode:
         call(self.lanes, "record_copies", *arguments, I64(index))
 
     def bulk(self, index: int, lanes: Value, data: Value, *, source: Space, target: Space) -> None:
-        """Records a `cp.async.bulk` without a tensor map; its operands are in operand rows."""
+        """Records the bytes that a `cp.async.bulk` without a tensor map moves between two spaces;
+        its operands are in operand rows at `data`.
+        """
         op = words.COPY_OUT if target is Space.GLOBAL else words.COPY_IN
         touches_global = Space.GLOBAL in (source, target)
         scratch = self._scratch(
@@ -120,7 +134,9 @@ class CopyRecordingCode:
         return scratch
 
     def _memory(self) -> Value:
+        """Returns the pointer from which host addresses count."""
         return self.b.inttoptr(I64(ORIGIN), PTR)
 
     def _log(self) -> Value:
+        """Returns the address of the log."""
         return self.frame.pointer(Slot.LOG_AT)

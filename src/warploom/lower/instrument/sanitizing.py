@@ -65,6 +65,9 @@ class SanitizingCode:
     events."""
 
     def __init__(self, operands: Operands, config: Sanitizing) -> None:
+        """Creates the emitter of other events; `config` has the spaces to check, the instructions
+        that analysis has found safe, and those that are safe under a condition.
+        """
         self.operands, self.frame = operands, operands.frame
         self.synchronisation, self._config = config.synchronisation, config
         self.lanes, self.b = operands.lanes, operands.b
@@ -77,7 +80,9 @@ class SanitizingCode:
         return self._config.in_order
 
     def must_check(self, index: int, access_type: AccessType) -> bool:
-        """Returns true if the detector may have to check an access that is certain not to fault."""
+        """Returns true if the detector may have to check an access that is certain not to fault:
+        its space is checked, and analysis has not found the instruction safe.
+        """
         return access_type.space in self._config.accesses and index not in self._config.unchecked
 
     def do_access(
@@ -89,9 +94,11 @@ class SanitizingCode:
         memory: SpaceMemory,
         do_access: Callable[[Value], Value],
     ) -> Value:
-        """Emits an access, `do_access`, which takes a mask and returns the fault code. Lanes that
-        the detector does not permit are left out, and load zeros. Returns the fault code of the
-        others."""
+        """Emits an access, `do_access`, which takes a mask and returns the fault code, with its
+        event before it; lanes that the detector does not permit are left out, and load zeros. An
+        access without an event gets one only if it faults, and is then repeated. Returns the fault
+        code.
+        """
         if self.must_check(index, access_type):
             self._zero_results(access_type, memory)
             mask = self.access(index, access_type, addresses, mask, memory)
@@ -123,8 +130,9 @@ class SanitizingCode:
     def _select_rarely(
         self, rare_condition: Value, emit: Callable[[], Value], usual: Value
     ) -> Value:
-        """Returns the value that `emit` returns if a condition holds, which is rare, else the usual
-        value."""
+        """Emits a branch to the code of `emit`, taken if `rare_condition` (an i1) holds, and
+        returns the phi of its value and `usual`.
+        """
         b, before = self.b, self.b.block
         rare, done = (b.append_basic_block(name) for name in ("rare", "done"))
         b.cbranch(rare_condition, rare, done).set_weights([1, 1 << 20])
@@ -165,7 +173,11 @@ class SanitizingCode:
         memory: SpaceMemory,
         extent: AccessExtent | None,
     ) -> Value | None:
-        """Returns true (an i1) if the detector must see an access; None if it always must."""
+        """Returns true (an i1) if an access that analysis has found safe under a condition violates
+        it, so that the detector must check it: threads of a block wait at different barriers
+        (`aligned`), or it touches shared memory that may be unwritten (`written`). None if the
+        detector always must.
+        """
         conditions: list[Value] = []
         if index in self._config.aligned:
             state = self.frame.pointer(Slot.DETECTOR_AT)
@@ -184,8 +196,10 @@ class SanitizingCode:
         extent: AccessExtent | None,
     ) -> Value:
         """Returns true (an i1) if some lanes access shared memory that may be unwritten, or outside
-        of the block's. Checks lane by lane only if their extent does not decide. A store marks its
-        bytes as written where the detector keeps nothing else of it."""
+        of the block's. Checks their extent against the written range first, and lane by lane only
+        if that does not decide. A store marks its bytes as written where the detector keeps nothing
+        else of it.
+        """
         b, environment = self.b, self.frame.environment
         writes = access_type.op == "store" and not self.in_order
 
@@ -213,12 +227,13 @@ class SanitizingCode:
         return block_of(self.frame.prologue, self.frame.environment)
 
     def _range_function(self) -> ir.Function:
-        """Returns the function that checks a range of shared memory."""
+        """Returns the function that checks a range of shared memory for unwritten bytes."""
         return self._function("unwritten", RANGE, emit_range_unwritten)
 
     def _lanes_function(self, size: int, ranged: bool, writes: bool) -> ir.Function:
-        """Returns the function that checks each lane's bytes; if `ranged`, it first checks their
-        whole range. If `writes`, it marks them as written."""
+        """Returns the function that tests whether some lane's bytes are unwritten; if `ranged`, it
+        first tests their whole range. If `writes`, it marks them as written.
+        """
         of_range = self._range_function() if ranged else None
         emit = functools.partial(emit_unwritten, size=size, of_range=of_range, writes=writes)
         name = f"{'write' if writes else 'unwritten'}.{'any' if ranged else 'lanes'}.{size}"
@@ -227,7 +242,9 @@ class SanitizingCode:
     def _function(
         self, name: str, arguments: Sequence[ir.Type], emit: Callable[[Lanes], None]
     ) -> ir.Function:
-        """Returns the predicate function of a name; emits it on first use."""
+        """Returns a function of the module that tests memory and returns an i1; `emit` emits its
+        body at the first use of its name.
+        """
         module = self.frame.module
         if name in module.globals:
             return module.globals[name]
@@ -240,8 +257,9 @@ class SanitizingCode:
     def _call_detector(
         self, index: int, access_type: AccessType, runs: LaneRuns, mask: Value, memory: SpaceMemory
     ) -> Value:
-        """Emits the call that passes an access to the detector; returns the mask of lanes that may
-        perform it."""
+        """Emits the call of the event function, which passes an access to the detector; returns the
+        mask of lanes that may perform it.
+        """
         function = self._event_function(access_type, runs.layout)
         arguments = self.frame.environment, self.frame.warp, I64(index), runs.firsts
         memory_arguments = memory.data, memory.base, memory.limit
@@ -250,7 +268,9 @@ class SanitizingCode:
         )
 
     def _event_function(self, access_type: AccessType, runs: VectorShape) -> ir.Function:
-        """Returns the function that passes accesses of a type to the detector, by lane runs."""
+        """Returns the function that passes accesses of a type, with addresses in the lane runs
+        `runs`, to the detector; emits it at its first use in the module.
+        """
         module = self.frame.module
         suffix = (
             f"{access_type.op}.{access_type.space.value}"
@@ -268,8 +288,9 @@ class SanitizingCode:
         return function
 
     def _zero_results(self, access_type: AccessType, memory: SpaceMemory) -> None:
-        """Stores zeros in the data buffer, where lanes that may not perform an access read its
-        results."""
+        """Stores zeros in the data buffer, from which lanes that may not perform a load or an
+        atomic read its results; nothing for stores.
+        """
         size, at = (
             access_type.parts * access_type.part_bytes,
             {"load": 0, "atomic": 2}.get(access_type.op),

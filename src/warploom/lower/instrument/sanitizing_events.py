@@ -1,5 +1,6 @@
-"""Emits calls that pass events to the race detector (`detector`) other than loads and stores:
-barriers and other synchronisation, and asynchronous requests."""
+"""Emits calls that pass events of a warp to the race detector (`detector`) other than loads and
+stores: barriers and other synchronisation, and asynchronous requests.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +26,12 @@ from warploom.ptx.ir import Instruction
 
 
 class EventCode:
-    """Emits the calls that pass such events."""
+    """Emits the calls that pass a warp's events other than loads and stores to the detector."""
 
     def __init__(self, operands: Operands, config: Sanitizing) -> None:
+        """Allocates the buffers of an event and of member masks; `config` says which events are
+        needed.
+        """
         self.operands, self.frame, self._config = operands, operands.frame, config
         self.lanes, self.b = operands.lanes, operands.b
         prologue = self.frame.prologue
@@ -35,7 +39,9 @@ class EventCode:
         self._masks = prologue.alloca(vector(I64))
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emits the event of lanes that arrive at a barrier of their thread block."""
+        """Emits the event of lanes that arrive at barrier `number` of `threads` threads (0: all). A
+        `bar.sync` of the whole block only counts it, where all threads come to the same barriers.
+        """
         instruction = self.frame.program.instructions[index]
         kind = event_of(instruction) or 0
 
@@ -68,7 +74,9 @@ class EventCode:
                 record_event()
 
     def instruction(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits the event of lanes that execute an instruction which may synchronise."""
+        """Emits the event of lanes that execute an instruction which synchronises or waits; nothing
+        for others, nor for instructions at barriers, which have their own.
+        """
         kind = event_of(instruction)
         if kind is None or kind in words.AT_BARRIERS:
             return
@@ -99,7 +107,9 @@ class EventCode:
     def _issue(
         self, helper: str, index: int, on: Value, arguments: Sequence[Value], request: int
     ) -> None:
-        """Emits the call of a helper that records a request."""
+        """Emits the call of a helper of the detector, which checks the memory that a request
+        accesses; nothing if no accesses are checked. `request`: its packed options.
+        """
         if not self._config.accesses:
             return
         all_memory = ir.Constant(PTR, None)
@@ -108,8 +118,10 @@ class EventCode:
         call(self.lanes, helper, *issued_arguments, I64(request))
 
     def texels(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
-        """Emits the event of accesses to textures or surfaces. `arguments` are the descriptor
-        table, memory, operand rows, and the words that `texture.requests` works with."""
+        """Emits the event of accesses to textures or surfaces, if accesses are checked. `arguments`
+        are the descriptor table, memory, operand rows, and the words that `texture.requests` works
+        with.
+        """
         if not self._config.accesses:
             return
         issued_arguments = (
@@ -121,8 +133,10 @@ class EventCode:
         call(self.lanes, "detect_texels", *issued_arguments, self._values, I64(request))
 
     def _issued(self, index: int, on: Value) -> tuple[Value, Value, Value]:
-        """Stores the event of a request; returns the detector's state, the event and the
-        schedule."""
+        """Stores an event with the instruction, the block, the warp and the lanes in the buffer;
+        returns the addresses of the detector's state, the event and the schedule, the first
+        arguments of a helper.
+        """
         frame = self.frame
         fill_event(
             self.lanes,
@@ -148,7 +162,9 @@ class EventCode:
         return self.frame.prologue.alloca(ir.ArrayType(I8, LANES * PIECE))
 
     def _record(self, index: int, kind: int, on: Value, arguments: dict[int, Value]) -> None:
-        """Emits an event that is not an access."""
+        """Emits the call of `detect_event` with an event of `kind` that is not an access;
+        `arguments` are further words of the event.
+        """
         frame = self.frame
         arguments |= {
             words.E_KIND: I64(kind),

@@ -43,7 +43,9 @@ class DetectorBlock:
 
 
 def block_of(lanes: Lanes, environment: Value) -> DetectorBlock:
-    """Returns the location of the state of the environment's current block."""
+    """Emits the location of the detector's state of the environment's current block, which the
+    schedule's slot of the block selects.
+    """
     b = lanes.b
     state, plan = (
         b.inttoptr(_word(lanes, environment, int(slot)), PTR)
@@ -269,7 +271,9 @@ def _past_full_words(lanes: Lanes, first: Value, start: Value, end: Value, step:
 
 
 def _some_unwritten(lanes: Lanes, first: Value, offsets: Value, mask: Value, size: int) -> Value:
-    """Returns true (an i1) if the bytes of some lane are not all written."""
+    """Returns true (an i1) if the `size` bytes of some lane of `mask` are not all marked in the
+    bitmap at `first`.
+    """
     b = lanes.b
     # The bits of an aligned access of up to 32 bytes lie in one word. A misaligned one may cross
     # words: the shift then leaves zeros, and it counts as unwritten, which the detector decides.
@@ -306,4 +310,5 @@ def _write_lanes(lanes: Lanes, first: Value, offsets: Value, bits: Value, size: 
 
 
 def _word(lanes: Lanes, array: Value, index: Value | int) -> Value:
+    """Loads a 64-bit word of an array."""
     return lanes.b.load(lanes.slot(array, index), typ=I64)

@@ -43,7 +43,9 @@ def watch_access(watch: Any, addresses: Any, lanes: int, kind: int, warp: int) -
 
 
 class WatchingCode:
-    """Emits the calls that count the accesses of one warp."""
+    """Emits the calls of `watch_access` for one warp; recording code of the same interface logs
+    accesses instead.
+    """
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -52,7 +54,9 @@ class WatchingCode:
     def access(
         self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
     ) -> None:
-        """Emits the call for an access of these lanes (bits of an i32)."""
+        """Emits the call that counts an access of the lanes `lanes` (bits of an i32) if it touches
+        the watched range; nothing for other spaces than global, shared and local memory.
+        """
         if access_type.space not in (Space.GLOBAL, Space.SHARED, Space.LOCAL):
             return
         frame, b = self.frame, self.b

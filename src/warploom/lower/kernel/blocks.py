@@ -23,9 +23,10 @@ from warploom.simt.event_layout import BLOCK_BEGIN, BLOCK_END, E_BLOCK
 
 @dataclass(frozen=True)
 class BlockOptions:
-    """Holds what the emission of thread blocks depends on. `local_bytes`: the local memory of a
-    thread. `delays`: asynchronous copies may complete late. `tensor_memory`: blocks have tensor
-    memory. `observes`: the events that an observer receives."""
+    """Holds the options by which the begin and end of thread blocks are emitted. `local_bytes`: the
+    local memory of a thread. `delays`: asynchronous copies may complete late. `tensor_memory`:
+    blocks have tensor memory. `observes`: the events that an observer receives.
+    """
 
     local_bytes: int
     delays: bool
@@ -38,6 +39,7 @@ class GridBlocks:
     an i1: the current block has run in warp order only since it began."""
 
     def __init__(self, env: GridEnvironment, options: BlockOptions) -> None:
+        """Allocates the buffer of events if an observer receives any."""
         self.env, self.lanes, self.b, self.options = env, env.lanes, env.b, options
         if options.observes.block_begins or options.observes.block_ends:
             self._event = event_buffer(self.lanes)
@@ -60,8 +62,9 @@ class GridBlocks:
         b.store(b.udiv(rest, down), self.env.at(Slot.CTAID_Z))
 
     def clear_memory(self) -> None:
-        """Clears the current block's shared and local memory. PTX leaves its contents undefined;
-        zeros make runs repeatable."""
+        """Sets the current block's shared and local memory to zero, but for the columns of tensor
+        memory. PTX leaves its contents undefined; zeros make runs repeatable.
+        """
         size = self.env.get(Slot.SHARED_BYTES)
         if self.options.tensor_memory:
             # The state of tensor memory follows it; columns are cleared when they are allocated.
@@ -75,15 +78,19 @@ class GridBlocks:
         return self.b.mul(self.env.get(Slot.WARPS), I64(local_stride(self.options.local_bytes)))
 
     def _clear(self, slot: Slot, size: Value) -> None:
-        """Sets `size` bytes from an address in the environment to zero."""
+        """Sets `size` bytes from the host address in an environment's slot to zero; nothing if
+        `size` is 0.
+        """
         at = self.env.pointer(slot)
         # A `memset` of 0 bytes at an untouched page takes AVX-512 code over 100 ns.
         with self.b.if_then(self.b.icmp_unsigned("!=", size, I64(0))):
             self.lanes.intrinsic("llvm.memset.p0.i64", ir.VoidType(), [at, I8(0), size, I1(0)])
 
     def retire(self, start: Value, end: Value) -> None:
-        """Completes or drops the pending asynchronous copies of thread blocks whose shared memory
-        is between two host addresses."""
+        """Emits the end of pending asynchronous copies of thread blocks whose shared memory lies
+        between two host addresses: `retire_copies` completes or drops them. Nothing without late
+        copies.
+        """
         if self.options.delays:
             memory = self.b.inttoptr(I64(ORIGIN), PTR)
             lists = self.env.pointer(Slot.QUEUE_AT), self.env.pointer(Slot.HELD_AT)
@@ -113,12 +120,12 @@ class GridBlocks:
             b.ret(I64(int(Status.FAULT)))
 
     def report_begin(self) -> None:
-        """Reports to the observer that the current thread block begins."""
+        """Emits the event BLOCK_BEGIN of the current thread block, if the observer receives it."""
         if self.options.observes.block_begins:
             self._report(BLOCK_BEGIN)
 
     def report_end(self) -> None:
-        """Reports to the observer that the current thread block has ended."""
+        """Emits the event BLOCK_END of the current thread block, if the observer receives it."""
         if self.options.observes.block_ends:
             self._report(BLOCK_END)
 
@@ -128,8 +135,12 @@ class GridBlocks:
         call_observer(self.lanes, self.env.pointer(Slot.OBSERVER_AT), self._event, kind, fields)
 
     def make_current(self, plan: Value) -> None:
-        """Makes the plan's current thread block that of the environment: indices and addresses of
-        its states, contexts and memory; when the block begins, clears its memory."""
+        """Makes the block that the scheduler has chosen that of the environment, if it is another
+        one or begins: its indices and the addresses of its states, contexts and memory.
+
+        A block that begins takes over the slot of one that has ended, whose tensor memory is
+        checked and whose copies are retired; then the memory is cleared.
+        """
         b = self.b
         fresh = b.icmp_unsigned("!=", self.env.word(plan, schedule_layout.FRESH), I64(0))
         block = self.env.word(plan, schedule_layout.CURRENT_BLOCK)

@@ -12,7 +12,7 @@ from warploom.simt import schedule_layout
 
 
 class GridEnvironment:
-    """Emits reads of the environment into the function `run`."""
+    """Emits reads of the environment into the function `run`; owns its builder."""
 
     def __init__(self, module: ir.Module, function: ir.Function) -> None:
         self.function, self.environment = function, function.args[0]

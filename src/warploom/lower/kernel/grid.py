@@ -52,9 +52,12 @@ class GridOptions:
 
 
 class GridFunction:
-    """Emits `run` into a module that has the function `warp`."""
+    """Emits `run`, which the host calls, into a module that has the function `warp`."""
 
     def __init__(self, module: ir.Module, options: GridOptions, blocks: BlockOptions) -> None:
+        """Declares `run`, whose arguments `first` and `last` delimit the thread blocks of an
+        unscheduled launch.
+        """
         self.module, self.options = module, options
         self.function = ir.Function(module, RUN_SIGNATURE, "run")
         for argument in self.function.args[:3]:
@@ -65,20 +68,22 @@ class GridFunction:
         self.blocks = GridBlocks(self.env, blocks)
 
     def emit(self) -> None:
-        """Emits the whole function."""
+        """Emits the whole function: scheduled if warps may suspend, else block after block."""
         if self.options.suspends:
             self._emit_scheduled()
         else:
             self._emit_in_order()
 
     def _must_pause(self) -> Value:
-        """Returns whether the launch has to return PAUSED to the host, an i1: the budget has fallen
-        below PAUSE_AT."""
+        """Returns whether the launch has to return PAUSED to the host, an i1: the instructions left
+        (BUDGET) have fallen below PAUSE_AT.
+        """
         return self.b.icmp_signed("<", self.env.get(Slot.BUDGET), self.env.get(Slot.PAUSE_AT))
 
     def _run(self, warp: Value) -> Value:
-        """Emits a call of `warp`; `run` returns its status if it is FAULT or a later one. Returns
-        the status."""
+        """Emits a call of `warp` for a warp of the current block, and the return of its status from
+        `run` if that is FAULT or a later one. Returns the status.
+        """
         contexts = self.env.pointer(Slot.CONTEXTS_AT)
         arguments = [self.env.environment, self.counts, self.rows, contexts, warp]
         status = self.b.call(self.module.get_global("warp"), arguments)
@@ -88,7 +93,9 @@ class GridFunction:
     # ---- without a schedule ---------------------------------------------------------------------
 
     def _emit_in_order(self) -> None:
-        """Emits the loop over thread blocks of a launch without a schedule."""
+        """Emits the loop over thread blocks of a launch without a schedule: one call of `warp` runs
+        all warps of a block to their end.
+        """
         b = self.b
         b.store(I64(1), self.env.at(Slot.TOGETHER))
         block, end_iteration, done = self._loop("block", self.first, self.last)
@@ -127,7 +134,10 @@ class GridFunction:
     # ---- by the schedule ------------------------------------------------------------------------
 
     def _emit_scheduled(self) -> None:
-        """Emits the loop over turns of a scheduled launch."""
+        """Emits the loop over turns of a scheduled launch: the scheduler chooses a warp, `warp`
+        runs it until its turn ends or it waits, `end_turn` records why. It returns PAUSED, DEADLOCK
+        or ENDED.
+        """
         b = self.b
         plan, slots = self.env.pointer(Slot.PLAN_AT), self.env.pointer(Slot.SLOTS_AT)
         states, contexts = self.env.pointer(Slot.STATES_BASE), self.env.pointer(Slot.CONTEXTS_BASE)
@@ -164,7 +174,9 @@ class GridFunction:
         b.ret(I64(int(Status.ENDED)))
 
     def _continue_turn(self, plan: Value, stride: Value, turn: ir.Block) -> None:
-        """Runs the next slice of a turn that is not over, if there is one."""
+        """Emits the next slice of the turn of warp IN_TURN - 1, if IN_TURN is not 0: an interrupted
+        turn is continued before another warp is chosen.
+        """
         b, inside = self.b, self.env.get(Slot.IN_TURN)
         with b.if_then(b.icmp_unsigned("!=", inside, I64(0)), likely=False):
             warp = b.sub(inside, I64(1))
@@ -173,8 +185,10 @@ class GridFunction:
     def _run_slice(
         self, plan: Value, warp: Value, left: Value, stride: Value, turn: ir.Block
     ) -> None:
-        """Runs a slice of a turn that has `left` instructions, then branches to `turn`. The turn
-        ends with the slice unless the warp has only used up the slice."""
+        """Runs at most SLICE of the `left` instructions of a warp's turn, then branches to `turn`.
+        The turn ends with the slice unless the warp has only used up the slice: then TURN_LEFT and
+        IN_TURN hold the rest for `_continue_turn`.
+        """
         b, most = self.b, self.env.get(Slot.SLICE)
         status = self._run_turn(plan, warp, b.select(b.icmp_signed("<", left, most), left, most))
         left = b.sub(left, b.sub(self.env.get(Slot.GIVEN), self.env.get(Slot.FUEL)))
@@ -246,7 +260,9 @@ class GridFunction:
         b.position_at_end(separately)
 
     def _end_turn(self, plan: Value, warp: Value, status: Value, stride: Value) -> None:
-        """Records in the schedule why a warp of the current block has returned."""
+        """Records in the schedule why a warp of the current block has returned (`status`), by the
+        call `end_turn`; reports the end of a block when its last warp has ended.
+        """
         context = self.lanes.slot(self.env.pointer(Slot.CONTEXTS_AT), self.b.mul(warp, stride))
         words = I64(self.options.lasting_bytes // 8)
         call(self.lanes, "end_turn", plan, self.env.state(warp), context, status, words)

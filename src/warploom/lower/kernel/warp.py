@@ -58,6 +58,9 @@ class WarpFunction:
     """Emits `warp` into a module; holds the emitters of all kinds of code in it."""
 
     def __init__(self, module: ir.Module, layout: CountLayout, facts: WarpIR) -> None:
+        """Creates the emitters that the kernel variant needs: those of recording, watchpoints,
+        sanitizing, observers and calls of baseline code are None if it does not have them.
+        """
         program, variant = layout.program, facts.variant
         self.program, self.layout, self.facts = program, layout, facts
         shuffles, pieces = variant.shuffles, frame_pieces(program)
@@ -113,8 +116,9 @@ class WarpFunction:
             self.calls = CallCode(self.memory, self.functions, self.guards, shuffles=shuffles)
 
     def emit(self, before_block: Callable[[], None]) -> None:
-        """Emits the whole function. Calls `before_block` before each basic block, as emission may
-        take long (deadline, interrupts)."""
+        """Emits the whole function. Calls `before_block` before each copy of a basic block, so that
+        the caller can stop an emission that takes long (deadline, interrupts).
+        """
         for copy, index in self.control.blocks.copies:
             before_block()
             with self._standing(index, convergent=copy is not Copy.DIVERGENT):
@@ -150,8 +154,9 @@ class WarpFunction:
 
     def _emit_warp_loops(self) -> Mapping[int, ir.Block]:
         """Emits the warp loops, which run all warps of a thread block through a barrier region, and
-        the static schedule. Returns their entries by the site where warps wait, END for the
-        begin."""
+        the static schedule, which begins at END. Returns their entries by the site where warps
+        wait, END for the begin; none if the kernel has neither.
+        """
         warp_loops, static_schedule = (
             of(self.program) for of in (self.facts.warp_loops_of, self.facts.static_schedule_of)
         )
@@ -169,7 +174,9 @@ class WarpFunction:
         return entries
 
     def _emit_entry(self) -> None:
-        """Emits the entry: the warp begins, or resumes where it was suspended."""
+        """Emits the jump from the entry block to the code of warp order, which begins the warp
+        (END) or resumes it at the resume point in its state.
+        """
         entered = self.frame.function.append_basic_block("entered")
         self.b.position_at_end(entered)
         resume_point = (
@@ -214,8 +221,9 @@ class WarpFunction:
             yield
 
     def _emit_block(self, copy: Copy, block: ProgramBlock) -> None:
-        """Emits a copy of a basic block; if a guard in its fast version may fail, its slow version
-        as well."""
+        """Emits a copy of a basic block: waits at its begin, its count, its instructions; then its
+        slow version and its masked version, if guards of its fast version may jump to them.
+        """
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.divergence.steps if copy is Copy.DIVERGENT else {}
         self.memory.diverged = copy is Copy.DIVERGENT
@@ -244,8 +252,9 @@ class WarpFunction:
         self.control.leave_predicated_block(copy, block.index)
 
     def _emit_masked(self, block: ProgramBlock) -> None:
-        """Emits the instructions of a predicated block. They are those of the divergent copy, which
-        leave the registers of inactive lanes as they are."""
+        """Emits the instructions of a predicated block as those of the divergent copy, which leave
+        the registers of inactive lanes as they are.
+        """
         self._entries, self.memory.diverged = {}, True
         self._count_block(block)
         self.instructions.affine_access.begin(block, masked=True)
@@ -272,8 +281,10 @@ class WarpFunction:
             self.control.edges.jump(copy, block.successors[0], block.index)
 
     def _count_block(self, block: ProgramBlock) -> None:
-        """Counts a basic block's execution and its active lanes, and subtracts its instructions
-        from the fuel of the turn."""
+        """Adds to the counts of a basic block's executions and of its active lanes, subtracts its
+        instructions, but for hidden ones, from the fuel of the turn, and records the block if the
+        launch is recorded.
+        """
         frame = self.frame
         frame.counters.add(2 * block.index, I64(1))
         frame.counters.add(2 * block.index + 1, self.lanes.popcount(frame.active.bits()))
@@ -286,7 +297,9 @@ class WarpFunction:
     def _emit_control(
         self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction
     ) -> bool:
-        """Emits an instruction that ends a basic block; returns False if it does not end one."""
+        """Emits a branch, exit, trap or barrier that ends a basic block; returns False, and emits
+        nothing, for another instruction.
+        """
         name = instruction.operation.name
         if name not in ("bra", "brx", "ret", "exit", "trap", "bar", "barrier"):
             return False
@@ -313,12 +326,16 @@ class WarpFunction:
         return True
 
     def _is_uniform(self, copy: Copy, block: ProgramBlock) -> bool:
-        """Returns whether the branch at the end of a basic block is uniform in a copy."""
+        """Returns whether all lanes agree on the branch at the end of a basic block: analysis says
+        so, and the copy is not the divergent one.
+        """
         together = copy is not Copy.DIVERGENT
         return together and self.facts.blocks[block.index].branch is BranchKind.UNIFORM
 
     def _emit_trap(self, index: int, guard: Value | None) -> None:
-        """Emits a `trap`: a fault of the lowest lane that executes it."""
+        """Emits a `trap`: the fault TRAP of the lowest active lane in which the guard holds, if
+        there is one.
+        """
         b, mask = self.b, self.frame.active.mask()
         bits = self.lanes.bits(mask if guard is None else b.and_(mask, guard))
         with b.if_then(b.icmp_unsigned("!=", bits, I32(0)), likely=False):
@@ -328,6 +345,9 @@ class WarpFunction:
     # ---- instructions ---------------------------------------------------------------------------
 
     def _emit_instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
+        """Emits an instruction that does not end a basic block, under its guard. If guards of the
+        fast version jump to it (`_entries`), its code begins a new LLVM block.
+        """
         guard = self.guards.counted(index, instruction)
         if index in self._entries:
             self.b.branch(self._entries[index])

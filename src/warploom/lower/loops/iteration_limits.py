@@ -1,5 +1,5 @@
 """Emits the number of loop iterations in which values that are linear in the iteration number stay
-within bounds.
+within bounds: the length of a batch of a strided loop.
 
     i = 100, step 8, bound i < n = 1000     (1000 - 100 - 1) / 8 + 1 = 113 iterations
 
@@ -37,7 +37,9 @@ class LinearOperand:
 
 
 class IterationLimits:
-    """Collects conditions for a batch, and limits of its number of iterations."""
+    """Collects, while code is emitted, the conditions for a batch and the limits of its number of
+    iterations; `count` returns the result.
+    """
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes, self.b = lanes, lanes.b
@@ -53,16 +55,20 @@ class IterationLimits:
         self._holds.append(self.b.not_(condition))
 
     def count(self) -> Value:
-        """Returns the number of iterations, an i64; 0 if a condition does not hold."""
+        """Returns the number of iterations, an i64: the least of the limits and MAX_ITERATIONS; 0
+        if a required condition does not hold.
+        """
         least = reduce(self._least, self._counts)
         return self.b.select(reduce(self.b.and_, self._holds), least, I64(0))
 
     def _least(self, first_count: Value, second_count: Value) -> Value:
+        """Returns the lesser of two counts."""
         return self.lanes.intrinsic("llvm.umin.i64", I64, [first_count, second_count])
 
     def bound(self, value: Value, step: Value) -> None:
         """Limits the iterations to those in which `value`, to which each one adds `step`, is not
-        negative."""
+        negative; no limit if it does not fall. Requires that it is not negative in the first.
+        """
         b = self.b
         rises = b.icmp_signed(">=", step, I64(0))
         down = b.select(rises, I64(1), b.neg(step))
@@ -84,8 +90,10 @@ class IterationLimits:
         return self.b.not_(self.lanes.some(differ))
 
     def stays_in_type(self, first: LinearOperand, second: LinearOperand) -> Value:
-        """Limits the iterations to those in which no lane of an operand wraps around, given the
-        operand in two iterations. Returns its step, an i64."""
+        """Limits the iterations to those in which no lane of an operand leaves its type's range,
+        and requires one step for all lanes. `first` and `second`: the operand in two successive
+        iterations. Returns its step, an i64.
+        """
         b, bits = self.b, first.type.bits
         delta = b.sub(second.value, first.value)
         step = self.lanes.lane(delta, 0)
@@ -115,8 +123,10 @@ class IterationLimits:
         distance: tuple[LinearOperand, LinearOperand],
         right: tuple[LinearOperand, LinearOperand],
     ) -> None:
-        """Limits the iterations to those in which a relation of two operands holds in all lanes.
-        Each operand is given in two iterations."""
+        """Limits the iterations to those in which `relation` (`lt`, `le`, `gt`, `ge` or `ne`) holds
+        between two operands in all lanes. `distance` is the left operand; each is given in two
+        successive iterations.
+        """
         b = self.b
         steps = [self.stays_in_type(*operand) for operand in (distance, right)]
         (low, high), (other_low, other_high) = (
@@ -136,7 +146,9 @@ class IterationLimits:
         self.bound(span if relation in ("le", "ge") else b.sub(span, I64(1)), step)
 
     def _extremes(self, operand: LinearOperand) -> tuple[Value, Value]:
-        """Returns the least and the greatest value of all lanes, as i64."""
+        """Returns the least and the greatest value of all lanes of an operand, as i64, from its
+        values and its stride.
+        """
         b, values = self.b, operand.value
         width = values.type.count
         if operand.type.bits < 64:
@@ -147,7 +159,7 @@ class IterationLimits:
         return b.add(low, I64(min(extent, 0))), b.add(high, I64(max(extent, 0)))
 
     def _reduced(self, values: Value, name: str) -> Value:
-        """Returns a vector reduced to a scalar by an intrinsic."""
+        """Returns the minimum (`smin`) or maximum (`smax`) of a vector's elements."""
         width = values.type.count
         if width == 1:
             return self.lanes.lane(values, 0)

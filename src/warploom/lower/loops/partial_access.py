@@ -1,8 +1,8 @@
 """Emits loads and stores of the one warp of which only some threads run the body of a warp loop
 (`lower.loops.warp_loop`): of `if (tid < 100)`, warp 3 with 4 threads.
 
-The addresses are extrapolated from the registers of the block's first warp, checked before the
-loop, and accessed without a check in it.
+The addresses are extrapolated from the registers of the block's first warp. They are looked up in
+the range cache before the loop, and accessed without a check in it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,14 @@ ONE_PLACE_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
 
 
 class PartialAccess:
-    """Emits such accesses of one warp loop, in thread blocks with all threads along x."""
+    """Emits the accesses of that warp for one warp loop, in thread blocks with all
+    threads along x.
+    """
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
+        """Creates the emitter for one warp loop; `reading` has the vector shapes of operands in a
+        warp.
+        """
         self.memory, self.reading, self.b = memory, reading, memory.b
         self.lanes, self._cache = memory.lanes, RangeCache(memory, reading)
         self._narrow = NarrowAccess(memory.lanes)
@@ -36,15 +41,19 @@ class PartialAccess:
         self._groups: dict[int, GroupValues] = {}
 
     def supports(self, index: int, instruction: Instruction) -> bool:
-        """Returns true if an access has a form that this class handles."""
+        """Returns true if an access can be emitted here: it is guarded by the range cache, has one
+        part and one lane run, and moves one element or consecutive ones.
+        """
         group = group_alone(self.memory.accesses, self.reading, index, instruction)
         if group is None or group.shape.parts > 1 or group.base.width > 1:
             return False
         return group.plan.guard is Guard.CACHE and group.plan.move in ONE_PLACE_OR_VECTOR
 
     def check(self, index: int, instruction: Instruction, warp: Value, bits: Value) -> Value:
-        """Emits the lookup for lanes of a warp (bits of an i32), with the registers of the first
-        warp; returns true (an i1) on a hit."""
+        """Emits the lookup in the range cache for the lanes `bits` (an i32) of warp `warp`, while
+        registers hold the first warp's values; returns true (an i1) on a hit. The address is kept
+        for `load` and `store`.
+        """
         b, access_group = (
             self.b,
             group_alone(self.memory.accesses, self.reading, index, instruction),
@@ -60,11 +69,13 @@ class PartialAccess:
         return self._cache.hits(group, self._cache.sets.of_bits(bits))
 
     def count(self, index: int, times: Value) -> None:
-        """Counts `times` accesses, 0 or 1."""
+        """Adds `times` (0 or 1) to the count of the access in the range cache."""
         self._cache.count(self._groups[index], times)
 
     def load(self, index: int, instruction: Instruction, on: Value) -> Value:
-        """Returns the loaded elements: in 32 lanes, or in 1 for a uniform address."""
+        """Emits the load of the active lanes `on` at the address that `check` has computed. Returns
+        the elements: in 32 lanes, or in 1 for a uniform address.
+        """
         move, lane_addresses = self._lane_addresses(index, on)
         if move is Move.VECTOR:
             pointer = self._transfers.pointer(lane_addresses.access_type, lane_addresses.firsts[0])
@@ -73,7 +84,7 @@ class PartialAccess:
         return value
 
     def store(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits the store."""
+        """Emits the store of the active lanes `on` at the address that `check` has computed."""
         move, lane_addresses = self._lane_addresses(index, on)
         value = self.memory.operands.bits(instruction.operands[1], lane_addresses.access_type.type)
         if move is Move.VECTOR:

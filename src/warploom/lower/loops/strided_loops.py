@@ -87,7 +87,9 @@ class _Batch:
 
 
 class StridedLoopCode:
-    """Emits the batches of one warp function."""
+    """Emits the batches of one warp function. `emitting_block` makes code be emitted as in a basic
+    block; `end_block` emits the exit of a loop as outside of a batch.
+    """
 
     def __init__(
         self,
@@ -104,7 +106,10 @@ class StridedLoopCode:
         self._standing, self._end_block = emitting_block, end_block
 
     def emit(self, copy: Copy, batched: BatchedLoop) -> None:
-        """Emits the batches of a loop in one copy of its blocks."""
+        """Emits the batch of a loop in one copy of its blocks, as the LLVM block that its back edge
+        jumps to: after the backoff, the check, then the iterations if they are at least LEAST; then
+        an ordinary iteration. A failed check fills range caches and lengthens the backoff.
+        """
         b, header = self.b, batched.loop.header
         ordinary = self.blocks.copies[copy, header]
         b.position_at_end(self.blocks.batches[copy, header])
@@ -131,14 +136,18 @@ class StridedLoopCode:
         b.branch(ordinary)
 
     def _skip_during_backoff(self, backoff: Value, ordinary: ir.Block) -> None:
-        """Continues with an ordinary iteration until the next attempt is due."""
+        """Emits the jump to an ordinary iteration, taken while `backoff` (the address of the
+        iterations until the next attempt) is not 0; each counts it down.
+        """
         b, left = self.b, self.frame.get(backoff)
         with b.if_then(b.icmp_unsigned("!=", left, I64(0))):
             b.store(b.sub(left, I64(1)), backoff)
             b.branch(ordinary)
 
     def _fill_cache(self, batch: _Batch) -> None:
-        """Fills the cache entries of groups that missed, so that the next attempt may hit."""
+        """Fills the range cache for the groups whose lookup in the check missed, so that the next
+        attempt may hit.
+        """
         for first, group in batch.groups.items():
             with self.b.if_then(self.b.not_(batch.hits[first])):
                 self._group_guards.cache.fill(group, batch.lanes)
@@ -146,8 +155,9 @@ class StridedLoopCode:
     # ---- the check ------------------------------------------------------------------------------
 
     def _assume(self, batched: BatchedLoop, limits: IterationLimits) -> None:
-        """Gives the registers that are live at the header the vector shapes that they have in a
-        batch, and adds the condition that they have them."""
+        """Stores the registers that are live at the header in the short forms that a batch assumes,
+        and forbids the batch if the values of some lane differ from them.
+        """
         registers, header = self.frame.registers, batched.loop.header
         live = self.frame.facts.live(header) & batched.shapes.keys()
         values = {r: registers.load(r) for r in sorted(live, key=lambda r: r.name)}
@@ -160,7 +170,10 @@ class StridedLoopCode:
                 limits.forbid(self.lanes.some(differ))
 
     def _check(self, batched: BatchedLoop, shapes: BlockShapes, limits: IterationLimits) -> _Batch:
-        """Emits the check of a batch; the registers are then as before."""
+        """Emits the check of a batch, from two evaluated iterations: all lanes are active, and the
+        limits of groups, widened operands, comparisons and fuel. Restores the registers, and
+        returns the batch with its number of iterations.
+        """
         frame, b, loop = self.frame, self.b, batched.loop
         limits.require(b.icmp_unsigned("==", frame.active.bits(), I32(-1)))
         registers, live = frame.registers, frame.facts.live(loop.header)
@@ -195,8 +208,9 @@ class StridedLoopCode:
         return _Batch(batched, shapes, count, lane_set, first.groups, steps, hits, prefetches)
 
     def _prefetches(self, steps: Iterable[Value]) -> Value:
-        """Returns true (an i1) if the running warp is the first of PREFETCH_WARPS, and addresses
-        advance by a page or more."""
+        """Returns true (an i1) if the batch prefetches for the next warps: the running warp is the
+        first of PREFETCH_WARPS, and addresses of some group advance by a page or more.
+        """
         b = self.b
         first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(PREFETCH_WARPS - 1)), I64(0))
         distant = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
@@ -208,15 +222,19 @@ class StridedLoopCode:
         return next(one for one in loop.blocks if blocks[one].start <= index < blocks[one].stop)
 
     def _length(self, index: int) -> int:
-        """Returns the instructions of the turn that a block takes."""
+        """Returns the number of instructions of a basic block that count towards a warp's turn: all
+        but hidden ones.
+        """
         block = self.program.blocks[index]
         return sum(i not in self.program.hidden for i in range(block.start, block.stop))
 
     def _evaluate(
         self, batched: BatchedLoop, shapes: BlockShapes, limits: IterationLimits
     ) -> _Iteration:
-        """Emits the index arithmetic of one iteration, and returns the addresses and bounds that it
-        computes."""
+        """Emits the index arithmetic of one iteration, without its accesses, which advances the
+        registers; forbids the batch if it wraps around. Returns the addresses of groups, and the
+        operands of comparisons and widening instructions.
+        """
         loop = batched.loop
         groups = {group.members[0][0]: group for group in batched.groups}
         iteration, widened = _Iteration(), set(loop.widened)
@@ -240,7 +258,9 @@ class StridedLoopCode:
         return iteration
 
     def _operand(self, instruction: Instruction, number: int, advances: set[int]) -> LinearOperand:
-        """Returns a source of an instruction with its current value."""
+        """Returns source `number` of an instruction with its current value; it varies in the loop
+        if an instruction of `advances` (numbers) writes it.
+        """
         operand = tuple(
             spread(instruction.operands[len(instruction.operation.spec.destinations) :])
         )[number]
@@ -255,8 +275,11 @@ class StridedLoopCode:
     def _bound_group(
         self, limits: IterationLimits, lane_set: LaneSet, group: GroupValues, later: GroupValues
     ) -> tuple[Value, Value]:
-        """Limits the iterations to those in which a group stays inside of its entry's range.
-        Returns the group's step, and whether the entry allows the first iteration."""
+        """Limits the iterations to those in which a group stays inside of the range of its cache
+        entry; requires a hit now, one step for all lane runs, and that it is a multiple of the
+        element's size. `later` is the group one iteration on. Returns the step, and whether the
+        entry allows the first iteration (an i1).
+        """
         b, width = self.b, group.base.width
         step = b.sub(later.firsts[0], group.firsts[0])
         if width > 1:
@@ -272,7 +295,7 @@ class StridedLoopCode:
     # ---- the batch ------------------------------------------------------------------------------
 
     def _run(self, copy: Copy, batch: _Batch) -> None:
-        """Emits the iterations of a batch, and their counts."""
+        """Emits the loop over the iterations of a batch, and the counts of all of them after it."""
         b, loop, iterations = self.b, batch.batched.loop, self.frame.variable(I64)
         b.store(I64(0), iterations)
         inside = self.blocks.append("batch.inside")
@@ -298,7 +321,10 @@ class StridedLoopCode:
             registers.store_varying(register, registers.load(register))
 
     def _block(self, copy: Copy, batch: _Batch, iterations: Value, position: int) -> None:
-        """Emits a block of an iteration, up to the branch to the next block of the loop."""
+        """Emits the block at a position of the loop, accesses by their groups; its branch is
+        emitted only as an exit from the batch that the check has not excluded. `iterations` is the
+        address of the number of complete iterations.
+        """
         loop = batch.batched.loop
         block = self.program.blocks[loop.blocks[position]]
         inside = range(block.start, block.stop)
@@ -313,13 +339,15 @@ class StridedLoopCode:
                 self._leave_if_some_do(copy, batch, iterations, position, instruction)
 
     def _is_bounded(self, loop: StridedLoop, block: ProgramBlock) -> bool:
-        """Returns true if the exit at the end of a block is one that limits the batch, so that no
-        lane takes it."""
+        """Returns true if the check has limited the batch by the comparison at the end of a block,
+        so that no lane leaves there.
+        """
         return any(block.start <= index < block.stop for index in loop.compared)
 
     def _instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
-        """Emits an instruction; results with a vector shape keep it, as the check has
-        established."""
+        """Emits and counts an instruction inside of a batch. One with results of a vector shape is
+        emitted without a test of wraparound, which the check has excluded.
+        """
         code = self.instructions
         guard, on = self.guards.counted(index, instruction), self.frame.active.mask()
         on = on if guard is None else self.b.and_(on, guard)
@@ -332,7 +360,9 @@ class StridedLoopCode:
     def _leave_if_some_do(
         self, copy: Copy, batch: _Batch, iterations: Value, position: int, instruction: Instruction
     ) -> None:
-        """Emits the branch at the end of a block if some lane leaves the loop there."""
+        """Emits the exit from the batch at the end of a block, taken if some lane leaves the loop
+        there: it counts the iterations and emits the branch as outside of a batch.
+        """
         b, blocks = self.b, batch.batched.loop.blocks
         index, block = blocks[position], self.program.blocks[blocks[position]]
         stays_if_taken = block.successors[0] in blocks
@@ -359,8 +389,11 @@ class StridedLoopCode:
     # ---- counts ---------------------------------------------------------------------------------
 
     def _count(self, batch: _Batch, iterations: Value, left_at: int) -> None:
-        """Counts the complete iterations, and of one more the blocks up to position `left_at` (-1:
-        none). The branch that ends that iteration is counted where it is emitted."""
+        """Adds, after a batch, its iterations to the counts of blocks, branches and accesses, and
+        subtracts their instructions from the fuel: the complete iterations, and of one more the
+        blocks up to position `left_at` (-1: none). The branch that ends that iteration is counted
+        where it is emitted.
+        """
         b, frame, complete_iterations = self.b, self.frame, self.frame.get(iterations)
         with_partial = b.add(complete_iterations, I64(1)) if left_at >= 0 else complete_iterations
         stores, used = I64(0), I64(0)

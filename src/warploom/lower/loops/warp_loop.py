@@ -64,8 +64,10 @@ class WarpLoopBody:
         b.position_at_end(done)
 
     def emit_all(self, plan: WarpLoopPlan, finish: Callable[[], None]) -> None:
-        """Emits the code of all warps that have work, each followed by what `finish` emits; without
-        `finish` for a partial warp that has no work outside of the body."""
+        """Emits the code of all warps that have work: loops over the full warps, over the partial
+        warp under a mask, and over those outside of the body. `finish` emits what ends each warp; a
+        partial warp with no work outside of the body is not ended.
+        """
         warp_loop, b = plan.warp_loop, self.b
         if plan.handles_full_warps:
             self._emit_warps(plan, I64(0), plan.full_warps, warp_loop.body_blocks, finish)
@@ -93,7 +95,9 @@ class WarpLoopBody:
         body_blocks: tuple[int, ...],
         finish: Callable[[], None],
     ) -> None:
-        """Emits the loop over full warps; `body_blocks` is the body, if they run it."""
+        """Emits the loop over warps `first` to `last`, all of whose threads run the loop's blocks
+        and `body_blocks` (empty for warps that skip the body).
+        """
         # The host's hardware prefetcher learns a stride for each load instruction. In an unrolled
         # loop over few warps, each copy of a load would run once and show none.
         rolled = plan.access.accesses_memory
@@ -103,8 +107,9 @@ class WarpLoopBody:
     def _emit_warp(
         self, plan: WarpLoopPlan, masks: Mapping[int, Value | None], finish: Callable[[], None]
     ) -> None:
-        """Emits the blocks that are keys of `masks` for the running warp: with all its threads
-        (None) or under a mask."""
+        """Emits the loop's blocks that are keys of `masks` for the running warp, with all its
+        threads (None) or under a mask, after loading its registers; then `finish`.
+        """
         warp_loop = plan.warp_loop
         self._load_registers(warp_loop, plan.starts)
         blocks = [
@@ -117,14 +122,16 @@ class WarpLoopBody:
         finish()
 
     def _load_registers(self, warp_loop: WarpLoop, registers: Mapping[Register, Value]) -> None:
-        """Sets the running warp's registers: those extrapolated from the first warp, and its own
-        from the context."""
+        """Sets the running warp's registers: `registers`, given with the first warp's values,
+        extrapolated to it; the others that it reads loaded from its context.
+        """
         self.set_registers(registers)
         self._load_spilled(warp_loop)
 
     def _emit_block(self, plan: WarpLoopPlan, block: int, mask: Value | None) -> None:
-        """Emits a block for the running warp. Under a `mask` it is the loop's body, and values of
-        inactive lanes are not read later."""
+        """Emits the instructions of a block that the loop needs for the running warp. Under a
+        `mask` it is the loop's body, and values of inactive lanes are not read later.
+        """
         warp_loop = plan.warp_loop
         with self._standing(block, convergent=True):
             for index in warp_loop.steps((block,)):
@@ -144,6 +151,7 @@ class WarpLoopBody:
     def _store(
         self, index: int, instruction: Instruction, plan: WarpLoopPlan, mask: Value | None
     ) -> None:
+        """Emits a store: of a full warp, or of the partial one under a mask."""
         if mask is None:
             plan.access.store(index, instruction)
         else:
@@ -152,8 +160,9 @@ class WarpLoopBody:
     def _load(
         self, index: int, instruction: Instruction, plan: WarpLoopPlan, mask: Value | None
     ) -> None:
-        """Emits a load; its result has 1 lane for a uniform address, or 2 for uniform
-        half-warps."""
+        """Emits a load of a full warp, or of the partial one under a mask, and writes its results,
+        which have 1 lane for a uniform address, or 2 for uniform half-warps.
+        """
         type = instruction.operation.modifiers.scalar()
         is_full = mask is None
         values = (
@@ -175,7 +184,9 @@ class WarpLoopBody:
             )
 
     def _load_spilled(self, warp_loop: WarpLoop) -> None:
-        """Loads the other registers of the running warp that it reads from its context."""
+        """Loads from the running warp's context the live registers that the loop reads and that
+        cannot be extrapolated; nothing in a loop that begins the kernel.
+        """
         if warp_loop.site is None:
             return
         following = self.program.blocks[warp_loop.site].successors[-1]

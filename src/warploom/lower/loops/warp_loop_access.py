@@ -1,5 +1,5 @@
-"""Emits loads and stores of all warps of a thread block (`lower.loops.warp_loop`): checked for the
-first and the last warp, then performed warp by warp.
+"""Emits loads and stores of all warps of a thread block (`lower.loops.warp_loop`): looked up in the
+range cache for the first and the last warp, then performed warp by warp.
 
     part[tid], 8 warps: the first warp at 0x1000, step 128 bytes from warp to warp
     ->  one check that the entry allows 0x1000 and 0x1000 + 7 * 128
@@ -39,6 +39,9 @@ class WarpLoopAccess:
         layout: BlockLayout,
         warp_loop: WarpLoop,
     ) -> None:
+        """Finds the access groups of the loop's blocks, and those of their accesses that can be
+        extrapolated.
+        """
         self.memory, self.reading, self._block, self.layout = memory, reading, block, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._cache = RangeCache(memory, reading)
@@ -62,14 +65,16 @@ class WarpLoopAccess:
 
     @property
     def accesses_memory(self) -> bool:
-        """Returns true if some accesses are to global memory."""
+        """Returns true if some access of the loop is to global memory."""
         return any(group.access_type.space is Space.GLOBAL for group in self._groups.values())
 
     # ---- for all warps --------------------------------------------------------------------------
 
     def check(self, index: int, instruction: Instruction, warps: Value) -> Value:
-        """Emits the check that the first `warps` warps hit, with the registers of the first one;
-        returns an i1."""
+        """Emits the check that an access hits in the first `warps` warps (i64), while registers
+        hold the first warp's values: at the first and the last warp's address, with one counter for
+        all. Returns an i1, true for no warps and for groups that have been checked.
+        """
         b, group = self.b, self._groups[index]
         # The group was checked at its first access.
         if group.firsts:
@@ -87,7 +92,9 @@ class WarpLoopAccess:
         return b.or_(hit, b.icmp_unsigned("==", warps, I64(0)))
 
     def count(self, index: int, warps: Value) -> None:
-        """Counts the accesses of `warps` warps; the last access of a group counts for all."""
+        """Adds the accesses of `warps` warps to the count in the range cache; the last access of a
+        group counts for all, the others do nothing.
+        """
         group = self._groups[index]
         if index == group.members[-1][0]:
             self._cache.count(group, warps)
@@ -106,7 +113,9 @@ class WarpLoopAccess:
         store(self._transfers, group.plan.move, self._lane_addresses(index), [value])
 
     def _lane_addresses(self, index: int) -> LaneAddresses:
-        """Returns the running warp's addresses."""
+        """Returns the addresses of an extrapolated access in the running warp: the first warp's
+        plus the warp's number times the step, plus the member's offset.
+        """
         b, group = self.b, self._groups[index]
         offset = b.mul(self.frame.warp, self._steps[group.members[0][0]])
         offset = b.add(offset, I64(self._offsets[index]))
@@ -114,8 +123,9 @@ class WarpLoopAccess:
 
 
 def _extrapolates(group: GroupValues) -> bool:
-    """Returns true if one check can cover all accesses of a group at a constant step from warp to
-    warp."""
+    """Returns true if one check can cover a group's accesses in all warps: it is guarded by the
+    range cache, and moves consecutive words (one part) or loads one element for each run.
+    """
     if group.plan.guard is not Guard.CACHE:
         return False
     if group.plan.move is Move.VECTOR:

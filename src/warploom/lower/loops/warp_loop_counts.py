@@ -1,4 +1,6 @@
-"""Emits the counts of warp loops (`lower.loops.warp_loop`), once for all warps."""
+"""Emits the counts of warp loops (`lower.loops.warp_loop`), once for all warps: of blocks, threads,
+branches, accesses and instructions.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,16 @@ from warploom.lower.loops.warp_loop_guards import WarpLoopPlan
 
 
 class WarpLoopCounts:
-    """Emits the counts of warp loops in one warp function."""
+    """Emits, after warp loops, the counts of what all warps have executed in them."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program = frame.program
 
     def count(self, plans: Sequence[WarpLoopPlan]) -> Value:
-        """Counts what all warps have executed in consecutive warp loops; returns the number of
-        instructions."""
+        """Adds to the launch's counters what all warps have executed in consecutive warp loops, and
+        to its count of memory changes; returns the number of instructions.
+        """
         with self.frame.counters.adding_up():
             used = reduce(self.b.add, map(self._count, plans))
         changes = reduce(self.b.add, (n for plan in plans for n in self._changes(plan)), I64(0))
@@ -31,7 +34,9 @@ class WarpLoopCounts:
         return used
 
     def _count(self, plan: WarpLoopPlan) -> Value:
-        """Counts one warp loop; returns its number of instructions."""
+        """Adds the blocks, threads, branches and accesses of one warp loop to the counters; returns
+        its number of instructions (an i64) in all warps.
+        """
         b, frame, warp_loop = self.b, self.frame, plan.warp_loop
         warps, threads = frame.slot(Slot.WARPS), frame.slot(Slot.THREADS)
         for block in warp_loop.blocks:
@@ -60,8 +65,9 @@ class WarpLoopCounts:
     def _count_block(
         self, plan: WarpLoopPlan, block: int, full_warps: Value, warps: Value, threads: Value
     ) -> None:
-        """Counts the executions of a block: `warps` and `threads` entered it, `full_warps` of the
-        warps with all their threads."""
+        """Adds to the counters of a block its `warps` and `threads`, and the accesses of the
+        `full_warps` that entered it with all their threads.
+        """
         self.frame.counters.add(2 * block, warps)
         self.frame.counters.add(2 * block + 1, threads)
         for index in plan.warp_loop.steps((block,)):
@@ -69,7 +75,7 @@ class WarpLoopCounts:
                 plan.access.count(index, full_warps)
 
     def _changes(self, plan: WarpLoopPlan) -> Iterator[Value]:
-        """Yields the number of stores of warps."""
+        """Yields, for each store of the loop, the number of warps that execute it (an i64)."""
         warp_loop = plan.warp_loop
         entered_warps = self.b.add(plan.full_warps, plan.partial_warps(self.b))
         for blocks, warps in (
@@ -82,8 +88,10 @@ class WarpLoopCounts:
                     yield warps
 
     def _count_part(self, plan: WarpLoopPlan, branch: int, partial_warps: Value) -> None:
-        """Counts the warp of which only some threads have run the body, if there is one: its
-        divergence and reconvergence at the body's branch, and its accesses."""
+        """Counts the warp of which only some threads have run the body, if there is one
+        (`partial_warps`, 0 or 1): its divergence and reconvergence at the body's branch, whose
+        first counter is `branch`, and its accesses.
+        """
         for count in (branch, branch + 1):
             self.frame.counters.add(count, partial_warps)
         for index in plan.warp_loop.steps(plan.warp_loop.body_blocks):

@@ -65,6 +65,9 @@ class WarpLoopCheck:
     them."""
 
     def __init__(self, saved: SpillCode, instructions: InstructionCode) -> None:
+        """Computes which registers are affine in the whole block, and selects how they are
+        extrapolated for the block's layout of threads.
+        """
         self.saved, self.instructions = saved, instructions
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program, self.memory = self.frame.program, instructions.memory
@@ -106,15 +109,17 @@ class WarpLoopCheck:
         )
 
     def _access(self, warp_loop: WarpLoop) -> WarpLoopAccess:
-        """Returns the accesses of full warps."""
+        """Returns an emitter of the full warps' accesses."""
         return WarpLoopAccess(self.memory, self._lanes, self._reading, self.layout, warp_loop)
 
     def _part(self) -> PartialAccess:
-        """Returns the accesses of the partial warp."""
+        """Returns an emitter of the partial warp's accesses."""
         return PartialAccess(self.memory, self._lanes)
 
     def resume_first_warp(self, warp_loop: WarpLoop) -> None:
-        """Begins the first warp, or resumes it."""
+        """Makes warp 0 the running one: begins it if the loop begins the kernel, else restores its
+        live registers from its context.
+        """
         self.frame.set_warp(I64(0))
         if warp_loop.site is None:
             self.saved.begin(I32(-1))
@@ -123,8 +128,10 @@ class WarpLoopCheck:
             self.saved.take_up_together(self.frame.facts.live(following), whole=True)
 
     def make_plan(self, warp_loop: WarpLoop) -> WarpLoopPlan:
-        """Emits the checks of a loop, with the first warp's registers loaded; these are then as
-        after the loop."""
+        """Emits the index arithmetic of the loop for the first warp, whose registers are loaded,
+        and the checks that it holds for all warps. Returns the plan with their conditions;
+        registers are then as after the loop.
+        """
         warps = self.frame.slot(Slot.WARPS)
         starts = self._registers(self.block_affine_registers)
         plan = WarpLoopPlan(warp_loop, self._access(warp_loop), self._part(), warps, I64(0), starts)
@@ -143,7 +150,10 @@ class WarpLoopCheck:
         return plan
 
     def _count_body_threads(self, warp_loop: WarpLoop, plan: WarpLoopPlan) -> None:
-        """Emits how many threads run the body, into the plan."""
+        """Emits the number of threads for which the body's condition holds, as full warps and the
+        threads of a partial one, into the plan; requires that they are the block's first threads,
+        and all of them where the loop needs that.
+        """
         b, threads = self.b, self.frame.slot(Slot.THREADS)
         negated, instruction = self._body_condition(warp_loop)
         count, is_prefix = self._prefix_masks.count_prefix(instruction, threads, opposite=negated)
@@ -157,7 +167,9 @@ class WarpLoopCheck:
     def _check_block(
         self, warp_loop: WarpLoop, block: int, warps: Value, plan: WarpLoopPlan
     ) -> None:
-        """Emits the checks of a block that the first `warps` warps run."""
+        """Emits the checks of a block that the first `warps` warps run: affine values do not wrap
+        around, accesses hit, and its branch goes the way that the loop assumes.
+        """
         for index in warp_loop.steps((block,)):
             instruction = self.program.instructions[index]
             if warp_loop.kinds[index] is StepKind.SHAPED:
@@ -196,7 +208,9 @@ class WarpLoopCheck:
         plan.conditions.append(b.or_(hit, b.icmp_unsigned("==", plan.partial_threads, I64(0))))
 
     def _registers(self, registers: Iterable[Register]) -> dict[Register, Value]:
-        """Returns the current values of those registers that are affine in the whole block."""
+        """Returns the current values, in their short forms, of those of `registers` that are affine
+        in the whole block.
+        """
         block_affine = sorted(
             self.block_affine_registers & set(registers), key=lambda register: register.name
         )

@@ -50,8 +50,9 @@ class WarpLoopCode:
         self._counts, self._standing = WarpLoopCounts(self.frame), emitting_block
 
     def emit(self, warp_loops: Iterable[WarpLoop], sites: Mapping[int, int]) -> dict[int, ir.Block]:
-        """Emits the warp loops that are supported; returns their entries by site. `sites` has the
-        numbers of sites by block."""
+        """Emits the warp loops that are supported; returns their entries by the site from which
+        they begin (END: the kernel's begin). `sites` has the numbers of sites by block.
+        """
         entries: dict[int, ir.Block] = {}
         for warp_loop in warp_loops:
             if self._supports(warp_loop, sites):
@@ -72,8 +73,10 @@ class WarpLoopCode:
         sites: Mapping[int, int],
         otherwise: ir.Block | None,
     ) -> ir.Block | None:
-        """Emits the static schedule of a thread block, if it is supported; returns its entry. If a
-        check fails at run time, it branches to `otherwise`, or warps run in order."""
+        """Emits the static schedule, which runs a thread block from its begin to its end as
+        consecutive warp loops; returns its entry, or `otherwise` if a loop is not supported. If a
+        check fails at run time, it branches to `otherwise`, or warps run in order (None).
+        """
         if not static_schedule or not all(
             self._supports(warp_loop, sites) for warp_loop in static_schedule
         ):
@@ -90,15 +93,16 @@ class WarpLoopCode:
         return begin
 
     def _begin_block(self, name: str) -> ir.Block:
-        """Returns a new LLVM block, at which code continues."""
+        """Appends an LLVM block, and continues code in it."""
         block = self.frame.function.append_basic_block(name)
         self.b.position_at_end(block)
         return block
 
     @contextmanager
     def _at_beginning(self, warp_loop: WarpLoop) -> Generator[None]:
-        """Emits code as at the beginning of a warp loop. Registers that are normally spilled on
-        each write need not be before the loop's end."""
+        """Emits code as in the first block of a warp loop while it is open; registers are not
+        spilled at each write meanwhile, as the loop saves them at its end.
+        """
         spilled, self.frame.registers.spilled = self.frame.registers.spilled, {}
         with self._standing(warp_loop.blocks[0], convergent=True):
             yield
@@ -107,7 +111,10 @@ class WarpLoopCode:
     def _make_plans(
         self, warp_loops: Sequence[WarpLoop], otherwise: ir.Block | None
     ) -> list[WarpLoopPlan]:
-        """Emits the checks of consecutive warp loops; code continues if all hold."""
+        """Emits the checks of consecutive warp loops, on the first warp. If a condition fails, code
+        branches to `otherwise`, or (None) runs warps in order; else it continues. Returns the
+        plans.
+        """
         b, plans = self.b, list[WarpLoopPlan]()
         # All conditions are evaluated before the first loop runs, so that a failed one leaves
         # nothing to undo.
@@ -128,8 +135,9 @@ class WarpLoopCode:
         return plans
 
     def _fuel_suffices(self, warp_loops: Sequence[WarpLoop]) -> list[Value]:
-        """Returns conditions (i1) that the instructions left in the turn and in the launch suffice
-        for all warps."""
+        """Returns conditions (i1) that the instructions left in the turn suffice for each loop, and
+        those left in the launch for all warps; always true without a schedule.
+        """
         if not self.warp_order.state.scheduled:
             return [I1(1)]
         b, frame = self.b, self.frame
@@ -143,10 +151,13 @@ class WarpLoopCode:
             b.icmp_signed(">=", budget, b.mul(frame.slot(Slot.WARPS), I64(sum(lengths)))),
         ]
 
-    # ---- one sweep ------------------------------------------------------------------------------
+    # ---- one warp loop --------------------------------------------------------------------------
 
     def _warp_loop(self, warp_loop: WarpLoop, site: int) -> None:
-        """Emits one warp loop, which ends at a site."""
+        """Emits one warp loop, which ends at a site (END: the kernel's end): its check, its warps,
+        and its counts. Warps without work in it get a loop of their own if they have registers to
+        store, or begin or end here.
+        """
         [plan] = self._make_plans([warp_loop], None)
         with self._at_beginning(warp_loop):
             self._body.emit_all(plan, partial(self._finish_warp, plan))
@@ -162,7 +173,9 @@ class WarpLoopCode:
             self.warp_order.finish_warp_loop(site, self._counts.count([plan]))
 
     def _finish_warp(self, plan: WarpLoopPlan) -> None:
-        """Saves the running warp as after the barrier, or ends it."""
+        """Saves the running warp's live registers in its context as after the barrier, with its
+        lanes and SIMT stack if it has just begun; or ends the warp.
+        """
         if plan.warp_loop.ends:
             self._end_warp()
             return
@@ -172,18 +185,24 @@ class WarpLoopCode:
         self._save(plan, plan.warp_loop.live_out)
 
     def _end_warp(self) -> None:
-        """Ends the running warp."""
+        """Stores ENDED as the running warp's status, where the scheduler reads it; nothing in a
+        launch without a schedule.
+        """
         if self.warp_order.state.scheduled:
             self.frame.context.set_state(STATUS, I64(Status.ENDED))
 
     # ---- one of several -------------------------------------------------------------------------
 
     def _save_own(self, plan: WarpLoopPlan) -> None:
-        """Saves registers that do not follow from the first warp's."""
+        """Saves the running warp's live registers that do not follow from the first warp's, for the
+        next loop of a static schedule.
+        """
         self._save(plan, plan.warp_loop.live_out - self.loop_check.block_affine_registers)
 
     def _save(self, plan: WarpLoopPlan, registers: Iterable[Register]) -> None:
-        """Saves registers of the running warp for the code after the loop."""
+        """Saves registers of the running warp in its context, in the form that the basic block
+        after the loop reads; nothing if the kernel ends in the loop.
+        """
         if not plan.warp_loop.ends:
             with self._standing(plan.warp_loop.next_block, convergent=True):
                 self.saved.keep_together(registers)

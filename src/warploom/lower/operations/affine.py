@@ -27,7 +27,9 @@ from warploom.ptx.ir import Instruction, Operand, Register
 
 
 class AffineCode:
-    """Emits the instructions of convergent code whose results are uniform or affine."""
+    """Emits the instructions of convergent code whose results are uniform or affine, as one value
+    for each run of lanes. `reading` has the vector shapes of operands.
+    """
 
     def __init__(self, operands: Operands, reading: OperandShapes) -> None:
         self.operands, self.reading = operands, reading
@@ -38,8 +40,10 @@ class AffineCode:
         """The layout of the thread block, in code for all its warps; None in code for one warp."""
 
     def results(self, instruction: Instruction) -> dict[Register, VectorShape] | None:
-        """Returns the vector shapes of an instruction's results if all are uniform or affine and
-        can be stored so, else None."""
+        """Returns the vector shapes of an instruction's results if convergent code is emitted and
+        all results are uniform or affine and can be stored so; else None: the instruction is
+        computed in 32 lanes.
+        """
         if not self.frame.registers.convergent or not self.frame.shapes:
             return None
         shapes_of_results = dict(self.reading.results(instruction))
@@ -53,7 +57,8 @@ class AffineCode:
 
     def _fits_bits(self, register: Register, shape: VectorShape) -> bool:
         """Returns whether a register can store a value of a vector shape: it has a short form here,
-        or the value is uniform in each run, so that it is expanded without a stride."""
+        or the value has no stride, so that it is expanded to 32 lanes (not under a mask: `partly`).
+        """
         return register in self.frame.registers.here or (shape.stride == 0 and not self.partly)
 
     def compute(
@@ -70,8 +75,9 @@ class AffineCode:
         return evaluation.of(term), evaluation.wraps
 
     def write(self, target: Operand, value: Value, type: ScalarType, guard: Value | None) -> None:
-        """Writes a uniform or affine value to a register; if `guard`, of 1 lane, is given, only if
-        it holds."""
+        """Writes a uniform or affine value to a register in its short form; where `guard`, of 1
+        lane, does not hold, the register keeps its value.
+        """
         if not isinstance(target, Register):
             return
         bits = self.operands.stored(target, value, type)
@@ -84,8 +90,9 @@ class AffineCode:
 
 
 class _Evaluation:
-    """Evaluates a term in few lanes; a node that occurs twice is emitted once. `wraps`: the i1 of
-    all range checks so far."""
+    """Evaluates an instruction's term with one value for each run of lanes; a node that occurs
+    twice is emitted once. `wraps`: the i1 of all range checks so far.
+    """
 
     def __init__(
         self,
@@ -108,6 +115,9 @@ class _Evaluation:
         return self._done[term]
 
     def _node(self, term: Term) -> Value:
+        """Emits a node of the term after its arguments: an operand is read, a `select` with a known
+        side is that side, the argument of an extension is checked for wraparound.
+        """
         if term.op == "arg":
             return self.values[int(str(term.attr))](width=self.width)
         if term.op == "select" and (side := self.shapes.chosen(term)) is not None:
@@ -118,8 +128,10 @@ class _Evaluation:
         return self.lower.node(term, arguments)
 
     def _check_range(self, firsts: Value, shape: VectorShape, type: ScalarType) -> None:
-        """Emits the check that an affine value, given by the first lanes of its runs, does not wrap
-        around in its type."""
+        """Adds to `wraps` the check that an affine value, given by the first lanes of its runs,
+        does not wrap around in its type: in its runs, or in code for all warps anywhere in the
+        thread block.
+        """
         b, extent = self.b, VectorShape(self.width, shape.stride).extent
         if self._block is not None and shape != UNIFORM:
             some = self._block.overflows(firsts, shape, type)

@@ -19,14 +19,16 @@ environment has the record of the fault. The buffer has 32 lanes of 64 bits for 
 
 
 class HostCallCode:
-    """Emits the host calls of one warp function."""
+    """Emits the host calls (printf, malloc, free, assert, ...) of one warp function."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.frame, self.b = operands, operands.frame, operands.b
 
     def call(self, index: int, instruction: Instruction, on: Value) -> list[tuple[Operand, Value]]:
-        """Emits the call of instruction `index` for the lanes `on`; returns the registers that it
-        writes, with values of 64 bits."""
+        """Emits the call of instruction `index` to the host callback for the lanes `on`, if there
+        are any, and the exit if it fails. Returns the registers that it writes, with values of 64
+        bits.
+        """
         b, frame = self.b, self.frame
         returns, arguments = instruction.operands[0], instruction.operands[2]
         assert isinstance(returns, Vector)
@@ -46,7 +48,9 @@ class HostCallCode:
         return [(register, results) for register in returns.elements]
 
     def _buffer(self) -> Value:
-        """Returns the buffer, which all calls of the function share."""
+        """Returns the buffer on the stack for arguments and results, which all calls of the
+        function share.
+        """
         if not hasattr(self, "_data"):
             size = ir.ArrayType(I8, 8 * LANES * MOST_ARGUMENTS)
             self._data = self.frame.prologue.alloca(size, align=64)

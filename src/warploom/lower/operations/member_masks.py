@@ -34,7 +34,9 @@ class MemberMaskCode:
         return b.select(b.icmp_signed(">=", left, I64(LANES)), I32(-1), some)
 
     def check(self, index: int, instruction: Instruction) -> None:
-        """Emits a fault of the lowest lane that executes an instruction and is not in its mask."""
+        """Emits a fault of the lowest lane that executes an instruction and is not in its own
+        member mask; nothing for an instruction without one, or with the constant of all lanes.
+        """
         members = member_mask(instruction)
         if members is None or _names_all(members):
             return
@@ -48,8 +50,10 @@ class MemberMaskCode:
             self.frame.fault(NOT_A_MEMBER, index, lane, own, I64(0))
 
     def count_exited(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Counts the instruction if the mask of some executing lane, in `on`, names a lane that has
-        exited."""
+        """Adds 1 to the instruction's counter (`layout.members`) if the member mask of some
+        executing lane, in `on`, names a lane that has exited; nothing for an instruction without a
+        member mask.
+        """
         members = member_mask(instruction)
         if members is None:
             return

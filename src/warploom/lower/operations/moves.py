@@ -52,7 +52,7 @@ class MoveCode:
         return [(target, self.operands.read(source, type), type)]
 
     def _unpack(self, target: Vector, source: Operand, type: ScalarType) -> list[Result]:
-        """Returns the parts of a value, the lowest bits first."""
+        """Returns the parts of a value for the elements of `target`, the lowest bits first."""
         lower, part = self.operands.lower, unsigned(type.bits // len(target.elements))
         whole = self.operands.read(source, unsigned(type.bits))
         results: list[Result] = []

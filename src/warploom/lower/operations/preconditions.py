@@ -10,15 +10,16 @@ from warploom.ptx.ir import Address, Instruction, Operand
 
 
 class PreconditionCode:
-    """Emits the checks of one warp function."""
+    """Emits the checks of operands in one warp function."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.frame = operands, operands.frame
         self.lanes, self.b = operands.lanes, operands.b
 
     def check(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits a fault of the lowest executing lane, in `on`, whose operands violate a
-        precondition."""
+        """Emits, for each precondition of the instruction, a fault of the lowest executing lane, in
+        `on`, whose operands violate it.
+        """
         b = self.b
         for check in operand_checks(instruction):
             values = [self._value(operand) for operand in check.operands]

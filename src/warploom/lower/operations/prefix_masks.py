@@ -47,7 +47,9 @@ class Rise:
 
 
 class PrefixMaskCode:
-    """Emits comparisons that hold in a prefix of the lanes, in convergent code."""
+    """Emits comparisons that hold in a prefix of the lanes, in convergent code; warp loops use them
+    to count the threads that run their bodies.
+    """
 
     def __init__(self, operands: Operands, reading: OperandShapes) -> None:
         self.operands, self.reading = operands, reading
@@ -84,8 +86,9 @@ class PrefixMaskCode:
         return self._prefix_length(comparison, distance, threads), no_wrap
 
     def _parse(self, instruction: Instruction) -> tuple[str, Operand, Operand] | None:
-        """Returns the comparison, its rising and its uniform operand; None if it has another
-        form."""
+        """Returns the comparison, the operand that rises by 1 from lane to lane, and the uniform
+        one, with the rising one on the left; None for another instruction, type or form.
+        """
         name, modifiers = instruction.operation.name, instruction.operation.modifiers
         if name != "setp" or "bool" in modifiers:
             return None
@@ -100,7 +103,9 @@ class PrefixMaskCode:
         return (comparison, first, second) if shapes == [RISING, UNIFORM] else None
 
     def _rising_operands(self, instruction: Instruction) -> Rise | None:
-        """Returns a comparison with the values of its operands, None if it has another form."""
+        """Returns a comparison of a rising value with a uniform one, with both values in lane 0;
+        None if it has another form.
+        """
         parsed, type = self._parse(instruction), instruction.operation.modifiers.scalar()
         if parsed is None:
             return None
@@ -115,6 +120,9 @@ class PrefixMaskCode:
         return (self.b.sext if type.is_signed else self.b.zext)(value, I64)
 
     def _compare_or_fall_back(self, rise: Rise, compare_lanes: Callable[[], Value]) -> Value:
+        """Returns the mask of a comparison: from the prefix's length if no lane's value wraps
+        around, else by `compare_lanes`.
+        """
         b = self.b
         fast, general_block, done = (
             self.b.append_basic_block(n) for n in ("rise", "wrap", "compared")
@@ -148,7 +156,9 @@ class PrefixMaskCode:
         return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)
 
     def _prefix_length(self, comparison: str, distance: Value, lanes: Value) -> Value:
-        """Returns the number of the first `lanes` lanes in which `lt` or `le` holds."""
+        """Returns the number of the first `lanes` lanes in which `lt` or `le` holds, an i64;
+        `distance` is the bound minus the value in lane 0.
+        """
         count = self.b.add(distance, I64(1)) if comparison == "le" else distance
         count = self.lanes.intrinsic("llvm.smax.i64", I64, [count, I64(0)])
         return self.lanes.intrinsic("llvm.smin.i64", I64, [count, lanes])

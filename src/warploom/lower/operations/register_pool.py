@@ -12,7 +12,10 @@ from warploom.simt.register_pool import FAULT
 
 
 def emit_register_count(frame: Frame, index: int, instruction: Instruction, on: Value) -> None:
-    """Emits a `setmaxnreg` for the lanes `on`; it faults if the pool has too few registers."""
+    """Emits a `setmaxnreg`, if `on` has lanes: the call `set_registers`, which sets the warp's
+    registers per thread, and a fault if that returns an error: `inc` to fewer registers, `dec` to
+    more, or the block's warps together have more than at launch.
+    """
     lanes, b = frame.lanes, frame.lanes.b
     count = instruction.operands[0]
     assert isinstance(count, Immediate)

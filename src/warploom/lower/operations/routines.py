@@ -18,8 +18,10 @@ class RoutineCode:
         self.lanes, self.b = operands.lanes, operands.b
 
     def count(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Counts an instruction, whose result has been written, if the result of some executing
-        lane, in `on`, is outside of the range that needs no routine."""
+        """Adds 1 to the instruction's counter (`layout.routines`) if the result of some executing
+        lane, in `on`, which has been written, is outside of the range that needs no routine;
+        nothing for instructions that never call one.
+        """
         ordinary = ordinary_results(instruction.operation)
         if ordinary is None:
             return

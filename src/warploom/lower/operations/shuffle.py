@@ -41,8 +41,9 @@ class ShuffleCode:
         self._exchange = operands.frame.variable(vector(I32))
 
     def shuffle(self, instruction: Instruction, mask: Value) -> tuple[Value, Value]:
-        """Returns the shuffled values and the predicates that say whether the source is in
-        range."""
+        """Returns the shuffled values (of 32 bits) and the predicates that tell whether the source
+        lane is in range; `mask` has the executing lanes.
+        """
         mode = str(instruction.operation.modifiers["mode"])
         value = self.operands.read(instruction.operands[1], B32)
         amount, control = instruction.operands[2:4]
@@ -54,7 +55,9 @@ class ShuffleCode:
     def _by_constants(
         self, mode: str, value: Value, amount: int, control: int, mask: Value
     ) -> tuple[Value, Value]:
-        """Emits a shuffle whose source lanes are constants."""
+        """Emits a shuffle whose source lanes are constants, as one `shufflevector`; returns values
+        and predicates.
+        """
         b = self.b
         sources = [shuffle_source(mode, lane, amount, control) for lane in range(LANES)]
         lanes = [source if inside else lane for lane, (source, inside) in enumerate(sources)]
@@ -67,7 +70,9 @@ class ShuffleCode:
     def _by_registers(
         self, mode: str, value: Value, by: Value, clamp: Value, mask: Value
     ) -> tuple[Value, Value]:
-        """Emits a shuffle whose source lanes are computed at run time, as `isa.shuffles` does."""
+        """Emits a shuffle whose source lanes are computed at run time from the operands `by` and
+        `clamp`, as `isa.shuffles` does; returns values and predicates.
+        """
         b = self.b
         low_bits, lane = splat_constant(31, I32), lane_numbers(I32)
         step = b.and_(by, low_bits)
@@ -87,7 +92,9 @@ class ShuffleCode:
         return b.select(active, moved, value), inside
 
     def _permute(self, value: Value, source: Value) -> Value:
-        """Returns, in lane l, lane `source[l]` of `value`."""
+        """Returns, in lane l, lane `source[l]` of `value`: by AVX-512's permutation, or a gather
+        from a stack slot.
+        """
         if has_feature("avx512f"):
             return self._permute_avx512(value, source)
         b = self.b

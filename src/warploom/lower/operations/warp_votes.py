@@ -21,9 +21,12 @@ from warploom.ptx.ir import Immediate, Instruction
 
 
 class WarpVoteCode:
-    """Emits instructions whose result combines the lanes of a group."""
+    """Emits instructions whose result combines the lanes of a group: those with equal
+    member masks.
+    """
 
     def __init__(self, operands: Operands) -> None:
+        """Allocates the variables of the loops over groups and over distinct values."""
         self.operands, self.lanes, self.b = operands, operands.lanes, operands.b
         self._matched = operands.frame.variable(vector(I32))
         self._remaining = operands.frame.variable(I32)
@@ -77,8 +80,9 @@ class WarpVoteCode:
         return self.lanes.splat(self.lanes.bits(mask))
 
     def together(self, instruction: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
-        """Returns the results of `vote`, `match`, `redux` and `elect` for lanes that are one
-        group."""
+        """Returns the results of `vote`, `match`, `redux` and `elect`, with their types, for the
+        lanes of `mask` as one group.
+        """
         modifiers = instruction.operation.modifiers
         if instruction.operation.name == "vote":
             type = B32 if modifiers["mode"] == "ballot" else PRED
@@ -116,7 +120,8 @@ class WarpVoteCode:
 
     def _match_any(self, value: Value, mask: Value) -> Value:
         """Emits `match.any`: a loop with an iteration for each distinct value, taken from the
-        lowest lane that has not been matched."""
+        lowest lane that has not been matched. Returns, in each lane, the lanes with its value.
+        """
         b, lanes = self.b, self.lanes.bits(mask)
         b.store(splat_constant(0, I32), self._matched)
         b.store(lanes, self._remaining)
@@ -135,7 +140,9 @@ class WarpVoteCode:
         return b.load(self._matched, typ=vector(I32))
 
     def _reduce(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
-        """Returns the result of `redux` over the lanes of a mask, an i32."""
+        """Returns the result of `redux` over the lanes of a mask, an i32; `min` and `max` by the
+        type's signedness, or as floats.
+        """
         type = modifiers.scalar()
         name = modifiers.text("op", "")
         if type.is_float:

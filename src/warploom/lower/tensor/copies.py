@@ -36,7 +36,9 @@ from warploom.ptx.ir import Immediate, Instruction, Register, Space
 
 
 class CopyCode:
-    """Emits the copies of one warp function."""
+    """Emits the asynchronous copies and bulk fills of one warp function; `waits` wraps those that
+    may complete late.
+    """
 
     def __init__(self, atomics: AtomicCode, waits: TensorWaitCode) -> None:
         self.waits = waits
@@ -44,8 +46,9 @@ class CopyCode:
         self.lanes, self.b = atomics.lanes, atomics.b
 
     def copy(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits `[d] = [a]` of `size` bytes a lane, of which some may be zeros (PTX ISA,
-        cp.async)."""
+        """Emits `cp.async` or `cp.async.bulk`: `[d] = [a]` of `size` bytes in each lane, of which
+        `cp.async` may fill some with zeros (PTX ISA, cp.async).
+        """
         if is_bulk_copy(instruction.operation):
             self._bulk(index, instruction, on)
             return
@@ -61,7 +64,10 @@ class CopyCode:
     def _operand_rows(
         self, target: Value, source: Value, byte_counts: Value | None, size: int
     ) -> dict[int, Value]:
-        """Returns the operand rows of a `cp.async` for `asynchronous.late_copies`."""
+        """Returns the operand rows of a `cp.async` for `asynchronous.late_copies`: both addresses,
+        the bytes copied and those filled with zeros. `byte_counts`: the bytes of each lane, None if
+        all copy `size`.
+        """
         whole = splat_constant(size, I64)
         if byte_counts is None:
             return {SHARED_ROW: target, GLOBAL_ROW: source, SIZE_ROW: whole}
@@ -79,7 +85,9 @@ class CopyCode:
         size: int,
         on: Value,
     ) -> None:
-        """Emits the load from the first of two addresses and the store to the second."""
+        """Emits the load from the first of two addresses (`places`) and the store to the second: as
+        words in lanes that copy `size` bytes, byte by byte in lanes that copy fewer.
+        """
         b, (source, target) = self.b, places
         load, whole = AccessType("load", Space.GLOBAL, B32, size // 4), on
         if byte_counts is not None:
@@ -93,8 +101,10 @@ class CopyCode:
         self.memory.store_any(index, store, target, values, on)
 
     def _bulk(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits `cp.async.bulk`: each lane copies `size` bytes, in a loop over pieces; then it
-        signals an mbarrier, if one is named, which counts as one more store."""
+        """Emits `cp.async.bulk`: each lane copies its bytes in a loop over pieces, then signals an
+        mbarrier, if one is named, which counts as one more store. The copy is recorded in a
+        recorded launch.
+        """
         b, operands = self.b, self.operands
         target_address, source = (operands.address(operand) for operand in instruction.operands[:2])
         byte_counts = b.zext(operands.read(instruction.operands[2], U32), vector(I64))
@@ -122,7 +132,7 @@ class CopyCode:
     def _record(
         self, index: int, rows: dict[int, Value], on: Value, *, source: Space, target: Space
     ) -> None:
-        """Emits the log record of a bulk copy."""
+        """Stores the operand rows of a bulk copy and emits the call that logs it."""
         assert self.memory.copy_recording is not None
         tensors, bits = self.waits.tensors, self.b.zext(self.lanes.bits(on), I64)
         tensors.fill({BARRIER_ROW: splat_constant(-1, I64), **rows})
@@ -143,8 +153,9 @@ class CopyCode:
     def _pieces(
         self, byte_counts: Value, on: Value, step: int, each: Callable[[Value, Value], None]
     ) -> None:
-        """Emits a loop of `each` over pieces of `step` bytes, with their offset and the lanes that
-        have one there."""
+        """Emits a loop of `each` over pieces of `step` bytes, with the piece's offset and the lanes
+        whose `byte_counts` include it.
+        """
         b, done_bytes = self.b, self.operands.frame.variable(I64)
         b.store(I64(0), done_bytes)
         head, body, done = (b.append_basic_block(name) for name in ("bulk", "piece", "copied"))
@@ -161,8 +172,9 @@ class CopyCode:
         b.position_at_end(done)
 
     def _counts(self, instruction: Instruction, size: int) -> Value | None:
-        """Returns how many bytes each lane copies from global memory; None if all copy their full
-        size."""
+        """Returns how many bytes each lane copies from global memory (`src-size`; 0 where the
+        predicate to ignore the source holds); None if all copy their full size.
+        """
         optional = instruction.operands[3:]
         if "L2::cache_hint" in instruction.operation.modifiers:
             optional = optional[:-1]
@@ -175,12 +187,15 @@ class CopyCode:
         return self.operands.read(optional[0], U32)
 
     def _more_than(self, byte_counts: Value, place: int) -> Value:
+        """Returns the lanes that copy more than `place` bytes."""
         return self.b.icmp_unsigned(">", byte_counts, splat_constant(place, I32))
 
     def _with_partial(
         self, index: int, source: Value, values: list[Value], byte_counts: Value, partial: Value
     ) -> list[Value]:
-        """Returns the words of a copy, with those of the lanes in `partial` loaded byte by byte."""
+        """Returns the words of a copy (`values`), in which the lanes of `partial` have loaded
+        `byte_counts` bytes one by one, and zeros in the others.
+        """
         b, words = self.b, [self.operands.frame.variable(vector(I32)) for _ in values]
         for word, value in zip(words, values, strict=True):
             b.store(value, word)

@@ -77,7 +77,9 @@ def vector_at(b: Value, buffer: Value, position: Value) -> Value:
 
 
 def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
-    """Emits a loop of `body` over the numbers from 0 up to `count`, as i64."""
+    """Emits a loop of `body` over the numbers (i64) from 0 up to `count`, which is known at compile
+    time; one iteration is emitted without a loop.
+    """
     if count == 1:
         body(I64(0))
         return
@@ -95,7 +97,8 @@ def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
 
 def group_product_function(module: ir.Module, opcode: str, group_product: GroupProduct) -> Value:
     """Returns the function `void(buffer)`, which reads D, A, metadata and the words of B, and
-    stores D."""
+    stores D; it is emitted at its first use in a module.
+    """
     a = group_product.shared_a
     kinds = (
         "registers" if a is None else "transposed" if a.transposed else "rows",
@@ -113,7 +116,7 @@ def group_product_function(module: ir.Module, opcode: str, group_product: GroupP
 
 
 class _GroupProductBody:
-    """Emits the function of one product."""
+    """Emits the body of one product's function."""
 
     def __init__(self, lanes: Lanes, buffer: Value, group_product: GroupProduct) -> None:
         self.lanes, self.b, self.buffer, self.group_product = lanes, lanes.b, buffer, group_product
@@ -122,6 +125,9 @@ class _GroupProductBody:
         self.element = element_type(self.code.type)
 
     def emit(self) -> None:
+        """Emits the body: converts B to numbers block by block, then sums D in groups of eight
+        columns.
+        """
         counted_loop(self.b, self.group_product.shared_b.blocks, self._number_block)
         rows = self._rows()
         selectors = self._selectors()
@@ -130,7 +136,9 @@ class _GroupProductBody:
         self.b.ret_void()
 
     def _words(self, first: Value, count: int) -> list[Value]:
-        """Loads `count` vectors of the buffer, beginning with `first`."""
+        """Loads `count` vectors of 32 words from the buffer, beginning with vector number `first`
+        (an i64).
+        """
         b = self.b
         positions = [b.add(first, I64(n)) for n in range(count)]
         return [
@@ -139,7 +147,9 @@ class _GroupProductBody:
         ]
 
     def _number_block(self, block: Value) -> None:
-        """Converts a block of B to numbers and stores them: for each k, its 32 columns."""
+        """Converts 32 columns of B (number `block`) to numbers and stores them in the buffer: for
+        each k, a row of 32.
+        """
         b, operand = self.b, self.group_product.shared_b
         words = operand.requests * WORDS
         first = b.add(I64(self.layout.b), b.mul(block, I64(words)))
@@ -150,7 +160,9 @@ class _GroupProductBody:
             b.store(row, vector_at(b, self.buffer, position), align=64)
 
     def _rows(self) -> list[list[Value]]:
-        """Returns A by k and half: in each lane the element in the row that the lane has of D."""
+        """Returns A's elements by k and by half of the 16 rows: in each lane the element in the row
+        that the lane has of D; negated if the product is.
+        """
         operand: SharedOperand | None = self.group_product.shared_a
         fragment: Fragment = self.product.a if operand is None else operand.fragment
         numbers = self.code.numbers(fragment, self._words(I64(self.layout.a), WORDS))
@@ -163,8 +175,9 @@ class _GroupProductBody:
         ]  # fmt: skip
 
     def _selectors(self) -> list[list[Value]]:
-        """Returns by k and half which element of its chunk each stored one is; empty for a
-        dense A."""
+        """Returns, by k and half of the rows, which element of its chunk each stored element of a
+        sparse A is; an empty list for a dense A.
+        """
         sparsity = self.product.sparsity
         if sparsity is None:
             return []
@@ -175,7 +188,9 @@ class _GroupProductBody:
         ]
 
     def _sum(self, column: Value, rows: list[list[Value]], selectors: list[list[Value]]) -> None:
-        """Emits the sums of eight columns of D."""
+        """Emits the sums of the eight columns of D in group `column`: loads D, adds the products of
+        all k, stores D.
+        """
         b, code = self.b, self.code
         fragment = accumulator(self.product.d.type, ROWS, COLUMNS)
         first = b.mul(column, I64(fragment.registers))

@@ -32,9 +32,12 @@ from warploom.simt.schedule_layout import GROUP_WARPS
 
 
 class GroupSums:
-    """Emits the products of one warp function; `sites` are their operands by instruction."""
+    """Emits the products of one warp function; `sites` are their operands by instruction. All share
+    one buffer on the stack.
+    """
 
     def __init__(self, memory: MemoryCode, sites: Mapping[int, GroupOperands]) -> None:
+        """Allocates the buffer, as large as the largest product needs; none without products."""
         self.operands, self.frame = memory.operands, memory.frame
         self.lanes, self.b = memory.lanes, memory.b
         self._sites, self._blocks = sites, SharedBlocks(memory)
@@ -44,8 +47,9 @@ class GroupSums:
         )
 
     def emit(self, entry: InFlightOperation, index: int) -> list[Result]:
-        """Returns the sums of the product of instruction `index`, with the operands' current
-        values."""
+        """Emits the product of instruction `index` (of `entry`), with the values that registers and
+        shared memory have now; returns the registers of D with their sums.
+        """
         b, operands = self.b, self._sites[index]
         layout = ProductBuffer(operands.product)
         self._store(layout.d, self._scaled(operands, entry.scaled))
@@ -64,7 +68,9 @@ class GroupSums:
         ]
 
     def _scaled(self, operands: GroupOperands, scaled: Value) -> list[Value]:
-        """Returns the registers of D, zeros if the product is not added to them."""
+        """Returns the registers of D; zeros in lanes that do not accumulate (`scaled`, an i32,
+        unless `scale-d` is the constant true).
+        """
         words = [self.operands.read(register, U32) for register in elements(operands.d)]
         if isinstance(operands.scale_d, Immediate) and operands.scale_d.value:
             return words
@@ -72,7 +78,9 @@ class GroupSums:
         return [self.lanes.blend(mask, word, splat_constant(0, I32)) for word in words]
 
     def _metadata(self, entry: InFlightOperation, sparsity: Sparsity, selector: Operand) -> Value:
-        """Returns the metadata, moved to the lanes that hold them with selector 0."""
+        """Returns the metadata of a sparse A, moved from the lanes that the selector names to those
+        that hold them with selector 0, as the product function expects.
+        """
         assert isinstance(selector, Immediate)
         holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
         return pick(self.lanes, [entry.metadata], [(0, holder) for holder in holders])
@@ -80,7 +88,9 @@ class GroupSums:
     def _multiplicand(
         self, operands: GroupOperands, entry: InFlightOperation, index: int
     ) -> list[Value]:
-        """Returns the words of A: registers, or the warp's 16 rows in shared memory."""
+        """Returns the words of A: its registers, or the warp's 16 rows loaded from shared
+        memory.
+        """
         shared = operands.product.shared_a
         if shared is None:
             return [self.operands.read(register, U32) for register in elements(operands.a)]
@@ -91,7 +101,9 @@ class GroupSums:
     def _load_b(
         self, layout: ProductBuffer, operand: SharedOperand, descriptor: Value, index: int
     ) -> None:
-        """Stores the words of B in the buffer, block by block."""
+        """Loads the words of B from shared memory, by its descriptor, block by block, into the
+        buffer.
+        """
         words = operand.requests * WORDS
 
         def load(block: Value) -> None:
@@ -106,8 +118,10 @@ class GroupSums:
         counted_loop(self.b, operand.blocks, load)
 
     def _store(self, first: int, words: list[Value]) -> None:
+        """Stores words to the buffer, from vector number `first` on."""
         for number, word in enumerate(words):
             self.b.store(word, self._at(first + number), align=64)
 
     def _at(self, slot: int) -> Value:
+        """Returns the address of vector `slot` of the buffer."""
         return self.b.gep(self._buffer, [I64(slot * VECTOR_BYTES)], source_etype=I8)

@@ -38,7 +38,9 @@ from warploom.ptx.ir import Immediate, Instruction, Operand
 
 
 class MatrixCode:
-    """Emits the matrix instructions of one warp function."""
+    """Emits the matrix instructions of one warp function; `rows` emits those on rows of matrices,
+    `groups` those of warp groups.
+    """
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
@@ -47,7 +49,9 @@ class MatrixCode:
         self.groups = WarpGroupCode(memory, delays=memory.functions.shuffles)
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """Emits a matrix instruction, selected by its name; returns its results."""
+        """Emits a matrix instruction, selected by its name (`wgmma`, `mma`, `wmma` loads and
+        stores, or rows of matrices); returns its results.
+        """
         name = instruction.operation.name
         if name == "wgmma":
             return self.groups.emit(index, instruction, on)
@@ -60,7 +64,9 @@ class MatrixCode:
     # ---- products -------------------------------------------------------------------------------
 
     def _multiply(self, instruction: Instruction) -> Results:
-        """Emits `mma`: stores operands in a buffer, calls the product function, and loads D."""
+        """Emits `mma` or `wmma.mma`: stores operands in a buffer, calls the product function, and
+        returns the registers of D with their values.
+        """
         product = product_of(instruction.operation)
         function = product_function(self.lanes.module, instruction.operation.opcode, product)
         d, *sources = instruction.operands
@@ -87,14 +93,18 @@ class MatrixCode:
         ]
 
     def _metadata(self, sparsity: Sparsity, metadata: Operand, selector: Operand) -> Value:
-        """Returns the metadata, moved to the lanes that hold them with selector 0."""
+        """Returns the metadata of a sparse A, moved from the lanes that the selector names to those
+        that hold them with selector 0, as the product function expects.
+        """
         assert isinstance(selector, Immediate)
         holders = [sparsity.contributor(lane, selector.value) for lane in range(LANES)]
         word = self.operands.read(metadata, U32)
         return pick(self.lanes, [word], [(0, holder) for holder in holders])
 
     def _scales(self, side: ScaleSide, scales: Operand, selectors: Operand) -> Value:
-        """Returns the scales, moved to the lanes and the bytes that hold them with selectors 0."""
+        """Returns the block scales of A or B (`side`), moved from the threads and bytes that the
+        selectors name to those that hold them with selectors 0.
+        """
         b, word = self.b, self.operands.read(scales, U32)
         byte, thread = (
             b.zext(self.operands.read(s, U16), vector(I32)) for s in elements(selectors)
@@ -110,14 +120,17 @@ class MatrixCode:
         return b.lshr(register_operand, places)
 
     def _is(self, value: Value, number: int, count: int) -> Value:
+        """Returns the lanes whose value, modulo `count` (a power of two), is `number`."""
         return self.b.icmp_unsigned("==", self._below(value, count), splat_constant(number, I32))
 
     def _below(self, value: Value, count: int) -> Value:
-        """Returns a number modulo a power of two."""
+        """Returns values modulo `count`, a power of two."""
         return self.b.and_(value, splat_constant(count - 1, I32))
 
     def _buffer(self) -> Value:
-        """Returns the buffer of products."""
+        """Returns the buffer on the stack, created at its first use, that passes operands and
+        results of products.
+        """
         if not hasattr(self, "_data"):
             prologue = self.operands.frame.prologue
             self._data = prologue.alloca(ir.ArrayType(I8, BUFFER_BYTES), align=64)
@@ -126,7 +139,9 @@ class MatrixCode:
     # ---- wmma.load and wmma.store ---------------------------------------------------------------
 
     def _move(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """Emits the load or store of a fragment, in pieces that each lane holds."""
+        """Emits `wmma.load` or `wmma.store` of a fragment, piece by piece of the registers that
+        each lane holds; returns the registers of a load with their values.
+        """
         b, move = self.b, matrix_move(instruction.operation)
         first, second, *stride = instruction.operands
         address, register_operand = (first, second) if move.stores else (second, first)
@@ -155,7 +170,9 @@ class MatrixCode:
         return [] if move.stores else [(r, w, type) for r, w in zip(registers, words, strict=True)]
 
     def _offsets(self, piece: Piece, stride: Value) -> Value:
-        """Returns the bytes from the start of the matrix to each lane's piece."""
+        """Returns the bytes from the start of the matrix to each lane's piece; `stride`: the
+        elements from one row (or column) to the next, in 64-bit lanes.
+        """
         steps = [piece.steps(lane) for lane in range(LANES)]
         strides, offsets = (constant([s[n] for s in steps], I64) for n in (0, 1))
         offset = self.b.add(self.b.mul(strides, stride), offsets)
@@ -163,7 +180,7 @@ class MatrixCode:
         return self.b.lshr(bits, splat_constant(3, I64))
 
     def _resized(self, value: Value, type: ScalarType) -> Value:
-        """Returns a register's words truncated or zero-extended to a type."""
+        """Returns words truncated or zero-extended to the width of `type`."""
         have = value.type.element.width
         if have == type.bits:
             return value

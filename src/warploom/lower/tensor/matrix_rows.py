@@ -33,7 +33,9 @@ class MatrixRowCode:
         self.lanes, self.b = memory.lanes, memory.b
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """Emits one of these instructions, selected by its name."""
+        """Emits `movmatrix`, `ldmatrix` or `stmatrix`, selected by its name; returns its
+        results.
+        """
         if instruction.operation.name == "movmatrix":
             word = self.operands.read(instruction.operands[1], B32)
             return [(instruction.operands[0], self._transposed(word), B32)]
@@ -41,7 +43,9 @@ class MatrixRowCode:
         return (self._load_rows if load else self._store_rows)(index, instruction, on)
 
     def _load_rows(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """Emits `ldmatrix`."""
+        """Emits `ldmatrix`: loads the rows in the lanes that have their addresses, and returns the
+        registers to which shuffles distribute them.
+        """
         matrices = row_matrices(instruction.operation)
         access_type = AccessType("load", space_of(instruction), B32, WORDS)
         pointing = self._pointing(matrices, on)
@@ -57,7 +61,9 @@ class MatrixRowCode:
         ]
 
     def _store_rows(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """Emits `stmatrix`."""
+        """Emits `stmatrix`: collects each row's words from the registers of all lanes by shuffles,
+        and stores them in the lanes that have the rows' addresses.
+        """
         matrices = row_matrices(instruction.operation)
         registers = [self.operands.read(r, B32) for r in elements(instruction.operands[1])]
         words = [self._row_word(matrices, registers, word) for word in range(WORDS)]
@@ -67,12 +73,13 @@ class MatrixRowCode:
         return []
 
     def _pointing(self, matrices: RowMatrices, on: Value) -> Value:
-        """Returns the lanes whose addresses are used."""
+        """Returns the executing lanes whose addresses are used: the first ones, as many as rows."""
         return self.b.and_(on, self.lanes.mask(I32((1 << matrices.rows) - 1)))
 
     def _register_of(self, matrices: RowMatrices, register: int, words: list[Value]) -> Value:
-        """Returns a register of the matrices, from the words of rows as the lanes that have their
-        addresses hold them."""
+        """Returns register number `register` of the matrices, by shuffles of `words`: those of each
+        row, in the lane that has the row's address.
+        """
         parts: list[Value] = []
         for unit in range(matrices.units):
             places = [matrices.place(lane, register, unit) for lane in range(LANES)]
@@ -81,7 +88,9 @@ class MatrixRowCode:
         return self._joined(parts, matrices)
 
     def _row_word(self, matrices: RowMatrices, registers: list[Value], word: int) -> Value:
-        """Returns a word of each row, from the registers of the matrices."""
+        """Returns word `word` of each row, in the lane that has the row's address, from the
+        registers of the matrices.
+        """
         parts: list[Value] = []
         for unit in range(matrices.units):
             place = word * matrices.units + unit
@@ -92,13 +101,15 @@ class MatrixRowCode:
         return self._joined(parts, matrices)
 
     def _part(self, words: Value, matrices: RowMatrices, units: list[int]) -> Value:
-        """Returns one unit of each lane's word, shifted down."""
+        """Returns one unit (element or byte) of each lane's word, by its number `units[lane]`,
+        shifted down to the lowest bits.
+        """
         bits = BYTE_BITS * matrices.unit_bytes
         moved = self.b.lshr(words, constant([bits * unit for unit in units], I32))
         return self.b.and_(moved, splat_constant((1 << bits) - 1, I32))
 
     def _joined(self, parts: list[Value], matrices: RowMatrices) -> Value:
-        """Returns words, given their units."""
+        """Returns the lanes' words joined from their units, the first in the lowest bits."""
         bits, word = BYTE_BITS * matrices.unit_bytes, parts[0]
         for number, part in enumerate(parts[1:], 1):
             moved = self.b.shl(part, splat_constant(bits * number, I32))

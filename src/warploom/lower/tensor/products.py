@@ -63,7 +63,9 @@ def slot(b: Value, buffer: Value, place: int) -> Value:
 
 def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
     """Returns the function `void(buffer)`, which reads the registers of A, B, C and metadata, and
-    stores those of D."""
+    stores those of D; it is emitted at its first use in a module. Opcodes that differ only in
+    layouts that do not change the code share one.
+    """
     # Only the quads of m8n8k4 on f16 hold their elements by the layouts of A and B.
     by_layout = product.a.rows == LANES and product.a.columns == QUAD_DEPTH
     parts = opcode.split(".")
@@ -80,8 +82,10 @@ def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
 
 
 class SumCode:
-    """Emits parts of a product: conversion of elements to numbers, multiplication steps, conversion
-    of sums to registers."""
+    """Emits parts of a matrix product, for products of a warp and of a warp group: conversion of
+    elements to numbers, multiplication steps, conversion of sums to registers. `type`: the type in
+    which sums are computed.
+    """
 
     def __init__(self, lanes: Lanes, product: Product) -> None:
         self.lanes, self.b, self.product = lanes, lanes.b, product
@@ -104,15 +108,16 @@ class SumCode:
         return pick(self.lanes, values, [(element, lane) for lane, element in holders])
 
     def selector(self, sparsity: Sparsity, metadata: Value, rows: list[int], k: int) -> Value:
-        """Returns which element of its chunk the k-th stored element of each row is, from the
-        metadata."""
+        """Returns which element of its chunk (0 to `choices` - 1) the k-th stored element of each
+        row of a sparse A is, from the metadata; one row a lane.
+        """
         held = [sparsity.place(row, k) for row in rows]
         moved = pick(self.lanes, [metadata], [(0, lane) for lane, _ in held])
         index = self.b.lshr(moved, constant([bit for _, bit in held], I32))
         return self.b.and_(index, splat_constant(sparsity.choices - 1, I32))
 
     def select(self, selectors: Value, choices: list[Value]) -> Value:
-        """Returns, in each lane, that one of several values which a selector names."""
+        """Returns, in each lane, the one of `choices` whose number the lane's selector is."""
         result = choices[0]
         for choice, value in enumerate(choices[1:], 1):
             here = self.b.icmp_unsigned("==", selectors, splat_constant(choice, I32))
@@ -120,11 +125,15 @@ class SumCode:
         return result
 
     def initial(self, start: Value) -> Value:
-        """Returns the initial sum: zero for integers, whose C is added at the end."""
+        """Returns the sum to start with: `start` (the element of C) for floats, 0 for integers,
+        whose C is added by `finish`.
+        """
         return ir.Constant(vector(I32), None) if self.type.is_integer else start
 
     def step(self, left: Value, right: Value, total: Value) -> Value:
-        """Returns a sum with one more product."""
+        """Returns `total` plus the product of `left` and `right`: fused for floats, wrapping for
+        integers, the count of ones of their xor or and for single-bit elements.
+        """
         if not self.type.is_integer:
             return self.lower.vectors.intrinsic("fma", [left, right, total])
         if not self.product.logic:
@@ -142,13 +151,17 @@ class SumCode:
         return b.fptrunc(result, narrow)
 
     def scale(self, type: str, words: Value, lanes: list[int], block: int) -> Value:
-        """Returns the scales of a block, from the words of these lanes, as .f64."""
+        """Returns block `block`'s scales as .f64 from packed words, taking in each lane the word of
+        the lane in `lanes`.
+        """
         held = pick(self.lanes, [words], [(0, lane) for lane in lanes])
         bits = self.b.lshr(held, splat_constant(BYTE_BITS * block, I32))
         return self.b.fpext(self.lower(scale_number(type), [bits]), vector(DOUBLE))
 
     def finish(self, start: Value, total: Value) -> Value:
-        """Returns the final sum, with C if that was not its start."""
+        """Returns the final sum: `total` for floats; for integers plus `start` (C), saturated if
+        the instruction says so.
+        """
         if not self.type.is_integer:
             return total
         # Products alone cannot overflow: there are 64 at most, of 16 bits.
@@ -157,7 +170,7 @@ class SumCode:
         return self.b.add(start, total)
 
     def registers(self, fragment: Fragment, sums: list[Value]) -> list[Value]:
-        """Returns the registers of a fragment with these sums."""
+        """Returns the registers of a fragment, into which these sums are encoded and packed."""
         type, result = register_type(fragment), list[Value]()
         for register in range(fragment.registers):
             word: Value = ir.Constant(register_vector(type), None)
@@ -172,13 +185,16 @@ class SumCode:
 
 
 class _ProductBody:
-    """Emits the function of one product."""
+    """Emits the body of one product's function."""
 
     def __init__(self, lanes: Lanes, buffer: Value, product: Product) -> None:
         self.b, self.buffer, self.product = lanes.b, buffer, product
         self.code = SumCode(lanes, product)
 
     def emit(self) -> None:
+        """Emits the body: loads and converts A, B and C, sums each element of D in all lanes, and
+        stores D's registers.
+        """
         p = self.product
         first = 0
         held: list[list[Value]] = []
@@ -216,7 +232,9 @@ class _ProductBody:
         return code.finish(start, total)
 
     def _scales(self, positions: list[Place]) -> list[Value]:
-        """Returns the product of A's and B's scales for each block, at the lanes' elements of D."""
+        """Returns the product of A's and B's scales for each block, at the lanes' elements of D; an
+        empty list for products without scales.
+        """
         p = self.product
         if p.scales is None:
             return []

@@ -1,4 +1,6 @@
-"""Emits the loads of matrix blocks from shared memory, for the products of warp groups."""
+"""Emits the loads of blocks of a matrix from shared memory, for the products of warp groups
+(`lower.tensor.group_sums`).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from warploom.ptx.ir import Space
 
 
 class SharedBlocks:
-    """Emits the loads of one warp function."""
+    """Emits the loads of matrix blocks in one warp function."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
@@ -22,8 +24,10 @@ class SharedBlocks:
     def load(
         self, operand: SharedOperand, descriptor: Value, block: Value, index: int, *, whole: bool
     ) -> list[Value]:
-        """Returns the words of one block of the matrix that a descriptor names, for instruction
-        `index`. `whole`: every block has all its rows."""
+        """Returns the words of block number `block` of the matrix that a descriptor names, each in
+        32 lanes, loaded for instruction `index`. `whole`: every block has all its rows, so that no
+        lane is masked.
+        """
         words = list[Value]()
         access_type = AccessType("load", Space.SHARED, B32, WORDS)
         for request in range(operand.requests):
@@ -37,14 +41,18 @@ class SharedBlocks:
         return words
 
     def _units(self, operand: SharedOperand, block: Value, request: int) -> tuple[Value, Value]:
-        """Returns the lines and the places of the units that lanes read."""
+        """Returns the line and the place in it of the unit (16 bytes) that each lane reads in a
+        request.
+        """
         units = [operand.unit_of(request, lane) for lane in range(LANES)]
         line_step, place_step = operand.step(1)
         lines = self._from(block, line_step, [line for line, _ in units])
         return lines, self._from(block, place_step, [place for _, place in units])
 
     def _inside(self, operand: SharedOperand, block: Value, request: int) -> Value:
-        """Returns the lanes whose units are of a row that the matrix has."""
+        """Returns the lanes whose units are of rows that the matrix has: the last block may have
+        fewer.
+        """
         first = request * operand.unit
         rows = [operand.fragment.place(lane, first)[0] for lane in range(LANES)]
         row = self._from(block, operand.block_rows, rows)

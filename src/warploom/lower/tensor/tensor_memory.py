@@ -1,5 +1,6 @@
-"""Emits `tcgen05` instructions as calls of the rules (`asynchronous.issue.tensor_memory`): operands
-pass in rows of 32 words, registers in an array beside them."""
+"""Emits `tcgen05` instructions as calls of the rules (`asynchronous.issue.tensor_memory`), which
+the interpreter uses, too: operands pass in rows of 32 words, registers in an array beside them.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +47,7 @@ class TensorMemoryCode:
     which loads and stores may complete late."""
 
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
+        """Finds the program's loads of tensor memory, which may be in flight."""
         self.tensors, self.operands, self.frame = tensors, tensors.operands, tensors.frame
         self.lanes, self.b = tensors.lanes, tensors.b
         self.flight, self.delays = InFlightCode(tensors.frame), delays
@@ -56,8 +58,10 @@ class TensorMemoryCode:
         ]
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a `tcgen05` instruction other than a fence or wait; returns the results of a
-        load."""
+        """Emits a `tcgen05` instruction other than a fence or wait, if `on` has lanes: stores
+        operands and registers, and calls the rules, or appends a load that completes late to those
+        in flight. Returns the results of a load.
+        """
         request, b = tensor_memory_request(instruction), self.b
         loads = part(request.request, OP) == LOAD
         self._fill(
@@ -88,8 +92,9 @@ class TensorMemoryCode:
         return self._load_results(request) if loads else []
 
     def wait(self, instruction: Instruction, on: Value) -> None:
-        """Emits the completion of loads or stores for which an instruction waits, where they may
-        complete late."""
+        """Emits the completion of the warp's loads or stores in flight before a `tcgen05.wait`;
+        nothing for other instructions, or if none may complete late.
+        """
         if not self.delays or not is_tensor_memory_operation(instruction.operation):
             return
         if waits_for_loads(instruction.operation):
@@ -98,7 +103,9 @@ class TensorMemoryCode:
             self.lanes.when(self.lanes.any(on), self._complete_stores)
 
     def _issue(self, index: int, request: TensorMemoryRequest, bits: Value) -> None:
-        """Emits the call of the rules; operands are in their rows."""
+        """Emits the call of the rules for a request whose operands are in their rows, and the exit
+        if it faults.
+        """
         b, frame, tensors = self.b, self.frame, self.tensors
         failed = call(
             self.lanes,
@@ -119,7 +126,9 @@ class TensorMemoryCode:
             tensors.fail(index)
 
     def _load_results(self, request: TensorMemoryRequest) -> list[Result]:
-        """Returns the registers of a load and their values."""
+        """Returns the destination registers of a load and their values, from the array of
+        registers.
+        """
         return [
             (register, self.b.load(self._register(number), typ=vector(I32), align=64), B32)
             for number, register in enumerate(request.registers)
@@ -128,8 +137,9 @@ class TensorMemoryCode:
     # ---- what completes late --------------------------------------------------------------------
 
     def _defer_load(self, index: int, request: TensorMemoryRequest, on: Value) -> None:
-        """Appends a load to those in flight, until its warp waits; its registers hold a marker
-        meanwhile."""
+        """Appends a load to those in flight, until its warp waits; its registers hold the marker
+        NOT_LOADED meanwhile. If the ring is full, all loads in flight complete first.
+        """
         first = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         address, split = (self._operand(row, first) for row in (D_ROW, A_ROW))
         with self.b.if_then(self.flight.is_full(), likely=False):
@@ -151,7 +161,9 @@ class TensorMemoryCode:
         self.flight.complete(lambda _: I1(1), self.loads, self._complete)
 
     def _complete(self, entry: InFlightOperation, index: int) -> None:
-        """Issues a deferred load with the operands of its entry, and writes its registers."""
+        """Emits a deferred load of instruction `index` with the operands of its entry, and writes
+        its registers in the lanes that issued it.
+        """
         request = tensor_memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
         self._fill({D_ROW: self.lanes.splat(address), A_ROW: self.lanes.splat(split)})
@@ -162,7 +174,7 @@ class TensorMemoryCode:
             self.operands.write(register, value, type, mask)
 
     def _complete_stores(self) -> None:
-        """Completes the warp's stores in flight."""
+        """Emits the call that completes the warp's stores in flight."""
         tensors, pointer = self.tensors, self.frame.pointer
         tensors.store_context()
         lists = pointer(Slot.PLAN_AT), pointer(Slot.QUEUE_AT)
@@ -171,7 +183,7 @@ class TensorMemoryCode:
     # ---- operands -------------------------------------------------------------------------------
 
     def _input(self, arguments: RequestOperand) -> Value:
-        """Returns the 32 words of an operand row."""
+        """Returns the 32 words of an operand row: addresses, or values zero-extended to 64 bits."""
         _, operand, type = arguments
         if type is None:
             return self.operands.address(operand)
@@ -187,17 +199,21 @@ class TensorMemoryCode:
             self.b.store(rows.get(row, zero), self._row(row), align=64)
 
     def _row(self, row: int) -> Value:
+        """Returns the address of an operand row."""
         return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
 
     def _register(self, number: int) -> Value:
+        """Returns the address of a register's 32 words in the array of registers."""
         return self.b.gep(self._values, [I64(VECTOR_BYTES * number)], source_etype=I8)
 
     @cached_property
     def _data(self) -> Value:
+        """Returns the buffer of operand rows, created at its first use."""
         size = ir.ArrayType(I8, ROW_BYTES * DATA_ROWS)
         return self.frame.prologue.alloca(size, align=64)
 
     @cached_property
     def _values(self) -> Value:
+        """Returns the array of registers, created at its first use."""
         size = ir.ArrayType(I8, VECTOR_BYTES * MOST_REGISTERS)
         return self.frame.prologue.alloca(size, align=64)

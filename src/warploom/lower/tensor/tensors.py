@@ -1,6 +1,7 @@
 """Emits tensor copies of the Tensor Memory Accelerator as calls of the rules
-(`asynchronous.issue.tensor_copies`), with operands in rows of 32 words, and the completion of
-copies that complete late."""
+(`asynchronous.issue.tensor_copies`), which the interpreter uses, too, with operands in rows of 32
+words, and the completion of copies that complete late.
+"""
 
 from __future__ import annotations
 
@@ -47,14 +48,19 @@ RECORD = {
 
 
 class TensorCode:
-    """Emits the tensor copies of one warp function."""
+    """Emits the tensor copies of one warp function; owns the buffers that pass operands to the
+    rules.
+    """
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits an operation of `isa.ops.tensors`."""
+        """Emits an operation of `isa.ops.tensors` (a tensor copy or reduction, a change of a tensor
+        map, a cancellation of a cluster's launch), if `on` has lanes: the race detector's event,
+        the log's record, the call of the rules, and the exit if it faults.
+        """
         request, b, frame = tensor_request(instruction), self.b, self.frame
         rows = {each[0]: self._input(each, request.map_space) for each in request.inputs}
         self.fill(rows)
@@ -88,7 +94,9 @@ class TensorCode:
                 self.fail(index)
 
     def fail(self, index: int) -> None:
-        """Records the fault, and leaves."""
+        """Emits the exit with FAULT: copies the fault that the rules have stored in the scratch
+        words to the environment's record, with the instruction, the warp and the space.
+        """
         b, frame = self.b, self.frame
         in_shared = b.load(self.scratch(entries.FAULT_IN_SHARED), typ=I64)
         is_shared = b.icmp_unsigned("!=", in_shared, I64(0))
@@ -101,7 +109,9 @@ class TensorCode:
         frame.leave(Status.FAULT)
 
     def _input(self, arguments: RequestOperand, map_space: Space) -> Value:
-        """Returns the 32 words of an operand row."""
+        """Returns the 32 words of an operand row: addresses (that of a tensor map in shared or
+        parameter memory as a generic one), or values extended to 64 bits.
+        """
         row, operand, type = arguments
         if type is None:
             # The rules address a tensor map by its generic address.
@@ -114,13 +124,15 @@ class TensorCode:
         return (self.b.sext if type.is_signed else self.b.zext)(value, vector(I64))
 
     def fill(self, rows: dict[int, Value]) -> None:
-        """Stores operand rows, and zeros in the others."""
+        """Stores the operand rows by number, and zeros in all other rows."""
         zero = splat_constant(0, I64)
         for row in range(DATA_ROWS):
             self.b.store(rows.get(row, zero), self.row(row), align=64)
 
     def store_context(self) -> None:
-        """Stores what the rules need of the warp: `entries.ALLOCATIONS` and the words after it."""
+        """Stores what the rules need to know of the launch, the block and the warp in the scratch
+        words: `entries.ALLOCATIONS` and the words after it.
+        """
         b, frame = self.b, self.frame
         block = frame.slot(Slot.BLOCK)
         warps = b.add(b.shl(block, I64(THREADS_BITS)), frame.warp)
@@ -139,8 +151,9 @@ class TensorCode:
             b.store(value, self.scratch(word))
 
     def counts(self, index: int, space: Space) -> Value:
-        """Returns the address of an access record; for an access that is not counted, a buffer that
-        is discarded."""
+        """Returns the address of the access record of an instruction and a space; for an access
+        that is not counted, a buffer that is discarded.
+        """
         if (index, space) in self.memory.places.rows:
             return self.memory.places.row(index, space)
         return self._discarded_counts
@@ -157,32 +170,42 @@ class TensorCode:
         return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
 
     def scratch(self, word: int) -> Value:
-        """Returns the address of a word that the rules work with."""
+        """Returns the address of a scratch word, through which code and the rules exchange context
+        and faults.
+        """
         return self.b.gep(self._words, [I64(8 * word)], source_etype=I8)
 
     @cached_property
     def work(self) -> Value:
-        """Returns a buffer for an entry of the queue."""
+        """Returns a buffer for an entry of the queue of copies, in which the rules build it;
+        created at its first use.
+        """
         size = work_words(self.frame.program.has_tensor_memory)
         return self.frame.prologue.alloca(ir.ArrayType(I64, size), align=64)
 
     @cached_property
     def _data(self) -> Value:
+        """Returns the buffer of operand rows, created at its first use."""
         size = ir.ArrayType(I8, ROW_BYTES * DATA_ROWS)
         return self.frame.prologue.alloca(size, align=64)
 
     @cached_property
     def _words(self) -> Value:
+        """Returns the buffer of scratch words, created at its first use."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS), align=64)
 
     @cached_property
     def _discarded_counts(self) -> Value:
+        """Returns a buffer for the costs of accesses that are not counted, created at its first
+        use.
+        """
         return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
 
 
 class TensorWaitCode:
-    """Emits what precedes waits for asynchronous copies, in code for schedules in which copies may
-    complete late (`delays`)."""
+    """Emits the completion of pending copies before instructions that wait for asynchronous copies,
+    in code for schedules in which copies may complete late (`delays`).
+    """
 
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
         self.tensors, self.operands = tensors, tensors.operands
@@ -190,8 +213,10 @@ class TensorWaitCode:
         self.delays = delays
 
     def emit(self, instruction: Instruction, on: Value) -> None:
-        """Emits, before an instruction that waits for copies or commits a group of them, the
-        helper's call; nothing before others."""
+        """Emits, before an instruction that waits at an mbarrier, or that commits or awaits groups
+        of copies, the call that completes or groups pending copies; nothing before others, or if
+        none may complete late.
+        """
         if not self.delays:
             return
         wait, group = wait_request(instruction), group_request(instruction)
@@ -201,8 +226,9 @@ class TensorWaitCode:
             self._when_pending(on, lambda bits: self._group(group, bits))
 
     def _when_pending(self, on: Value, emit: Callable[[Value], None]) -> None:
-        """Emits code that runs only if copies are pending and some lane is active; `emit` takes the
-        lanes as bits."""
+        """Emits code that runs only if copies are queued or held and some lane is active; `emit`
+        takes the lanes as bits of an i64.
+        """
         b = self.b
         bits = b.zext(self.lanes.bits(on), I64)
         pending = b.add(
@@ -214,8 +240,9 @@ class TensorWaitCode:
             emit(bits)
 
     def _state(self) -> tuple[Value, ...]:
-        """Stores the warp's context for the rules; returns the arguments that helpers have in
-        common after memory and operands."""
+        """Stores the warp's context for the rules; returns the arguments that the helpers of waits
+        have in common after memory and operands.
+        """
         self.tensors.store_context()
         slots = Slot.PLAN_AT, Slot.QUEUE_AT, Slot.HELD_AT
         lists = (self.frame.pointer(slot) for slot in slots)
@@ -225,9 +252,11 @@ class TensorWaitCode:
     def deferring(
         self, copy: LateCopy | None, rows: Mapping[int, Value], on: Value
     ) -> Generator[None]:
-        """Wraps the accesses of copies that may complete late: what these write is put back after
-        them. `rows` are the operands of `asynchronous.late_copies.hold.hold_copies`; `copy` is None
-        for copies that complete at once."""
+        """Wraps the code of copies that may complete late: the bytes that it overwrites are saved
+        before and put back after, and the new ones kept until the copies complete. `rows` are the
+        operands of `asynchronous.late_copies.hold.hold_copies`; `copy` is None for copies that
+        complete at once, which are not wrapped.
+        """
         if copy is None or not self.delays:
             yield
             return
@@ -257,7 +286,9 @@ class TensorWaitCode:
             call(self.lanes, "defer_copies", self.tensors.host_memory, *arguments)
 
     def _wait(self, wait: WaitRequest, bits: Value) -> None:
-        """Emits the completion of copies for which lanes wait at an mbarrier."""
+        """Emits the call that completes the copies for which lanes (`bits`) wait at an mbarrier, by
+        phase or parity.
+        """
         value = self.operands.read(wait.value, wait.type)
         if wait.type.bits < 64:
             value = self.b.zext(value, vector(I64))
@@ -267,7 +298,9 @@ class TensorWaitCode:
         call(self.lanes, "wait_copies", self.tensors.host_memory, *arguments)
 
     def _group(self, group: GroupRequest, bits: Value) -> None:
-        """Emits the commit of a group of copies, or the wait for groups."""
+        """Emits the call that commits a group of the lanes' copies, or completes the groups that
+        they wait for.
+        """
         numbers = (I64(n) for n in (group.action, group.left, group.groups))
         arguments = (*self._state(), bits, *numbers)
         call(self.lanes, "group_copies", self.tensors.host_memory, *arguments)

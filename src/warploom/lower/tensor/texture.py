@@ -1,5 +1,7 @@
-"""Emits accesses to textures and surfaces as calls of the rules (`texture.requests`): operands and
-results pass in rows of 32 words. `program.requests.texture` decodes the instructions."""
+"""Emits accesses to textures and surfaces as calls of the rules (`texture.requests`), which the
+interpreter uses, too: operands and results pass in rows of 32 words. `program.requests.texture`
+decodes the instructions.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ class TextureCode:
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits an instruction; returns its destinations with their values."""
+        """Emits a texture or surface instruction: stores its operands in rows and calls the rules;
+        returns its destinations with the values of result rows.
+        """
         request = texel_request(instruction)
         rows = {HANDLE_ROW: self._handle(request.handle, on)}
         if request.sampler is not None:
@@ -82,8 +86,9 @@ class TextureCode:
         return results
 
     def _handle(self, operand: Operand, on: Value) -> Value:
-        """Returns the handle of a texture or surface: a register's value, a variable's address, or
-        a parameter."""
+        """Returns the handles of a texture, surface or sampler: a register's values, a variable's
+        address, or a kernel parameter.
+        """
         if not isinstance(operand, Address):
             return self.operands.read(operand, U64)
         if isinstance(operand.base, Symbol):
@@ -93,7 +98,9 @@ class TextureCode:
         return self.operands.address(operand)
 
     def _result(self, row: int, type: ScalarType) -> Value:
-        """Returns a result row as a value of a type."""
+        """Returns a result row as a value of `type`: truncated, or a test for other than 0 for a
+        predicate.
+        """
         value = self.b.load(self._row(row), typ=vector(I64), align=64)
         if type == PRED:
             return self.b.icmp_unsigned("!=", value, splat_constant(0, I64))
@@ -101,7 +108,9 @@ class TextureCode:
         return self.b.trunc(value, narrow) if type.bits < 64 else value
 
     def _serve(self, index: int, request: int, on: Value) -> None:
-        """Emits the call of the rules, and the exit on a fault."""
+        """Emits the call of the rules for the lanes `on`, after the race detector's event; then the
+        exit on a fault and the record of the sectors. `request`: its packed options.
+        """
         b, frame = self.b, self.frame
         row = next((r for r in frame.layout.rows if r.instruction == index), None)
         space = row.space if row else Space.TEXTURE
@@ -140,13 +149,16 @@ class TextureCode:
         return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
 
     def _scratch(self, word: int) -> Value:
+        """Returns the address of a scratch word, through which the rules report a fault."""
         return self.b.gep(self._words, [I64(8 * word)], source_etype=I8)
 
     @cached_property
     def _data(self) -> Value:
+        """Returns the buffer of rows, created at its first use."""
         size = ir.ArrayType(I8, ROW_BYTES * DATA_ROWS)
         return self.frame.prologue.alloca(size, align=64)
 
     @cached_property
     def _words(self) -> Value:
+        """Returns the buffer of scratch words, created at its first use."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS), align=64)

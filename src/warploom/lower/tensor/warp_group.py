@@ -28,6 +28,9 @@ class WarpGroupCode:
     which products may complete late."""
 
     def __init__(self, memory: MemoryCode, *, delays: bool) -> None:
+        """Finds the operands of the program's products (`sites`, by instruction), which may be in
+        flight.
+        """
         self.memory, self.operands, self.frame = memory, memory.operands, memory.frame
         self.lanes, self.b = memory.lanes, memory.b
         self.flight, self.delays = InFlightCode(memory.frame), delays
@@ -39,8 +42,9 @@ class WarpGroupCode:
         self.sums = GroupSums(memory, self.sites)
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a `wgmma` instruction other than the fence; returns the sums of a product that
-        completes at once."""
+        """Emits a `wgmma` product, commit or wait; returns the sums of a product in code where all
+        complete at once. Commits and waits have code only where products may complete late.
+        """
         if is_group_product(instruction.operation):
             return self._issue(index, on)
         if self.delays and self.sites:
@@ -55,7 +59,10 @@ class WarpGroupCode:
     # ---- issue ----------------------------------------------------------------------------------
 
     def _issue(self, index: int, on: Value) -> list[Result]:
-        """Emits the product, or appends it to those in flight."""
+        """Emits the product at once; in code for schedules with late completion the run-time test
+        `is_late` decides whether it is appended to those in flight instead, and registers are
+        written here, so that no results are returned.
+        """
         if not self.delays:
             self._check_group(index, on)
             return self.sums.emit(self._entry(index, on), index)
@@ -71,7 +78,9 @@ class WarpGroupCode:
         return []
 
     def _entry(self, index: int, on: Value) -> InFlightOperation:
-        """Returns the description of a product in flight."""
+        """Returns the values that describe a product while it is in flight; descriptors are those
+        of the lowest executing lane.
+        """
         operands = self.sites[index]
         lane = self._lowest_lane(on)
         a, b = (
@@ -92,25 +101,31 @@ class WarpGroupCode:
         return self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
 
     def _check_group(self, index: int, on: Value) -> None:
-        """Emits the fault of a block that has only some warps of the group."""
+        """Emits the fault of a block that has only some of the four warps of the running warp's
+        group.
+        """
         b = self.b
         last = b.or_(self.frame.warp, I64(GROUP_WARPS - 1))
         missing = b.icmp_unsigned(">=", last, self.frame.slot(Slot.WARPS))
         self._fault_where(missing, PART_OF_A_WARP_GROUP, index, on)
 
     def _check_registers(self, index: int, on: Value) -> None:
-        """Emits the fault of too many products in flight."""
+        """Emits the fault of too many products in flight: the warp's ring is full."""
         self._fault_where(self.flight.is_full(), TOO_MANY_IN_FLIGHT, index, on)
 
     def _fault_where(self, bad: Value, kind: int, index: int, on: Value) -> None:
-        """Emits a fault of the lowest lane, if a condition holds."""
+        """Emits the fault `kind` of the lowest executing lane, taken if a condition (an
+        i1) holds.
+        """
         with self.b.if_then(bad, likely=False):
             self.frame.fault(kind, index, self._lowest_lane(on), I64(0), I64(0))
 
     # ---- completion -----------------------------------------------------------------------------
 
     def _wait(self, newest: int) -> None:
-        """Completes, oldest first, the products of all committed groups but the `newest` ones."""
+        """Completes, oldest first, the warp's products in flight of all committed groups but the
+        `newest` last ones.
+        """
         b, flight = self.b, self.flight
 
         def is_committed(entry: InFlightOperation) -> Value:
@@ -119,7 +134,9 @@ class WarpGroupCode:
         flight.complete(is_committed, self.sites, self._complete)
 
     def _complete(self, entry: InFlightOperation, index: int) -> None:
-        """Computes a product, and writes its sums."""
+        """Emits a product with the contents of registers and shared memory of now, and writes its
+        sums in the lanes that issued it.
+        """
         mask = self.lanes.mask(entry.on)
         for operand, value, type in self.sums.emit(entry, index):
             self.operands.write(operand, value, type, mask)

@@ -38,7 +38,9 @@ def lower_float_to_int(vectors: Vectors, term: Term, args: list[Value]) -> Value
 
 
 def lower_int_to_float(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a conversion of an integer to a float, in the node's rounding mode."""
+    """Emits a conversion of an integer to a float: an LLVM instruction for rounding to nearest
+    even, else the conversion in the node's rounding mode (`llvm.rounding`).
+    """
     signed, result = term.args[0].type.is_signed, vectors.type(term.type)
     if term.attr != "rn":
         op = "sitofp" if signed else "uitofp"
@@ -47,7 +49,9 @@ def lower_int_to_float(vectors: Vectors, term: Term, args: list[Value]) -> Value
 
 
 def lower_float_to_float(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a conversion between float formats, in the node's rounding mode."""
+    """Emits a conversion between float formats, in the node's rounding mode; nothing between
+    formats of equal width.
+    """
     result, source = vectors.type(term.type), term.args[0].type
     if source.bits == term.type.bits:
         return args[0]

@@ -18,7 +18,9 @@ _INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
 def lower_comparison(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a comparison of two values; with a NaN it is false (ordered)."""
+    """Emits a comparison of two values, by the type of the arguments; of floats it is false with a
+    NaN (ordered).
+    """
     sign, type = _ORDERED[term.op], term.args[0].type
     if type.is_float:
         return vectors.b.fcmp_ordered(sign, *args)
@@ -28,7 +30,9 @@ def lower_comparison(vectors: Vectors, term: Term, args: list[Value]) -> Value:
 
 
 def lower_arithmetic(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a float operation (`fadd`, `fma`, `fsqrt`, ...) in the node's rounding mode."""
+    """Emits a float operation (`fadd`, `fma`, `fsqrt`, ...): an LLVM instruction for rounding to
+    nearest even, else the operation in the node's rounding mode (`llvm.rounding`).
+    """
     if term.attr != "rn":
         return rounded(vectors.lanes, term.op, str(term.attr), args, args[0].type)
     if term.op in _INTRINSICS:
@@ -62,7 +66,9 @@ def lower_absolute(vectors: Vectors, _term: Term, args: list[Value]) -> Value:
 
 
 def lower_integral(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a rounding of a float to an integral float."""
+    """Emits a rounding of a float to an integral float, in the direction of the node's
+    attribute.
+    """
     return vectors.intrinsic(_INTEGRAL[str(term.attr)], args)
 
 

@@ -25,7 +25,7 @@ NODES: Mapping[str, Node] = {**INTEGERS, **FLOATS, **CONVERSIONS}
 
 
 class Lowering:
-    """Lowers terms over vectors of `width` lanes."""
+    """Lowers terms to LLVM vector operations over `width` lanes."""
 
     def __init__(self, lanes: Lanes, width: int) -> None:
         self.vectors = Vectors(lanes, width)
@@ -36,6 +36,7 @@ class Lowering:
         return self._lower(term, arguments, {})
 
     def _lower(self, term: Term, arguments: Sequence[Value], done: dict[Term, Value]) -> Value:
+        """Emits a term after its arguments; `done` has the values of the nodes emitted so far."""
         if term not in done:
             if term.op == "arg":
                 done[term] = arguments[int(str(term.attr))]
