@@ -66,7 +66,7 @@ class AffineCode:
         """
         shapes = self.reading.terms(instruction)
         width = shapes.shape(term).width
-        evaluation = _Evaluation(self.operands, shapes, width, values, self.block)
+        evaluation = _TermEmission(self.operands, shapes, width, values, self.block)
         return evaluation.of(term), evaluation.wraps
 
     def write(self, target: Operand, value: Value, type: ScalarType, guard: Value | None) -> None:
@@ -83,9 +83,9 @@ class AffineCode:
         self.frame.registers.store(target, bits)
 
 
-class _Evaluation:
-    """Evaluates a term in few lanes; a node that occurs twice is emitted once. `wraps`: the i1 of
-    all range checks so far."""
+class _TermEmission:
+    """Emits the value of a term in few lanes; a node that occurs twice is emitted once. `wraps`:
+    the i1 of all range checks so far."""
 
     def __init__(
         self,
