@@ -30,9 +30,8 @@ def page_types() -> str:
     found = [lanes_off.LanesOff, lanes_off.Meeting]
     for module in (schema, trace, page):
         made = (v for v in vars(module).values() if isinstance(v, type))
-        found += [
-            v for v in made if issubclass(v, msgspec.Struct) and v.__module__ == module.__name__
-        ]
+        own = (v for v in made if issubclass(v, msgspec.Struct) and v.__module__ == module.__name__)
+        found += [v for v in own if v is not schema.TraceData]  # its fields are `trace.Trace`'s
     parts = ["// Made by tools/page_types.py from the Python schema; do not edit.", ""]
     parts.append(f"export const VERSION = {schema.VERSION};")
     parts.append(f"export const DIVERGED = {schema.DIVERGED};")

@@ -3,7 +3,8 @@
 import pytest
 
 from warploom.program.build import build
-from warploom.program.program import Program, ProgramBlock
+from warploom.program.cfg import ProgramBlock
+from warploom.program.program import Program
 from warploom.ptx.parser import parse
 
 HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n"

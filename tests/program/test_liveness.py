@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warploom.program.build import build
-from warploom.program.program import Program, ProgramBlock
+from warploom.program.cfg import ProgramBlock
+from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction
 from warploom.ptx.parser import parse

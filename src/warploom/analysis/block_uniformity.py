@@ -9,8 +9,8 @@ from warploom.analysis.uniformity import shapes_of
 from warploom.analysis.vector_shape import UNIFORM
 from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.spec import Unit
-from warploom.program.cfg import EXITS, can_diverge
-from warploom.program.program import Program, ProgramBlock
+from warploom.program.cfg import EXITS, ProgramBlock, can_diverge
+from warploom.program.program import Program
 from warploom.program.uses import is_reducing_barrier, member_mask, reads_clock, writes
 from warploom.ptx.ir import Instruction, Register
 

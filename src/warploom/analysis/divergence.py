@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from warploom.isa.spec import Unit
-from warploom.program.cfg import can_diverge
-from warploom.program.program import Program, ProgramBlock
+from warploom.program.cfg import ProgramBlock, can_diverge
+from warploom.program.program import Program
 from warploom.program.uses import changes_register_count, may_wait_before, member_mask, writes
 from warploom.ptx.ir import Instruction, Register
 

@@ -17,8 +17,8 @@ from warploom.analysis.masked_loops import LONGEST_PREDICATED_BLOCK
 from warploom.analysis.shape_transfer import OperandShapes, RegisterShapes, WarpLayout, computes
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
-from warploom.program.cfg import BLOCK_ENDS
-from warploom.program.program import Program, ProgramBlock
+from warploom.program.cfg import BLOCK_ENDS, ProgramBlock
+from warploom.program.program import Program
 from warploom.program.uses import member_mask
 from warploom.ptx.ir import Instruction, spread
 

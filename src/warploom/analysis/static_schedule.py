@@ -34,8 +34,8 @@ from warploom.analysis.uniformity import shapes_of
 from warploom.analysis.vector_shape import ShapedValue
 from warploom.analysis.warp_loops import WarpLoop, WarpLoopSearch
 from warploom.core.types import ScalarType
-from warploom.program.cfg import BLOCK_ENDS, can_diverge
-from warploom.program.program import Program, ProgramBlock
+from warploom.program.cfg import BLOCK_ENDS, ProgramBlock, can_diverge
+from warploom.program.program import Program
 from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Operand, Register, Special, spread
 

@@ -25,8 +25,8 @@ from warploom.analysis.masked_loops import MaskedRegion, blocks_between, masked_
 from warploom.analysis.shape_transfer import BLOCK_WIDE, OperandShapes, RegisterShapes, WarpLayout
 from warploom.analysis.vector_shape import UNIFORM, VARYING, VectorShape
 from warploom.core.types import U32
-from warploom.program.cfg import can_diverge
-from warploom.program.program import Program, ProgramBlock
+from warploom.program.cfg import ProgramBlock, can_diverge
+from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register
 

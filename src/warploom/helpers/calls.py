@@ -5,7 +5,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warploom.cost.device_rules import RULES
-from warploom.helpers.compiler import PREFIX
+from warploom.helpers.symbols import PREFIX
 from warploom.helpers.table import CHECKS
 from warploom.llvm.lanes import I64, PTR, Lanes, Value
 

@@ -16,14 +16,9 @@ import llvmlite.binding as llvm
 
 from warploom.core.errors import WarploomError
 from warploom.cost.device_rules import RULES
+from warploom.helpers.symbols import PREFIX, SHARED
 from warploom.llvm.target import Processor, optimise, target_machine
 from warploom.simt.lane_counts import register_jitables
-
-PREFIX = "warploom."
-"""The prefix of the helpers' symbols."""
-
-SHARED = f"{PREFIX}lanes."
-"""The prefix of functions that several helpers of an object share, so that each is linked once."""
 
 Typed = tuple[Callable[..., object], str]
 """A function, and the C types of its result and arguments: `int64(u64*, int64)`."""
@@ -45,7 +40,7 @@ def linked(functions: Mapping[str, Typed]) -> llvm.ModuleRef:
 
     Each is exported as `PREFIX` and its name; all other functions are internal.
     """
-    from warploom.helpers import lanewise  # imported late: it imports Numba
+    from warploom.helpers import lanewise  # only compilation needs it
 
     whole = llvm.parse_assembly(_NO_COUNTS)
     register_jitables()

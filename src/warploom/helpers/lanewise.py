@@ -19,7 +19,6 @@ from warploom.cost.banks import count_ways, count_ways_branchless
 from warploom.cost.deferred_atomics import sum_deferred_costs
 from warploom.cost.overlap import count_coinciding, count_in_columns, count_segments
 from warploom.cost.pattern_table import step_of
-from warploom.helpers.compiler import SHARED
 from warploom.helpers.deferred_counts import count_deferred
 from warploom.helpers.overlap import (
     emit_count_coinciding,
@@ -27,6 +26,7 @@ from warploom.helpers.overlap import (
     emit_count_stretches,
 )
 from warploom.helpers.rising import emit_step
+from warploom.helpers.symbols import SHARED
 from warploom.llvm.folding import FoldingBuilder
 from warploom.llvm.lanes import I32, I64, PTR, Lanes, Value, vector
 from warploom.simt.host_prefetch import register_prefetch

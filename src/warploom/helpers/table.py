@@ -14,8 +14,8 @@ from functools import lru_cache
 import llvmlite.binding as llvm
 
 from warploom.cost.device_rules import RULES
-from warploom.helpers.compiler import PREFIX
 from warploom.helpers.objects import HelperObject
+from warploom.helpers.symbols import PREFIX
 from warploom.llvm.target import target_machine
 from warploom.simt.lane_counts import Addresses, Ints
 

@@ -16,8 +16,6 @@ from warploom.machine.turn import LaunchLock
 from warploom.program.build import STACK_BYTES
 
 if TYPE_CHECKING:
-    from warploom.host.core_files.saving import CoreSaver
-    from warploom.host.run import Run
     from warploom.machine.compiled.engine import CompiledEngine
     from warploom.machine.reference.machine import ReferenceEngine
     from warploom.sanitize.streams import Streams
@@ -39,8 +37,6 @@ class Context:
     stack_bytes: int = STACK_BYTES
     """What a thread's stack has, for calls that cannot be inlined and for alloca."""
     memory: DeviceMemory = field(default_factory=DeviceMemory)
-    on_run: Callable[[Run], object] | None = None
-    """Told of each launch that ended well."""
     strict: bool = True
     """Whether arguments are checked against the types that the source declares."""
     record: bool = False
@@ -49,8 +45,6 @@ class Context:
     """Executes only the first blocks of launches that are recorded."""
     sanitize: tuple[str, ...] = ()
     """The tools that check each launch."""
-    core: CoreSaver | None = None
-    """Saves launches that go wrong."""
     turn: LaunchLock = field(default_factory=LaunchLock)
     """Held while a kernel runs: streams run beside the host, and by turns among themselves."""
 

@@ -34,6 +34,7 @@ from warploom.host.option_types import (
 from warploom.host.programs.builds import Request, builds_here
 from warploom.host.programs.sources import name_of, part_of, source_of
 from warploom.host.programs.targets import check_strictly
+from warploom.host.ready_launch import LaunchHooks
 from warploom.host.run import Run
 from warploom.host.stream import Stream
 from warploom.host.textures.tensor_map_options import MakesTensorMaps
@@ -141,13 +142,12 @@ class Device(MakesTextures, MakesTensorMaps):
             output,
             stack_bytes,
             memory,
-            on_run,
             strict,
             record,
             sampled,
             tuple(sanitize),
-            CoreSaver(core) if core else None,
         )
+        self._hooks = LaunchHooks(on_run, CoreSaver(core) if core else None)
         self.memory = self._context.memory
         self._builds = builds_here()
 
@@ -225,7 +225,7 @@ class Device(MakesTextures, MakesTensorMaps):
     def _loaded(self, ptx: Ptx, name: str, source: Text = NO_TEXT, terms: str = "cuda") -> Module:
         if self._strict_target:
             check_strictly(ptx, self.spec)
-        return Module(self._context, ptx, name, source, terms, self._builds)
+        return Module(self._context, ptx, name, source, terms, self._builds, self._hooks)
 
     # ---- memory -----------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 from warploom.core.errors import Dim3, LaunchError
 from warploom.core.mangled import shown_name
 from warploom.host.launcher import Launcher
-from warploom.host.loaded import LoadedKernel
+from warploom.host.ready_launch import LaunchableKernel
 from warploom.host.stream import Stream
 
 
-class Kernel(LoadedKernel):
+class Kernel(LaunchableKernel):
     """One kernel; `kernel[grid, block, stream, shared_bytes](*args)` launches it.
 
     Grid and block are integers or tuples of one to three; the stream and the bytes of dynamic

@@ -31,11 +31,10 @@ from warploom.host.engines import (
 )
 from warploom.host.launch_options import LaunchOptions, turns_of
 from warploom.host.launch_work import Work, sanitized_launch, work_of
-from warploom.host.loaded import LoadedKernel
 from warploom.host.local_memory import local_bytes
 from warploom.host.option_types import Engine
 from warploom.host.prepare import Configuration, prepare
-from warploom.host.ready_launch import ReadyLaunch
+from warploom.host.ready_launch import LaunchableKernel, ReadyLaunch
 from warploom.host.run import Done, Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.launch import Launch
@@ -56,7 +55,7 @@ Examined = TypeVar("Examined")
 class Launcher:
     """A kernel with its launch configuration; calling it launches."""
 
-    kernel: LoadedKernel
+    kernel: LaunchableKernel
     grid: Dim3
     block: Dim3
     stream: Stream | None

@@ -9,6 +9,7 @@ from warploom.host.context import Context
 from warploom.host.kernel import Kernel
 from warploom.host.programs.builds import Builds
 from warploom.host.programs.names import find_kernel
+from warploom.host.ready_launch import LaunchHooks
 from warploom.host.textures.textures import Handle
 from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.ptx.ir import Module as Ptx
@@ -26,8 +27,9 @@ class Module:
         source: Text = NO_TEXT,
         terms: str = "cuda",
         builds: Builds | None = None,
+        hooks: LaunchHooks | None = None,
     ) -> None:
-        self._context, self._builds = context, builds
+        self._context, self._builds, self._hooks = context, builds, hooks or LaunchHooks()
         self._kernels: dict[str, Kernel] = {}
         self._bound: dict[str, Handle] = {}
         self.ir = ptx
@@ -51,7 +53,8 @@ class Module:
         symbol = find_kernel(name, self.kernels, self.name)
         if symbol not in self._kernels:
             given = self._context, self.ir, self.image, symbol, self.source, self.terms
-            self._kernels[symbol] = Kernel(*given, self._builds)
+            self._kernels[symbol] = kernel = Kernel(*given, self._builds)
+            kernel.hooks = self._hooks
         return self._kernels[symbol]
 
     def bind(self, variable: str, handle: Handle) -> None:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from warploom.host.arguments import Arguments
+from warploom.host.core_files.saving import CoreSaver
 from warploom.host.engines import Execute, Progress
 from warploom.host.loaded import LoadedKernel
 from warploom.host.run import Done, Execution, Run
@@ -26,16 +27,31 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
+class LaunchHooks:
+    """What a device does beside its launches: `on_run` is called with each that ended well, `core`
+    saves those that go wrong."""
+
+    on_run: Callable[[Run], object] | None = None
+    core: CoreSaver | None = None
+
+
+class LaunchableKernel(LoadedKernel):
+    """A kernel with the hooks of its device."""
+
+    hooks = LaunchHooks()
+
+
+@dataclass(frozen=True)
 class ReadyLaunch:
     """A launch of a kernel that has its arguments, and can run once."""
 
-    kernel: LoadedKernel
+    kernel: LaunchableKernel
     launch: Launch
     arguments: Arguments
     cancellation: Cancellation
 
     @classmethod
-    def of(cls, kernel: LoadedKernel, launch: Launch, arguments: Arguments) -> ReadyLaunch:
+    def of(cls, kernel: LaunchableKernel, launch: Launch, arguments: Arguments) -> ReadyLaunch:
         """Return a launch with its arguments; a cooperative one with the memory in which its blocks
         wait for each other: its size, and a count of theirs."""
         memory, globals, workspace = kernel.context.memory, launch.globals, 0
@@ -70,9 +86,9 @@ class ReadyLaunch:
     ) -> Execution:
         """Run the launch; host arrays get their results back if it ended well. `findings` is what
         the execution fills, where it is sanitized."""
-        kernel, context = self.kernel, self.kernel.context
-        if context.core is not None:
-            execute = context.core.wraps(kernel, execute, findings)
+        kernel, context, hooks = self.kernel, self.kernel.context, self.kernel.hooks
+        if hooks.core is not None:
+            execute = hooks.core.wraps(kernel, execute, findings)
         context.turn.take(self.cancellation)
         try:
             program = kernel.program
@@ -86,6 +102,6 @@ class ReadyLaunch:
         if findings is None:
             context.memory.unwritten.clear()  # it may have written anything
         execution = Execution(counted, seconds, compiled, findings=tuple(findings or ()))
-        if context.on_run is not None:
-            context.on_run(Run(kernel, self.launch, Done(execution)))
+        if hooks.on_run is not None:
+            hooks.on_run(Run(kernel, self.launch, Done(execution)))
         return execution

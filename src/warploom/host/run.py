@@ -215,7 +215,7 @@ class Run:
         """
         from warploom.host.records.timing import replaying
 
-        return replaying(self, **options)
+        return replaying(self.kernel, self.record, lambda: self.machine, **options)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -20,7 +20,7 @@ from warploom.analysis.shape_transfer import RUNS, OperandShapes
 from warploom.analysis.vector_shape import VectorShape
 from warploom.ir.access_plans import AccessPlan, Addresses, Guard, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
-from warploom.program.program import ProgramBlock
+from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Address, Instruction, Register, Symbol
 

@@ -123,7 +123,8 @@ class Services:
         kernel."""
         if self.memory.heap.release(address):
             if self.memory.heap.watcher is not None:
-                self.memory.heap.watcher.released(address, call, lane)
+                place = call.instruction, call.block, call.warp, lane
+                self.memory.heap.watcher.released(address, *place)
             self.memory.free(address, in_kernel=True)
         elif address:
             block, thread = self._thread_of(call, lane)

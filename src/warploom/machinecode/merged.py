@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from warploom.isa.spec import Unit
 from warploom.machinecode.listing import MachineInstruction
 from warploom.program.accesses import accesses, bytes_of
-from warploom.program.program import Program, ProgramBlock, Site
+from warploom.program.cfg import ProgramBlock
+from warploom.program.program import Program, Site
 from warploom.program.uses import writes
 from warploom.ptx.ir import Address, Immediate, Instruction, Register
 

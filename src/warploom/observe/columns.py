@@ -4,20 +4,17 @@ they index."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from warploom.observe.schema import Asynchronous
-    from warploom.observe.trace import Trace
+from warploom.observe.schema import Asynchronous, TraceData
 
 Column = tuple[str, bytes, int, int, int | None]
 """Name, content, number of entries, bytes of an entry, and the length of the table that entries are
 indices of (None: not indices)."""
 
 
-def check_columns(trace: Trace) -> None:
+def check_columns(trace: TraceData) -> None:
     """Raises ValueError if a column has the wrong length, or an index that is out of range."""
     for name, content, count, size, table in _columns(trace):
         if len(content) != count * size:
@@ -28,7 +25,7 @@ def check_columns(trace: Trace) -> None:
                 raise ValueError(f"{name} has number {largest} of a table of {table}")
 
 
-def _columns(trace: Trace) -> Iterator[Column]:
+def _columns(trace: TraceData) -> Iterator[Column]:
     """Yields all columns of a trace."""
     lanes = trace.device.warp_size
     if lanes not in (32, 64):

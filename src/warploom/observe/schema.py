@@ -384,3 +384,33 @@ class ModelledTime(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int
     roofs: tuple[ModelledRoof, ...] = ()
     copies: ModelledCopies | None = None
+
+
+class TraceData(msgspec.Struct, frozen=True):
+    """The content of a trace file: the fields of `observe.trace.Trace`."""
+
+    version: int
+    launch: LaunchFacts
+    device: DeviceFacts
+    occupancy: OccupancyFacts
+    sources: tuple[SourceText, ...]
+    ptx: str
+    code: tuple[Code, ...]
+    basic_blocks: tuple[BasicBlock, ...]
+    registers: tuple[Register, ...]
+    allocations: tuple[Allocated, ...]
+    shared: tuple[SharedArray, ...]
+    warps: tuple[Warp, ...]
+    states: tuple[State, ...]
+    steps: Steps
+    sites: tuple[Site, ...]
+    shapes: tuple[Shape, ...]
+    accesses: Accesses
+    writes: Writes
+    changes: Changes
+    left_out: LeftOut
+    error: str
+    fault: Fault | None = None
+    modelled: ModelledTime | None = None
+    findings: tuple[Finding, ...] = ()
+    asynchronous: Asynchronous | None = None

@@ -21,31 +21,7 @@ from warploom.core.errors import WarploomError
 from warploom.core.unpacking import UnpackError, gunzip
 from warploom.machine.lanes_off import LanesOff, ReconvergencePoint
 from warploom.observe.columns import check_columns
-from warploom.observe.schema import (
-    VERSION,
-    Accesses,
-    Allocated,
-    Asynchronous,
-    BasicBlock,
-    Changes,
-    Code,
-    DeviceFacts,
-    Fault,
-    Finding,
-    LaunchFacts,
-    LeftOut,
-    ModelledTime,
-    OccupancyFacts,
-    Register,
-    Shape,
-    SharedArray,
-    Site,
-    SourceText,
-    State,
-    Steps,
-    Warp,
-    Writes,
-)
+from warploom.observe.schema import VERSION, TraceData
 
 MOST_BYTES = 1 << 29
 """The default limit for the size of an unpacked trace: 512 MiB, some 10 million steps."""
@@ -62,7 +38,7 @@ FAILURES = (
 """The exceptions that decoding a damaged trace may raise."""
 
 
-class Trace(msgspec.Struct, frozen=True, dict=True):
+class Trace(TraceData, frozen=True, dict=True):
     """The record of a launch.
 
     `error` is the message of what ended it, empty if it ended normally, and `fault` the access that
@@ -70,32 +46,6 @@ class Trace(msgspec.Struct, frozen=True, dict=True):
     `findings` are those of sanitizers in the same launch. `asynchronous` are the operations in
     flight, if the reference machine recorded the launch and there were any.
     """
-
-    version: int
-    launch: LaunchFacts
-    device: DeviceFacts
-    occupancy: OccupancyFacts
-    sources: tuple[SourceText, ...]
-    ptx: str
-    code: tuple[Code, ...]
-    basic_blocks: tuple[BasicBlock, ...]
-    registers: tuple[Register, ...]
-    allocations: tuple[Allocated, ...]
-    shared: tuple[SharedArray, ...]
-    warps: tuple[Warp, ...]
-    states: tuple[State, ...]
-    steps: Steps
-    sites: tuple[Site, ...]
-    shapes: tuple[Shape, ...]
-    accesses: Accesses
-    writes: Writes
-    changes: Changes
-    left_out: LeftOut
-    error: str
-    fault: Fault | None = None
-    modelled: ModelledTime | None = None
-    findings: tuple[Finding, ...] = ()
-    asynchronous: Asynchronous | None = None
 
     @property
     def warp_size(self) -> int:

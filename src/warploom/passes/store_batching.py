@@ -27,7 +27,7 @@ from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Addresses, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
 from warploom.program.accesses import space_of
-from warploom.program.program import ProgramBlock
+from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 

@@ -9,9 +9,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from warploom.program.program import ProgramBlock
 from warploom.program.uses import may_wait_before
 from warploom.ptx.ir import Instruction, Symbol, Vector
 
@@ -25,6 +25,23 @@ NO_TARGET = -1
 
 EXITS = frozenset({"ret", "exit"})
 """Instructions that end a thread, or a function."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramBlock:
+    """A basic block: the instructions from `start` up to but not including `stop`.
+
+    Only the last instruction may be a `bra`, `brx`, `ret`, `exit`, `trap`, or a barrier that can
+    suspend the warp. `successors` are block ids: (target, next) of a guarded branch, (target,) of a
+    plain one; all targets of an indexed branch, then the next block if the branch is guarded;
+    (exit, next) of a guarded `exit` or `ret`; (next,) of all else. The virtual exit is
+    `Program.exit`.
+    """
+
+    index: int
+    start: int
+    stop: int
+    successors: tuple[int, ...]
 
 
 def cut(

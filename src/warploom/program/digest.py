@@ -20,10 +20,10 @@ def digest(*values: object) -> str:
     """Returns the digest, as 64 hexadecimal digits, of numbers, texts, enumerations, operations,
     and of tuples, sets, mappings and data classes of these. Raises TypeError for values of other
     types."""
-    return hashlib.sha256(_Writer().written(values).encode()).hexdigest()
+    return hashlib.sha256(_Serialiser().written(values).encode()).hexdigest()
 
 
-class _Writer:
+class _Serialiser:
     """Serialises values to texts that are equal only for equal values. Texts of registers are
     cached, since programs name the same registers many times; so are the serialisers of types."""
 

@@ -10,13 +10,10 @@ are inactive have their own program counter. Sets of registers are bit masks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register
-
-if TYPE_CHECKING:
-    from warploom.program.program import ProgramBlock
 
 
 def live_in(

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from warploom.core.mangled import shown_name
 from warploom.core.source import Location
+from warploom.program.cfg import ProgramBlock
 from warploom.program.digest import digest
 from warploom.program.dominance import post_dominators
 from warploom.program.liveness import live_in
@@ -50,23 +51,6 @@ class InlinedCopy:
     call: Site | None = None
     location: Location | None = None
     line: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramBlock:
-    """A basic block: the instructions from `start` up to but not including `stop`.
-
-    Only the last instruction may be a `bra`, `brx`, `ret`, `exit`, `trap`, or a barrier that can
-    suspend the warp. `successors` are block ids: (target, next) of a guarded branch, (target,) of a
-    plain one; all targets of an indexed branch, then the next block if the branch is guarded;
-    (exit, next) of a guarded `exit` or `ret`; (next,) of all else. The virtual exit is
-    `Program.exit`.
-    """
-
-    index: int
-    start: int
-    stop: int
-    successors: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from warploom.detector.detect import begin_event
 from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.tensor.tensor_copies import PIECE, record_bytes
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.machine.services import ServiceCall
 from warploom.sanitize.events import LANES, HostMemory
 from warploom.sanitize.state import Detector, Words, padded, slots_of, written_words
 from warploom.simt.schedule_layout import SLOT
@@ -62,7 +61,7 @@ class KernelHeap:
         rows[place] = row
         self._data[words.ALLOCATIONS], self._data[words.LAST_ALLOCATION] = count + 1, 0
 
-    def released(self, address: int, call: ServiceCall, lane: int) -> None:
+    def released(self, address: int, instruction: int, block: int, warp: int, lane: int) -> None:
         """Records the free of an allocation as a write by the thread that frees it, and removes its
         row."""
         count, place = int(self._data[words.ALLOCATIONS]), self._position(address)
@@ -70,7 +69,7 @@ class KernelHeap:
         if place == count or rows[place][words.A_START] != address:
             return
         if self._data[words.TOOLS] & words.RACE:
-            self._check(rows[place].tolist(), call, lane)
+            self._check(rows[place].tolist(), instruction, block, warp, lane)
         self._freed[address] = rows[place].tolist()
         rows[place:-1] = rows[place + 1 :].copy()
         self._data[words.ALLOCATIONS], self._data[words.LAST_ALLOCATION] = count - 1, 0
@@ -113,25 +112,25 @@ class KernelHeap:
         row[words.A_CELLS], row[words.A_LINES], row[words.A_WRITTEN] = offsets
         return row
 
-    def _check(self, row: list[int], call: ServiceCall, lane: int) -> None:
+    def _check(self, row: list[int], instruction: int, block: int, warp: int, lane: int) -> None:
         """Checks a free as a store by the freeing thread to all lines that were accessed."""
         state: Any = self._data
         starts = (
             self._data[words.SLOTS_AT]
             + np.arange(slots_of(self.detector.launch)) * (self._data[words.SLOT_WORDS])
         )
-        [slots] = np.nonzero(self._data[starts + words.B_BLOCK] == call.block + 1)
+        [slots] = np.nonzero(self._data[starts + words.B_BLOCK] == block + 1)
         if not len(slots):
             return
         launch = self.detector.launch
         plan = launch.schedule.plan(launch, self.detector.program).astype(np.int64)
         plan[SLOT] = slots[0]
         event = [0] * words.EVENT_WORDS
-        event[words.E_INSTRUCTION], event[words.E_BLOCK] = call.instruction, call.block
-        event[words.E_WARP], event[words.E_LANES] = call.warp, 1 << lane
+        event[words.E_INSTRUCTION], event[words.E_BLOCK] = instruction, block
+        event[words.E_WARP], event[words.E_LANES] = warp, 1 << lane
         begin_event(state, event, plan)
-        set_current_thread(state, call.warp << 5)
-        set_current_lane(state, (call.warp << 5) + lane)
+        set_current_thread(state, warp << 5)
+        set_current_lane(state, (warp << 5) + lane)
         values = np.full(LANES * PIECE, FREED, np.uint8)
         start, end = row[words.A_START], row[words.A_END]
         base = start & -words.LINE_BYTES

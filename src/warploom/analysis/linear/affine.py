@@ -21,7 +21,8 @@ from typing import TypeVar
 from warploom.analysis.linear.forms import ELSEWHERE, Form, IndexVariable, evaluate, form
 from warploom.core.errors import Dim3
 from warploom.program.accesses import accesses, bytes_of
-from warploom.program.program import Program, ProgramBlock
+from warploom.program.cfg import ProgramBlock
+from warploom.program.program import Program
 from warploom.ptx.ir import (
     Address,
     Immediate,

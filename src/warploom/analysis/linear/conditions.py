@@ -26,7 +26,7 @@ from warploom.analysis.linear.predicates import (
     predicate_expressions,
     written_predicates,
 )
-from warploom.program.program import ProgramBlock
+from warploom.program.cfg import ProgramBlock
 from warploom.ptx.ir import spread
 
 MOST_VISITS = 8

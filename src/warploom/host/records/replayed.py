@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from warploom.core.collector import collector_paused
+from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.assembly import NoAssembly
+from warploom.machinecode.counted import MachineCounts
 from warploom.timing.machinecode.record import machine_code_record
 from warploom.timing.machinecode.work import machine_work
 from warploom.timing.record.order import issue_order
@@ -14,9 +16,6 @@ from warploom.timing.record.records import Record
 from warploom.timing.result import PTX_BASIS, Basis
 from warploom.timing.work.costs import WorkCosts
 from warploom.timing.work.operations import MachineWork, work_of
-
-if TYPE_CHECKING:
-    from warploom.host.run import Run
 
 LEAST_FOUND = 0.8
 """If less of the executed PTX is found in the machine code, the PTX is replayed."""
@@ -32,26 +31,36 @@ class Replayed:
 
 
 def code_of(
-    run: Run, record: Record, costs: WorkCosts, code: str | None, *, timeline: bool
+    kernel: LoadedKernel,
+    record: Record,
+    machine: Callable[[], MachineCounts],
+    costs: WorkCosts,
+    code: str | None,
+    *,
+    timeline: bool,
 ) -> Replayed:
-    """Return what is replayed of a launch where this code ("machine" or "ptx") is asked for; None
-    where nobody chose."""
+    """Returns what is replayed of a recorded launch if `code` ("machine" or "ptx") is requested;
+    None requests neither. `machine` returns the launch's machine instructions."""
     if code == "ptx":
         found = PTX_BASIS
     elif timeline:
         found = Basis("ptx", reason="a timeline tells of its instructions")
     else:
         with collector_paused():
-            found = _machine_code(run, record, costs)
+            found = _machine_code(kernel, record, machine, costs)
     if isinstance(found, Replayed):
         return found
-    order = issue_order(run.kernel.program)
-    return Replayed(record.in_order(order), work_of(run.kernel.program, costs, order), found)
+    order = issue_order(kernel.program)
+    return Replayed(record.in_order(order), work_of(kernel.program, costs, order), found)
 
 
-def _machine_code(run: Run, record: Record, costs: WorkCosts) -> Replayed | Basis:
-    """Return the machine code of a launch, or why its PTX is replayed."""
-    kernel = run.kernel
+def _machine_code(
+    kernel: LoadedKernel,
+    record: Record,
+    machine: Callable[[], MachineCounts],
+    costs: WorkCosts,
+) -> Replayed | Basis:
+    """Returns the machine code of a launch, or why its PTX is replayed."""
     if isinstance(kernel.assembly, NoAssembly):
         return Basis("ptx", reason=kernel.assembly.reason)
     if (record.entries[:, 0] >= len(kernel.program.blocks)).any():
@@ -60,7 +69,7 @@ def _machine_code(run: Run, record: Record, costs: WorkCosts) -> Replayed | Basi
         return Basis("ptx", reason="its warps wait in memory for each other")
     if record.phases or record.copies:
         return Basis("ptx", reason="its bulk copies and mbarriers are followed in PTX alone")
-    counts = run.machine
+    counts = machine()
     changed = machine_code_record(record, counts)
     share = min(changed.agreement, counts.confidence)
     if share < LEAST_FOUND:

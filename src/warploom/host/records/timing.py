@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from warploom.machine.launch import Launch, shared_bytes
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import Observation
 from warploom.machine.tally import Tally
+from warploom.machinecode.counted import MachineCounts
 from warploom.program.accesses import route_of
 from warploom.program.program import Program
 from warploom.timing import layout as w
@@ -50,9 +50,6 @@ from warploom.timing.replaying import Replaying
 from warploom.timing.result import Timing
 from warploom.timing.work.costs import WorkCosts
 from warploom.timing.work.operations import MachineWork, work_of
-
-if TYPE_CHECKING:
-    from warploom.host.run import Run
 
 MOST_WORDS = 1 << 23
 """So large a record may become (64 MiB); blocks beyond are not in it."""
@@ -191,7 +188,9 @@ def _next_part(part: range, blocks: int, log: Log | None) -> range:
 
 
 def replaying(
-    run: Run,
+    kernel: LoadedKernel,
+    record: Record | None,
+    machine: Callable[[], MachineCounts],
     *,
     scheduler: str | WarpScheduler | None = None,
     prefetcher: Prefetcher | None = None,
@@ -204,8 +203,8 @@ def replaying(
     spec: TimingSpec | None = None,
     code: str | None = None,
 ) -> Replaying:
-    """Return the replay of a recorded launch; see `Run.replay`."""
-    kernel, record = run.kernel, run.record
+    """Returns the replay of a recorded launch; see `Run.replay`. `machine` returns its machine
+    instructions, if the kernel has machine code."""
     if record is None:
         raise WarploomError("nothing was recorded of this launch; make the device with record=True")
     device, timing = kernel.context.spec, spec or find_timing(kernel.context.spec)
@@ -225,7 +224,7 @@ def replaying(
         record, min(record.launch.blocks, (sample or FILLED_WAVES) * wave)
     )
     costs = WorkCosts(device, timing)
-    replayed = code_of(run, record, costs, code, timeline=timeline > 0)
+    replayed = code_of(kernel, record, machine, costs, code, timeline=timeline > 0)
     record, work = replayed.record, replayed.work
     shape = _shape(kernel, record, work)
     blocks = _sampled(record, work, shape, sample)

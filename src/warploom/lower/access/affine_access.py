@@ -36,7 +36,7 @@ from warploom.lower.instrument.access_events import LaneRuns
 from warploom.lower.instrument.extents import extent_of
 from warploom.lower.instrument.sanitizing import SpaceMemory
 from warploom.program.accesses import space_of
-from warploom.program.program import ProgramBlock
+from warploom.program.cfg import ProgramBlock
 from warploom.ptx.ir import Instruction, Operand, Space
 
 PREFETCH_WARPS = 4

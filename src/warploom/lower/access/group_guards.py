@@ -35,7 +35,7 @@ from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.store_batching import StoreBatch
-from warploom.program.program import ProgramBlock
+from warploom.program.cfg import ProgramBlock
 from warploom.ptx.ir import Address, Instruction, Register
 
 RARELY = (1 << 20, 1)

@@ -25,7 +25,7 @@ from warploom.lower.control.clusters import ClusterCode
 from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
-from warploom.program.program import ProgramBlock
+from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import is_reducing_barrier, sources
 from warploom.ptx.ir import Immediate, Instruction
 from warploom.simt.schedule_layout import (

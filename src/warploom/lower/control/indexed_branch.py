@@ -18,8 +18,7 @@ from warploom.lower.control.control import ControlFlow
 from warploom.lower.control.simt_stack import call_depth
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
-from warploom.program.cfg import indexed_targets
-from warploom.program.program import ProgramBlock
+from warploom.program.cfg import ProgramBlock, indexed_targets
 from warploom.ptx.ir import Instruction
 from warploom.simt.warp_table import ARGUMENT, MASK, NONE
 

@@ -7,7 +7,7 @@ from warploom.abi.environment import Slot, Status
 from warploom.llvm.lanes import I32, I64
 from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.operands import Operands
-from warploom.program.program import ProgramBlock
+from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import gathering_mask, member_mask
 from warploom.simt.schedule_layout import INSTRUCTION, POLICY
 from warploom.simt.split_policy import ADVERSARIAL

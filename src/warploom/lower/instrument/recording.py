@@ -12,7 +12,7 @@ from warploom.llvm.lanes import I64, Lanes, Value, vector
 from warploom.lower.frame.frame import Frame
 from warploom.lower.frame.spills import SpillCode
 from warploom.program.accesses import AccessRecord
-from warploom.program.program import ProgramBlock
+from warploom.program.cfg import ProgramBlock
 
 SECTOR_BYTES = 32
 

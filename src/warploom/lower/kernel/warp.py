@@ -49,7 +49,7 @@ from warploom.lower.instrument.watchpoints import WatchingCode
 from warploom.lower.loops.strided_loops import StridedLoopCode
 from warploom.lower.loops.warp_loop_schedule import WarpLoopCode
 from warploom.lower.operations.member_masks import MemberMaskCode
-from warploom.program.program import ProgramBlock
+from warploom.program.cfg import ProgramBlock
 from warploom.ptx.ir import Instruction
 from warploom.simt.schedule_layout import RESUME
 

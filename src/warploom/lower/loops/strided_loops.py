@@ -40,7 +40,7 @@ from warploom.lower.frame.registers import EmittingBlock
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.instrument.guards import Guards
 from warploom.lower.loops.iteration_limits import IterationLimits, LinearOperand
-from warploom.program.program import ProgramBlock
+from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Register, spread
 

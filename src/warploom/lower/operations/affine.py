@@ -71,7 +71,7 @@ class AffineCode:
         """
         shapes = self.reading.terms(instruction)
         width = shapes.shape(term).width
-        evaluation = _Evaluation(self.operands, shapes, width, values, self.block)
+        evaluation = _TermEmission(self.operands, shapes, width, values, self.block)
         return evaluation.of(term), evaluation.wraps
 
     def write(self, target: Operand, value: Value, type: ScalarType, guard: Value | None) -> None:
@@ -89,7 +89,7 @@ class AffineCode:
         self.frame.registers.store(target, bits)
 
 
-class _Evaluation:
+class _TermEmission:
     """Evaluates an instruction's term with one value for each run of lanes; a node that occurs
     twice is emitted once. `wraps`: the i1 of all range checks so far.
     """

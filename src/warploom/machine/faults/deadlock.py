@@ -17,7 +17,8 @@ import numpy.typing as npt
 from warploom.core.errors import DeadlockError, WaitingGroup
 from warploom.machine.launch import Launch
 from warploom.program.accesses import accesses
-from warploom.program.program import Program, ProgramBlock
+from warploom.program.cfg import ProgramBlock
+from warploom.program.program import Program
 from warploom.simt.member_masks import synced_lanes
 from warploom.simt.schedule_layout import (
     ARRIVALS,

@@ -7,12 +7,9 @@ a fixed size, a failed malloc returns a null pointer, memory outlives the kernel
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from warploom.core.errors import Allocation
-
-if TYPE_CHECKING:
-    from warploom.machine.services import ServiceCall
 
 DEFAULT_LIMIT = 8 << 20
 """The size of the heap in bytes, as CUDA's cudaLimitMallocHeapSize."""
@@ -27,8 +24,8 @@ class Watcher(Protocol):
         """Called with each new allocation."""
         ...
 
-    def released(self, address: int, call: ServiceCall, lane: int) -> None:
-        """Called with the address that a lane is about to free."""
+    def released(self, address: int, instruction: int, block: int, warp: int, lane: int) -> None:
+        """Called with the address that an instruction is about to free in a lane of a warp."""
         ...
 
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from warploom.machine.observation import ObservedLaunch
+from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.program.effects.observed import KINDS, SPACES, is_observed_access, is_observed_branch
+from warploom.ptx.ir import Instruction
 from warploom.simt import event_layout as words
-
-if TYPE_CHECKING:
-    from warploom.machine.observation import ObservedLaunch
-    from warploom.machine.reference.state import Warp, WarpAccess
-    from warploom.ptx.ir import Instruction
 
 _CALLBACK = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
 
 
 class ObserverCalls:
-    """Calls the functions of one launch's observer; `lanes` is the warp size."""
+    """Calls the functions of one launch's observer, as `machine.reference.state.Observer`; `lanes`
+    is the warp size."""
 
     def __init__(self, launch: ObservedLaunch, lanes: int) -> None:
         """Wraps the observer's functions, by event kind, so that Python can call them; None for a

@@ -1,8 +1,8 @@
 """Holds the state of a launch on the reference machine while it runs: the launch, its thread
 blocks, its warps.
 
-The protocols `Listener` and `Sanitizer` are what recorders, debuggers and race detectors implement
-to receive events.
+The protocols `Listener`, `Observer` and `Sanitizer` are what recorders, debuggers and race
+detectors implement to receive events.
 """
 
 from __future__ import annotations
@@ -32,13 +32,12 @@ from warploom.machine.launch import (
 )
 from warploom.machine.memory.device_memory import AllocationTable, DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
-from warploom.machine.reference.observing import ObserverCalls
 from warploom.machine.reference.splits import Splits
 from warploom.machine.services import Services
 from warploom.machine.tally import Tally
 from warploom.program.program import Program
 from warploom.program.requests.tensor_memory import queue_words
-from warploom.ptx.ir import Space
+from warploom.ptx.ir import Instruction, Space
 from warploom.simt.schedule_layout import ISSUED, Words
 from warploom.simt.warp_table import Table
 
@@ -64,6 +63,30 @@ class Chooser(Listener, Protocol):
     def choose(self, able: Sequence[WarpId]) -> WarpId | None:
         """Returns which of the runnable warps runs next, or None for the schedule's choice. In
         states where only the schedule can decide, `able` holds its choice alone."""
+        ...
+
+
+class Observer(Protocol):
+    """Receives the events of a launch for which its users have registered functions."""
+
+    def access(self, warp: Warp, access: WarpAccess) -> None:
+        """Reports an access of a warp to one space."""
+        ...
+
+    def branch(self, warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
+        """Reports a branch, which is taken by the lanes of `mask`."""
+        ...
+
+    def barrier(self, warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
+        """Reports lanes that arrive at a barrier."""
+        ...
+
+    def block_begins(self, block: int) -> None:
+        """Reports a thread block that begins."""
+        ...
+
+    def block_ends(self, block: int) -> None:
+        """Reports a thread block whose warps have all ended."""
         ...
 
 
@@ -180,7 +203,7 @@ class LaunchState:
     tables: Words
     listener: Listener | None = None
     sanitizer: Sanitizer | None = None
-    observer: ObserverCalls | None = None
+    observer: Observer | None = None
     issued: int = 0
 
     @cached_property

@@ -19,7 +19,8 @@ from typing import NamedTuple, cast
 
 from warploom.isa.spec import Unit
 from warploom.program.accesses import accesses
-from warploom.program.program import Program, ProgramBlock
+from warploom.program.cfg import ProgramBlock
+from warploom.program.program import Program
 from warploom.program.uses import reads, reads_clock, writes
 from warploom.ptx.ir import Instruction, Register, Space
 

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from warploom.isa.ops.mbarrier import WAITS as WAITS_FOR_PHASES
 from warploom.isa.spec import Operation, Unit
 from warploom.program.accesses import accesses
-from warploom.program.program import Program, ProgramBlock
+from warploom.program.cfg import ProgramBlock
+from warploom.program.program import Program
 from warploom.program.uses import writes
 from warploom.timing.record.order import PURE
 
