@@ -27,7 +27,7 @@ NAMES = {int: "number", str: "string", bool: "boolean", float: "number", type(No
 
 def page_types() -> str:
     """The text of the file."""
-    found = [lanes_off.LanesOff, lanes_off.Meeting]
+    found = [lanes_off.LanesOff, lanes_off.ReconvergencePoint]
     for module in (schema, trace, page):
         made = (v for v in vars(module).values() if isinstance(v, type))
         own = (v for v in made if issubclass(v, msgspec.Struct) and v.__module__ == module.__name__)

@@ -14,7 +14,7 @@ export interface LanesOff {
   at_barrier: number;
 }
 
-export interface Meeting {
+export interface ReconvergencePoint {
   block: number;
   expected: number;
   arrived: number;
@@ -98,7 +98,7 @@ export interface Warp {
 export interface State {
   active: number;
   off: LanesOff;
-  stack: readonly Meeting[];
+  stack: readonly ReconvergencePoint[];
   splits: readonly (readonly [number, number])[];
 }
 

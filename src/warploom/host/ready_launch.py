@@ -28,8 +28,8 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LaunchHooks:
-    """What a device does beside its launches: `on_run` is called with each that ended well, `core`
-    saves those that go wrong."""
+    """Holds what follows a launch: `on_run` is called with each that ended well, `core` saves those
+    that go wrong."""
 
     on_run: Callable[[Run], object] | None = None
     core: CoreSaver | None = None

@@ -3,7 +3,7 @@
 import { count } from "../bits.ts";
 import { tip } from "../help.ts";
 import type { Model, Moment } from "../model.ts";
-import type { Meeting, State } from "../schema.ts";
+import type { ReconvergencePoint, State } from "../schema.ts";
 import { Strip } from "./lanes.tsx";
 
 export function Tree({ model, moment }: { model: Model; moment: Moment }) {
@@ -42,7 +42,7 @@ function aside(state: State): Map<number, number[]> {
   return found;
 }
 
-function Nested({ model, moment, stack }: { model: Model; moment: Moment; stack: readonly Meeting[] }) {
+function Nested({ model, moment, stack }: { model: Model; moment: Moment; stack: readonly ReconvergencePoint[] }) {
   const [outer, ...inner] = stack;
   if (!outer) {
     if (moment.state.active === 0) return null;
