@@ -83,8 +83,7 @@ def findings(file: Path, words: dict[str, str]) -> Iterator[str]:
     for number, line in enumerate(file.read_text().splitlines(), 1):
         for pattern, better in words.items():
             for found in re.finditer(rf"\b(?:{pattern})\b", line, re.IGNORECASE):
-                where = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
-                yield f"{where}:{number}: write {better!r} instead of {found[0]!r}"
+                yield f"{_shown(file)}:{number}: write {better!r} instead of {found[0]!r}"
 
 
 def name_findings(file: Path, terms: dict[str, str]) -> Iterator[str]:
@@ -100,7 +99,11 @@ def name_findings(file: Path, terms: dict[str, str]) -> Iterator[str]:
     for line, text in sorted(texts):
         for term, better in terms.items():
             for found in re.finditer(rf"\b(?:{term})\b", _as_words(text)):
-                yield f"{file.relative_to(ROOT)}:{line}: write {better!r} instead of {found[0]!r}"
+                yield f"{_shown(file)}:{line}: write {better!r} instead of {found[0]!r}"
+
+
+def _shown(file: Path) -> Path:
+    return file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
 
 
 def _as_words(text: str) -> str:

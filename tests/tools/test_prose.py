@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -26,3 +27,12 @@ def test_a_forbidden_word_is_found_with_its_line(tmp_path: Path) -> None:
 
 def test_the_documentation_has_none() -> None:
     assert checked() == (0, "")
+
+
+def test_terms_to_avoid_are_found_in_names_and_docstrings(tmp_path: Path) -> None:
+    module = tmp_path / "planted_sweep.py"
+    module.write_text('def take_course(outfit: int) -> None:\n    """Relays."""\n    return None\n')
+    tool = runpy.run_path(str(TOOL))
+    told = tool["name_findings"](module, tool["_swaps"]("Names.yml"))
+    found = {line.rpartition(" instead of ")[2] for line in told}
+    assert found == {"'sweep'", "'course'", "'outfit'", "'relays'"}
