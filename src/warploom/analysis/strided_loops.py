@@ -121,8 +121,9 @@ def _block_order(program: Program, header: int, inside: set[int]) -> tuple[int, 
 
 
 def _is_lane_independent(instruction: Instruction) -> bool:
-    """Returns whether an instruction neither waits for lanes nor reads the clock, and does not
-    leave the loop's code."""
+    """Returns whether an instruction can be in a batch of iterations: its lanes neither wait for
+    each other nor read the clock, it does not leave the loop's code, and it is no barrier, matrix
+    or texture instruction."""
     if may_wait_before(instruction) or instruction.operation.name in (
         "brx",
         "ret",

@@ -196,7 +196,7 @@ def _paths(spec: DeviceSpec, memory_options: MemoryOptions) -> dict[tuple[str, s
 
 def caches_global_loads(spec: DeviceSpec, wanted: bool | None = None) -> bool:
     """Returns whether L1 caches global loads: as `wanted`, or by the device's default. Raises
-    WarploomError if the device cannot."""
+    WarploomError if `wanted` is true and the device never caches them."""
     if wanted and spec.l1_global == "never":
         raise WarploomError(
             f"{spec.title} (compute capability {spec.cc}) never caches global loads in L1; leave"

@@ -206,9 +206,10 @@ def check_words(
 def check_cells(
     state: Any, event: Any, data: Any, lane: int, line: int, cell: int, writes: int
 ) -> None:
-    """Checks each aligned four bytes of an access against the earlier ones, and records it in their
-    cells, from index `cell` on; settles bytes that a weak read permits, and ends the chain of a
-    location that a weak store overwrites."""
+    """Checks each aligned four bytes of one lane's access against the earlier accesses in their
+    cells, from index `cell` on, reports races, and records the access. Marks bytes as settled where
+    the retained readers permit (`settled`), and ends the chain of releases of a location that a
+    weak store overwrites. `data` has the stored bytes, to compare equal stores."""
     at, end, op = (
         state[ME_ADDRESS],
         state[ME_ADDRESS] + event[E_SIZE],

@@ -1,5 +1,5 @@
-"""Computes with footprints, for the race detector: which bytes of a line of 128 the lanes of a run
-access, and how two of them overlap.
+"""Computes with footprints, for the race detector: which bytes of a 128-byte line the lanes of a
+run (evenly spaced lanes of one access) touch, and how two of these overlap.
 
 A footprint is a number with fields of a run's access word (`layout`): the bytes of a lane, the
 first byte, the end past the last lane's bytes, and the stride; other bits are ignored. Elements are

@@ -192,9 +192,10 @@ def allocate_for_lines(state: Any, size: int) -> int:
 
 @jitable
 def mark_settled(state: Any, line: int, word: int, bits: int) -> None:
-    """Marks bytes of a line as settled, those of `bits` in group `word` of 32, for the scope that
-    follows from ME_DISTANCE: block and interval for OTHER_WARP, grid for OTHER_BLOCK, else the
-    warp. Nothing if the pool is exhausted."""
+    """Marks bytes of a line as settled (later weak reads in the scope need no look at their cells:
+    the module's docstring), those of `bits` in group `word` of 32, for the scope that follows from
+    ME_DISTANCE: block and interval for OTHER_WARP, grid for OTHER_BLOCK, else the warp. Nothing if
+    the pool is exhausted."""
     tag, at = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL], enable_settled(state, line)
     if at == 0:
         return

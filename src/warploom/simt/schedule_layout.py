@@ -1,8 +1,8 @@
 """Defines the layout of a launch's plan and of a warp's state, and the constants stored in them.
 
-The *plan* holds the state of the scheduler for one launch (one per worker); a warp's *state* holds
-its status and barriers. Both are arrays of 64-bit words that the two machines share with
-`simt.scheduling`.
+The *plan* (not the access plan of a compiled access) holds the state of the scheduler for one
+launch (one per worker); a warp's *state* holds its status and barriers. Both are arrays of 64-bit
+words that the two machines share with `simt.scheduling`.
 """
 
 from __future__ import annotations

@@ -112,7 +112,8 @@ def complete_due(memory: Memory, pending: Ints, barrier: int, phase: int) -> int
 
 @jitable
 def complete_oldest(memory: Memory, pending: Ints) -> None:
-    """Completes the older half of a full list, to make space."""
+    """Completes the older half of the pending copies in all their lanes, once their list has
+    CAPACITY entries, to make space."""
     for number in range(CAPACITY // 2):
         pending[entry_at(number) + DUE] = pending[entry_at(number) + MASK]
     complete_due(memory, pending, 0, 0)

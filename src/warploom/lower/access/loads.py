@@ -59,8 +59,8 @@ def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 
 
 def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads consecutive elements from the first address of each lane run, under the mask if there
-    is one, and separates their parts.
+    """Loads consecutive elements from the first address of each lane run by one vector load, under
+    the mask if there is one, joins the runs, and returns one vector of 32 lanes for each part.
     """
     b, access_type = transfers.b, lane_addresses.access_type
     count = LANES // len(lane_addresses.firsts) * access_type.parts

@@ -1,4 +1,5 @@
-"""Defines the calling convention of shared functions. All have one type, as call tables mix them:
+"""Defines the calling convention of shared functions: functions that execute one instruction for a
+warp, compiled once for all kernels, which the call tables of baseline code name. All have one type:
 
     fault = function(environment, run, registers, functions, on, words)
 

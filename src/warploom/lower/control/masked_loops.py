@@ -140,8 +140,8 @@ class MaskedLoopCode:
             )
 
     def some_exited(self, block: int) -> Value:
-        """Returns true (an i1) if some lanes have left a region around a block, which must be
-        inside of one.
+        """Returns true (an i1) if lanes have left the first of the masked regions around a block,
+        or one inside of it; the block must be in one.
         """
         return self._any_exited(self.frame.shapes.around(block)[0])
 

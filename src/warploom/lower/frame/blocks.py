@@ -83,7 +83,8 @@ class Blocks:
 
     def can_run(self, copy: Copy, index: int) -> bool:
         """Returns whether a basic block may be executed in a copy: always in the main one; in
-        another only if lanes may be diverged in the block, or some register has a vector shape.
+        another only if lanes may be diverged in the block, or the kernel has registers that are
+        kept as uniform or affine somewhere.
         """
         shaped = bool(self.frame.shapes)
         return copy is self.main or index in self.frame.facts.reconvergence.diverged or shaped

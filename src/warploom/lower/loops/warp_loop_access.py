@@ -123,8 +123,9 @@ class WarpLoopAccess:
 
 
 def _extrapolates(group: GroupValues) -> bool:
-    """Returns true if one check can cover a group's accesses in all warps: it is guarded by the
-    range cache, and moves consecutive words (one part) or loads one element for each run.
+    """Returns true if the addresses of the block's first and last warp give those of all others, so
+    that one look-up in the range cache covers a group in all warps: it is guarded by that cache,
+    and moves consecutive words (one part) or loads one element for each lane run.
     """
     if group.plan.guard is not Guard.CACHE:
         return False

@@ -50,7 +50,8 @@ class WarpLoopCode:
         self._counts, self._standing = WarpLoopCounts(self.frame), emitting_block
 
     def emit(self, warp_loops: Iterable[WarpLoop], sites: Mapping[int, int]) -> dict[int, ir.Block]:
-        """Emits the warp loops that are supported; returns their entries by the site from which
+        """Emits the warp loops that are supported, without the static schedule
+        (`emit_static_schedule`); returns their LLVM entry blocks by the site from which
         they begin (END: the kernel's begin). `sites` has the numbers of sites by block.
         """
         entries: dict[int, ir.Block] = {}

@@ -134,8 +134,8 @@ class WarpGroupCode:
         flight.complete(is_committed, self.sites, self._complete)
 
     def _complete(self, entry: InFlightOperation, index: int) -> None:
-        """Emits a product with the contents of registers and shared memory of now, and writes its
-        sums in the lanes that issued it.
+        """Emits a product with the current contents of registers and shared memory, and writes its
+        sums in the lanes that issued it. `index`: the instruction at which it completes.
         """
         mask = self.lanes.mask(entry.on)
         for operand, value, type in self.sums.emit(entry, index):

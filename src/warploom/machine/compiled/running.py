@@ -1,4 +1,5 @@
-"""Runs the parts of a launch to their end, in the calling thread and in pooled threads.
+"""Runs a launch in compiled code to its end: each worker's share of the thread blocks, one in the
+calling thread and the others in pooled threads.
 
 Machine code returns to the host at least every `pace.LONGEST` seconds or so, so that a keyboard
 interrupt or a cancellation takes effect between two calls.

@@ -31,6 +31,8 @@ class ReferenceEngine:
     def __init__(
         self, spec: DeviceSpec | None = None, options: MemoryOptions | None = None
     ) -> None:
+        """Takes a device (the default one, if none is given) and its access cost rules; memory is
+        passed to each launch."""
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
 

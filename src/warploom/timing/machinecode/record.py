@@ -359,8 +359,9 @@ class _MachineCodeRecordBuilder:
         return self._memory_cache[node]
 
     def _memory_operation(self, number: int, site: Site, sites: list[Site]) -> _MemoryOperation:
-        """Returns the operation of machine instruction `number`, merged from several PTX accesses
-        or not; `sites` are the PTX sites that have an access in its node."""
+        """Returns how machine instruction `number` accesses memory: the token of its PTX block, and
+        the offset, width and iterations of the PTX accesses that it merges. `sites` are the PTX
+        instructions with an access in its node of the machine code's graph."""
         block, ptx_offset = self._merging.places[site]
         token = int(self._walker.tokens.of_block[block])
         instruction = self._counts.matching.listing.instructions[number]
