@@ -80,8 +80,9 @@ def are_settled_for_all(state: Any, line: int, words: int) -> int:
 
 @jitable
 def is_settled(state: Any, line: int, footprint: int, words: int) -> int:
-    """Returns whether the bytes of a footprint in a line and its words (`runs`) are settled for the
-    current thread."""
+    """Returns whether a weak read may be skipped: whether all bytes of a footprint in a line, and
+    its words (`runs`), are settled for the grid, or for the current thread's block and interval, or
+    its warp."""
     at = settled_at(state, line)
     if at == 0:
         return 0

@@ -55,8 +55,8 @@ def record_touched_run(state: Any, event: Any, end: int, allocation: int, lanes:
 
 @jitable
 def record_touched_lane(state: Any, event: Any, allocation: int, writes: int) -> None:
-    """Records what the current thread does to its bytes of an allocation, if touched bytes of that
-    are tracked; `writes`: it stores there."""
+    """Records the bytes of global memory that the current thread reads or writes (`writes`) in an
+    allocation, if the touched bytes of that are tracked for work in other streams."""
     if event[E_SPACE] == GLOBAL and state[allocation + A_TOUCHED] != 0:
         record_touched_bytes(
             state, event, state[ME_ADDRESS], state[ME_ADDRESS] + event[E_SIZE], allocation, writes

@@ -1,5 +1,6 @@
-"""Passes that add facts about registers and regions: liveness, the region tree, masked loops,
-uniformity, and registers in memory. The analyses are in `analysis`; see there for examples."""
+"""Passes that run the analyses of registers and regions and put the result into the Warp IR: live
+registers, the tree of regions, masked loops, and uniformity. What is computed, with examples, is in
+`analysis`."""
 
 from __future__ import annotations
 

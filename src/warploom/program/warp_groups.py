@@ -1,5 +1,5 @@
-"""Adds to instructions that wait for `wgmma` products, or for loads of tensor memory, the registers
-that the pending operations use.
+"""Adds to instructions that wait for `wgmma` products (of a warp group), or for loads of tensor
+memory, the registers that the pending operations use, so that liveness keeps them up to the wait.
 
 A pending product reads its multiplicand in registers when it completes, at the wait; a load writes
 its destination there. So a wait reads the registers of every product, or load, that it may

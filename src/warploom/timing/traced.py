@@ -44,7 +44,8 @@ def with_time(trace: Trace, timing: TimedLaunch, sm: int) -> Trace:
 
 
 def modelled_time(timing: TimedLaunch, sm: int) -> ModelledTime:
-    """Returns the states of an SM's warps as columns of a trace. Raises WarploomError for an SM
+    """Returns the modelled time of a launch for a trace: its figures, roofs and copies, and the
+    kept states of one SM's warps as columns. Raises WarploomError for an SM
     that had no blocks, or a replay without a timeline."""
     check_sm(timing, sm)
     states = timing.timeline(sm)

@@ -76,7 +76,7 @@ def _late(limits: Limits) -> Refusal:
 
 
 async def too_large(pid: int, most: int) -> None:
-    """Return when a process has more than so many bytes of physical memory.
+    """Wait until a process has more than so many bytes of physical memory.
 
     Device memory is reserved at once and filled as kernels use it, so that no limit on addresses
     bounds what is used. Without /proc (other systems than Linux) this waits for ever.

@@ -205,8 +205,9 @@ def _possible_conflicts(
 def _are_independent(
     one: BoundedAccess, two: BoundedAccess, thread_variables: Sequence[IndexVariable]
 ) -> bool:
-    """Returns whether no byte is touched by different threads with these accesses; also if the
-    second's addresses are unknown, which `_is_disjoint_or_checked` decides."""
+    """Returns whether two accesses cannot race: they touch no common byte, or both are weak and
+    each common byte belongs to one thread. True as well if the addresses of one are unknown: then
+    `_is_disjoint_or_checked` decides."""
     if one.at is None or two.at is None:
         return True
     if never_overlap(one.at, two.at):

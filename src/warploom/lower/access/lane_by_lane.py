@@ -249,7 +249,8 @@ class LaneByLane:
         )
 
     def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
-        """Returns one operand element of a lane from the data buffer, or the uniform operand."""
+        """Returns element `part` of a lane's operands from the data buffer; if all lanes have one
+        operand, which has one part, that."""
         if self._uniform_operand is not None:
             return self.b.bitcast(self.lanes.splat(self._uniform_operand, 1), type)
         return self.b.load(self._buffer_address(part, lane), typ=type, align=1)

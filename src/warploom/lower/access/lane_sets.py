@@ -44,6 +44,8 @@ class LaneSets:
     """Emits lookups in the kernel's table of lane sets, which follows the access records."""
 
     def __init__(self, frame: Frame, reading: OperandShapes) -> None:
+        """Begins with no lane set looked up. `reading` says whether warps can have several layouts
+        of threads, which then are part of a lane set's key."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._count = frame.layout.caches.sets
         self._begin = ROW_WIDTH * len(frame.layout.rows)

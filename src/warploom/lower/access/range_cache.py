@@ -255,8 +255,8 @@ class RangeCache:
         self._add_difference(group, index, -1)
 
     def _add_difference(self, group: GroupValues, index: int, amount: int) -> None:
-        """Adds to the counter of a member other than the first: the number of its accesses beyond
-        those of its group.
+        """Adds `amount` to the counter of a group's member other than the first: its accesses that
+        are not among those counted for the whole group.
         """
         assert group.counter_key is not None
         number, counter = group.counter_key

@@ -29,8 +29,8 @@ class EventCode:
     """Emits the calls that pass a warp's events other than loads and stores to the detector."""
 
     def __init__(self, operands: Operands, config: Sanitizing) -> None:
-        """Allocates the buffers of an event and of member masks; `config` says which events are
-        needed.
+        """Allocates the buffers of an event and of member masks; `config` says which events the
+        methods emit.
         """
         self.operands, self.frame, self._config = operands, operands.frame, config
         self.lanes, self.b = operands.lanes, operands.b

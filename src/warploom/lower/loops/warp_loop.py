@@ -64,9 +64,11 @@ class WarpLoopBody:
         b.position_at_end(done)
 
     def emit_all(self, plan: WarpLoopPlan, finish: Callable[[], None]) -> None:
-        """Emits the code of all warps that have work: loops over the full warps, over the partial
-        warp under a mask, and over those outside of the body. `finish` emits what ends each warp; a
-        partial warp with no work outside of the body is not ended.
+        """Emits the code of all warps that have work: a loop over the full warps, the partial warp
+        with the body under a mask, and a loop over the warps past these, which skip the body and do
+        what all warps do before and after it. If the body needs all threads of the block, there are
+        full warps only. `finish` emits what ends each warp; a partial warp with no work outside of
+        the body is not ended.
         """
         warp_loop, b = plan.warp_loop, self.b
         if plan.handles_full_warps:

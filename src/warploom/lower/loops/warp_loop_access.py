@@ -92,8 +92,8 @@ class WarpLoopAccess:
         return b.or_(hit, b.icmp_unsigned("==", warps, I64(0)))
 
     def count(self, index: int, warps: Value) -> None:
-        """Adds the accesses of `warps` warps to the count in the range cache; the last access of a
-        group counts for all, the others do nothing.
+        """Adds `warps` to the count of a group's accesses in the range cache, if `index` is the
+        last access of the group; for the others nothing, as a group is counted once.
         """
         group = self._groups[index]
         if index == group.members[-1][0]:

@@ -34,8 +34,8 @@ class LaunchTrace:
         machine_record: MachineCodeRecord,
         origin: int,
     ) -> None:
-        """`listing`: the machine code, of which the trace names instructions. The PTX record has to
-        have masks."""
+        """Stores what a trace is made of. `listing`: the machine code, of which the trace names
+        instructions. The PTX record must have been made with masks, which is not checked here."""
         self._head, self._listing, self._ptx_record = head, listing, ptx_record
         self._machine_record, self._origin = machine_record, origin
 
