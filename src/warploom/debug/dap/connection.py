@@ -22,6 +22,9 @@ class Connection:
         self._source, self._sink, self._urgent = source, sink, urgent
         self._received: Queue[Message | None] = Queue()
         self._sequence, self._lock = 0, threading.Lock()
+
+    def begin(self) -> None:
+        """Start to read. `urgent` may be called at once, so all that it looks at has to be there."""
         threading.Thread(target=self._read, daemon=True, name="DAP").start()
 
     def receive(self) -> Message | None:

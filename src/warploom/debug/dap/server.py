@@ -80,7 +80,6 @@ class Server:
 
     def __init__(self, source: BinaryIO, sink: BinaryIO, start: Start) -> None:
         self._start = start
-        # The connection's thread reads at once, and looks at the session.
         self.client = Client(Connection(source, sink, self._urgent))
         self._wanted: dict[str, Any] = {}
         self._configured = self._over = False
@@ -99,6 +98,7 @@ class Server:
             **self._inspecting.handlers,
             **self._running.handlers,
         }
+        self.client.connection.begin()
 
     def serve(self) -> int:
         """Serve until the client has gone or wants no more; return the exit code of what ran."""
