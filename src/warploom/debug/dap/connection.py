@@ -24,7 +24,7 @@ class Connection:
         self._sequence, self._lock = 0, threading.Lock()
 
     def begin(self) -> None:
-        """Start to read. `urgent` may be called at once, so all that it looks at has to be there."""
+        """Start to read. `urgent` may be called at once: all that it looks at has to be there."""
         threading.Thread(target=self._read, daemon=True, name="DAP").start()
 
     def receive(self) -> Message | None:
