@@ -139,7 +139,7 @@ class Status(IntEnum):
     RECONVERGING = schedule_layout.RECONVERGING
     SYNC_WAIT = schedule_layout.SYNC_WAIT
     SPLIT_BARRIER = schedule_layout.SPLIT_BARRIER
-    DIVERGED_STATUS = schedule_layout.DIVERGED_STATUS
+    DIVERGED = schedule_layout.DIVERGED
     ARRIVED_ONLY = schedule_layout.ARRIVED_ONLY
     FAULT = auto()
     PAUSED = auto()

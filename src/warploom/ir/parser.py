@@ -13,7 +13,7 @@ from dataclasses import fields
 import msgspec
 
 from warploom.abi import access_type
-from warploom.analysis.masked_loops import MaskedRegion as ExitRegion
+from warploom.analysis.masked_loops import MaskedRegion
 from warploom.analysis.regions import Region, RegionKind
 from warploom.analysis.strided_loops import StridedLoop
 from warploom.analysis.vector_shape import LANES, UNIFORM, VARYING, VectorShape
@@ -146,12 +146,12 @@ class _Parser:
             resumable=frozenset(self._block_numbers(line, "resumable")),
         )
 
-    def _exits(self, line: Line) -> ExitRegion:
+    def _exits(self, line: Line) -> MaskedRegion:
         """Returns the masked region that a line describes."""
         [header], [point] = self._block_numbers(line, "header"), self._block_numbers(line, "to")
         blocks, exits = (frozenset(self._block_numbers(line, name)) for name in ("blocks", "exits"))
         written, kept = (self._registers_of(line, name) for name in ("written", "kept"))
-        return ExitRegion(header, blocks, exits, point, written, kept)
+        return MaskedRegion(header, blocks, exits, point, written, kept)
 
     def _strided(self, line: Line) -> BatchedLoop:
         """Returns a batched loop, with its assumed shapes and access groups."""

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import msgspec
 
-from warploom.analysis.masked_loops import MaskedRegion as ExitRegion
+from warploom.analysis.masked_loops import MaskedRegion
 from warploom.analysis.regions import Region
 from warploom.analysis.vector_shape import LANES, VARYING, VectorShape
 from warploom.analysis.warp_loops import StepKind, WarpLoopPath
@@ -145,7 +145,7 @@ class _Printer:
         for one in region.inner:
             yield from self._region(one, indent + INDENT)
 
-    def _exits(self, region: ExitRegion) -> str:
+    def _exits(self, region: MaskedRegion) -> str:
         """Returns the text of a masked region's attributes."""
         return attributes(
             header=self._label(region.header),

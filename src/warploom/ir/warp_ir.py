@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cached_property
 
 from warploom.abi.environment import CountLayout
-from warploom.analysis.masked_loops import MaskedRegion as ExitRegion
+from warploom.analysis.masked_loops import MaskedRegion
 from warploom.analysis.regions import Region
 from warploom.analysis.shape_transfer import BlockShapes, RegisterShapes
 from warploom.analysis.strided_loops import StridedLoop
@@ -139,7 +139,7 @@ class WarpIR:
     registers: tuple[Register, ...]
     blocks: tuple[BasicBlock, ...]
     regions: Region | None = None
-    exits: tuple[ExitRegion, ...] = ()
+    exits: tuple[MaskedRegion, ...] = ()
     shapes: BlockShapes = field(default_factory=dict[Register, VectorShape])
     spilled: frozenset[Register] = frozenset()
     scattered: frozenset[Register] = frozenset()

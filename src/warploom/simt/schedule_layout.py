@@ -118,12 +118,12 @@ FROM_TABLE = NONE
     RECONVERGING,
     SYNC_WAIT,
     SPLIT_BARRIER,
-    DIVERGED_STATUS,
+    DIVERGED,
     ARRIVED_ONLY,
 ) = range(9)
 """Why a warp returned to the scheduler; RUNNABLE, ENDED and BARRIER_WAIT are also values of STATUS.
 BARRIER_WAIT: all lanes wait at a barrier. SPLIT_BARRIER: some lanes do. SYNC_WAIT: lanes wait for a
-member mask. TURN_END: its turn is used up. DIVERGED_STATUS: lanes diverged and the policy decides
+member mask. TURN_END: its turn is used up. DIVERGED: lanes diverged and the policy decides
 which side runs first. RECONVERGING: lanes wait for others at a reconvergence point. ARRIVED_ONLY:
 lanes arrived at a barrier without waiting (`bar.arrive`)."""
 

@@ -45,7 +45,7 @@ from warploom.simt.schedule_layout import (
     CLUSTER_WAITS,
     CURRENT_BLOCK,
     DEADLOCK,
-    DIVERGED_STATUS,
+    DIVERGED,
     DONE,
     ENDED,
     EXIT,
@@ -400,7 +400,7 @@ def after_run(plan: Words, state: Words, table: Table, status: int, digest: int)
         state[ARRIVALS + table[ARGUMENT]] += count_threads(plan, mask)
         state[AWAITED + table[ARGUMENT]] = table[ARGUMENT_2]
         park(table, block, mask, top, READY, 0, 0)
-    elif status == DIVERGED_STATUS:
+    elif status == DIVERGED:
         if plan[POLICY] == ADVERSARIAL:
             split_into_lanes(table, block, mask, top)
         else:

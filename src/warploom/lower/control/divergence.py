@@ -108,7 +108,7 @@ class DivergenceCode:
         """
         self.frame.active.set(bits)
         if self._variant.mixes:
-            self.edges.suspension.suspend(Status.DIVERGED_STATUS, index)
+            self.edges.suspension.suspend(Status.DIVERGED, index)
         else:
             self.edges.jump(Copy.DIVERGENT, index, origin)
 

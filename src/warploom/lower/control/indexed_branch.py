@@ -144,7 +144,7 @@ class IndexedBranchCode:
         self.control.suspension.saved.restore_head()
         frame.counters.add(frame.layout.branches[index], I64(1))
         if self.frame.variant.mixes:
-            self.control.suspension.suspend(Status.DIVERGED_STATUS, target_block)
+            self.control.suspension.suspend(Status.DIVERGED, target_block)
         else:
             self._switch(Copy.DIVERGENT, block, target_block, index)
 

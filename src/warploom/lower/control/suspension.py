@@ -57,9 +57,7 @@ class Suspension:
         """
         b, frame = self.b, self.frame
         is_whole = (
-            frame.registers.convergent
-            and status is not Status.DIVERGED_STATUS
-            and isinstance(index, int)
+            frame.registers.convergent and status is not Status.DIVERGED and isinstance(index, int)
         )
         if is_whole:
             # All lanes will continue there, so only its live registers are needed.

@@ -49,7 +49,7 @@ class SyncCode:
             self.control.suspension.suspend(Status.SYNC_WAIT, block.index)
 
     def after(self, block: ProgramBlock) -> None:
-        """Emits the suspension (DIVERGED_STATUS) after a basic block that begins with an
+        """Emits the suspension (DIVERGED) after a basic block that begins with an
         instruction with a member mask, under the adversarial policy and with several active lanes:
         they may diverge again. Nothing in code for schedules that do not mix diverged lanes.
         """
@@ -64,4 +64,4 @@ class SyncCode:
         count = self.lanes.popcount(frame.active.bits())
         several = b.icmp_unsigned(">", count, I64(1))
         with b.if_then(b.and_(adversarial, several)):
-            self.control.suspension.suspend(Status.DIVERGED_STATUS, block.successors[-1])
+            self.control.suspension.suspend(Status.DIVERGED, block.successors[-1])

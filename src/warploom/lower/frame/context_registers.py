@@ -28,10 +28,6 @@ class ContextRegisters:
         """Stores a register to its slot of 32 lanes, which divergent code uses."""
         self.set(register, value, self.layout.by_lane[register])
 
-    def address(self, register: Register) -> Value:
-        """Returns the address of a register's slot of 32 lanes."""
-        return self._address(self.layout.by_lane[register])
-
     def set(self, register: Register, value: Value, offset: int) -> None:
         """Stores a register's value, of 32 lanes or fewer, at a byte offset of the running warp's
         context.

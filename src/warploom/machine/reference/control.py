@@ -92,7 +92,7 @@ def advance(warp: Warp) -> int:
     # code must not rely on them staying together.
     if member_mask(program.instructions[warp.next]) is not None and _rediverges(warp):
         warp.splits.table[BLOCK] = block.successors[-1]
-        return schedule_layout.DIVERGED_STATUS
+        return schedule_layout.DIVERGED
     return jump(warp, block.successors[-1])
 
 
@@ -170,7 +170,7 @@ def _run_side(warp: Warp, block: int) -> int:
     plan = warp.run.plan
     if plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] != CONVERGE:
         warp.splits.table[BLOCK] = block
-        return schedule_layout.DIVERGED_STATUS
+        return schedule_layout.DIVERGED
     return jump(warp, block)
 
 
