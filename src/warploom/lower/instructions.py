@@ -55,7 +55,8 @@ from warploom.ptx.ir import Instruction, Operand, Pair, Register, Symbol, spread
 
 
 class InstructionCode:
-    """Emits single instructions at the builder's position; holds the emitters of all kinds."""
+    """Emits single instructions at the builder's position; holds the emitters of all kinds. `index`
+    is an instruction's number in the program, a result is (destination, value, type)."""
 
     def __init__(
         self,
@@ -66,8 +67,8 @@ class InstructionCode:
         reading: OperandShapes,
     ) -> None:
         """Creates the emitters of all kinds of instructions, which share the frame and its
-        operands. `reading` has the vector shapes of operands in the block being emitted.
-        """
+        operands. `reading` has the vector shapes of operands in the block being emitted. Under an
+        order policy (`shuffles`), asynchronous copies complete late."""
         self.control, self.barriers, self.memory, self.guards = control, barriers, memory, guards
         self.frame, self.b = control.frame, control.b
         self.operands = memory.operands
@@ -92,13 +93,14 @@ class InstructionCode:
     def emit(
         self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
     ) -> None:
-        """Emits an instruction that does not end a basic block, with what precedes and follows it:
-        the race detector's event, checks of operands, waits for copies, its results under their
-        mask, and counts.
+        """Emits an instruction that does not end a basic block: first the race detector's event,
+        checks of operands and waits for copies; then a store, or results of one value for each lane
+        run if all are uniform or affine, else of 32 lanes under the mask that `copy` needs; last
+        the count of routines (`operations.routines`). An instruction without effect ends after the
+        waits.
 
         `guard` is the mask of its guard, None without one; `on` are the executing lanes: the active
-        mask and the guard.
-        """
+        mask and the guard."""
         if self.memory.sanitizing and self.memory.sanitizing.synchronisation:
             self.memory.sanitizing.events.instruction(index, instruction, on)
         self.preconditions.check(index, instruction, on)
@@ -118,17 +120,16 @@ class InstructionCode:
         self.routines.count(index, instruction, on)
 
     def write(self, copy: Copy, guard: Value | None, results: Iterable[Result]) -> None:
-        """Writes the results of an instruction to their registers, under the mask that the copy
-        needs (`_Writer`).
-        """
+        """Writes the results of an instruction to their registers, under the mask that the copy of
+        its block needs (`_Writer`)."""
         writer = _Writer(self, copy, guard)
         for operand, value, type in results:
             writer(operand, value, type)
 
     def _emit_store(self, index: int, instruction: Instruction, on: Value) -> bool:
-        """Emits a store, a copy, a tensor operation or `setmaxnreg`, which have no results; returns
-        False, and emits nothing, for an instruction of another kind.
-        """
+        """Emits an instruction without results: a store (`st.async` also signals its mbarrier), a
+        copy, a tensor operation or `setmaxnreg`. Returns False, and emits nothing, for another
+        kind, such as a `cp` that is executed as an atomic."""
         name = instruction.operation.name
         if name == "st":
             store = (
@@ -152,9 +153,9 @@ class InstructionCode:
         return True
 
     def _results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
-        """Emits an instruction and returns its results, by the unit that executes it. All are
-        computed before any is written, as a destination may also be a source.
-        """
+        """Emits an instruction by the unit that executes it (atomic, matrix, texture, barrier; else
+        by its name), and returns its results: of a barrier, the reduction of its predicates. All
+        are computed before any is written, as a destination may also be a source."""
         match instruction.operation.spec.unit:
             case Unit.ATOMIC:
                 return self.atomics.emit(index, instruction, on)
@@ -174,8 +175,8 @@ class InstructionCode:
 
     def _named_results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
         """Emits an instruction that is dispatched by its name: a load, host call, shuffle, vote,
-        move or comparison, else one that computes; returns its results.
-        """
+        `cvta`, `isspacep` of parameters, `mov` of anything but registers and immediates, or
+        comparison; else one that is computed by its terms. Returns its results."""
         match instruction.operation.name:
             case "ld" | "ldu":
                 return self._load(index, instruction, on)
@@ -210,9 +211,9 @@ class InstructionCode:
                 return self._compute(instruction)
 
     def _compare(self, instruction: Instruction) -> list[Result]:
-        """Emits a `setp`, by a prefix mask if it has that form; returns its predicate, and the
-        complement for a second destination.
-        """
+        """Emits a `setp`: by a prefix mask if it compares values that rise by 1 from lane to lane
+        with a uniform one, else by its terms. Returns its predicate, and for a second destination
+        the complement."""
         holds = self.leading.compare(instruction, lambda: self._compute(instruction)[0][1])
         if holds is None:
             return self._compute(instruction)
@@ -220,9 +221,8 @@ class InstructionCode:
         return [(t, v, PRED) for t, v in zip(targets, (holds, self.b.not_(holds)), strict=False)]
 
     def _load(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a load, inline if it belongs to an access group, else as a call; returns its
-        results.
-        """
+        """Emits a load, inline if it belongs to an access group, else by the general path
+        (`MemoryCode.load`); returns its results, one for each element."""
         type = instruction.operation.modifiers.scalar()
         values = self.affine_access.load(index, instruction, on)
         if values is None:
@@ -232,10 +232,9 @@ class InstructionCode:
         ]
 
     def _emit_affine(self, index: int, instruction: Instruction, on: Value) -> bool:
-        """Emits an instruction whose results are all uniform or affine, with an exit to the
-        divergent copy that is taken if a run wraps around; returns False, and emits nothing, for
-        any other.
-        """
+        """Emits an instruction whose results are all uniform or affine. If a run wraps around at
+        run time, lanes exit to the divergent copy at this instruction. Returns False, and emits
+        nothing, for any other instruction."""
         if self.shaped.results(instruction) is None:
             return False
         leave = self.affine_access.group_guards.exit_fast_path
@@ -250,10 +249,10 @@ class InstructionCode:
     def emit_affine(
         self, index: int, instruction: Instruction, on: Value, on_wrap: Callable[[Value], None]
     ) -> None:
-        """Emits an instruction whose results are all uniform or affine, in one value for each run,
-        and writes them. `on_wrap` emits the code for an i1 that is true if a run wraps around, so
-        that a result is not affine.
-        """
+        """Emits an instruction whose results are all uniform or affine, in one value for each lane
+        run, and writes them where its guard holds: a load of equal addresses in each run, a `cvta`,
+        a `mov` of an address or special register, or one computed by its terms. `on_wrap` emits the
+        code for an i1 that is true if a run wraps around, so that a result is not affine."""
         guard, name = self.guards.uniform_value(instruction), instruction.operation.name
         results: list[Result] = []
         if name in ("ld", "ldu"):
@@ -281,8 +280,9 @@ class InstructionCode:
     def _compute_by_shape(
         self, instruction: Instruction, on_wrap: Callable[[Value], None]
     ) -> list[Result]:
-        """Emits the terms of an instruction in the width of their vector shapes; returns the
-        results. All are computed before the first is written."""
+        """Emits the terms of an instruction in the width of their vector shapes, and by `on_wrap`
+        the handling of an i1, if one arises, that is true where a run wraps around. Returns the
+        results; all are computed before the first is written."""
         sources, types = self._sources(instruction)
         results: list[Result] = []
         for target, term, root, blind in self._results_to_compute(instruction):
@@ -298,9 +298,9 @@ class InstructionCode:
         return results
 
     def _late_copy_operands(self, instruction: Instruction) -> dict[int, Value]:
-        """Returns, by row, the operands of an `st.async` or `red.async` that may complete late, for
-        `asynchronous.late_copies`; none for other instructions, or if copies complete at once.
-        """
+        """Returns the operands of an `st.async` or `red.async` that may complete late, by row of
+        the helper `hold_copies`: target address, bytes, mbarrier, and the value that a `red` adds,
+        as 64 bits. Empty for other instructions, or if copies complete at once."""
         if late_copy(instruction) is None or not self.tensor_waits.delays:
             return {}
         target, barrier = (self.operands.address(instruction.operands[place]) for place in (0, 2))
@@ -314,8 +314,8 @@ class InstructionCode:
 
     def _signal_mbarrier(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits the arrival (`complete_tx`) of the bytes of an `st.async` or `red.async` at the
-        mbarrier that it names; nothing for other instructions.
-        """
+        mbarrier that it names, in a recorded launch as a completion; nothing for other
+        instructions."""
         arrival = completion(instruction)
         if arrival is None:
             return
@@ -341,8 +341,8 @@ class InstructionCode:
     def _sources(
         self, instruction: Instruction
     ) -> tuple[tuple[Operand, ...], tuple[ScalarType | None, ...]]:
-        """Returns the source operands of an instruction, with the elements of vectors separately,
-        and their types."""
+        """Returns the source operands of an instruction, vectors as their elements, and the types
+        in which they are read; None for one that its terms do not read."""
         count = len(instruction.operation.spec.destinations)
         return tuple(spread(instruction.operands[count:])), instruction.operation.source_types
 
@@ -362,22 +362,23 @@ class InstructionCode:
             yield target, term, root, blind
 
     def _root(self, target: Operand, term: Term, instruction: Instruction) -> Term:
-        """Returns the term, without a `canonical` at its root if the target may hold any NaN
-        (`abi.nans`)."""
+        """Returns the node of a target's term to compute: the term, or its argument if it is a
+        `canonical` and the target may hold any NaN (`abi.nans`)."""
         if term.op == "canonical" and target in self.frame.open_nans:
             return term.args[0]
         return term
 
     def _copied_nan_sources(self, target: Operand, instruction: Instruction) -> frozenset[int]:
-        """Returns the sources that a move copies as they are, though their NaNs may have any bits:
-        the one source, if the target may hold any NaN, too."""
+        """Returns source 0 of a plain `mov` to a register that may hold any NaN: its bits are
+        copied without making a NaN canonical. Empty for anything else."""
         copies = is_copy(instruction) and target in self.frame.open_nans
         return frozenset({0}) if copies else frozenset()
 
 
 def _has_no_code(instruction: Instruction) -> bool:
-    """Returns whether no code is emitted for an instruction: it has no effect, is an inlined call,
-    or is `bar.warp.sync`, whose wait is emitted with its basic block (`lower.control.sync`)."""
+    """Returns whether no code is emitted for an instruction: it has no effect, is a `call` that is
+    no host call, or is `bar.warp.sync`, whose wait is emitted with its basic block
+    (`lower.control.sync`)."""
     name = instruction.operation.name
     is_inlined_call = name == "call" and service_of(instruction) is None
     is_warp_barrier = name == "bar" and "warp" in instruction.operation.modifiers

@@ -28,8 +28,8 @@ from warploom.ptx.ir import Instruction, Operand, Register
 
 class AffineCode:
     """Emits the instructions of convergent code whose results are uniform or affine, as one value
-    for each run of lanes. `reading` has the vector shapes of operands.
-    """
+    for each lane run (consecutive lanes between which results differ by a constant stride).
+    `reading` has the vector shapes of operands."""
 
     def __init__(self, operands: Operands, reading: OperandShapes) -> None:
         self.operands, self.reading = operands, reading
@@ -41,9 +41,8 @@ class AffineCode:
 
     def results(self, instruction: Instruction) -> dict[Register, VectorShape] | None:
         """Returns the vector shapes of an instruction's results if convergent code is emitted and
-        all results are uniform or affine and can be stored so; else None: the instruction is
-        computed in 32 lanes.
-        """
+        each result is uniform or affine and its register can store it so; else None: the
+        instruction is computed in 32 lanes."""
         if not self.frame.registers.convergent or not self.frame.shapes:
             return None
         shapes_of_results = dict(self.reading.results(instruction))
@@ -51,14 +50,14 @@ class AffineCode:
         return shapes_of_results if shapes_of_results and shaped else None
 
     def width(self, instruction: Instruction) -> int:
-        """Returns the width, in lanes, in which the results of an affine instruction are
-        computed."""
+        """Returns the number of lane runs for which the results of an affine instruction are
+        computed: the most that one of them has."""
         return max(shape.width for _, shape in self.reading.results(instruction))
 
     def _fits_bits(self, register: Register, shape: VectorShape) -> bool:
-        """Returns whether a register can store a value of a vector shape: it has a short form here,
-        or the value has no stride, so that it is expanded to 32 lanes (not under a mask: `partly`).
-        """
+        """Returns whether a register can store a value of a vector shape: it has a short form in
+        this block; or the value has stride 0, so that it is expanded to 32 lanes, which under a
+        mask (`partly`) would overwrite inactive lanes."""
         return register in self.frame.registers.here or (shape.stride == 0 and not self.partly)
 
     def compute(
@@ -75,15 +74,16 @@ class AffineCode:
         return evaluation.of(term), evaluation.wraps
 
     def write(self, target: Operand, value: Value, type: ScalarType, guard: Value | None) -> None:
-        """Writes a uniform or affine value to a register in its short form; where `guard`, of 1
-        lane, does not hold, the register keeps its value.
-        """
+        """Writes a uniform or affine value to a register in its short form, or in 32 lanes if it
+        has none here; where `guard`, of 1 lane, does not hold, the register keeps its value. A sink
+        (`_`) discards it."""
         if not isinstance(target, Register):
             return
         bits = self.operands.stored(target, value, type)
         shape = self.frame.registers.here.get(target, VARYING)
         bits = self.lanes.expand(bits, shape.stride, shape.width)
         if guard is not None:
+            # The guard is uniform: else the result would be varying.
             held = self.lanes.lane(guard, 0)
             bits = self.b.select(held, bits, self.frame.registers.load(target, shape.width))
         self.frame.registers.store(target, bits)
@@ -109,7 +109,7 @@ class _TermEmission:
         self._done: dict[Term, Value] = {}
 
     def of(self, term: Term) -> Value:
-        """Returns the value of a node."""
+        """Returns the value of a node, emitted at its first use."""
         if term not in self._done:
             self._done[term] = self._node(term)
         return self._done[term]
@@ -138,6 +138,8 @@ class _TermEmission:
             self.wraps = some if self.wraps is None else b.or_(self.wraps, some)
         if self._block is not None or not shape.stride:
             return
+        # Runs are shorter than half of the type's range (`vector_shape._extends_linearly`), so they
+        # wrap around at most once: then the last lane of a rising run is below its first.
         lasts = b.add(firsts, ir.Constant(firsts.type, [firsts.type.element(extent)] * self.width))
         compare = b.icmp_signed if type.is_signed else b.icmp_unsigned
         bits = ir.IntType(self.width)

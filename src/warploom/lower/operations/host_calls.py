@@ -25,10 +25,10 @@ class HostCallCode:
         self.operands, self.frame, self.b = operands, operands.frame, operands.b
 
     def call(self, index: int, instruction: Instruction, on: Value) -> list[tuple[Operand, Value]]:
-        """Emits the call of instruction `index` to the host callback for the lanes `on`, if there
-        are any, and the exit if it fails. Returns the registers that it writes, with values of 64
-        bits.
-        """
+        """Emits the call of instruction `index` to the host callback for the lanes `on`, and the
+        exit with a fault if it fails; a mask without lanes calls nothing. Returns the registers
+        that it writes, with values of 64 bits, which the callback has stored over the first
+        argument."""
         b, frame = self.b, self.frame
         returns, arguments = instruction.operands[0], instruction.operands[2]
         assert isinstance(returns, Vector)
@@ -38,6 +38,7 @@ class HostCallCode:
             at = b.gep(buffer, [I64(8 * LANES * number)], source_etype=I8)
             b.store(self.operands.read(argument, U64), at, align=64)
         bits = frame.lanes.bits(on)
+        # The host must not be called for no lanes: printf would print, malloc allocate.
         with b.if_then(b.icmp_unsigned("!=", bits, bits.type(0))):
             serve = b.inttoptr(frame.slot(Slot.SERVICE_AT), ir.PointerType(SIGNATURE))
             callback_arguments = [frame.warp, I64(index), b.zext(bits, I64), buffer]

@@ -20,8 +20,9 @@ class MoveCode:
         self.program = operands.frame.program
 
     def convert_address(self, instruction: Instruction, width: int) -> tuple[ScalarType, Value]:
-        """Emits `cvta`, which adds the begin of a space's window to an address of the space, or
-        `cvta.to`, which subtracts it. Returns type and value, in `width` lanes."""
+        """Emits `cvta`, which adds the begin of a space's generic window to an address of the space
+        (0 for global, the parameters' address for `.param`), or `cvta.to`, which subtracts it.
+        Returns type and value, in `width` lanes."""
         modifiers = instruction.operation.modifiers
         type = modifiers.scalar("size")
         space = Space(modifiers.text("space", "").partition("::")[0])
@@ -33,14 +34,16 @@ class MoveCode:
         return type, change(value, window)
 
     def test_parameter_window(self, instruction: Instruction) -> Result:
-        """Emits `isspacep.param`: a test whether an address is in the kernel's parameters."""
+        """Emits `isspacep.param`: a predicate that is true for addresses in the kernel's
+        parameters."""
         target, source = instruction.operands
         offset = self.b.sub(self.operands.read(source, U64), self.operands.parameters(U64))
         size = self.operands.lower.vectors.constant(self.program.parameter_bytes, U64)
         return target, self.b.icmp_unsigned("<", offset, size), PRED
 
     def move(self, instruction: Instruction) -> list[Result]:
-        """Emits a `mov` that packs, unpacks, or reads an address or a special register."""
+        """Emits a `mov` that packs a vector into a register, unpacks a register into a vector, or
+        reads an address (then unsigned) or a special register; returns its results."""
         target, source = instruction.operands
         type = instruction.operation.modifiers.scalar()
         if isinstance(source, Vector):

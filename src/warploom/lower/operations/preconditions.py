@@ -18,8 +18,8 @@ class PreconditionCode:
 
     def check(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits, for each precondition of the instruction, a fault of the lowest executing lane, in
-        `on`, whose operands violate it.
-        """
+        `on`, whose operands violate it. The fault has the lane's address, and as its size the first
+        operand, 0 if that is the address."""
         b = self.b
         for check in operand_checks(instruction):
             values = [self._value(operand) for operand in check.operands]

@@ -32,8 +32,9 @@ _OPPOSITES = _OPPOSITE | {b: a for a, b in _OPPOSITE.items()}
 
 @dataclass(frozen=True)
 class Rise:
-    """Holds a comparison of values that rise by 1 from lane to lane, from `lowest` in lane 0, with
-    `bound`; both are i64."""
+    """Describes a comparison (`lt`, `eq`, ...) of values that rise by 1 from lane to lane, from
+    `lowest` in lane 0, with the uniform `bound`; both are i64, extended from 32 bits by `signed`.
+    """
 
     comparison: str
     lowest: Value
@@ -42,7 +43,7 @@ class Rise:
 
     @property
     def highest(self) -> int:
-        """Returns the greatest number of the compared type."""
+        """Returns the greatest number of the compared 32-bit type; a lane above it wraps around."""
         return (1 << (31 if self.signed else 32)) - 1
 
 
@@ -56,8 +57,9 @@ class PrefixMaskCode:
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
 
     def compare(self, instruction: Instruction, compare_lanes: Callable[[], Value]) -> Value | None:
-        """Returns the mask of a `setp`, or None if it is not a comparison of this form.
-        `compare_lanes` emits the comparison of all lanes, for values that wrap around."""
+        """Returns the mask of a `setp` of this form, computed as a prefix of lanes; None for
+        another, and in divergent code. `compare_lanes` emits the comparison of all lanes, which
+        code takes if values wrap around."""
         rise = self._rising_operands(instruction) if self.frame.registers.convergent else None
         return None if rise is None else self._compare_or_fall_back(rise, compare_lanes)
 
@@ -86,9 +88,9 @@ class PrefixMaskCode:
         return self._prefix_length(comparison, distance, threads), no_wrap
 
     def _parse(self, instruction: Instruction) -> tuple[str, Operand, Operand] | None:
-        """Returns the comparison, the operand that rises by 1 from lane to lane, and the uniform
-        one, with the rising one on the left; None for another instruction, type or form.
-        """
+        """Returns the comparison of a `setp`, the operand that rises by 1 from lane to lane, and
+        the uniform one, as if the rising one stood on the left. None for another instruction, a
+        type other than a 32-bit integer, a Boolean operand, or operands of other shapes."""
         name, modifiers = instruction.operation.name, instruction.operation.modifiers
         if name != "setp" or "bool" in modifiers:
             return None
@@ -103,9 +105,8 @@ class PrefixMaskCode:
         return (comparison, first, second) if shapes == [RISING, UNIFORM] else None
 
     def _rising_operands(self, instruction: Instruction) -> Rise | None:
-        """Returns a comparison of a rising value with a uniform one, with both values in lane 0;
-        None if it has another form.
-        """
+        """Returns the `setp` as a comparison of a rising value with a uniform one, after emitting
+        reads of both in lane 0; None if it has another form (`_parse`)."""
         parsed, type = self._parse(instruction), instruction.operation.modifiers.scalar()
         if parsed is None:
             return None
@@ -143,11 +144,14 @@ class PrefixMaskCode:
         return self.lanes.mask(result)
 
     def _mask_bits(self, comparison: str, distance: Value) -> Value:
-        """Returns the mask (i32) of a comparison with a bound that is `distance` above lane 0."""
+        """Returns the mask (i32) of the lanes in which a comparison holds with a bound that is
+        `distance` (i64) above the value in lane 0, where values rise by 1."""
         b = self.b
         if comparison in _OPPOSITE:
             return b.not_(self._mask_bits(_OPPOSITE[comparison], distance))
         if comparison == "eq":
+            # A negative distance is a large unsigned one: no lane. The shift is masked so that it
+            # is defined for any distance.
             inside = b.icmp_unsigned("<", distance, I64(LANES))
             lane = b.shl(I32(1), b.trunc(b.and_(distance, I64(LANES - 1)), I32))
             return b.select(inside, lane, I32(0))
@@ -156,9 +160,8 @@ class PrefixMaskCode:
         return b.trunc(b.sub(b.shl(I64(1), count), I64(1)), I32)
 
     def _prefix_length(self, comparison: str, distance: Value, lanes: Value) -> Value:
-        """Returns the number of the first `lanes` lanes in which `lt` or `le` holds, an i64;
-        `distance` is the bound minus the value in lane 0.
-        """
+        """Returns how many of the first `lanes` lanes are less than the bound (`lt`; or at most the
+        bound, `le`), an i64 in 0..lanes; `distance` is the bound minus the value in lane 0."""
         count = self.b.add(distance, I64(1)) if comparison == "le" else distance
         count = self.lanes.intrinsic("llvm.smax.i64", I64, [count, I64(0)])
         return self.lanes.intrinsic("llvm.smin.i64", I64, [count, lanes])

@@ -28,6 +28,8 @@ class RoutineCode:
         b, (least, most) = self.b, ordinary
         bits = self.operands.read(instruction.operands[0], U32)
         magnitude = b.and_(bits, self.lanes.splat(I32(0x7FFF_FFFF)))
+        # One unsigned comparison checks both ends: magnitudes below `least` wrap around, those of
+        # infinities and NaNs are above `most`.
         above = b.sub(magnitude, self.lanes.splat(I32(least)))
         special = b.icmp_unsigned(">", above, self.lanes.splat(I32(most - least)))
         any_lane = b.icmp_unsigned("!=", self.lanes.bits(b.and_(on, special)), I32(0))

@@ -31,19 +31,17 @@ HALF = LANES // 2
 
 
 class ShuffleCode:
-    """Emits the shuffles of a warp function.
-
-    A lane whose source lane is inactive gets its own value; the manual leaves it undefined.
-    """
+    """Emits the shuffles of a warp function. A lane whose source lane is out of range or inactive
+    gets its own value; for an inactive one the manual leaves it undefined."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.lanes, self.b = operands, operands.lanes, operands.b
         self._exchange = operands.frame.variable(vector(I32))
 
     def shuffle(self, instruction: Instruction, mask: Value) -> tuple[Value, Value]:
-        """Returns the shuffled values (of 32 bits) and the predicates that tell whether the source
-        lane is in range; `mask` has the executing lanes.
-        """
+        """Returns the shuffled values (of 32 bits) and the predicates that are true where the
+        source lane is in range; `mask` has the executing lanes. Source lanes are computed now if
+        both operands are immediates, else at run time."""
         mode = str(instruction.operation.modifiers["mode"])
         value = self.operands.read(instruction.operands[1], B32)
         amount, control = instruction.operands[2:4]
@@ -70,12 +68,13 @@ class ShuffleCode:
     def _by_registers(
         self, mode: str, value: Value, by: Value, clamp: Value, mask: Value
     ) -> tuple[Value, Value]:
-        """Emits a shuffle whose source lanes are computed at run time from the operands `by` and
-        `clamp`, as `isa.shuffles` does; returns values and predicates.
-        """
+        """Emits a shuffle whose source lanes are computed at run time from the operands `by` (the
+        distance or lane) and `clamp`, as `isa.shuffles` does; returns values and predicates."""
         b = self.b
         low_bits, lane = splat_constant(31, I32), lane_numbers(I32)
         step = b.and_(by, low_bits)
+        # `clamp`: bits 0 to 4 bound the lane number, bits 8 to 12 are the bits of it that name the
+        # segment, in which lanes are exchanged.
         segment = b.and_(b.lshr(clamp, splat_constant(8, I32)), low_bits)
         low = b.and_(lane, segment)
         limit = b.or_(low, b.and_(b.and_(clamp, low_bits), b.not_(segment)))

@@ -21,9 +21,8 @@ from warploom.ptx.ir import Immediate, Instruction
 
 
 class WarpVoteCode:
-    """Emits instructions whose result combines the lanes of a group: those with equal
-    member masks.
-    """
+    """Emits instructions whose result combines the lanes of a group: the executing lanes with equal
+    member masks."""
 
     def __init__(self, operands: Operands) -> None:
         """Allocates the variables of the loops over groups and over distinct values."""
@@ -33,11 +32,11 @@ class WarpVoteCode:
         self._ungrouped = operands.frame.variable(I32)
 
     def grouped(self, instruction: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
-        """Returns the results of `vote`, `match`, `redux` and `elect`, with their types.
+        """Returns the results of `vote`, `match`, `redux` and `elect`, with their types; `mask` has
+        the executing lanes.
 
         If the member mask is not a constant, lanes may name different groups: a loop evaluates the
-        instruction for each group of lanes with equal masks.
-        """
+        instruction for each group of lanes with equal masks, and merges the results."""
         members = member_mask(instruction)
         if members is None or isinstance(members, Immediate):
             return self.together(instruction, mask)
@@ -63,8 +62,8 @@ class WarpVoteCode:
         return [(b.load(slot, typ=lane_type(type)), type) for slot, type in slots]
 
     def vote(self, instruction: Instruction, mask: Value) -> Value:
-        """Returns the result of `vote`, the same in all lanes: a predicate, or an i32 for
-        `ballot`."""
+        """Returns the result of `vote` over the lanes of `mask`, the same in all lanes: for `all`,
+        `any` and `uni` a predicate, for `ballot` the lanes whose predicate is true, an i32."""
         b = self.b
         held = self.lanes.bits(b.and_(self.operands.read(instruction.operands[1], PRED), mask))
         if instruction.operation.modifiers["mode"] == "ballot":
@@ -81,8 +80,8 @@ class WarpVoteCode:
 
     def together(self, instruction: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
         """Returns the results of `vote`, `match`, `redux` and `elect`, with their types, for the
-        lanes of `mask` as one group.
-        """
+        lanes of `mask` as one group. `match.all`: the lanes if all have one value, else 0; and a
+        predicate for that."""
         modifiers = instruction.operation.modifiers
         if instruction.operation.name == "vote":
             type = B32 if modifiers["mode"] == "ballot" else PRED
@@ -120,8 +119,8 @@ class WarpVoteCode:
 
     def _match_any(self, value: Value, mask: Value) -> Value:
         """Emits `match.any`: a loop with an iteration for each distinct value, taken from the
-        lowest lane that has not been matched. Returns, in each lane, the lanes with its value.
-        """
+        lowest lane that has not been matched. Returns, in each lane of `mask`, the lanes with its
+        value, in others 0."""
         b, lanes = self.b, self.lanes.bits(mask)
         b.store(splat_constant(0, I32), self._matched)
         b.store(lanes, self._remaining)
@@ -140,9 +139,8 @@ class WarpVoteCode:
         return b.load(self._matched, typ=vector(I32))
 
     def _reduce(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
-        """Returns the result of `redux` over the lanes of a mask, an i32; `min` and `max` by the
-        type's signedness, or as floats.
-        """
+        """Returns the result of `redux` over the lanes of a mask, an i32: of floats the extreme, of
+        integers `min` and `max` by the type's signedness, or another operation."""
         type = modifiers.scalar()
         name = modifiers.text("op", "")
         if type.is_float:
@@ -152,17 +150,19 @@ class WarpVoteCode:
         return self._reduce_integers(name, value, mask)
 
     def _reduce_integers(self, name: str, value: Value, mask: Value) -> Value:
-        """Reduces the lanes of a mask by one of LLVM's integer reductions."""
+        """Reduces the lanes of a mask to an i32 by LLVM's integer reduction `name`; other lanes
+        contribute its identity."""
         identity = splat_constant(_IDENTITY[name], I32)
         chosen = self.b.select(mask, value, identity)
         return self.lanes.intrinsic(f"llvm.vector.reduce.{name}.v{LANES}i32", I32, [chosen])
 
     def _float_extreme(self, modifiers: Modifiers, value: Value, mask: Value) -> Value:
-        """Returns the bits of the least or greatest float of the lanes of a mask.
+        """Returns the bits of the least or greatest float (`.abs`: magnitude) of the lanes of a
+        mask.
 
-        Bits are mapped so that their order as signed integers is that of the numbers, -0 below +0.
-        NaNs are ignored unless the instruction has .NaN; then the result is the canonical NaN.
-        """
+        Bits are mapped so that their order as signed integers is that of the numbers, -0 below +0:
+        all but the sign of negative ones are inverted. The result is the canonical NaN if no lane
+        has a number, or, with `.NaN`, if some lane has a NaN; else NaNs are ignored."""
         b, size = self.b, splat_constant(0x7FFFFFFF, I32)
         nan = b.and_(b.fcmp_unordered("uno", value, value), mask)
         bits = b.bitcast(value, vector(I32))

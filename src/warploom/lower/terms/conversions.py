@@ -12,7 +12,7 @@ from warploom.lower.terms.integers import Node
 
 
 def lower_extension(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a sign or zero extension of an integer, by its type."""
+    """Emits an extension of an integer: sign extension if its type is signed, else zeros."""
     wide = vectors.b.sext if term.args[0].type.is_signed else vectors.b.zext
     return wide(args[0], vectors.type(term.type))
 
@@ -49,9 +49,8 @@ def lower_int_to_float(vectors: Vectors, term: Term, args: list[Value]) -> Value
 
 
 def lower_float_to_float(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a conversion between float formats, in the node's rounding mode; nothing between
-    formats of equal width.
-    """
+    """Emits a conversion between float formats: widening, which is exact, or narrowing in the
+    node's rounding mode. Returns the argument itself if both formats have equal width."""
     result, source = vectors.type(term.type), term.args[0].type
     if source.bits == term.type.bits:
         return args[0]

@@ -66,9 +66,8 @@ def lower_absolute(vectors: Vectors, _term: Term, args: list[Value]) -> Value:
 
 
 def lower_integral(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a rounding of a float to an integral float, in the direction of the node's
-    attribute.
-    """
+    """Emits a rounding of a float to an integral float, in the direction of the node's attribute:
+    `rni` to nearest even, `rzi` to zero, `rmi` down, `rpi` up."""
     return vectors.intrinsic(_INTEGRAL[str(term.attr)], args)
 
 

@@ -18,13 +18,14 @@ _COUNTING = {"popc": "ctpop", "brev": "bitreverse"}
 
 
 def builder_node(name: str) -> Node:
-    """Returns a function that lowers a node to one LLVM instruction, the builder's method
-    `name`."""
+    """Returns a function that lowers a node to one LLVM instruction on its arguments, emitted by
+    the builder's method `name`."""
     return lambda vectors, _term, args: getattr(vectors.b, name)(*args)
 
 
 def lower_minimum(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits the minimum or maximum of two integers."""
+    """Emits the minimum or maximum (the node's operation) of two integers, by the type's
+    signedness."""
     sign = "s" if term.type.is_signed else "u"
     return vectors.intrinsic(f"{sign}{term.op}", args)
 
@@ -44,8 +45,8 @@ def lower_division(vectors: Vectors, term: Term, args: list[Value]) -> Value:
     """Emits a quotient or a remainder, defined for all inputs.
 
     Division by 0 and the overflow of the lowest number by -1, on which a processor traps, divide by
-    1 instead; by 0, the quotient is all ones and the remainder the dividend.
-    """
+    1 instead. By 0, the quotient is all ones and the remainder the dividend; the overflow gives the
+    lowest number and remainder 0."""
     b, (value, by) = vectors.b, args
     zero = b.icmp_unsigned("==", by, vectors.constant(0, term.type))
     unsafe = zero

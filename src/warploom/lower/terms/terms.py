@@ -46,7 +46,8 @@ class Lowering:
         return done[term]
 
     def node(self, term: Term, args: list[Value]) -> Value:
-        """Emits one node, given the values of its arguments."""
+        """Emits one node, given the values of its arguments: a constant splat for `const`, else by
+        the function in `NODES`. An `arg` node is not accepted."""
         if term.op == "const":
             return self.vectors.constant(int(str(term.attr)), term.type)
         return NODES[term.op](self.vectors, term, args)
@@ -61,12 +62,12 @@ bits of a NaN that they return."""
 
 
 def ignores_nan_bits(term: Term) -> frozenset[int]:
-    """Returns the arguments whose NaN bits do not influence the term's value, so that they need not
-    be canonicalised (`abi.nans`).
+    """Returns the numbers of the arguments whose NaN bits do not influence the term's value, so
+    that they need not be canonicalised (`abi.nans`).
 
     These are the arguments from which every path to the root has only `BITLESS` nodes or selects,
-    in a term whose root is `canonical` or no float; below a comparison, all are.
-    """
+    in a term whose root is `canonical` or no float; below a comparison or `is_nan`, all are. Of a
+    float term without `canonical`, none."""
     if term.type.kind is Kind.FLOAT and term.op != "canonical":
         return frozenset()
     seen: set[int] = set()
@@ -74,6 +75,7 @@ def ignores_nan_bits(term: Term) -> frozenset[int]:
     visited: set[tuple[int, bool]] = set()
 
     def walk(node: Term, blind: bool) -> None:
+        """Visits a node's arguments; `blind`: all nodes above the node ignore NaN bits."""
         if (id(node), blind) in visited:
             return
         visited.add((id(node), blind))
