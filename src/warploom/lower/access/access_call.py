@@ -60,9 +60,9 @@ class AccessCall:
 
     @property
     def deferred(self) -> bool:
-        """Returns true if accesses of this type may be counted in batches: atomics on shared words
-        under rules that permit it, without an order policy (`cost.deferred_atomics`).
-        """
+        """Returns true if accesses of this type may be counted in batches, after they have been
+        performed (`cost.deferred_atomics`): 4-byte atomics on shared memory under rules that permit
+        it, where no policy chooses the order of lanes."""
         facts = Facts(fixed=not self.shuffles, deferred=self.rules.defers_atomics)
         return select(self.access_type, ANYWHERE, facts).cost is Cost.LIST
 
@@ -73,5 +73,5 @@ class AccessCall:
         return self._scratch
 
     def slot(self, slot: Slot) -> Value:
-        """Returns a value of the launch environment."""
+        """Returns an i64 of the launch environment."""
         return self.lanes.b.load(self.lanes.slot(self.environment, int(slot)), typ=I64)

@@ -24,10 +24,10 @@ class AccessCheck:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def fault(self, bits: Value) -> Value:
-        """Returns the fault code of an access by the lanes `bits` (an i64), 0 for none (an i64).
-        Calls the helper that checks lane by lane only if some lane is misaligned or outside of the
-        bounds: those cached for the record in global memory, else those of the space.
-        """
+        """Returns the fault code of an access by the lanes `bits` (an i64, not empty), 0 for none
+        (an i64). Calls the helper that checks lane by lane only if some active lane is misaligned
+        or outside of the bounds: in global memory those cached for the access record, else those of
+        the space."""
         b, access, size = self.b, self.access, I64(self.access.access_type.size)
         in_global = access.access_type.space in (Space.GLOBAL, Space.CONST)
         low = b.load(access.cache, typ=I64) if in_global else I64(0)
@@ -44,6 +44,8 @@ class AccessCheck:
             misaligned = b.and_(fold(self.lanes, "or", self.access.addresses, on), inside)
             none = repeated(0, I64, largest.type.count)
             outside = b.or_(outside, b.icmp_unsigned("!=", misaligned, none))
+        # Whether memory is writable is not compared: the helper caches the bounds of an allocation
+        # for a store or atomic only if it is.
         any_outside = self.lanes.some(outside)
         entry = b.block
         slow, done = (self.access.function.append_basic_block(name) for name in ("look", "seen"))
@@ -62,10 +64,9 @@ class AccessCheck:
         return result
 
     def _check_lanes(self, scratch: Value, bits: Value, *, in_global: bool) -> Value:
-        """Calls the helper that checks each lane of the addresses at `scratch`: `check_global`,
-        which searches the allocations and updates the cached bounds, or `check_span` for other
-        spaces. Returns its fault code.
-        """
+        """Calls the helper that checks each lane of the addresses at `scratch` and records the
+        fault of the lowest failing one: `check_global`, which searches the allocations and updates
+        the cached bounds, or `check_span` for other spaces. Returns its fault code, 0 or 1."""
         size = I64(self.access.access_type.size)
         if not in_global:
             return call(

@@ -44,7 +44,10 @@ MoveData = Callable[[tuple[Value, Value]], None]
 
 
 class AccessCosts:
-    """Emits the cost counting of one access function, into its access record."""
+    """Emits the cost counting of one access function, into its access record. A pattern is an
+    active mask and the offsets of its lanes from a multiple of the device's unit; the record has a
+    table of eight, with their costs. `bits` is the active mask as an i64, `scratch` the address of
+    the 32 offsets in memory."""
 
     def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
@@ -56,14 +59,14 @@ class AccessCosts:
         stored_offsets: Value | None,
         move: MoveData | None = None,
     ) -> tuple[Value, Value]:
-        """Counts the access: as a repetition of a stored pattern, or by the device's rules.
+        """Counts the access: as a repetition of a stored pattern, or by the device's rules; then
+        its pattern replaces another if `_should_keep` allows it.
 
-        `bits` is the active mask as an i64. `stored_offsets` is the address of the offsets in
-        memory, if they are already there. Returns the offset of the lowest active lane, and the
-        stride from lane to lane (`cost.pattern_table`), NO_STEP if it varies or was not computed.
-        `move`, given these two, moves the data before the rules are called: a load from the host's
-        memory may take longer than they do, and so overlaps with them.
-        """
+        `stored_offsets` is the address of the offsets in memory, if they are already there. Returns
+        the offset of the lowest active lane, and the stride from lane to lane
+        (`cost.pattern_table`), NO_STEP if it varies or the pattern is new. `move`, given these two,
+        moves the data before the rules are called: a load from the host's memory may take longer
+        than they do, and so overlaps with them."""
         b = self.b
         first = self._first(bits, offsets)
         table_slot = pattern_slot(self.lanes, self.access.rules, bits, first)
@@ -79,6 +82,9 @@ class AccessCosts:
                     if self.access.deferred:
                         arguments = scratch, bits, self.access.limit, self.access.row
                         call(self.lanes, "place_window", *arguments)
+                    # Adds the evicted pattern's repetitions, and stores the negated counters as the
+                    # new one's costs; `keep_pattern` adds the counters again after the rules have
+                    # counted, which leaves what these added.
                     call(
                         self.lanes,
                         "settle_pattern",
@@ -111,8 +117,7 @@ class AccessCosts:
     def _record_pattern(self, scratch: Value, bits: Value, table_slot: PatternSlot) -> None:
         """Stores the pattern of the access that was just counted in slot `table_slot` of the
         record. Reads the offsets back from `scratch`: as an SSA value they would stay live, and be
-        spilled, on every path.
-        """
+        spilled, on every path. Leaves `scratch` as it was, since an atomic reads it afterwards."""
         b = self.b
         offsets = b.load(scratch, typ=vector(I64))
         relative = self.access.store_lanes(b.sub(offsets, self.lanes.splat(table_slot.base)))
@@ -122,10 +127,9 @@ class AccessCosts:
         )
 
     def _differs(self, pattern: Value, bits: Value, relative: Value) -> Value:
-        """Returns true (an i1) if an access, by its mask and its offsets `relative`, does not match
-        the pattern at an address. Compares the first lanes and the mask before it compares all
-        lanes.
-        """
+        """Returns true (an i1) if an access, by its mask and its offsets `relative` to the unit,
+        differs from the pattern at an address in the mask or in an active lane. Compares the mask
+        and the first 8 lanes before it compares all."""
         b = self.b
         recorded = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
         difference = b.xor(relative, recorded)
@@ -152,7 +156,7 @@ class AccessCosts:
         return differs
 
     def _first(self, bits: Value, stored_offsets: Value) -> Value:
-        """Returns the offset of the lowest active lane; `stored_offsets` is a vector of offsets."""
+        """Returns the lowest active lane's element of a vector of offsets, an i64."""
         b, names = self.b, ("lowest", "other", "first")
         # Lane 0 is active nearly always, and its element is an extract with a constant index; a
         # variable index would go through memory on every access.
@@ -174,9 +178,9 @@ class AccessCosts:
 
     def _should_keep(self, pattern: Value) -> Value:
         """Returns true (an i1) if a new pattern replaces the one in its slot: among the first
-        TRIAL_PATTERNS without a repetition all do, then one in SAMPLE_PERIOD. Updates the record's
-        count of patterns in succession that were not repeated.
-        """
+        TRIAL_PATTERNS new ones in succession all do, then one in SAMPLE_PERIOD. Updates the
+        record's count of new patterns, which begins again where the one in the slot has been
+        repeated."""
         b, at = self.b, self.lanes.slot(self.access.row, NEW_PATTERNS)
         repeats = b.load(self.lanes.slot(pattern, REPEATS), typ=I64)
         came_again = b.icmp_unsigned("!=", repeats, I64(0))
@@ -190,9 +194,8 @@ class AccessCosts:
 
     def _count_by_rules(self, scratch: Value, bits: Value) -> None:
         """Emits the calls of the device's rules that add the access's costs to the record: those of
-        its kind, the passes of an atomic, the writes of a store. Stores the access as the record's
-        example if it is the costliest so far.
-        """
+        its operation and space, the passes of an atomic, and the writes of a store if the rules
+        count them. Stores the access as the record's example if it is the costliest so far."""
         access_type, size = self.access.access_type, I64(self.access.access_type.size)
         space = access_type.space.value
         before = self.b.load(self.lanes.slot(self.access.row, TRANSACTIONS), typ=I64)
@@ -206,9 +209,9 @@ class AccessCosts:
             call(self.lanes, writes, scratch, bits, size, self.access.row)
 
     def _record_example(self, scratch: Value, bits: Value, before: Value) -> None:
-        """Stores the access as the record's example if it took more transactions than any other
-        (`cost.costliest_access`); `before` is the record's count of transactions before it.
-        """
+        """Stores the access (mask and addresses) as the record's example if it took more
+        transactions than any before (`cost.costliest_access`); `before` is the record's count of
+        transactions before it."""
         row, b = self.access.row, self.b
         now, worst = (
             b.load(self.lanes.slot(row, field), typ=I64) for field in (TRANSACTIONS, EXAMPLE_COST)
@@ -223,14 +226,14 @@ class AccessCosts:
             call(self.lanes, "keep_example", scratch, bits, before, row)
 
     def _count_passes(self, scratch: Value, bits: Value) -> None:
-        """Counts the passes of an atomic: as many as lanes have one address."""
+        """Counts the passes of an atomic: the most lanes with one address."""
         size = I64(self.access.access_type.size)
         call(self.lanes, "count_passes", scratch, bits, size, self.access.row)
 
     def count_in_caches(self, bits: Value, offsets: Value) -> None:
-        """Emits the call that looks the access up in the simulated caches and adds its hits and
-        misses to the record; nothing for accesses that pass no cache under the device's rules.
-        """
+        """Emits the call that looks the access at `offsets` up in the simulated caches and adds its
+        hits and misses to the record; nothing for accesses that pass no cache under the device's
+        rules."""
         access_type, size = self.access.access_type, I64(self.access.access_type.size)
         path = self.access.rules.path(
             access_type.space.value, access_type.op, route=access_type.route
@@ -249,8 +252,9 @@ class AccessCosts:
             call(self.lanes, "count_cached", *arguments, *location)
 
     def _local_line_offset(self) -> Value:
-        """Returns where the warp's local memory begins in the address range that the simulated
-        caches use for it; 0 for other spaces."""
+        """Returns the address at which the simulated caches see the warp's local memory: LOCAL_BASE
+        plus that of the blocks before it and of the block's warps before it, in bytes; 0 for other
+        spaces."""
         if self.access.access_type.space is not Space.LOCAL:
             return I64(0)
         b, block = self.b, self.access.slot(Slot.BLOCK)

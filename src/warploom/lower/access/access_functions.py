@@ -33,8 +33,9 @@ SAME_RESULT = ("sem", "scope", "space", "L2::cache_hint")
 
 
 class AccessFunctions:
-    """Creates the access functions of a module on first use: in the module itself, or among the
-    functions that all kernels share (`shared`)."""
+    """Creates the access functions of a module, which perform an access at any addresses out of
+    line, on first use: in the module itself, or among the functions that all kernels share
+    (`shared`)."""
 
     def __init__(
         self,
@@ -57,9 +58,9 @@ class AccessFunctions:
     def atomic(
         self, access_type: AccessType, operation: Operation, count: int, *, returns_old: bool
     ) -> Value:
-        """Returns the function for an atomic with `count` operands. The data buffer holds the
-        elements of at most two operands, then those of the old value if the function returns it
-        (`returns_old`)."""
+        """Returns the function for an atomic with `count` operands, emitted or declared on first
+        use. The data buffer holds the elements of at most two operands, then those of the old value
+        if the function returns it (`returns_old`)."""
         name = _name_of("access", access_type, operation, count, returns_old=returns_old)
         update = AtomicUpdate.of(operation, count, access_type.space.value, returns_old=returns_old)
         return self._get(name, access_type, update)
@@ -73,9 +74,9 @@ class AccessFunctions:
         returns_old: bool,
         uniform: bool,
     ) -> Value:
-        """Returns the function for an atomic that is counted later, in a batch
-        (`lower.access.deferred_atomic`). If `uniform`, the data buffer holds one operand for all
-        lanes."""
+        """Returns the function for an atomic that is performed at once and counted later, in a
+        batch (`lower.access.deferred_atomic`); emitted in the module on first use. If `uniform`,
+        the data buffer holds one operand for all lanes."""
         name = _name_of(
             f"listed{'.agreed' * uniform}", access_type, operation, count, returns_old=returns_old
         )
@@ -96,8 +97,7 @@ class AccessFunctions:
 
     def completion(self) -> Value:
         """Returns the function that adds arrived bytes to mbarriers' pending counts
-        (`complete_tx`). It is counted as a store.
-        """
+        (`complete_tx`): lane by lane like an atomic, but counted as a store."""
         access_type = AccessType("store", Space.SHARED, U64)
         return self._get(
             "access.complete_tx",
@@ -140,8 +140,9 @@ class AccessFunctions:
 def _name_of(
     prefix: str, access_type: AccessType, operation: Operation, count: int, *, returns_old: bool
 ) -> str:
-    """Returns a function name that identifies everything an atomic's function does; two atomics of
-    one name share one function."""
+    """Returns a function name that identifies everything an atomic's function does: whether it
+    returns old values, modifiers, elements, operands and space. Two atomics of one name share one
+    function."""
     selected = operation.modifiers.values.items()
     text = ".".join(choice for slot, choice in selected if slot not in SAME_RESULT)
     kind = "atomic" if returns_old else "reduction"
@@ -150,9 +151,10 @@ def _name_of(
 
 def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
     """Emits the body of an access function: returns at once without active lanes, checks (and
-    returns a fault code), counts costs by the access plan, and moves the data. A load moves it
-    before it counts.
-    """
+    returns a fault code), counts costs by the access plan, moves the data, and returns 0. A load
+    moves its data before it counts. `update`: the change of an atomic, None for loads and stores; a
+    store with one is an mbarrier's completion. Under an order policy, only the surviving one of
+    several stores to an address is done."""
     b, access_type, moves = access.lanes.b, access.access_type, AccessMoves(access)
     # No lane is on: nothing is counted, and the checks below may assume a lowest lane.
     with b.if_then(b.icmp_unsigned("==", access.bits, I32(0))):

@@ -35,18 +35,20 @@ from warploom.ptx.ir import Space
 
 
 class AccessMoves:
-    """Emits the loads or stores of one access function."""
+    """Emits the loads or stores of one access function, between memory and the data buffer. The
+    buffer has 32 lanes of each part (element of a `.v2` or `.v4` access). Offsets count from the
+    base of the access's space; global ones are host addresses."""
 
     def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
         self._transfers = Transfers(self.lanes, self._host_pointer)
 
     def physical(self, addresses: Value, offset: int = 0) -> Value:
-        """Returns offsets of the lanes' data from the base of their space, plus `offset` bytes.
+        """Returns the lanes' offsets in host memory from the base of their space, plus `offset`
+        bytes: the addresses, except in local memory.
 
         Local memory is interleaved: the 4-byte word w of lane l is word w * 32 + l, so that a
-        uniform address is one row of 128 bytes.
-        """
+        uniform address is one row of 128 bytes."""
         b = self.b
         moved = b.add(addresses, splat_constant(offset, I64)) if offset else addresses
         if self.access.access_type.space is not Space.LOCAL:
@@ -76,9 +78,8 @@ class AccessMoves:
         MOVES[self.access.plan.move](self, first_and_step)
 
     def by_pattern(self, first_and_step: tuple[Value, Value] | None) -> None:
-        """Moves one vector if the pattern's stride is the size of an element (or only one lane is
-        active), else moves lane by lane.
-        """
+        """Moves one vector if the pattern's stride is the size of an element, or only one lane is
+        active (ANY_STEP); else moves lane by lane. The choice is made at run time."""
         assert first_and_step is not None
         b, (first, step) = self.b, first_and_step
         size = self.access.access_type.size
@@ -95,9 +96,8 @@ class AccessMoves:
                 self.each_lane(first_and_step)
 
     def _move_vector(self, first: Value) -> None:
-        """Moves consecutive elements by one vector access under the mask. `first` is the address of
-        lane 0, also where that lane is off.
-        """
+        """Moves consecutive elements, with all parts, by one vector access under the mask. `first`
+        is the address of lane 0, also where that lane is off."""
         access_type = self.access.access_type
         lane_addresses = LaneAddresses(access_type, [first], self.lanes.wide_mask(self.access.bits))
         buffers = [self._part_buffer(part) for part in range(access_type.parts)]
@@ -114,14 +114,13 @@ class AccessMoves:
         return self.pointer(first)
 
     def _part_buffer(self, part: int) -> Value:
-        """Returns the address of one element of all lanes in the data buffer."""
+        """Returns the address, in the data buffer, of part `part` of all lanes."""
         start = [I64(part * self.access.access_type.part_bytes)]
         return self.b.gep(self.access.data, start, source_etype=I8)
 
     def each_lane(self, _lie: tuple[Value, Value] | None) -> None:
-        """Moves each part of the elements in turn: by a gather, or by a loop of stores over lanes.
-        The stride is not used.
-        """
+        """Moves the active lanes' data part by part: a load by a gather, a store by a loop over
+        lanes. The argument is not used."""
         access_type, mask = self.access.access_type, self.lanes.wide_mask(self.access.bits)
         for part in range(access_type.parts):
             at = self._part_buffer(part)
@@ -133,8 +132,9 @@ class AccessMoves:
                 self._scatter(offsets, at)
 
     def _scatter(self, offsets: Value, at: Value) -> None:
-        """Stores one element of each lane out of the data buffer, the lowest lane first. The loop
-        is as fast as the host's scatter instructions, and these have no form for 8 or 16 bits."""
+        """Stores one part of each active lane, at buffer address `at`, to memory at `offsets`, the
+        lowest lane first, so that the highest of several at one address survives. The loop is as
+        fast as the host's scatter instructions, and these have no form for 8 or 16 bits."""
         b, element = self.b, self.access.access_type.element
         stored_offsets = self.access.store_lanes(offsets)
         head, body, done = (self.access.function.append_basic_block() for _ in range(3))
@@ -154,8 +154,8 @@ class AccessMoves:
         b.position_at_end(done)
 
     def words(self, _lie: tuple[Value, Value] | None) -> None:
-        """Moves local memory in words of 4 bytes: an element of 8 or 16 bytes lies in several rows
-        there."""
+        """Moves local memory in words of 4 bytes, part by part: an element of 8 or 16 bytes lies in
+        several rows there. The argument is not used."""
         access_type, mask = self.access.access_type, self.lanes.wide_mask(self.access.bits)
         for part in range(access_type.parts):
             self._move_words(self._part_buffer(part), part * access_type.type.bytes, mask)

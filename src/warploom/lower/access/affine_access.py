@@ -46,16 +46,15 @@ the grid, took 22 ns an iteration with it, 28 without, 23 with 8 warps; 17 witho
 
 def _is_global_line(group: GroupValues) -> bool:
     """Returns true if the lanes of a warp access consecutive elements of global memory, in one lane
-    run.
-    """
+    run: the only accesses that are prefetched."""
     follow = group.plan.pattern is Pattern.CONSECUTIVE and group.base.width == 1
     return follow and group.access_type.space is Space.GLOBAL
 
 
 class AffineAccess:
-    """Emits the accesses of code in which all living lanes are together, and registers have vector
-    shapes: inlined by their group's plan, or as calls.
-    """
+    """Emits the loads and stores of convergent code: inlined by the plan of their access group
+    (accesses of the block from one base register, which share a guard), else as calls. `index`
+    numbers the instruction, `on` has its executing lanes."""
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.reading = memory, reading
@@ -68,17 +67,16 @@ class AffineAccess:
         )
 
     def begin(self, block: ProgramBlock, *, masked: bool) -> None:
-        """Begins a basic block, before its code: takes its access groups from the Warp IR;
-        `masked`: the block is predicated.
-        """
+        """Begins a basic block, before its code: takes its access groups from the Warp IR, none in
+        divergent code. `masked`: the block is predicated."""
         self.group_guards.begin(block, masked=masked)
 
     # ---- loads ----------------------------------------------------------------------------------
 
     def load_uniform_runs(self, index: int, instruction: Instruction, on: Value) -> list[Value]:
         """Emits a load in which the lanes of each lane run read one address, of a kernel parameter
-        or of memory. Returns its elements, each in as many lanes as there are runs.
-        """
+        or of memory, inlined if it has a group. Returns its elements, each in as many lanes as
+        there are runs; of a parameter in one."""
         type, parts = (
             instruction.operation.modifiers.scalar(),
             len(elements(instruction.operands[0])),
@@ -121,8 +119,8 @@ class AffineAccess:
         width: int,
     ) -> list[Value]:
         """Emits a load by its group's plan if the guard holds, else by `load_any`; without a group
-        always by the latter. Returns elements of `width` lanes.
-        """
+        always by the latter. On the fast path, where a failed guard has left the block, only the
+        plan's code is emitted. Returns elements of `width` lanes."""
         group = self.group_guards.groups.get(index)
         if group is None:
             return load_any()
@@ -149,9 +147,9 @@ class AffineAccess:
     def _load_hit(
         self, index: int, group: GroupValues, instruction: Instruction, on: Value, width: int
     ) -> list[Value]:
-        """Emits a load whose guard holds: the race detector's event, its count, prefetches, and the
-        data movement of its plan.
-        """
+        """Emits a load whose guard holds: the race detector's event, its count, prefetches (in
+        blocks with batched stores, and for the next warps), and the data movement of its plan.
+        Returns its elements in `width` lanes."""
         self._report_to_detector(index, group, instruction.operands[1], on, [])
         self.group_guards.count(index, group)
         if self.group_guards.prefetches_ahead and _is_global_line(group):
@@ -168,9 +166,9 @@ class AffineAccess:
 
     def _prefetch_for_next_warps(self, index: int, group: GroupValues) -> None:
         """Emits, in a batch of loop iterations at distant addresses, prefetches of the lines that
-        the next warps load or store: the host's hardware prefetcher recognises no stride across
-        pages. Nothing unless elements are consecutive in global memory.
-        """
+        the next three warps load or store: the host's hardware prefetcher recognises no stride
+        across pages. Nothing outside of such batches, and unless elements are consecutive in global
+        memory."""
         if group.prefetches is None or not _is_global_line(group):
             return
         with self.b.if_then(group.prefetches):
@@ -192,9 +190,9 @@ class AffineAccess:
     # ---- stores ---------------------------------------------------------------------------------
 
     def store(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits a store: by its group's plan if the guard holds, deferred to the group's last store
-        if the plan says so, else by a call.
-        """
+        """Emits a store: by its group's plan if the guard holds, else by a call; kept until the
+        group's last store if the plan defers it. Without a group by the general path
+        (`MemoryCode.store`)."""
         group = self.group_guards.groups.get(index)
         if group is None:
             self.memory.store(index, instruction, on)
@@ -239,9 +237,9 @@ class AffineAccess:
     def _report_to_detector(
         self, index: int, group: GroupValues, address: Operand, on: Value, values: list[Value]
     ) -> None:
-        """Emits the event of an inlined access for the race detector, if it must check this one.
-        `values` are the elements that a store writes.
-        """
+        """Emits the event of an inlined access for the race detector, with the values that a store
+        writes, the extent of strided addresses and the lane runs of affine ones; nothing if it need
+        not check this access."""
         sanitizing, access_type = self.memory.sanitizing, group.access_type
         if sanitizing is None or not sanitizing.must_check(index, access_type):
             return

@@ -25,8 +25,7 @@ from warploom.simt.lane_counts import ALL_LANES
 
 class AtomicCode:
     """Emits the atomics of one warp function; `_read` are the registers that some instruction
-    reads.
-    """
+    reads. `values` are the elements of all operands in turn, each in 32 lanes."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
@@ -66,6 +65,7 @@ class AtomicCode:
         narrow = space is not Space.GENERIC and _is_narrow(address)
 
         def apply(part: Space, offsets: Value, active: Value) -> None:
+            """Emits the atomic of the lanes `active` in the space `part`, at `offsets` in it."""
             access_type = AccessType("atomic", part, type, parts)
             count, returns_old = len(sources), bool(results_read)
             functions = self.memory.functions
@@ -120,9 +120,9 @@ class AtomicCode:
     def _report_to_detector(
         self, index: int, access_type: AccessType, values: list[Value], addresses: Value, on: Value
     ) -> None:
-        """Emits the event of an atomic on the fast path, if the race detector must check it. Out of
-        the fast path, the call of the access function has its own.
-        """
+        """Emits the event of an atomic on the fast path, with its operands in the data buffer;
+        nothing if the race detector need not check it. Out of the fast path, the call of the access
+        function has its own."""
         sanitizing, places = self.memory.sanitizing, self.memory.places
         if sanitizing is None or not sanitizing.must_check(index, access_type):
             return
@@ -136,9 +136,9 @@ class AtomicCode:
             self.b.store(value, self.memory.places.at(number * access_type.part_bytes), align=4)
 
     def _call_deferred(self, function: Value, row: Value, words: WindowKeys) -> None:
-        """Emits the call of the fast path's function, with the window's word numbers in place of
-        addresses, the window's start as the base, and no cached bounds.
-        """
+        """Emits the call of the fast path's function, with the window's 8-bit word numbers in place
+        of addresses, a full mask, the window's start as the base, and no cached bounds. It cannot
+        fault."""
         base, limit = self.memory.places.space(Space.SHARED)
         start = self.lanes.slot(base, words.window, I8)
         all_lanes, data = I32(ALL_LANES), self.memory.places.at(0)
@@ -147,9 +147,8 @@ class AtomicCode:
         self.b.call(function, [*values, limit])
 
     def complete(self, index: int, address: Operand, amounts: Value, mask: Value) -> None:
-        """Emits the call that signals arrived bytes, `amounts` of each lane, to the mbarriers at an
-        address (`complete_tx`).
-        """
+        """Emits the call that signals arrived bytes, `amounts` of each lane in `mask` (64 bits), to
+        the mbarriers at a shared address (`complete_tx`)."""
         self.b.store(amounts, self.memory.places.at(0), align=16)
         access_type = AccessType("store", Space.SHARED, U64)
         addresses = self.operands.address(address)

@@ -48,13 +48,16 @@ class WindowKeys:
 
 
 def window_keys(lanes: Lanes, row: Value, addresses: Value, mask: Value) -> WindowKeys:
-    """Emits the word numbers of an access's addresses in the window of its record. `addresses` are
-    lanes of 32 or 64 bits, offsets in shared memory."""
+    """Emits the word numbers of an access's addresses in its record's window, and whether all 32
+    lanes are active and inside. `addresses` are lanes of 32 or 64 bits, offsets in shared memory.
+    """
     b, element = lanes.b, addresses.type.element
     window, extent = (b.load(lanes.slot(row, word), typ=I64) for word in (WINDOW, EXTENT))
     start, end = (
         lanes.splat(b.trunc(v, element) if element == I32 else v) for v in (window, extent)
     )
+    # The rotation moves the low two bits of a misaligned offset to the top, which the unsigned
+    # comparison finds to be outside, like an offset below the window.
     offsets = b.sub(addresses, start)
     arguments = [offsets, offsets, splat_constant(WORD_BITS, element)]
     words = lanes.intrinsic(f"llvm.fshr.v32{element}", offsets.type, arguments)
@@ -66,7 +69,8 @@ def window_keys(lanes: Lanes, row: Value, addresses: Value, mask: Value) -> Wind
 def emit_deferred(access: AccessCall, update: AtomicUpdate, *, uniform: bool) -> None:
     """Emits the body of the fast path's function: its addresses are window keys, and its base is
     the host address of the window. It appends the keys to the record's list, updates memory lane by
-    lane, and counts the list if that is full. `uniform`: one operand serves all lanes."""
+    lane, counts and empties the list if it is full (LENGTH accesses), and returns 0. `uniform`: one
+    operand serves all lanes."""
     b, lanes, row = access.lanes.b, access.lanes, access.row
     turns = LaneByLane(access, AccessMoves(access), update)
     count = b.load(lanes.slot(row, DEFERRED), typ=I64)
@@ -76,6 +80,7 @@ def emit_deferred(access: AccessCall, update: AtomicUpdate, *, uniform: bool) ->
     b.store(following, lanes.slot(row, DEFERRED))
 
     def offsets_from(lane: Value) -> list[Value]:
+        """Returns the byte offsets in the window of 8 lanes from `lane` on."""
         # Reads the stored keys again: extracting lanes from the vector costs more. The load is
         # atomic so that LLVM does not turn it into extractions.
         packed = b.load_atomic(lanes.slot(keys, lane, I8), "monotonic", KEYS_AT_ONCE, typ=I64)

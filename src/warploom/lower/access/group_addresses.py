@@ -12,28 +12,28 @@ from warploom.lower.access.groups import GroupValues
 
 
 class GroupAddresses:
-    """Emits the addresses of a group's members."""
+    """Emits the addresses of the members of access groups: loads or stores at constant offsets from
+    one base register."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes, self.b = lanes, lanes.b
 
     def span(self, group: GroupValues) -> tuple[Value, Value]:
-        """Returns two constant offsets from the group's base address: that of its first byte, and
-        the end of its last one.
-        """
+        """Returns the byte range that a lane run accesses in all members, as two constant offsets
+        from the run's base address: its first byte, and the end of its last one."""
         start, stop = group.accesses.span
         return I64(start), I64(stop)
 
     def firsts(self, group: GroupValues, index: int) -> list[Value]:
-        """Returns the address of the first lane of each lane run, for the member of a group at
-        instruction `index`; that of a run without active lanes may be another run's.
-        """
+        """Returns the address of the first lane of each lane run (scalars), for the member at
+        instruction `index`; a run without active lanes may have another run's, which is safe to
+        read."""
         offset = I64(dict(group.members)[index])
         return [self.b.add(first, offset) for first in group.safe_firsts or group.firsts]
 
     def first_vector(self, group: GroupValues, index: int) -> Value:
-        """Returns the addresses of the first lane of each lane run as a vector, for one member of a
-        group."""
+        """Returns the addresses of the first lane of each lane run as a vector, for the member at
+        instruction `index`; safe to read as in `firsts`."""
         offset = I64(dict(group.members)[index])
         first_vector = group.bases if group.first_vector is None else group.first_vector
         return self.b.add(first_vector, self.lanes.splat(offset, group.base.width))

@@ -47,9 +47,10 @@ SOMETIMES = (8, 1)
 
 
 class GroupGuards:
-    """Emits the guards and exits for the groups of one basic block at a time. `groups`: the block's
-    groups by the instructions of their accesses; `begin` sets them.
-    """
+    """Emits the guards of access groups (accesses of a block from one base register, which one
+    lookup in the range cache guards), and the exits where a guard fails, for one basic block at a
+    time. `groups`: by instruction, the group of each access in the version of the block being
+    emitted; `begin` sets them. `on` has an instruction's executing lanes."""
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.reading = memory, reading
@@ -89,9 +90,8 @@ class GroupGuards:
             self._add_group(GroupValues(access_group))
 
     def _add_group(self, group: GroupValues) -> None:
-        """Adds a group of the block under each of its accesses; one with several gets a variable
-        for a miss of its first access.
-        """
+        """Adds a group under the instructions of its accesses; one with several gets a variable
+        that records a miss of its first access."""
         if len(group.members) > 1:
             group.miss_flag = self.frame.variable(I1)
         self.groups |= dict.fromkeys((index for index, _ in group.members), group)
@@ -100,9 +100,8 @@ class GroupGuards:
         self, groups: Iterable[AccessGroup], checked: Collection[int], prefetches: Value
     ) -> None:
         """Begins a basic block inside of a batch of loop iterations, with its groups. Those whose
-        first access is in `checked` have been guarded for the whole batch. `prefetches` (an i1):
-        these prefetch the lines of the next warps.
-        """
+        first access is in `checked` (instructions) have been guarded, and are counted, for the
+        whole batch; if `prefetches` (an i1), these prefetch the lines of the next warps."""
         self._forget()
         self.cache.sets.begin(single_entry=True)
         self.groups.clear()
@@ -114,16 +113,17 @@ class GroupGuards:
             self._add_group(GroupValues(access_group, batched=batched, prefetches=ahead))
 
     def evaluate(self, access_group: AccessGroup) -> GroupValues:
-        """Emits the base addresses of a group as of now, without a guard, and returns them."""
+        """Emits the base addresses of a group from its registers as they are now, without a guard,
+        and returns the group with them; a batch checks them."""
         group = GroupValues(access_group)
         instruction = self.frame.program.instructions[access_group.members[0][0]]
         self._bases.emit(group, instruction, self.frame.active.mask())
         return group
 
     def slow_path(self) -> dict[int, ir.Block]:
-        """Begins the slow version of a basic block. Returns its entries by instruction, none if it
-        has no slow version. Each access is then guarded and counted separately, and no store is
-        deferred."""
+        """Begins the slow version of a basic block, in which each access is guarded and counted
+        separately, and no store is deferred. Returns the LLVM blocks at which exits enter it, by
+        the instruction that follows; empty if it has no slow version."""
         self._forget()
         self.cache.sets.begin(single_entry=False)
         groups, self.groups = self.groups, {}
@@ -133,9 +133,10 @@ class GroupGuards:
         return dict(self._slow_paths)
 
     def masked(self) -> dict[int, ir.Block]:
-        """Begins the masked version of a block; returns its first block by the instruction that it
-        begins with, or nothing if the block has none. Its groups keep their one guard, and their
-        moves are masked; deferred stores are done one by one."""
+        """Begins the masked version of a basic block, for warps with lanes off: its groups keep
+        their one guard, moves are masked, and deferred stores done one by one. Returns the LLVM
+        block at which it is entered, by the instruction that follows; empty if the block has none.
+        """
         self._forget()
         self.cache.sets.begin(single_entry=True)
         self.groups.clear()
@@ -153,9 +154,8 @@ class GroupGuards:
         self._all_on = False
 
     def mask(self, group: GroupValues, on: Value) -> Value | None:
-        """Returns the mask `on` of an access whose guard holds; None on the fast path, where all
-        lanes are active.
-        """
+        """Returns the mask for the move of an access whose guard holds: `on`, or None on the fast
+        path and in batches, where all lanes are active."""
         return None if self.hit_is_certain(group) else on
 
     def hit_is_certain(self, group: GroupValues) -> bool:
@@ -164,10 +164,10 @@ class GroupGuards:
         return group.batched or group.plan.exit is Exit.SLOW_VERSION
 
     def check(self, index: int, group: GroupValues, instruction: Instruction, on: Value) -> Value:
-        """Emits the guard of a group at its first access, with the exits where it fails, and
-        returns whether it holds (an i1, constant true on the fast path and in batches); at later
-        accesses returns that result.
-        """
+        """Emits the guard of a group at its first access, and returns whether it holds, an i1; at
+        later accesses returns that result. It is constant true in batches, and on the fast path,
+        which exits to the slow version on a miss, and with lanes off to the masked one if the block
+        gets it. Elsewhere a miss first fills the range cache."""
         if group.hit is None:
             is_strided = self._bases.emit(group, instruction, on)
             if group.batched:
@@ -189,10 +189,9 @@ class GroupGuards:
     def _hit_or_fill(
         self, group: GroupValues, instruction: Instruction, on: Value, is_strided: Value | None
     ) -> Value:
-        """Emits a lookup that fills the range cache on a miss. Returns true (an i1) if the group
-        hits, or the filled entry can count the access. `is_strided` (an i1, or None): a condition
-        without which it neither hits nor is filled.
-        """
+        """Emits a lookup that fills the range cache on a miss, and sets the group's counter.
+        Returns true (an i1) if the group hits, or the filled entry can count the access.
+        `is_strided` (an i1, or None): a condition without which it neither hits nor is filled."""
         b, lane_set = self.b, self.cache.sets.of(instruction, on)
         hit = self.cache.hits(group, lane_set)
         miss = b.not_(hit)
@@ -218,17 +217,16 @@ class GroupGuards:
         return result
 
     def _store_miss(self, group: GroupValues, hit: Value) -> None:
-        """Stores to a variable whether a group's first access missed: its other members may be
-        emitted in another version of the block."""
+        """Stores whether a group's first access missed to the group's variable, if it has further
+        members: these may be emitted in another version of the block."""
         if len(group.members) > 1:
             self.b.store(self.b.not_(hit), group.miss_flag)
 
     def _member_hit(
         self, group: GroupValues, instruction: Instruction, on: Value, is_strided: Value | None
     ) -> Value:
-        """Returns true (an i1) if a member that is guarded separately, in a slow version, hits, and
-        the first access of its group did.
-        """
+        """Returns true (an i1) if a later member of a group, guarded separately in a slow version,
+        hits, and the group's first access did. Nothing is filled."""
         hit = self.cache.hits(group, self.cache.sets.of(instruction, on))
         hit = hit if is_strided is None else self.b.and_(hit, is_strided)
         # A hit is counted as a difference from the first member's count, so that one must have been
@@ -236,8 +234,8 @@ class GroupGuards:
         return self.b.and_(hit, self.b.not_(self.b.load(group.miss_flag, typ=I1)))
 
     def _fast_path_holds(self, group: GroupValues, instruction: Instruction, on: Value) -> Value:
-        """Returns true (an i1) if the fast path can continue: the group hits, all lanes are active,
-        and its loads are disjoint from pending stores."""
+        """Returns true (an i1) if the fast path can continue: the group hits in the full warp's
+        entry, all lanes are active, and its accesses are disjoint from pending stores."""
         b = self.b
         # The lookup by the full lane set needs no hash of the mask; that the mask is full is a
         # separate condition, tested once in a block.
@@ -249,9 +247,9 @@ class GroupGuards:
         return holds if disjoint is None else b.and_(holds, disjoint)
 
     def _exit_unless(self, index: int, holds: Value) -> None:
-        """Emits the exit to the slow version before instruction `index`, taken unless `holds`: it
-        emits pending stores and counts, and records its entry for `slow_path`.
-        """
+        """Emits the exit to the slow version before instruction `index`, taken unless `holds` (an
+        i1): it performs pending stores, counts the accesses so far, and enters at a block that is
+        kept for `slow_path`."""
         b, onward, miss = self.b, *(self.b.append_basic_block() for _ in range(2))
         b.cbranch(holds, onward, miss).set_weights(RARELY)
         self._slow_paths[index] = b.append_basic_block(f"slow_path{index}")
@@ -261,16 +259,17 @@ class GroupGuards:
         b.position_at_end(onward)
 
     def _has_masked(self) -> bool:
-        """Returns whether the block gets a masked version: one guard serves several accesses, which
-        the slow version checks one by one, and no guard of the block has been emitted."""
+        """Returns whether the block gets a masked version: some cached group has several accesses,
+        which the slow version would check one by one, and no access or exit of the block has been
+        emitted, since code enters it only at the first guard."""
         groups = [one for one in self._accesses.groups if one.plan.guard is Guard.CACHE]
         shared = any(len(one.members) > 1 for one in groups)
         return shared and not (self._uncounted or self._slow_paths)
 
     def _exit_masked(self, index: int, on: Value) -> None:
-        """Emits the exit to the masked version at the first access of a block, taken if some lanes
-        are off, and records its entry for `masked`.
-        """
+        """Emits the exit to the masked version at instruction `index`, the first access of a block,
+        taken if some lanes are off, and keeps its entry for `masked`. After it, all lanes are
+        active."""
         b, onward = self.b, self.b.append_basic_block()
         self._masked[index] = b.append_basic_block(f"masked{index}")
         all_on = b.icmp_unsigned("==", self.lanes.bits(on), I32(-1))
@@ -281,10 +280,10 @@ class GroupGuards:
     def batch_store(
         self, index: int, group: GroupValues, instruction: Instruction, on: Value
     ) -> None:
-        """Begins the batch of a group's deferred stores, at the first of them: emits the exit to
-        the slow version that is taken unless all of them can be deferred to the last one. Nothing
-        at later stores.
-        """
+        """Begins the batch of a group's deferred stores at the first of them: emits the exit to the
+        slow version, taken unless all lanes are active, all stores can be deferred to the last one
+        (`StoreBatch.begin`), and the loads between, if evaluated, are disjoint from them. Nothing
+        at later stores."""
         if index != group.members[0][0]:
             return
         b, address = self.b, instruction.operands[0]
@@ -302,10 +301,8 @@ class GroupGuards:
         self._all_on = True
 
     def count(self, index: int, group: GroupValues) -> None:
-        """Counts one more access of a group that hits, in the range cache: at the group's last
-        member for all, in a slow version each on its own; nothing in batches, which count at their
-        end.
-        """
+        """Counts an access that hits, in the range cache: at its group's last member once for all
+        members, in a slow version each on its own; nothing in batches, which count at their end."""
         if group.batched:
             return
         if group.separate_member is not None:
@@ -318,9 +315,8 @@ class GroupGuards:
         self.cache.count(group, I64(1))
 
     def exit_fast_path(self) -> None:
-        """Emits, on an exit in the middle of a block, the pending stores and the counts of those
-        members of groups that have been executed.
-        """
+        """Emits, on an exit in the middle of a block, the pending stores, and the counts of those
+        accesses that have been executed but whose group's last member has not."""
         self.store_batch.flush()
         groups = {id(group): group for group in self._uncounted.values()}
         for group in groups.values():

@@ -23,16 +23,17 @@ EIGHT = ir.VectorType(I64, 8)
 
 
 class GroupBases:
-    """Emits the base addresses of groups, by the kind of their guard."""
+    """Emits the base addresses of access groups (accesses of a block from one base register): the
+    register's value in the first lane of each lane run."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.lanes, self.b = memory, memory.lanes, memory.b
 
     def emit(self, group: GroupValues, instruction: Instruction, on: Value) -> Value | None:
-        """Sets the base addresses of a group (`bases`, `firsts`, `step`) from the address operand
-        of its first access. For varying addresses returns true (an i1) if the active lanes of each
-        lane run have one stride; for others None.
-        """
+        """Sets a group's base addresses, `bases` and `firsts`, from the address operand of its
+        first access, and for varying addresses its `step`. For these returns true (an i1) if the
+        active lanes of each lane run have one stride (for the guard ELEMENT: an element's size);
+        for affine ones, and where each lane is a run, None."""
         address = instruction.operands[0 if group.access_type.op == "store" else 1]
         if group.plan.guard is Guard.CACHE:
             self._affine_bases(group, address)
@@ -49,19 +50,19 @@ class GroupBases:
         group.firsts = [self.lanes.lane(group.bases, run) for run in range(width)]
 
     def _lane_bases(self, group: GroupValues, address: Operand, on: Value) -> None:
-        """Sets the bases where each lane is a run of its own; inactive lanes get the address of
-        lane 0."""
+        """Sets the bases where each lane is a run of its own: `bases` has all 32 lanes, inactive
+        ones with the address of lane 0, `firsts` that of lane 0 alone."""
         addresses = self._base(group, address)
         first = self.lanes.lane(addresses, 0)
         group.bases = self.b.select(on, addresses, self.lanes.splat(first))
         group.firsts = [first]
 
     def _base(self, group: GroupValues, address: Operand, width: int = LANES) -> Value:
-        """Returns the register or variable of an address, without its offset, as 64-bit lanes.
+        """Returns the register or variable of an address, without its offset, in `width` 64-bit
+        lanes.
 
         In shared memory, 32-bit addresses in the upper half count as negative. No access there is
-        valid, but inactive lanes may have them where active lanes of their run are inside.
-        """
+        valid, but inactive lanes may have them where active lanes of their run are inside."""
         operands = self.memory.operands
         assert isinstance(address, Address)
         register, shared = address.base, group.access_type.space is Space.SHARED
@@ -71,8 +72,9 @@ class GroupBases:
         return operands.base(address, width)
 
     def _strided_bases(self, group: GroupValues, address: Operand, on: Value) -> Value:
-        """Sets the bases and the step of varying addresses; returns true (an i1) if they are
-        strided, by the element's size where the guard demands that."""
+        """Sets the bases and the step (lane 1 minus lane 0) of varying addresses; returns true (an
+        i1) if they are strided by that step, and under the guard ELEMENT it is the element's size.
+        """
         b, runs, addresses = self.b, group.base.width, self._base(group, address)
         heads = selection(range(0, LANES, LANES // runs))
         group.bases = b.shuffle_vector(addresses, addresses, heads)
@@ -87,7 +89,7 @@ class GroupBases:
 
     def _is_strided(self, addresses: Value, length: int, step: Value, on: Value) -> Value:
         """Returns true (an i1) if in each lane run of `length` lanes, the active ones are at the
-        first lane's address plus `step` times their number."""
+        run's first lane's address plus `step` times their number in the run."""
         b, lanes, zeros = self.b, self.lanes, ir.Constant(EIGHT, None)
         numbers = ir.Constant(EIGHT, [I64(lane % length) for lane in range(EIGHT.count)])
         offsets = b.mul(numbers, lanes.splat(step, EIGHT.count))
@@ -98,6 +100,7 @@ class GroupBases:
                 addresses, addresses, selection(n // length * length for n in part)
             )
             expected = b.add(heads, offsets)
+            # A run of more than 8 lanes: `offsets` counts from the begin of each part.
             if begin % length:
                 part_offset = lanes.splat(b.mul(step, I64(begin % length)), EIGHT.count)
                 expected = b.add(expected, part_offset)

@@ -13,9 +13,10 @@ from warploom.llvm.lanes import Value
 
 @dataclass
 class GroupValues:
-    """Holds the values that code has computed for a group, `accesses`. After the guard at the first
-    access, `hit` is true if the range cache has all of them (`lower.access.range_cache`); `bases`
-    (a vector) and `firsts` (scalars) are the base address in the first lane of each lane run."""
+    """Holds the values that code has computed for an access group, `accesses` (accesses of a block
+    from one base register). After the guard at the first access, `hit` is true if the range cache
+    has all of them (`lower.access.range_cache`); `bases` (a vector) and `firsts` (scalars) are the
+    base address in the first lane of each lane run."""
 
     accesses: AccessGroup
     bases: Value = None
@@ -64,12 +65,13 @@ class GroupValues:
 
     @property
     def members(self) -> tuple[tuple[int, int], ...]:
-        """Returns the members: instructions, and their offsets in bytes."""
+        """Returns the members: the numbers of their instructions, and their offsets in bytes from
+        the base."""
         return self.accesses.members
 
     def without_values(self, separate_member: int) -> GroupValues:
-        """Returns a group for the member at instruction `separate_member` in a slow version, with
-        the plan for code in one version and without computed values.
-        """
+        """Returns a group with the same members, for the one at instruction `separate_member` in a
+        slow version: with the plan for code in one version, and without computed values but the
+        miss flag."""
         accesses = replace(self.accesses, plan=self.plan.in_one_version())
         return GroupValues(accesses, separate_member=separate_member, miss_flag=self.miss_flag)

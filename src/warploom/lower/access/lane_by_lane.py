@@ -44,8 +44,8 @@ OffsetsFrom = Callable[[Value], list[Value]]
 @dataclass(frozen=True, slots=True)
 class AtomicUpdate:
     """Describes the change of one atomic to memory: `combine` computes the new value from the old
-    one and the operands, `need` is a precondition on the old one, and `returns_old` is true if old
-    values are results."""
+    one and the operands, `need` is a precondition on the old one (None: no condition), and
+    `returns_old` is true if old values are results."""
 
     combine: Term
     need: Precondition | None
@@ -53,13 +53,15 @@ class AtomicUpdate:
 
     @classmethod
     def of(cls, operation: Operation, count: int, space: str, *, returns_old: bool) -> AtomicUpdate:
-        """Returns the update of an operation with `count` operands in a space."""
+        """Returns the update of an operation with `count` operands in a space (by its name; "" for
+        any)."""
         need = operation.spec.memory_precondition
         return cls(operation.combine(count, space), need, returns_old)
 
 
 class LaneByLane:
-    """Emits the loop over the lanes of one atomic in its access function."""
+    """Emits the loop over the lanes of one atomic in its access function. Operands and old values
+    are in the data buffer, which has 32 lanes of each part (element of a `.v2` or `.v4` atomic)."""
 
     def __init__(self, access: AccessCall, moves: AccessMoves, update: AtomicUpdate) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
@@ -70,13 +72,13 @@ class LaneByLane:
         """The operand of all lanes, where it is uniform."""
 
     def emit(self, bits: Value, offsets: Value) -> None:
-        """Emits the update of each active lane: of all lanes in order, of some the lowest first, or
-        in the order that a policy chooses; `offsets` is the address of the lanes' offsets in
-        memory.
-        """
+        """Emits the update of each active lane (`bits`, an i64): of a full mask in order, of a part
+        the lowest first, or in the order that a policy chooses; then the count of changed elements.
+        `offsets` is the address of the lanes' offsets in memory."""
         b = self.b
 
         def offset_of(lane: Value) -> Value:
+            """Returns the offset of a lane's element in its space."""
             # Reads the offset from memory: extracting a lane from the vector costs more. The load
             # is atomic so that LLVM does not turn it into an extraction.
             return b.load_atomic(self.lanes.slot(offsets, lane), "monotonic", 8, typ=I64)
@@ -96,8 +98,8 @@ class LaneByLane:
         self._end()
 
     def emit_whole(self, offsets_from: OffsetsFrom, *, uniform: bool) -> None:
-        """Emits the update of all lanes, which are active, in order. If `uniform`, one operand
-        serves all lanes."""
+        """Emits the update of all lanes, which are active, in order, and the count of changed
+        elements. If `uniform`, the operand at the begin of the data buffer serves all lanes."""
         if uniform:
             self._uniform_operand = self.b.load(
                 self.access.data, typ=self.access.access_type.element
@@ -107,7 +109,7 @@ class LaneByLane:
         self._end()
 
     def _begin(self) -> None:
-        """Resets the counter of changed elements."""
+        """Resets the counter of changed elements, if there is one."""
         if self._changed is not None:
             self.b.store(I64(0), self._changed)
 
@@ -123,8 +125,8 @@ class LaneByLane:
         record_memory_change(self.lanes, self.access.environment, changed)
 
     def _count_changed_by_operands(self) -> Value:
-        """Returns how many elements an `add` or `xor` changes: those of active lanes whose operand
-        is not 0."""
+        """Returns how many elements an `add` or `xor` changes, an i64: those of active lanes whose
+        operand is not 0; with a uniform operand all 32 or none."""
         b, access_type = self.b, self.access.access_type
         if self._uniform_operand is not None:
             some = b.icmp_unsigned("!=", self._uniform_operand, self._uniform_operand.type(0))
@@ -140,9 +142,9 @@ class LaneByLane:
         return reduce(b.add, counts)
 
     def _loop(self, type: ir.IntType, first: Value) -> tuple[Value, Callable[[Value, Value], None]]:
-        """Begins a loop over a number that starts at `first`. Returns the number's phi, and a
-        function that ends the body with the next number and the condition to continue.
-        """
+        """Begins a loop over a number that starts at `first`, whose body is run at least once.
+        Returns the number's phi, and a function that ends the body with the next number and the
+        condition to continue."""
         b, entry = self.b, self.b.block
         body, done = (self.access.function.append_basic_block(n) for n in ("lanes", "done"))
         b.branch(body)
@@ -151,6 +153,7 @@ class LaneByLane:
         number.add_incoming(first, entry)
 
         def continue_loop(following: Value, condition: Value) -> None:
+            """Ends the body; code after it follows the loop."""
             number.add_incoming(following, b.block)
             b.cbranch(condition, body, done)
             b.position_at_end(done)
@@ -159,8 +162,7 @@ class LaneByLane:
 
     def _all_lanes(self, offsets_from: OffsetsFrom) -> None:
         """Emits the loop for full masks, lane 0 first; an iteration updates the lanes whose offsets
-        `offsets_from` returns.
-        """
+        `offsets_from` returns (from a lane on), which divide 32."""
         lane, continue_loop = self._loop(I64, I64(0))
         offsets = offsets_from(lane)
         for number, address in enumerate(offsets):
@@ -174,6 +176,7 @@ class LaneByLane:
         next_lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [remaining, I1(1)])
         lane = self.b.zext(next_lane, I64)
         self._one_lane(offset_of(lane), lane)
+        # Clears the lowest set bit. The mask has one: the access function returns early without.
         rest = self.b.and_(remaining, self.b.sub(remaining, I32(1)))
         continue_loop(rest, self.b.icmp_unsigned("!=", rest, I32(0)))
 
@@ -203,13 +206,16 @@ class LaneByLane:
             self._combine(element_at, part, lane, address)
 
     def _combine(self, at: Value, part: int, lane: Value, address: Value) -> None:
-        """Emits the update of one element of one lane: reads, combines, writes, and stores the old
-        value if that is a result."""
+        """Emits the update of part `part` of one lane, at host address `at`: reads, checks the
+        precondition, combines, writes, counts it if it changed (where that is counted here), and
+        stores the old value to the data buffer if that is a result."""
         b, count = self.b, self.access.access_type.parts
         single = lane_type(self.access.access_type.type, 1)
         old = b.load(at, typ=single, align=1)
         if self._update.need is not None:
             self._require(self._update.need, old, lane, address)
+        # Operand n has parts n * count to n * count + count - 1 of the buffer; old values follow
+        # two operands. A missing second operand is read but not used.
         operands = [self._operand(n * count + part, lane, single) for n in (0, 1)]
         new = Lowering(self.lanes, 1)(self._update.combine, [old, *operands])
         b.store(new, at, align=1)
@@ -222,8 +228,8 @@ class LaneByLane:
 
     def _require(self, need: Precondition, old: Value, lane: Value, address: Value) -> None:
         """Emits the exit with a fault record if the word in memory (`old`) breaks the precondition
-        `need`; the function then returns 1.
-        """
+        `need`: kind, lane, address and size are stored to the environment, and the function returns
+        1."""
         b, lanes = self.b, self.lanes
         holds = lanes.lane(Lowering(lanes, 1)(need.of_memory, [old]), 0)
         with b.if_then(b.not_(holds), likely=False):
@@ -249,8 +255,8 @@ class LaneByLane:
         )
 
     def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
-        """Returns element `part` of a lane's operands from the data buffer; if all lanes have one
-        operand, which has one part, that."""
+        """Returns part `part` of a lane's operands from the data buffer, in 1 lane of `type`; if
+        the operand is uniform, that one."""
         if self._uniform_operand is not None:
             return self.b.bitcast(self.lanes.splat(self._uniform_operand, 1), type)
         return self.b.load(self._buffer_address(part, lane), typ=type, align=1)

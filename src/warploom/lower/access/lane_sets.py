@@ -41,7 +41,9 @@ FULL_WARP = LaneSet(I64((1 << LANES) - 1), I64(0), is_full=True)
 
 
 class LaneSets:
-    """Emits lookups in the kernel's table of lane sets, which follows the access records."""
+    """Emits lookups in the kernel's table of lane sets (an active mask and the number of the warp's
+    thread layout), which follows the access records. A lane set's number selects its entry in every
+    range cache."""
 
     def __init__(self, frame: Frame, reading: OperandShapes) -> None:
         """Begins with no lane set looked up. `reading` says whether warps can have several layouts
@@ -59,9 +61,9 @@ class LaneSets:
         self._block_set, self._single_entry = None, single_entry
 
     def of(self, instruction: Instruction, on: Value) -> LaneSet:
-        """Returns the set of the lanes `on` that execute an instruction of the basic block;
-        unguarded instructions of a block with a single entry share one lookup.
-        """
+        """Returns the lane set of the lanes `on` that execute an instruction of the basic block;
+        unguarded instructions of a block with a single entry share one lookup, emitted at the first
+        of them."""
         # A guarded instruction has lanes of its own, and code that enters in the middle of a block
         # has not run the block's lookup.
         if instruction.guard is not None or not self._single_entry:
@@ -71,9 +73,9 @@ class LaneSets:
         return self._block_set
 
     def of_bits(self, bits: Value) -> LaneSet:
-        """Emits the lookup of a mask (an i32) in the kernel's table; a lane set without a key there
-        gets a number whose entry never hits.
-        """
+        """Emits the lookup of a mask (an i32) in the kernel's table, which a full mask of the
+        common layout (number 0) skips. A lane set that the table does not have gets the number
+        after all keys, whose entry never hits."""
         b = self.b
         key = b.zext(bits, I64)
         if self._layouts:
@@ -98,7 +100,8 @@ class LaneSets:
         return LaneSet(key, number)
 
     def _bucket(self, key: Value) -> Value:
-        """Returns the index of the first key in a key's bucket (`abi.range_cache.bucket_of`)."""
+        """Returns the index of the first key in a key's bucket, an i64: the hash of
+        `abi.range_cache.bucket_of`; 0 in a table of one bucket."""
         b, sets = self.b, self._count
         if sets == BUCKET:
             return I64(0)
@@ -108,7 +111,8 @@ class LaneSets:
         return b.and_(b.mul(b.lshr(mixed, I64(HASH_SHIFT)), I64(BUCKET)), I64(sets - 1))
 
     def full_warp(self) -> LaneSet:
-        """Returns the set of all lanes of the running warp."""
+        """Returns the set of all lanes of the running warp: a constant, or looked up if warps have
+        several layouts."""
         return replace(self.of_bits(I32(-1)), is_full=True) if self._layouts else FULL_WARP
 
     def _layout_of_warp(self) -> Value:
@@ -121,7 +125,8 @@ class LaneSets:
         return b.zext(b.load(place, typ=I32), I64)
 
     def has_no_key(self, lane_set: LaneSet) -> Value:
-        """Returns true (an i1) if a lane set has no key and cannot get one: its bucket is full."""
+        """Returns true (an i1) if a lane set has no key and cannot get one: its bucket is full,
+        which its last key shows, as buckets are filled in order."""
         b = self.b
         at = b.add(self._bucket(lane_set.key), I64(self._begin + BUCKET - 1))
         last = b.load(self.lanes.slot(self.frame.rows, at), typ=I64)

@@ -43,7 +43,8 @@ def load(transfers: Transfers, move: Move, lane_addresses: LaneAddresses) -> lis
 
 
 def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads one element for each lane run, without a mask, and returns as many lanes as runs."""
+    """Loads one element (and its parts) for each lane run, whose lanes read one address, without a
+    mask; returns one vector for each part, with as many lanes as runs."""
     b, access_type = transfers.b, lane_addresses.access_type
     # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
     pointers = [transfers.pointer(access_type, first) for first in lane_addresses.firsts]
@@ -60,8 +61,7 @@ def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 
 def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads consecutive elements from the first address of each lane run by one vector load, under
-    the mask if there is one, joins the runs, and returns one vector of 32 lanes for each part.
-    """
+    the mask if there is one, joins the runs, and returns one vector of 32 lanes for each part."""
     b, access_type = transfers.b, lane_addresses.access_type
     count = LANES // len(lane_addresses.firsts) * access_type.parts
     runs: list[Value] = []
@@ -96,7 +96,8 @@ def _concatenated(b: Value, runs: list[Value]) -> Value:
 
 
 def load_each(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Gathers one element for each lane run, without a mask; returns as many lanes as runs."""
+    """Gathers one element for each run of two lanes, whose lanes read one address, without a mask;
+    returns one vector of 16 lanes for each part."""
     assert lane_addresses.run_pointers is not None
     access_type, begins = lane_addresses.access_type, lane_addresses.run_pointers
     on = repeated(1, I1, begins.type.count)
@@ -107,8 +108,9 @@ def load_each(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value
 
 
 def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Gathers pairs of words as 64-bit elements if both lanes of each run of two are active, or
-    none is; else gathers each word."""
+    """Loads one 4-byte word in each lane, where runs of two lanes read consecutive words: gathers
+    pairs of words as 64-bit elements if in each run both lanes are active or none is; else gathers
+    each word. Returns one vector of 32 lanes."""
     assert lane_addresses.run_pointers is not None
     b, begins, access_type = transfers.b, lane_addresses.run_pointers, lane_addresses.access_type
     on, differ = transfers.pair_masks(lane_addresses.mask)
@@ -130,7 +132,8 @@ def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Valu
 
 
 def load_gathered(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Gathers the elements of each active lane, part by part."""
+    """Gathers the elements of each active lane, part by part; returns one vector of 32 lanes for
+    each."""
     access_type, on, pointers = (
         lane_addresses.access_type,
         lane_addresses.mask,
@@ -143,7 +146,8 @@ def load_gathered(transfers: Transfers, lane_addresses: LaneAddresses) -> list[V
 
 
 def load_by_step(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads vectors if the run-time value `step` is the size of an element; else gathers."""
+    """Loads vectors if the run-time value `step` is the size of an access, so that lanes of a run
+    follow each other; else gathers."""
     consecutive = transfers.b.icmp_unsigned(
         "==", lane_addresses.step, I64(lane_addresses.access_type.size)
     )
@@ -152,8 +156,8 @@ def load_by_step(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 
 def load_structures(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads all that lies between the first and the last element of each run, and selects the
-    lanes' elements, if all lanes are active; else gathers, since memory may end between inactive
-    lanes."""
+    lanes' elements, if all lanes are active; else (a test at run time) gathers, since memory may
+    end between inactive lanes."""
     if lane_addresses.on is None:
         return _load_covering(transfers, lane_addresses)
     return _load_either(
@@ -164,7 +168,8 @@ def load_structures(transfers: Transfers, lane_addresses: LaneAddresses) -> list
 def _load_either(
     transfers: Transfers, lane_addresses: LaneAddresses, condition: Value, load_fast: Load
 ) -> list[Value]:
-    """Loads by `load_fast` if a condition (an i1) holds, else gathers."""
+    """Loads by `load_fast` if a condition (an i1) holds at run time, else gathers; returns the phis
+    of both, one of 32 lanes for each part."""
     b, access_type = transfers.b, lane_addresses.access_type
     blocks = [b.append_basic_block(name) for name in ("vector", "gather", "moved")]
     b.cbranch(condition, *blocks[:2])
@@ -184,7 +189,7 @@ def _load_either(
 
 def _load_covering(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads vectors that cover each lane run from its first to its last element, and selects the
-    elements of the lanes.
+    elements of the lanes; returns one vector of 32 lanes for each part. All lanes must be active.
     """
     b, access_type = transfers.b, lane_addresses.access_type
     step, length = (
@@ -215,13 +220,16 @@ def covering(length: int, step: int, parts: int) -> list[int]:
 
 
 def _select_elements(b: Value, vectors: list[Value], begins: list[int], elements: range) -> Value:
-    """Returns the elements with the numbers `elements`, one a lane, out of vectors that begin at
-    the elements `begins`: one shuffle merges each further vector.
-    """
+    """Returns the elements with the numbers `elements`, one a lane, out of vectors of as many
+    elements that begin at the elements `begins` (`covering`): one shuffle merges each further
+    vector."""
     length, values = len(elements), vectors[0]
+    # In `order`, numbers below `length` select from what is merged so far, others from the next
+    # vector. Lanes of later vectors take element 0 until theirs comes.
     order = [at if at < length else 0 for at in elements]
     for number, other in enumerate(vectors[1:], 1):
         for lane, at in enumerate(elements):
+            # The last vector begins before number * length: `begins` says where.
             if at // length == number:
                 order[lane] = length + at - begins[number]
         values = b.shuffle_vector(values, other, selection(order))
@@ -230,9 +238,9 @@ def _select_elements(b: Value, vectors: list[Value], begins: list[int], elements
 
 
 def load_rows(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads from local memory, where each 4-byte word of all lanes is one row of 128 bytes; joins
-    the words of wider elements.
-    """
+    """Loads from local memory at one address, where each 4-byte word of all lanes is one row of 128
+    bytes; under the mask if there is one. Joins the words of wider elements, the lowest first;
+    returns one vector of 32 lanes for each part."""
     b, access_type = transfers.b, lane_addresses.access_type
     pointer = transfers.pointer(access_type, lane_addresses.firsts[0])
     words: list[Value] = []

@@ -64,10 +64,10 @@ EachSpace = Callable[[Space, Value, Value], None]
 
 
 class MemoryCode:
-    """Emits the memory instructions of one warp function. `recording`, `sanitizing`,
-    `copy_recording` and `observing` emit what instruments record of each access, None without them;
-    `clusters` translates addresses in other blocks.
-    """
+    """Emits the memory instructions of one warp function by calls of access functions. `recording`,
+    `sanitizing`, `copy_recording` and `observing` emit what instruments record of each access, None
+    without them; `clusters` translates addresses in other blocks. `mask` has an instruction's
+    executing lanes, `index` is its number."""
 
     def __init__(
         self,
@@ -107,9 +107,8 @@ class MemoryCode:
     # ---- loads and stores -----------------------------------------------------------------------
 
     def load(self, index: int, instruction: Instruction, mask: Value) -> list[Value]:
-        """Emits a load: of call parameters in registers, kernel parameters or memory. Returns its
-        values, one for each destination, as integers of its type.
-        """
+        """Emits a load: of parameters of inlined calls in registers, kernel parameters or memory.
+        Returns its values in 32 lanes, one for each destination, as integers of its type."""
         type, parts = (
             instruction.operation.modifiers.scalar(),
             len(elements(instruction.operands[0])),
@@ -137,6 +136,7 @@ class MemoryCode:
         results = [self.frame.variable(vector(ir.IntType(type.bits))) for _ in range(parts)]
 
         def load_some(part: Space, offsets: Value, active: Value) -> None:
+            """Emits the load of the lanes `active` in one space, and blends it into the results."""
             values = self.load_any(index, replace(access_type, space=part), offsets, active)
             for result, value in zip(results, values, strict=True):
                 # Lanes of other spaces keep the value that their own load gave.
@@ -147,7 +147,7 @@ class MemoryCode:
         return [self.b.load(r, typ=vector(ir.IntType(type.bits))) for r in results]
 
     def store(self, index: int, instruction: Instruction, mask: Value) -> None:
-        """Emits a store: to call parameters in registers, or to memory."""
+        """Emits a store: to parameters of inlined calls in registers, or to memory."""
         type = instruction.operation.modifiers.scalar()
         sources = elements(instruction.operands[1])
         values = [self.operands.bits(s, type) for s in sources]
@@ -184,8 +184,8 @@ class MemoryCode:
         self, index: int, access_type: AccessType, addresses: Value, mask: Value
     ) -> list[Value]:
         """Emits the call of the access function of a load, and returns its elements from the data
-        buffer; those of inactive lanes are undefined. The space is not generic.
-        """
+        buffer, part by part; those of inactive lanes are undefined. The access type's space is not
+        generic."""
         self.call(index, access_type, self.functions.plain(access_type), addresses, mask)
         at = [
             self.places.at(number * access_type.part_bytes) for number in range(access_type.parts)
@@ -201,8 +201,7 @@ class MemoryCode:
         mask: Value,
     ) -> None:
         """Writes the elements to the data buffer and emits the call of the access function of a
-        store. The space is not generic.
-        """
+        store. The access type's space is not generic."""
         for number, value in enumerate(values):
             self.b.store(value, self.places.at(number * access_type.part_bytes), align=16)
         self.call(index, access_type, self.functions.plain(access_type), addresses, mask)
@@ -212,10 +211,10 @@ class MemoryCode:
     def call(
         self, index: int, access_type: AccessType, function: Value, addresses: Value, mask: Value
     ) -> None:
-        """Emits the call of an access function with the access's record, bounds, buffer and space;
+        """Emits the call of an access function with the access's record, bounds, buffer and space:
         before it the translation of cluster addresses and the recordings, after it the exit on a
-        fault and the observer's event.
-        """
+        fault and the observer's event. In sanitized kernels, the call is in the lanes that the race
+        detector permits."""
         base, limit = self.places.space(access_type.space)
         in_cluster = self._is_in_cluster(index, access_type)
         # Accesses to another block's shared memory are relative to the first block's, and checked
@@ -233,6 +232,7 @@ class MemoryCode:
             self.copy_recording.barriers(index, addresses, self.lanes.bits(mask), base, limit)
 
         def do_access(lanes: Value) -> Value:
+            """Emits the call for some lanes; returns its fault code."""
             arguments = [
                 self.frame.environment,
                 self.places.row(index, access_type.space),
@@ -257,9 +257,9 @@ class MemoryCode:
             self.observing.access(index, access_type, addresses, mask)
 
     def _is_in_cluster(self, index: int, access_type: AccessType) -> bool:
-        """Returns true if an access to shared memory may be to another block of the cluster:
-        clusters have several blocks, and the instruction can address them (`accesses_cluster`).
-        """
+        """Returns true if an access to shared memory may be to another block of the cluster: the
+        launch's clusters have several blocks, and the instruction can address them
+        (`accesses_cluster`)."""
         if not self.clusters.several or access_type.space is not Space.SHARED:
             return False
         return accesses_cluster(self.frame.program.instructions[index])
@@ -281,9 +281,8 @@ class MemoryCode:
         mask: Value,
         width: int = LANES,
     ) -> list[Value]:
-        """Returns the elements of a kernel parameter, in `width` lanes: a scalar load and a splat
-        if the address names it, else (in 32 lanes) a load by each lane.
-        """
+        """Returns `parts` elements of a kernel parameter, in `width` lanes: scalar loads in the
+        prologue and splats if the address names it, else (in 32 lanes) a load by each lane."""
         assert isinstance(address, Address)
         element = ir.IntType(type.bits)
         if isinstance(address.base, Symbol):
@@ -315,8 +314,9 @@ class MemoryCode:
 
 
 def by_space(lanes: Lanes, addresses: Value, mask: Value, each: EachSpace) -> None:
-    """Splits lanes by the state space of their generic addresses, and emits `each` for every space
-    that some lanes are in."""
+    """Splits lanes by the state space of their generic addresses (shared and local are windows, all
+    else is global), and emits `each` for every space, in a branch that is taken if some lane of
+    `mask` is in it. `each` gets offsets in the window; global addresses as they are."""
     b = lanes.b
     window = b.lshr(addresses, splat_constant(WINDOW_BITS, I64))
     inside = {

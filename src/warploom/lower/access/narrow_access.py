@@ -29,9 +29,8 @@ class NarrowAccess:
         self.lanes, self.b = lanes, lanes.b
 
     def load(self, access_type: AccessType, pointer: Value, on: Value) -> Value:
-        """Returns the loaded elements in 32 lanes, zeros in inactive ones (`on` has the active
-        ones), so that no lane is undefined.
-        """
+        """Returns the loaded consecutive elements in 32 lanes, zeros in inactive ones (`on` has the
+        active ones), so that no lane is undefined. The access type has one part."""
         b, blocks, done = self.b, *self._switch_on_mask(on)
         results = list[tuple[Value, ir.Block]]()
         for width, block in blocks.items():
@@ -51,9 +50,8 @@ class NarrowAccess:
         return result
 
     def store(self, access_type: AccessType, pointer: Value, value: Value, on: Value) -> None:
-        """Emits a store of one element of each active lane, as a vector of exactly that width if
-        the mask is one of the first 1, 2, 4, 8 or 16 lanes.
-        """
+        """Emits a store of consecutive elements of the active lanes, as a vector of exactly that
+        width if the mask is the first 1, 2, 4, 8 or 16 lanes, else under the mask."""
         b, blocks, done = self.b, *self._switch_on_mask(on)
         for width, block in blocks.items():
             b.position_at_end(block)

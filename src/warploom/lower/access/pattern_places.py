@@ -25,19 +25,19 @@ class PatternSlot:
 
 
 def pattern_slot(lanes: Lanes, rules: AccessRules, bits: Value, first: Value) -> PatternSlot:
-    """Emits the slot for the pattern of an access; `first` is the address of its lowest active
-    lane.
+    """Emits the slot, of the 8 in an access record's pattern table, for the pattern of an access;
+    `first` is the address of its lowest active lane, `bits` its mask (i64).
 
     Any slot is right. Accesses of one instruction that alternate should have different ones: these
     are accesses that begin at different multiples of 4, 16 or 32 bytes in a unit, up to the number
-    of slots.
-    """
+    of slots."""
     b = lanes.b
     # The cost of a single lane does not depend on its address, so all such accesses share a pattern
     # with offset 0.
     single_lane = b.icmp_unsigned("==", b.and_(bits, b.sub(bits, I64(1))), I64(0))
     base = b.select(single_lane, first, b.and_(first, I64(-rules.unit)))
     begin = b.sub(first, base)
+    # The upper 3 bits of the product number the 8 slots.
     hashed = b.lshr(b.mul(bits, I64(SPREAD)), I64(61))
     words, sectors = b.lshr(begin, I64(2)), b.lshr(begin, I64(5))
     slot = b.and_(b.xor(hashed, b.xor(words, sectors)), I64(SLOTS - 1))

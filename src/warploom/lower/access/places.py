@@ -30,7 +30,8 @@ class AccessStorage:
         self._data = frame.prologue.alloca(ir.ArrayType(I8, DATA_BYTES), align=64)
 
     def row(self, index: int, space: Space) -> Value:
-        """Returns the address of the access record of an instruction and a state space."""
+        """Returns the address of the access record of an instruction and a state space, in which
+        compiled code counts the access."""
         return self.lanes.slot(self.frame.rows, self.number(index, space) * ROW_WIDTH)
 
     def number(self, index: int, space: Space) -> int:
@@ -41,31 +42,32 @@ class AccessStorage:
 
     def cache(self, index: int, space: Space) -> Value:
         """Returns the address of the two bounds (begin and end) of the allocation that an
-        instruction accessed last.
-        """
+        instruction accessed last in a space, an inline cache; those of record 0 if it has no
+        record."""
         row = self.rows.get((index, space), 0)
         return self.lanes.slot(self.frame.pointer(Slot.CACHE_AT), 2 * row)
 
     def is_within(self, index: int, space: Space, first: Value, extent: Value) -> Value:
-        """Returns true (an i1) if `extent` bytes (an i64) from address `first` lie in the space, or
-        in the allocation that the instruction accessed last."""
+        """Returns true (an i1) if `extent` bytes (an i64) from address `first` lie in the space,
+        or, in global memory, in the allocation that the instruction accessed last."""
         b, low, high = self.b, I64(0), self.limit(space)
         if space in (Space.GLOBAL, Space.CONST):
             cache = self.cache(index, space)
             low, high = b.load(cache, typ=I64), b.load(self.lanes.slot(cache, 1), typ=I64)
+        # The comparisons are unsigned: an address below `low` wraps around and is outside.
         span = b.sub(high, low)
         large_enough = b.icmp_unsigned(">=", span, extent)
         inside = b.icmp_unsigned("<=", b.sub(first, low), b.sub(span, extent))
         return b.and_(large_enough, inside)
 
     def at(self, offset: int) -> Value:
-        """Returns an address in the data buffer, which passes operands and results of out-of-line
-        accesses.
-        """
+        """Returns the address of a byte offset in the data buffer on the stack, which passes
+        operands and results of out-of-line accesses."""
         return self.b.gep(self._data, [I64(offset)], source_etype=I8)
 
     def pointer(self, access_type: AccessType, first: Value) -> Value:
-        """Returns the host pointer of an address; in local memory, that of lane 0."""
+        """Returns the host pointer of an address in a space; in local memory, that of its word in
+        lane 0."""
         if access_type.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(first, PTR)
         base, _ = self.space(access_type.space)

@@ -39,9 +39,10 @@ from warploom.lower.access.range_cache_filling import RangeCacheFilling
 
 
 class RangeCache:
-    """Emits lookups and counts of groups' accesses at the current insertion point; `sets` looks up
-    lane sets, whose numbers select entries.
-    """
+    """Emits lookups and counts in range caches at the current insertion point. The range cache of
+    an access group has an entry for each lane set (active mask and thread layout): the range of
+    base addresses that hit, the distances of lane runs (pitches), and counters. `sets` looks up
+    lane sets, whose numbers select entries."""
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         self.memory, self.places = memory, memory.places
@@ -52,10 +53,10 @@ class RangeCache:
         self._filling = RangeCacheFilling(memory, self.sets)
 
     def hits(self, group: GroupValues, lane_set: LaneSet) -> Value:
-        """Emits the lookup of a group in the entry of a lane set. Returns true (an i1) if the
-        accesses at its base addresses hit: then all are aligned and inside of an allocation. Sets
-        the counter in which `count` counts them.
-        """
+        """Emits the lookup of a group in the entry of a lane set. Returns true (an i1) if its base
+        address is in the entry's range and its pitches, and a step found at run time, are the
+        entry's: then all accesses are aligned and inside of an allocation. Sets the counter in
+        which `count` counts them."""
         b = self.b
         entry = self._entry(group, lane_set)
         conditions = [self._is_in_range(entry, group)]
@@ -71,8 +72,8 @@ class RangeCache:
 
     def set_counter(self, group: GroupValues, lane_set: LaneSet, counter: Value) -> None:
         """Sets the counter in which accesses of a group are counted: number `counter` (an i64) in
-        the lane set's entry. Sets the group's addresses that are safe to read as well.
-        """
+        the lane set's entry. Sets as well what moves read after a hit: run addresses that are safe
+        without a mask, or the step where each lane is a run."""
         group.counter = self._count_at(self._leader(group), lane_set, counter)
         group.counter_key = lane_set.number, counter
         if group.accesses.is_laid_out:
@@ -89,8 +90,8 @@ class RangeCache:
     def _is_in_range(
         self, entry: Value, group: GroupValues, distance: Value | None = None
     ) -> Value:
-        """Returns true (an i1) if the base address of a group, plus `distance` bytes (an i64), is
-        aligned and in the entry's range."""
+        """Returns true (an i1) if the base address of a group's first run, plus `distance` bytes
+        (an i64), is aligned and in the entry's range."""
         b, shift = self.b, group.access_type.size.bit_length() - 1
         offset = b.sub(group.firsts[0], self._word(entry, LOW))
         if distance is not None:
@@ -111,7 +112,7 @@ class RangeCache:
 
     def keeps_counter(self, group: GroupValues, step: Value) -> Value:
         """Returns true (an i1) if an access of all lanes `step` bytes (an i64) after the group's
-        base uses the same counter."""
+        base uses the same counter: the step has none of the address bits on which costs depend."""
         b = self.b
         # WITHIN has bits of the unit alone: where LLVM can prove that a step is a multiple of the
         # unit, the comparison folds to true.
@@ -120,10 +121,9 @@ class RangeCache:
         return b.icmp_unsigned("==", b.and_(in_unit, within), I64(0))
 
     def allowed_window(self, group: GroupValues, lane_set: LaneSet) -> tuple[Value, Value, Value]:
-        """Returns, for a batch, the byte offset of a group's base from the first base that its
-        entry allows, the offset of the last one, and true (an i1) if the entry allows this base and
-        is for the same stride and number of lane runs.
-        """
+        """Returns, for a batch of loop iterations, the byte offset of a group's base from the first
+        base that its entry allows, the offset of the last one that it allows, and true (an i1) if
+        the entry allows this base and is for the same stride, number of lane runs and pitches."""
         b, entry = self.b, self._entry(group, lane_set)
         offset = b.sub(group.firsts[0], self._word(entry, LOW))
         size = I64(group.access_type.size)
@@ -140,9 +140,9 @@ class RangeCache:
         return offset, last, reduce(b.and_, holds)
 
     def count_batch(self, group: GroupValues, lane_set: LaneSet, step: Value, times: Value) -> None:
-        """Counts `times` accesses (an i64) of every member of a group, in a batch: the first at the
-        group's base, each further one `step` bytes after the one before.
-        """
+        """Counts `times` accesses (an i64) of every member of a group, in a batch of iterations:
+        the first at the group's base, each further one `step` bytes after the one before. One
+        addition if all have one counter, else the helper `count_strided`."""
         b, entry = self.b, self._entry(group, lane_set)
         within, counter_key = self._word(entry, WITHIN), self._counted_offset(entry, group)
         counts = self._count_at(self._leader(group), lane_set, I64(0))
@@ -164,9 +164,8 @@ class RangeCache:
         return self.lanes.b.load(self.lanes.slot(self.frame.rows, at), typ=I64)
 
     def _counted_offset(self, entry: Value, group: GroupValues) -> Value:
-        """Returns the bits of the first member's address on which the group's cost depends; divided
-        by the element's size they number a counter.
-        """
+        """Returns the bits of the first member's address on which the group's cost depends
+        (WITHIN); divided by the size of an access they number a counter."""
         offset = group.members[0][1]
         counter_key = self.b.add(group.firsts[0], I64(offset)) if offset else group.firsts[0]
         return self.b.and_(counter_key, self._word(entry, WITHIN))
@@ -189,15 +188,15 @@ class RangeCache:
 
     def _safe_addresses(self, entry: Value, group: GroupValues) -> Value:
         """Returns, for each lane run, its base address, or that of a run with an active lane if it
-        has none, as a vector; the entry holds their distances.
-        """
+        has none, as a vector; the entry holds their distances from the first run."""
         width = group.base.width
         at = self.lanes.slot(entry, safe_at(self._layout.runs))
         pitches = self.b.load(at, typ=ir.VectorType(I64, width), align=8)
         return self.b.add(self.lanes.splat(group.firsts[0], width), pitches)
 
     def _leader(self, group: GroupValues) -> int:
-        """Returns the access record of a group's first member, which owns the group's cache."""
+        """Returns the number of the access record of a group's first member, which owns the group's
+        cache."""
         return self.places.number(group.members[0][0], group.access_type.space)
 
     def _entries(self, row: int) -> Value:
@@ -212,9 +211,8 @@ class RangeCache:
         return self.lanes.slot(self._entries(row), offset)
 
     def _count_at(self, row: int, lane_set: LaneSet, counter: Value) -> Value:
-        """Returns the address of counter `counter` in the lane set's entry of an access record's
-        cache.
-        """
+        """Returns the address of counter `counter` (an i64) in the lane set's entry of an access
+        record's cache."""
         b = self.b
         offset = b.add(
             b.mul(lane_set.number, I64(self._layout.entry(row))), I64(self._layout.counts)
@@ -226,23 +224,23 @@ class RangeCache:
         return self.b.load(self.lanes.slot(entry, word), typ=I64)
 
     def fill(self, group: GroupValues, lane_set: LaneSet) -> Value:
-        """Emits the filling of a lane set's entry after a miss. Returns 0 if the rules are to count
-        this access, else 1 plus the number of its counter (an i64).
-        """
+        """Emits the filling of a lane set's entry after a miss of a group. Returns 0 if the
+        device's rules are to count this access, else 1 plus the number of its counter in the entry
+        (an i64)."""
         return self._filling.fill(group, lane_set, self._entry(group, lane_set))
 
     # ---- counts ---------------------------------------------------------------------------------
 
     def count(self, group: GroupValues, times: Value) -> None:
-        """Adds `times` to the group's counter in its range cache, which stands for one access of
-        every member.
-        """
+        """Adds `times` (an i64) to the group's counter in its range cache; a count stands for one
+        access of every member."""
         assert group.counter is not None
         self.lanes.add_to(group.counter, times)
 
     def count_separately(self, group: GroupValues, index: int) -> None:
-        """Counts one more access of a single member. The entry counts groups, so the other members
-        get one less, or this member gets one more."""
+        """Counts one more access of the member at instruction `index` alone. Counters of the first
+        member's entry stand for all members, so for that one the others get one less, and any other
+        gets one more in its own entry."""
         if index == group.members[0][0]:
             self.count(group, I64(1))
             for difference, _ in group.members[1:]:
@@ -255,11 +253,11 @@ class RangeCache:
         self._add_difference(group, index, -1)
 
     def _add_difference(self, group: GroupValues, index: int, amount: int) -> None:
-        """Adds `amount` to the counter of a group's member other than the first: its accesses that
-        are not among those counted for the whole group.
-        """
+        """Adds `amount` to the counter, in its own cache, of a group's member other than the first:
+        the accesses that it has beyond those counted for the whole group, possibly negative."""
         assert group.counter_key is not None
         number, counter = group.counter_key
         row = self.places.number(index, group.access_type.space)
+        # Entries are found by number alone; the key is not read.
         at = self._count_at(row, LaneSet(I64(0), number), counter)
         self.lanes.add_to(at, I64(amount))

@@ -22,7 +22,8 @@ from warploom.ptx.ir import Space
 
 
 class RangeCacheFilling:
-    """Emits calls that fill range caches, for the lane sets of a kernel."""
+    """Emits calls that fill range caches, which guard access groups, with an entry for a lane set
+    (active mask and thread layout)."""
 
     def __init__(self, memory: MemoryCode, sets: LaneSets) -> None:
         self.places, self.sets, self.frame = memory.places, sets, memory.frame
@@ -33,9 +34,8 @@ class RangeCacheFilling:
 
     def fill(self, group: GroupValues, lane_set: LaneSet, entry: Value) -> Value:
         """Emits the filling of an entry (its address) for accesses like those of a group, unless it
-        may not be filled. Returns 0 if the rules are to count this access, else 1 plus the number
-        of its counter (an i64).
-        """
+        may not be filled. Returns 0 if it is not, or the rules are to count this access all the
+        same, else 1 plus the number of its counter (an i64)."""
         b = self.b
         entry_block, call_block, done = (
             b.block,
@@ -54,16 +54,16 @@ class RangeCacheFilling:
 
     def _may_fill(self, lane_set: LaneSet, entry: Value) -> Value:
         """Returns true (an i1) if the entry may be filled: not for lane sets that cannot get a key,
-        and not if the entry has missed GIVEN_UP times at pitches that never repeated."""
+        and not if its MISSES are GIVEN_UP or more, which says that replacing it does not pay."""
         b = self.b
         misses = b.load(self.lanes.slot(entry, MISSES), typ=I64)
         not_given_up = b.icmp_unsigned("<", misses, I64(GIVEN_UP))
         return b.and_(b.not_(self.sets.has_no_key(lane_set)), not_given_up)
 
     def _call_helper(self, group: GroupValues, lane_set: LaneSet) -> Value:
-        """Emits the call of `learn_access`, which fills the entry, after that of `find_bounds` in
-        global memory, which finds the allocation; returns its result.
-        """
+        """Emits the call of `learn_access`, which fills the entry, with the bases and step in an
+        array on the stack; in global memory first that of `find_bounds`, which finds the allocation
+        of the first base. Returns the result of `learn_access` (`fill`)."""
         b = self.b
         if self._bases is None:
             self._bases = self.frame.prologue.alloca(ir.ArrayType(I64, STEP_AT + 1), align=64)
@@ -89,8 +89,8 @@ class RangeCacheFilling:
 
     def _bounds(self, group: GroupValues) -> Value:
         """Returns the address of the two bounds within which the entry is valid: of the allocation
-        that the instruction accessed last, or of the group's state space.
-        """
+        that the first member accessed last, or of the group's state space (0 and its length, stored
+        in the prologue)."""
         space, prologue = group.access_type.space, self.frame.prologue
         if space in (Space.GLOBAL, Space.CONST):
             return self.places.cache(group.members[0][0], space)

@@ -33,9 +33,8 @@ KIND = "function"
 
 
 class SharedFunctions:
-    """Declares the shared functions that one module calls; `definitions` holds, by name, how to
-    define each, for `load_functions`.
-    """
+    """Declares the shared functions that one module calls: functions compiled once for all kernels.
+    `definitions` holds, by name, how to define each, for `load_functions`."""
 
     def __init__(self, module: ir.Module) -> None:
         self._module = module
@@ -51,13 +50,14 @@ class SharedFunctions:
         return self.declared(name)
 
     def declared(self, name: str) -> Value:
-        """Returns a function that has been declared."""
+        """Returns a function that has been declared; raises KeyError otherwise."""
         return self._module.globals[name]
 
 
 def load_functions(names: Iterable[str], definitions: Mapping[str, Define]) -> bool:
-    """Loads functions into the process, so that kernels link against them; compiles those that the
-    cache does not have. Returns False, and loads none, if one of these has no definition."""
+    """Loads functions into the process, so that kernels link against them; those loaded before are
+    left as they are, and those that no cache has are compiled. Returns False, and loads none, if
+    one of these has no definition."""
     missing = {name: _object(name, definitions) for name in names if name not in _loaded}
     objects = [code for code in missing.values() if code is not None]
     if len(objects) < len(missing):
@@ -81,8 +81,7 @@ _loaded: dict[str, llvm.ExecutionEngine] = {}
 
 def _object(name: str, definitions: Mapping[str, Define]) -> bytes | None:
     """Returns a function's object code: shipped with the package, from the disk cache, or compiled
-    and stored there. Returns None if it is in neither and has no definition.
-    """
+    and stored there. Returns None if it is in neither and has no definition."""
     shipped = _shipped().get(name)
     if shipped is not None:
         return shipped
@@ -107,8 +106,8 @@ def _compiled(name: str, define: Define, processor: Processor | None = None) -> 
 def ship_functions(
     definitions: Mapping[str, Define], processors: Iterable[Processor], folder: Path = SHIPPED
 ) -> list[Path]:
-    """Writes the object code of functions for each processor to a folder, and removes older files.
-    Returns the paths."""
+    """Writes the object code of all functions to one file for each processor in a folder, and
+    removes older files of this platform. Returns the paths."""
     for old in folder.glob(f"{KIND}s-{sys.platform}-*"):
         old.unlink()
     return [
@@ -124,7 +123,8 @@ def ship_functions(
 
 @lru_cache
 def _shipped() -> Mapping[str, bytes]:
-    """Returns the object code that the package ships for this processor, by function name."""
+    """Returns the object code that the package ships, by function name, for the best level of this
+    processor that has a file; empty if none has."""
     for processor in levels():
         path = SHIPPED / _file(processor)
         if path.is_file():

@@ -61,7 +61,8 @@ class _Pending:
 
 
 class StoreBatch:
-    """Emits the deferred stores of a warp function, for one group at a time."""
+    """Emits the deferred stores of a warp function, for one group at a time: a group's stores are
+    pending from its first to its last one, which performs all of them lane by lane."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self._group_addresses = memory, GroupAddresses(memory.lanes)
@@ -74,11 +75,10 @@ class StoreBatch:
         self._pending = None
 
     def begin(self, group: GroupValues, bases: Value) -> Value:
-        """Begins a batch with the stores of a group, as the pending ones. Returns true (an i1) if
-        they can be deferred, provided that all lanes are active: `bases`, the lanes' base
-        addresses, are strided, without overlap, in one allocation, and each store's pattern has
-        been counted.
-        """
+        """Makes the stores of a group the pending ones. Returns true (an i1) if they can be
+        deferred, provided that all lanes are active: `bases`, the lanes' base addresses, are
+        strided, without overlap, in the allocation accessed last, and each store's pattern is in
+        its access record."""
         b, index = self.b, group.members[0][0]
         start, stop = group.accesses.span
         first = self.lanes.lane(bases, 0)
@@ -101,8 +101,7 @@ class StoreBatch:
 
     def _pattern(self, pending: _Pending, number: int) -> tuple[Value, Value]:
         """Returns the address of the pattern in its access record that pending store `number` must
-        match, and the first offset that it must have.
-        """
+        match, and the offset of lane 0, from the unit, that it must have."""
         index, offset = pending.group.members[number]
         first_byte = self.b.add(pending.first, I64(offset))
         rules = self.frame.layout.rules
@@ -112,8 +111,8 @@ class StoreBatch:
 
     def _pattern_matches(self, pending: _Pending, number: int) -> list[Value]:
         """Returns conditions (i1) that hold if the access record has the pattern of pending store
-        `number`: all lanes, its stride and first offset.
-        """
+        `number`: all lanes, its stride and the offset of lane 0. Strided lanes have no other
+        differences."""
         pattern, offset = self._pattern(pending, number)
         expected = ((MASK, I64(ALL_LANES)), (STEP, pending.step), (OFFSETS, offset))
         return [
@@ -122,8 +121,8 @@ class StoreBatch:
         ]
 
     def disjoint(self, group: GroupValues) -> Value | None:
-        """Returns true (an i1) if the loads of a group are disjoint from pending stores; None if no
-        store is pending in their space."""
+        """Returns true (an i1) if all lane runs of a group are disjoint from the bytes between the
+        first and last one of pending stores; None if no store is pending in their space."""
         pending, b = self._pending, self.b
         if pending is None or group.access_type.space is not pending.group.access_type.space:
             return None
@@ -137,9 +136,8 @@ class StoreBatch:
         return reduce(b.and_, conditions)
 
     def append(self, value: Value) -> None:
-        """Writes the elements of the next store to the data buffer; after the last one of the
-        group, performs all of them.
-        """
+        """Stores the elements of the next store (32 lanes) to the data buffer; after the last one
+        of the group, emits all of them, and none is pending any more."""
         pending = self._pending
         assert pending is not None
         at = self.memory.places.at(pending.count * pending.group.access_type.part_bytes)
@@ -151,8 +149,8 @@ class StoreBatch:
 
     def flush(self) -> None:
         """Emits the stores that were appended so far, and counts them: all of the group by one
-        call, fewer (on an exit) by one call each. Nothing if there are none.
-        """
+        call, fewer (on an exit) by one call each. Nothing if there are none. They stay pending, for
+        code after the exit."""
         pending, b = self._pending, self.b
         if pending is None or pending.count == 0:
             return
@@ -180,8 +178,8 @@ class StoreBatch:
 
 
 def _store_function(module: ir.Module, element: ir.IntType, offsets: list[int]) -> Value:
-    """Returns the function that performs the stores of one element type and these offsets; creates
-    it on first use."""
+    """Returns the function that stores 32 lanes of one element type at each of these byte offsets
+    from the lane's address; creates it in the module on first use."""
     name = ".".join(["puts", str(element), *map(str, offsets)])
     if name not in module.globals:
         function = ir.Function(module, SIGNATURE, name)
@@ -195,9 +193,8 @@ def _store_function(module: ir.Module, element: ir.IntType, offsets: list[int]) 
 def _emit_lane_loop(
     lanes: Lanes, function: ir.Function, element: ir.IntType, offsets: list[int]
 ) -> None:
-    """Emits the body of a store function: a loop over the lanes, each of which stores its elements
-    at all `offsets` from its address.
-    """
+    """Emits the body of a store function: a loop over the 32 lanes, each of which stores its
+    elements at all `offsets` from its address, lane 0's plus `step` for each lane."""
     start, loop_block, done = (
         function.append_basic_block(name) for name in ("start", "lane", "done")
     )

@@ -28,7 +28,8 @@ def store(
 def store_scalar(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Stores the element of the highest active lane to one address. Some lane must be active."""
+    """Stores the parts of the highest active lane to one address: of lanes that store to one
+    address its value survives. Some lane must be active."""
     b, lanes, access_type = transfers.b, transfers.lanes, lane_addresses.access_type
     highest: Value = I32(LANES - 1)
     if lane_addresses.on is not None:
@@ -46,8 +47,7 @@ def store_vectors(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
     """Stores consecutive elements from the first address of each lane run, with the parts of each
-    lane side by side, under the mask if there is one.
-    """
+    lane side by side, under the mask if there is one."""
     b, access_type, runs = transfers.b, lane_addresses.access_type, len(lane_addresses.firsts)
     whole, count = _interleaved(b, values), LANES // runs * access_type.parts
     for run, first in enumerate(lane_addresses.firsts):
@@ -64,9 +64,11 @@ def store_vectors(
 
 
 def _interleaved(b: Value, values: Sequence[Value]) -> Value:
-    """Returns one vector with the parts of each lane side by side: a0 b0 a1 b1 ..."""
+    """Returns one vector with the parts of each lane side by side: a0 b0 a1 b1 ... for parts a and
+    b."""
     if len(values) == 1:
         return values[0]
+    # With four parts: a0 c0 a1 c1 ... and b0 d0 b1 d1 ..., then both alternately.
     evens, odds = _interleaved(b, values[::2]), _interleaved(b, values[1::2])
     width = LANES * len(values) // 2
     order = [side * width + i for i in range(width) for side in (0, 1)]
@@ -90,8 +92,9 @@ def store_scattered(
 def store_pairs(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Scatters pairs of words as 64-bit elements if both lanes of each run of two are active, or
-    none is; else scatters each word."""
+    """Stores one 4-byte word of each lane, where runs of two lanes have consecutive addresses:
+    scatters pairs of words as 64-bit elements if in each run both lanes are active or none is; else
+    scatters each word."""
     assert lane_addresses.run_pointers is not None
     b, begins = transfers.b, lane_addresses.run_pointers
     on, differ = transfers.pair_masks(lane_addresses.mask)
@@ -106,7 +109,8 @@ def store_pairs(
 def store_by_step(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Stores vectors if the run-time value `step` is the size of an element; else scatters."""
+    """Stores vectors if the run-time value `step` is the size of an access, so that lanes of a run
+    follow each other; else scatters."""
     b = transfers.b
     consecutive = b.icmp_unsigned("==", lane_addresses.step, I64(lane_addresses.access_type.size))
     with b.if_else(consecutive) as (then, otherwise):
@@ -119,9 +123,8 @@ def store_by_step(
 def store_rows(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Stores to local memory, where each 4-byte word of all lanes is one row of 128 bytes; splits
-    wider elements into words.
-    """
+    """Stores to local memory at one address, where each 4-byte word of all lanes is one row of 128
+    bytes, under the mask if there is one; splits wider elements into words, the lowest first."""
     b, access_type, words = transfers.b, lane_addresses.access_type, list(values)
     pointer = transfers.pointer(access_type, lane_addresses.firsts[0])
     if access_type.type.bytes > WORD_BYTES:

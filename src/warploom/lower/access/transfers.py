@@ -61,15 +61,14 @@ class LaneAddresses:
 
 class Transfers:
     """Emits the building blocks of moves. `pointer` returns the host pointer of an address; in
-    local memory, that of lane 0."""
+    local memory, that of lane 0. A part is an element of a `.v2` or `.v4` access."""
 
     def __init__(self, lanes: Lanes, pointer: Callable[[AccessType, Value], Value]) -> None:
         self.lanes, self.b, self.pointer = lanes, lanes.b, pointer
 
     def pointers(self, lane_addresses: LaneAddresses) -> Value:
-        """Returns the host pointer of each lane: given by the access, or computed from those of its
-        lane runs and the stride.
-        """
+        """Returns the host pointers of all lanes' first parts: given by the access, or computed
+        from those of its lane runs and the constant stride."""
         if lane_addresses.pointers is not None:
             return lane_addresses.pointers
         b, run_pointers = self.b, self._run_pointers(lane_addresses)
@@ -81,7 +80,8 @@ class Transfers:
         return b.gep(spread, [ir.Constant(vector(I64), steps)], source_etype=I8)
 
     def _run_pointers(self, lane_addresses: LaneAddresses) -> Value:
-        """Returns a vector of the host pointers of the first lane of each lane run."""
+        """Returns a vector of the host pointers of the first lane of each lane run: given by the
+        access, or computed from the runs' addresses."""
         if lane_addresses.run_pointers is not None:
             return lane_addresses.run_pointers
         run_pointers: Value = undefined(ir.VectorType(PTR, len(lane_addresses.firsts)))
@@ -92,9 +92,7 @@ class Transfers:
         return run_pointers
 
     def part_pointers(self, pointers: Value, access_type: AccessType, part: int) -> Value:
-        """Returns the host pointers of part `part` of each lane's elements, from those of
-        part 0.
-        """
+        """Returns the host pointers of part `part` of each lane, from those of part 0."""
         offset = repeated(part * access_type.type.bytes, I64, pointers.type.count)
         return self.b.gep(pointers, [offset], source_etype=I8) if part else pointers
 
@@ -110,7 +108,8 @@ class Transfers:
         return b.icmp_unsigned("!=", first, zero(both)), b.icmp_unsigned("!=", differ, I32(0))
 
     def run_mask_of(self, lane_addresses: LaneAddresses, run: int) -> Value:
-        """Returns the mask of one lane run, each lane repeated once for each of its parts."""
+        """Returns the mask of one lane run, each lane repeated once for each of its parts; the
+        access has a mask."""
         runs, parts = len(lane_addresses.firsts), lane_addresses.access_type.parts
         if runs == 1 and parts == 1:
             return lane_addresses.on
@@ -119,9 +118,8 @@ class Transfers:
         return self.b.shuffle_vector(lane_addresses.on, lane_addresses.on, selection(lanes))
 
     def local_row(self, pointer: Value, number: int) -> Value:
-        """Returns the pointer to the row of a lane's word `number` after the one at `pointer`, in
-        local memory.
-        """
+        """Returns the pointer to the row (128 bytes) of word `number` after the one at `pointer`,
+        in local memory."""
         return self.b.gep(pointer, [I64(number << LOCAL_ROW_BITS)], source_etype=I8)
 
     def gather(self, access_type: AccessType, pointers: Value, on: Value) -> Value:
@@ -139,8 +137,8 @@ class Transfers:
         return b.trunc(b.lshr(words, bits), vector(element))
 
     def prefetch(self, access_type: AccessType, first: Value, offset: range) -> None:
-        """Prefetches the bytes at the `offset` range from an address into the host's second-level
-        cache. They may lie outside of any allocation: a prefetch cannot fault."""
+        """Prefetches the bytes at `offset` (a range, from an address) into the host's second-level
+        cache, line by line. They may lie outside of any allocation: a prefetch cannot fault."""
         pointer = self.pointer(access_type, first)
         for line in range(offset.start, offset.stop, HOST_LINE):
             place = self.b.gep(pointer, [I64(line)], source_etype=I8)
