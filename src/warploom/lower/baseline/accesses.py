@@ -33,8 +33,9 @@ from warploom.ptx.ir import Space
 
 @dataclass(frozen=True, slots=True)
 class AccessFunction:
-    """Identifies a shared function: the access type, the forms of its address and data operands,
-    the rules by which it is counted, and the options `shuffles` and `records` of `ir.variant`."""
+    """Identifies the shared function of a load or store in baseline code: the access type, the
+    forms of its address and data operands, the rules by which it is counted, and the options
+    `shuffles` and `records` of `ir.variant`."""
 
     access_type: AccessType
     address: SourceForm
@@ -45,7 +46,8 @@ class AccessFunction:
 
     @property
     def name(self) -> str:
-        """Returns the function's name, which states everything that its code depends on."""
+        """Returns the function's name, which states everything that its code depends on, such as
+        `access.load.global.f32x1.[r64](r32).RULES`."""
         forms = ",".join(map(str, self.data))
         variant = "shuffled." * self.shuffles + "recorded." * self.records
         return f"access.{variant}{self.access_type.name}[{self.address}]({forms}).{self.rules.name}"
@@ -61,12 +63,13 @@ class AccessFunction:
 
 
 class _Emission:
-    """Emits one shared function; the constructor emits the reads of its words, in their order."""
+    """Emits the shared function of a load or store, for all lanes of a warp; the constructor emits
+    the reads of its words, in their order."""
 
     def __init__(self, module: ir.Module, function_spec: AccessFunction) -> None:
         """Declares the function and emits the reads of its operand words, in their order:
-        instruction, address, records, local memory, data.
-        """
+        instruction, base address, offset, access records, local memory, data. Allocates the data
+        buffer, and in recorded launches a buffer for the log."""
         self.function_spec, self.access_type = function_spec, function_spec.access_type
         self.body = body = SharedFunctionBody(module, function_spec.name)
         self.lanes, self.b, self.registers = body.lanes, body.b, MemoryRegisters(body.lanes)
@@ -84,9 +87,8 @@ class _Emission:
 
     def emit(self) -> None:
         """Emits the function's body: a store's data into the data buffer, the access in each state
-        space that addresses may belong to, a load's data into registers, and the call of the next
-        function.
-        """
+        space that addresses may belong to, a load's data into those targets that are registers, and
+        the call of the next function."""
         if self.access_type.op == "store":
             for number, (place, source) in enumerate(
                 zip(self.data, self.function_spec.data, strict=True)
@@ -117,7 +119,8 @@ class _Emission:
         return unsigned(self.access_type.type.bits)
 
     def _part(self, number: int) -> Value:
-        """Returns the address of one part of the data buffer, 32 lanes."""
+        """Returns the address of 32 lanes of part `number` (element of a vector access) in the data
+        buffer."""
         return self.lanes.slot(self.moved, number * self.access_type.part_bytes, ir.IntType(8))
 
     def _addresses(self) -> Value:
@@ -130,9 +133,10 @@ class _Emission:
         return b.and_(whole, splat_constant(0xFFFFFFFF, I64))
 
     def _access(self, space: Space, addresses: Value, mask: Value) -> None:
-        """Emits the access of the lanes of `mask` to one space, recorded before if the launch is;
-        if it faults the function returns the instruction's number and the space's code plus one.
-        """
+        """Emits the access of the lanes of `mask` to one space, by the access function
+        (`lower.access.access_functions`), recorded before if the launch is; if it faults, the
+        shared function returns the instruction's number and, in the low FAULT_BITS bits, the
+        space's code plus one."""
         b, environment = self.b, self.body.environment
         access_type, bits = replace(self.access_type, space=space), self.lanes.bits(mask)
         if self.scratch is not None:
@@ -155,23 +159,22 @@ class _Emission:
             b.ret(b.or_(where, I64(SPACE_CODES[space] + 1)))
 
     def _row_and_bounds(self, space: Space) -> tuple[Value, Value]:
-        """Returns the addresses of the access row, and of the bounds that are cached for it."""
+        """Returns the addresses of the access record of the instruction in a space, and of the
+        bounds of the allocation that it accessed last."""
         b, number = self.b, self.rows[space]
         row = self.lanes.slot(self.body.array(RunWord.ROWS), b.mul(number, I64(ROW_WIDTH)))
         return row, self.lanes.slot(self.body.pointer(Slot.CACHE_AT), b.mul(number, I64(2)))
 
     def _local(self) -> tuple[Value, Value]:
         """Returns the host address of the warp's local memory, and its size for a lane, from two
-        operand words.
-        """
+        operand words: the bytes of a warp's local memory, and that size."""
         before = self.b.mul(self.body.run_word(RunWord.WARP), self.body.word())
         at = self.b.gep(self.body.pointer(Slot.LOCAL_AT), [before], source_etype=I8)
         return at, self.body.word()
 
     def _memory(self, space: Space) -> tuple[Value, Value]:
-        """Returns the host address of a space's memory and its size in bytes; zeros for global
-        memory, whose addresses are host addresses.
-        """
+        """Returns the host address of a space's memory and its size in bytes (of local memory, for
+        one lane); zeros for global and constant memory, whose addresses are host addresses."""
         if space is Space.SHARED:
             return self.body.pointer(Slot.SHARED_AT), self.body.slot(Slot.SHARED_BYTES)
         if space is Space.LOCAL:

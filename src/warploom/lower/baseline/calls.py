@@ -65,7 +65,8 @@ class CallArgument(NamedTuple):
 
 
 class CallCode:
-    """Emits the instructions of one warp function that have shared functions."""
+    """Emits the instructions of one warp function in baseline code that have shared functions: as
+    data in the call table, or as a call if an operand word is known only at run time."""
 
     def __init__(
         self, memory: MemoryCode, functions: SharedFunctions, guards: Guards, *, shuffles: bool
@@ -80,10 +81,10 @@ class CallCode:
         self._arguments = self.frame.prologue.alloca(ir.ArrayType(I64, MOST_WORDS))
 
     def emit(self, index: int, instruction: Instruction) -> bool:
-        """Appends an instruction's calls to the call table, or emits them if some operand is known
-        only at run time. Returns False if it has no shared function or needs checks of operands;
-        then all calls before it have been emitted.
-        """
+        """Appends an instruction's calls to the call table, or emits them, after those of the
+        table, if an operand word is known only at run time. Returns False if it has no shared
+        function or needs checks of operands; then all calls before it have been emitted, and the
+        caller emits it."""
         calls = (
             None
             if any(True for _ in operand_checks(instruction))
@@ -108,9 +109,9 @@ class CallCode:
             self._leave_at_fault(fault)
 
     def _emit_call(self, index: int, instruction: Instruction, call: SharedCall) -> None:
-        """Emits a call with operand words that are known only at run time, after the pending ones,
-        in the lanes in which its guard holds; the words are stored in a buffer on the stack.
-        """
+        """Emits a call with operand words that are known only at run time, after the table's
+        pending ones, in the lanes in which its guard holds, which are counted; the words are stored
+        in a buffer on the stack. Its fault leaves the warp function."""
         self.flush()
         guard, active = self.guards.counted(index, instruction), self.frame.active.bits()
         on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
@@ -121,15 +122,15 @@ class CallCode:
         self._leave_at_fault(self.table.call(self._arguments, on))
 
     def _leave_at_fault(self, fault: Value) -> None:
-        """Emits the exit that is taken if `fault` is not 0: the code that a call has returned, with
-        the instruction's number and the state space.
-        """
+        """Emits the exit that is taken if `fault` is not 0: the result of a call, with the
+        instruction's number above FAULT_BITS bits, and below the code of the state space plus 1."""
         code = self.b.and_(fault, I64((1 << FAULT_BITS) - 1))
         instruction = self.b.lshr(fault, I64(FAULT_BITS))
         self.memory.faults.leave(instruction, fault, self.b.sub(code, I64(1)))
 
     def _calls(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
-        """Returns the calls that perform an instruction, None if there are no functions for it."""
+        """Returns the calls that perform an instruction (of a load of parameters, one for each
+        register; else one), None if there are no functions for it."""
         if instruction.operation.name in ("ld", "ldu", "st"):
             return self._accesses(index, instruction)
         call = self._operation(instruction)
@@ -139,9 +140,8 @@ class CallCode:
 
     def _operation(self, instruction: Instruction) -> SharedCall | None:
         """Returns the call of an instruction that computes; None if there is no function for it: it
-        does more than compute, calls a routine that is counted, or has operands that cannot be
-        passed.
-        """
+        does more than compute, its calls of a routine (slow-path division) are counted, it is a
+        `mov` that packs or unpacks, or it has operands that cannot be passed."""
         operation = instruction.operation
         if operation.spec.semantics is None or operation.spec.unit in _OUT_OF_LINE:
             return None
@@ -179,9 +179,8 @@ class CallCode:
     @staticmethod
     def _can_be_source(source: Operand, type: ScalarType) -> bool:
         """Returns whether a source operand read as `type` can be passed to a shared function: not
-        registers and literals of more than 64 bits, nor special registers that vary by lane other
-        than `%tid`.
-        """
+        registers and literals of more than 64 bits, nor `%laneid` and lane masks, which vary by
+        lane and are not in memory like `%tid`."""
         match source:
             case Register():
                 return source.type.bits <= WIDEST and type.bits <= WIDEST
@@ -195,9 +194,8 @@ class CallCode:
                 return False
 
     def _argument(self, source: Operand, type: ScalarType) -> CallArgument:
-        """Returns the argument for a source operand: the slot of a register, a constant, or a value
-        known only at run time.
-        """
+        """Returns the argument for a source operand read as `type`: the slot of a register or of
+        `%tid` (relative to the context), a constant, or a uniform value known only at run time."""
         match source:
             case Register():
                 return CallArgument(SourceForm(_bits(source)), self._slot(source))
@@ -205,6 +203,7 @@ class CallCode:
                 return CallArgument(SourceForm(1, negated=True), self._slot(source.operand))
             case Immediate():
                 bits = immediate_bits(source, type)
+                # As a signed number: the words of a table are i64.
                 return CallArgument(SourceForm(0), bits - (bits >> 63 << 64))
             case Symbol() if self._is_constant(source):
                 return CallArgument(SourceForm(0), self._offset(source))
@@ -217,17 +216,18 @@ class CallCode:
                 return CallArgument(SourceForm(0), value)
 
     def _thread_indices(self, axis: int) -> Value:
-        """Returns the offset of the warp's thread indices from its context, so that a shared
-        function reads them like a register."""
+        """Returns the byte offset of the warp's thread indices along an axis (0: x) from its
+        context, an i64, so that a shared function reads them like a register."""
         at = self.b.ptrtoint(self.operands.specials.thread_indices(axis), I64)
         return self.b.sub(at, self.b.ptrtoint(self.frame.context_registers.base(), I64))
 
     def _slot(self, register: Register) -> int:
-        """Returns the byte offset of a register's slot in the context."""
+        """Returns the byte offset of a register's slot of 32 lanes in the warp's context."""
         return self.frame.context_layout.by_lane[register]
 
     def _is_constant(self, symbol: Symbol) -> bool:
-        """Returns whether the address of a variable is a constant of the program."""
+        """Returns whether the address of a variable is a constant of the program; that of a global
+        or constant variable is known at the launch only."""
         return self.frame.program.slots[symbol.name].space not in _IN_MEMORY
 
     def _offset(self, symbol: Symbol) -> int:
@@ -239,10 +239,10 @@ class CallCode:
     # ---- loads and stores -----------------------------------------------------------------------
 
     def _accesses(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
-        """Returns the calls of a load or a store; None if there is no function for it, as for
-        observed launches, parameters of calls in registers, other blocks of a cluster, and elements
-        of more than 64 bits.
-        """
+        """Returns the calls of a load or a store; None if there is no function for it: in observed
+        launches, for bulk fills and stores that signal an mbarrier, parameters of calls in
+        registers, stores to parameters, other blocks of a cluster, and elements of more than 64
+        bits."""
         if self.memory.observing is not None:
             return None
         if is_bulk_fill(instruction.operation) or completion(instruction) is not None:
@@ -270,8 +270,8 @@ class CallCode:
         self, access_type: AccessType, index: int, address: Address, arguments: list[CallArgument]
     ) -> SharedCall:
         """Returns the call of the shared function for an access type, with its operand words:
-        instruction, address, records, local memory, and the data operands `arguments`.
-        """
+        instruction, base address and offset, numbers of access records, bytes of local memory if it
+        may be accessed, and the data operands `arguments`."""
         form, base, offset = self._address(address)
         forms, rules = tuple(one.form for one in arguments), self.frame.layout.rules
         records = self.frame.variant.records
@@ -285,9 +285,8 @@ class CallCode:
         return SharedCall(function.name, function.define, words)
 
     def _target(self, target: Operand) -> CallArgument:
-        """Returns the argument for the target of a load; one that is no register gets the form of
-        no bits.
-        """
+        """Returns the argument for the target of a load; a sink gets the form of no bits, and no
+        data."""
         is_register = isinstance(target, Register)
         return CallArgument(SourceForm(_bits(target)), self._slot(target) if is_register else 0)
 
@@ -300,9 +299,9 @@ class CallCode:
         return whole or isinstance(source, Immediate)
 
     def _address(self, address: Address) -> tuple[SourceForm, int, int]:
-        """Returns the form of an address's base, its operand word, and the offset to add: a
-        register's slot, a constant, or the index of a global variable.
-        """
+        """Returns the form of an address's base, its operand word, and the offset to add. The word
+        is a register's slot, a constant address (0 without a base), or the index of a global
+        variable."""
         match address.base:
             case None:
                 return SourceForm(0), 0, address.offset
@@ -317,8 +316,9 @@ class CallCode:
     def _parameters(
         self, data: Operand, address: Address, type: ScalarType
     ) -> list[SharedCall] | None:
-        """Returns the calls that load kernel parameters at a constant address, None if the address
-        or a target has another form."""
+        """Returns the calls that load kernel parameters at a constant address, one for each target
+        that is a register; None if the address is in a register or something is wider than 64 bits.
+        """
         targets, base = elements(data), address.base
         if not isinstance(base, Symbol) or type.bits > WIDEST:
             return None
@@ -348,5 +348,5 @@ def _moves_number(instruction: Instruction) -> bool:
 
 
 def _bits(operand: Operand) -> int:
-    """Returns the bits of a register; 0 for any other operand."""
+    """Returns the bits of a register; 0 for any other operand, which has no register to write."""
     return operand.type.bits if isinstance(operand, Register) else 0

@@ -27,9 +27,9 @@ LINE = 64
 
 @dataclass(frozen=True, slots=True)
 class OperationFunction:
-    """Identifies a shared function: the operation, the bits of the registers that it writes (0: the
-    result is discarded), and the forms of its sources. Sources without a type are not read, and
-    have no word."""
+    """Identifies the shared function of an instruction that computes: the operation, the bits of
+    the registers that it writes (0: the result is discarded), and the forms of its sources. Sources
+    without a type are not read, and have no word."""
 
     operation: Operation
     targets: tuple[int, ...]
@@ -37,14 +37,14 @@ class OperationFunction:
 
     @property
     def name(self) -> str:
-        """Returns the function's name, which states its operation and the forms of its operands."""
+        """Returns the function's name, which states its operation and the forms of its operands:
+        `operation.add.s32(32,=,r32,n)`."""
         forms = ",".join([*map(str, self.targets), "=", *map(str, self.sources)])
         return f"operation.{self.operation.text}({forms})"
 
     def define(self, module: ir.Module) -> None:
-        """Emits the function into a module: reads the sources, evaluates the operation's terms,
-        writes the targets, and calls the next function.
-        """
+        """Emits the function into a module: reads the sources, evaluates the operation's terms in
+        32 lanes, writes the targets in the executing lanes, and calls the next function."""
         body = SharedFunctionBody(module, self.name)
         registers = MemoryRegisters(body.lanes)
         lower = Lowering(body.lanes, 32)
@@ -80,9 +80,8 @@ class ParameterFunction:
         return f"parameter.{self.value.name}(r{self.bits})"
 
     def define(self, module: ir.Module) -> None:
-        """Emits the function into a module: loads the value, writes it to all executing lanes of
-        the register, and calls the next function.
-        """
+        """Emits the function into a module: loads one value from the kernel's parameters, writes it
+        to the register in all executing lanes, and calls the next function."""
         body = SharedFunctionBody(module, self.name)
         b, registers, place = body.b, MemoryRegisters(body.lanes), body.place()
         at = b.gep(body.pointer(Slot.PARAMETERS_AT), [body.word()], source_etype=I8)
@@ -94,15 +93,16 @@ class ParameterFunction:
 
 
 class MemoryRegisters:
-    """Emits loads and stores of registers in the warp's context, by their addresses."""
+    """Emits loads and stores of registers in the warp's context, by their addresses: a vector of 32
+    integers, of a predicate the lanes' bits in an i32."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes, self.b = lanes, lanes.b
 
     def read(self, place: Value, source: SourceForm, type: ScalarType) -> Value:
         """Returns a source in 32 lanes of the type in which `type` is computed. `place` is the
-        register's address, or the number itself if the source's form has no bits.
-        """
+        register's address, or, if the source's form has no bits, the number itself (an i64), which
+        all lanes get."""
         b = self.b
         if not source.bits:
             number = b.trunc(place, ir.IntType(type.bits)) if type.bits < 64 else place
@@ -114,7 +114,8 @@ class MemoryRegisters:
         return read_as(b, value, unsigned(source.bits), type)
 
     def write(self, place: Value, bits: int, value: Value, type: ScalarType, on: Value) -> None:
-        """Stores a value of `type` to a register of `bits` bits, in the lanes `on` (an i32)."""
+        """Stores a value of `type`, extended or truncated, to a register of `bits` bits at `place`,
+        in the lanes `on` (an i32); other lanes keep theirs."""
         b = self.b
         if bits == 1:
             old = b.and_(b.load(place, typ=I32, align=LINE), b.not_(on))

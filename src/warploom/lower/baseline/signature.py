@@ -59,8 +59,9 @@ class SourceForm(NamedTuple):
 
 
 class SharedFunctionBody:
-    """Emits a function of SIGNATURE into a module; words are read in their order, one for each call
-    of `word`, `place` or `source`."""
+    """Emits a function of SIGNATURE into a module: a shared function, which executes one
+    instruction of a call table. Its operand words in the table are read in their order, one for
+    each call of `word`, `place` or `source`."""
 
     def __init__(self, module: ir.Module, name: str) -> None:
         """Declares the function in the module and begins its entry block; `on` are its executing
@@ -74,7 +75,7 @@ class SharedFunctionBody:
         self._words_read = 0
 
     def word(self) -> Value:
-        """Emits a load of the next operand word."""
+        """Emits a load of the next operand word, an i64."""
         at = self.lanes.slot(self._words, self._words_read)
         self._words_read += 1
         return self.b.load(at, typ=I64)
@@ -84,25 +85,24 @@ class SharedFunctionBody:
         return self.b.load(self.lanes.slot(self._run, int(word)), typ=I64)
 
     def array(self, word: RunWord) -> Value:
-        """Returns an address among the words of `run`, as a pointer."""
+        """Returns the address that a word of `run` holds, as a pointer."""
         return self.b.inttoptr(self.run_word(word), PTR)
 
     def call_next(self, on: Value) -> Value:
-        """Emits a call of the next function in the table, for the lanes `on`; returns its
-        result."""
+        """Emits a call of the next function in the table, for the lanes `on`; returns its result, 0
+        or a fault. It runs the table's calls up to an END."""
         return self._call(self.lanes.slot(self._words, self._words_read), on, "")
 
     def call_next_and_return(self, after: Value | int = 0) -> None:
         """Emits a tail call of the function whose number is the next word of the table, or `after`
-        words later, and the return of its result. `musttail`, as the depth of the stack must not
-        grow with the length of the table.
-        """
+        words later, for the function's own lanes, and the return of its result. `musttail`, as the
+        depth of the stack must not grow with the length of the table."""
         place = self.lanes.slot(self._words, self._words_read)
         self.b.ret(self._call(self.lanes.slot(place, after), self.on, "musttail"))
 
     def _call(self, place: Value, on: Value, tail: str) -> Value:
-        """Emits a call, for the lanes `on`, of the function whose number is at the address `place`;
-        its operand words follow there. `tail`: LLVM's marker of tail calls.
+        """Emits a call, for the lanes `on`, of the function whose number in the kernel's array is
+        at the address `place`; its operand words follow there. `tail`: LLVM's marker of tail calls.
         """
         number = self.b.load(place, typ=I64)
         address = self.b.load(self.lanes.slot(self._functions, number), typ=I64)
@@ -112,13 +112,13 @@ class SharedFunctionBody:
         return self.b.call(function, given, tail=tail)
 
     def place(self) -> Value:
-        """Returns the address of the register whose slot is the next word."""
+        """Returns the address, in the warp's context, of the register whose byte offset is the next
+        word."""
         return self.b.gep(self.registers, [self.word()], source_etype=I8)
 
     def source(self, form: SourceForm) -> Value:
-        """Returns the operand of the next word by its form: the address of a register, a number, or
-        the address of a global variable from the launch's table.
-        """
+        """Returns the operand of the next word by its form: the address of a register, a number
+        (i64), or the address of a global variable, loaded from the launch's table by index."""
         if form.bits:
             return self.place()
         if not form.variable:
@@ -127,7 +127,7 @@ class SharedFunctionBody:
         return self.b.load(at, typ=I64)
 
     def slot(self, slot: Slot) -> Value:
-        """Returns a value of the environment."""
+        """Returns an i64 of the environment."""
         return self.b.load(self.lanes.slot(self.environment, int(slot)), typ=I64)
 
     def pointer(self, slot: Slot) -> Value:

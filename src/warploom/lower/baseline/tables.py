@@ -31,8 +31,8 @@ from warploom.ptx.ir import Guard
 
 @dataclass(frozen=True, slots=True)
 class SharedCall:
-    """Holds a call of a shared function: its name, its definition, and its operand words: integers,
-    or LLVM values for words that are known only at run time."""
+    """Holds a call of a shared function: its name, how to define it, and its operand words:
+    integers, or LLVM values for words that are known only at run time."""
 
     name: str
     define: Define
@@ -40,13 +40,14 @@ class SharedCall:
 
 
 class CallTable:
-    """Collects the call tables of a warp function, in one array: `add` appends a call, `flush`
-    emits the code that runs all calls since the last `flush`."""
+    """Collects the call tables of a warp function, in one array of words: `add` appends a call of a
+    shared function as its number and operands, `flush` emits the code that runs all calls since the
+    last `flush`."""
 
     def __init__(self, frame: Frame, functions: SharedFunctions) -> None:
-        """Declares the arrays of words and functions, which `finish` defines, and stores the
-        addresses of access rows and counts in the array `run` of shared functions.
-        """
+        """Declares the arrays of words and functions, empty until `finish` defines them, and stores
+        in the prologue the addresses of access rows and counts in the array `run` of shared
+        functions."""
         self.frame, self._declared = frame, functions
         self._numbers: dict[str, int] = {}
         self._words: list[int] = []
@@ -69,9 +70,8 @@ class CallTable:
         return self._numbers[call.name]
 
     def add(self, index: int, call: SharedCall) -> None:
-        """Appends the call of instruction `index` to the table; if it is guarded, inside of a
-        guard's call. No code is emitted.
-        """
+        """Appends the call of instruction `index`, whose words are integers, to the table; if the
+        instruction is guarded, between the guard's call and an END. No code is emitted."""
         words = [self.number(call), *call.words]
         guard = self.frame.program.instructions[index].guard
         if guard is not None:
@@ -80,16 +80,17 @@ class CallTable:
 
     def _guard(self, index: int, guard: Guard, size: int) -> list[int]:
         """Returns the words of the guard's call, which runs the next `size` words in the lanes in
-        which the guard of instruction `index` holds, and counts these lanes.
-        """
+        which the guard of instruction `index` holds, counts these lanes, and continues after the
+        words."""
         function = GuardFunction(guard.negated, self.frame.variant.records)
         place = self.frame.context_layout.by_lane[guard.register]
         call = SharedCall(function.name, function.define)
         return [self.number(call), index, place, self.frame.layout.guarded[index], size]
 
     def flush(self) -> Value | None:
-        """Emits the call that runs the pending calls; returns its result, 0 or the fault of one of
-        them, or None if none is pending."""
+        """Ends the table since the last `flush` by an END, and emits the call that runs it in the
+        active lanes; returns its result, 0 or the fault of one of its calls, or None if there are
+        none."""
         first = self._begun
         if first == len(self._words):
             return None
@@ -98,8 +99,9 @@ class CallTable:
         return self.call(self.frame.lanes.slot(self._table, first), self.frame.active.bits())
 
     def call(self, words: Value, on: Value) -> Value:
-        """Emits the call that runs the table at an address, for the lanes `on`; returns 0 or the
-        fault of one of its calls."""
+        """Emits the call that runs the calls from the address `words` up to an END, for the lanes
+        `on`; returns 0 or the fault of one of them. The number of the running warp is stored in
+        `run` before."""
         frame, lanes = self.frame, self.frame.lanes
         lanes.b.store(frame.warp, lanes.slot(self._run, int(RunWord.WARP)))
         number = lanes.b.load(words, typ=I64)
@@ -109,9 +111,8 @@ class CallTable:
         return lanes.b.call(function, [*given, lanes.slot(words, 1)])
 
     def finish(self) -> None:
-        """Defines the arrays of words and of functions in the module, once all code has been
-        emitted.
-        """
+        """Defines the arrays of words and of functions in the module, as internal constants, once
+        all code has been emitted."""
         names = [self._declared.declared(name).get_reference() for name in self._numbers]
         for variable, element, written in (
             (self._table, I64, map(str, self._words)),
@@ -151,9 +152,9 @@ class GuardFunction:
         return f"guard{'.recorded' * self.records}({'!' * self.negated}r1)"
 
     def define(self, module: ir.Module) -> None:
-        """Emits the function into a module: counts the lanes in which the guard holds, calls the
-        guarded functions for them, and continues after these, or returns their fault.
-        """
+        """Emits the function into a module: counts the lanes in which the guard holds (and records
+        them, in recorded launches), calls the guarded functions for them, returns their fault if
+        there is one, and continues after these."""
         body = SharedFunctionBody(module, self.name)
         b, lanes = body.b, body.lanes
         instruction, bits = body.word(), b.load(body.place(), typ=I32)
@@ -162,6 +163,8 @@ class GuardFunction:
         lanes.add_to(lanes.slot(body.array(RunWord.COUNTS), count), lanes.popcount(held))
         if self.records:
             record_guard(lanes, body.pointer(Slot.LOG_AT), instruction, held)
+        # Not a tail call: code continues here after the END. Guards do not nest, so the stack grows
+        # by one.
         fault = body.call_next(held)
         with b.if_then(b.icmp_unsigned("!=", fault, I64(0)), likely=False):
             b.ret(fault)
