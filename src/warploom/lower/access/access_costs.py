@@ -1,5 +1,6 @@
-"""Emits the cost counting in an out-of-line access function, into the access record of the
-instruction.
+"""Emits the cost counting (transactions, sectors, bank conflicts) in an out-of-line access
+function, into the instruction's access record: one increment if the pattern of addresses was seen
+before, else a call of the device's cost rules.
 
 An access whose pattern the record has seen before (`cost.pattern_table`) costs one increment: its
 mask and the offsets of its lanes from a multiple of the device's unit are compared with a stored

@@ -1,5 +1,5 @@
-"""Emits the data movement in an out-of-line access function: between memory and the data buffer,
-which holds each element of all lanes side by side.
+"""Emits the data movement in an out-of-line access function, by vectors, gathers or lane by lane:
+between memory and the data buffer, which holds each element of all lanes side by side.
 
     buffer of `ld.global.v2.f32`:  x of lanes 0..31, then y of lanes 0..31
 

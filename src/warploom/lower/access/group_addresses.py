@@ -1,4 +1,5 @@
-"""Emits the addresses of an access group's members from the base register that they share.
+"""Emits the addresses of the loads or stores of an access group (accesses of a block at constant
+offsets from one base register) from that register.
 
     ld [%rd1]; ld [%rd1+16]; ld [%rd1+32]   one base, members at offsets 0, 16, 32
 

@@ -1,5 +1,5 @@
-"""Emits the guards of inlined accesses, one for each access group, and the exits where a guard
-fails.
+"""Emits the guards of inlined accesses, one for each access group (accesses of a basic block from
+one base register), and the exits to slower versions of the block where a guard fails.
 
 Accesses of a basic block with one base register form a group, and one lookup in the range cache
 guards all of them. A block with groups gets a fast version, which assumes full masks and cache

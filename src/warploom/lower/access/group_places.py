@@ -1,4 +1,5 @@
-"""Emits the base addresses of an access group, which its guard then looks up in the range cache.
+"""Emits the base addresses of an access group (accesses of a block from one base register), which
+its guard then looks up in the range cache; tests varying addresses for a stride.
 
 For affine addresses the first lane of each lane run suffices; varying addresses are compared with
 `first + lane * step`, where the step is that of lanes 0 and 1:

@@ -1,4 +1,5 @@
-"""Holds the LLVM values of an access group while the code of its basic block is emitted."""
+"""Holds the LLVM values of an access group (accesses of a basic block that share a base register
+and a guard) while the code of its block is emitted: base addresses, guard, counter."""
 
 from __future__ import annotations
 

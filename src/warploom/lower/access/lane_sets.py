@@ -1,5 +1,6 @@
-"""Emits the lookup of the lane set that executes an access: an active mask with the thread layout
-of the warp. Its number selects the entry of a range cache (`abi.range_cache`).
+"""Emits the lookup of the lane set that executes an access, an active mask with the thread layout
+of the warp, in the kernel's hash table. Its number there selects the entry of an inline cache of
+address ranges (`abi.range_cache`).
 
 A kernel has a small hash table of lane sets. The full mask of the common layout is number 0 without
 a lookup. Example: `if (tid < 100)` makes warp 3 execute with mask 0xf, which gets a number of its

@@ -1,4 +1,5 @@
-"""Emits the data movement of inlined loads: one function for each `Move` of an access plan.
+"""Emits the data movement of inlined loads, once their guard holds: one function for each kind of
+move (scalar, vector, gather, ...) of an access plan.
 
     SCALAR      affine<0>        load 4 bytes, once for each lane run
     VECTOR      affine<4>        load <32 x i32>, or <8 x i32> for each of four runs

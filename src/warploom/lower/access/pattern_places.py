@@ -1,5 +1,5 @@
-"""Emits the choice of a slot for the pattern of an access (`cost.pattern_table`): a hash of its
-mask and of its first address in the unit."""
+"""Emits the choice of a slot in the table that memoises costs by the pattern of an access
+(`cost.pattern_table`): a hash of its active mask and of its first address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Emits stores that are deferred to the last one of their group and then performed lane by lane.
+"""Emits stores to columns that are deferred to the last one of their access group (stores of a
+block from one base register) and then performed lane by lane, for the host's cache.
 
 Where a warp writes columns, each lane writes to a cache line of its own, and power-of-two strides
 map all lines to a few sets of the host's cache: by the next store the line has been evicted. All

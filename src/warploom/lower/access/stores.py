@@ -1,5 +1,5 @@
-"""Emits the data movement of inlined stores: one function for each `Move` of an access plan
-(`lower.access.loads` shows them)."""
+"""Emits the data movement of inlined stores, once their guard holds: one function for each kind of
+move (scalar, vector, scatter, ...) of an access plan (`lower.access.loads` shows them)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Describes the lane addresses of an inlined access, and emits what its loads and stores have in
-common (`lower.access.loads`, `lower.access.stores`). A guard has checked the addresses before."""
+"""Describes the lane addresses of an inlined access whose guard holds, and emits what its loads and
+stores have in common: pointers, masks, gathers, prefetches (`lower.access.loads`, `stores`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Emits instructions whose results are uniform or affine: one value for each run of lanes.
+"""Emits instructions whose results are uniform or affine (a constant stride from lane to lane) as
+one value for each run of lanes, in place of 32.
 
     mad.lo.s32 %r1, %ctaid.x, 256, %tid.x;   ->  <1 x i32>: 256 * ctaid + first tid; stride 1
     mul.wide.s32 %rd1, %r1, 4;               ->  <1 x i64>: 4 * sext(first); stride 4, if no lane

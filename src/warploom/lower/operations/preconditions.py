@@ -1,4 +1,5 @@
-"""Emits checks of the operands of instructions with preconditions (`isa.preconditions`)."""
+"""Emits the checks of instructions that require something of their operands, such as an aligned
+address (`isa.preconditions`): a lane that violates it faults."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Emits `setmaxnreg`: records a warp's number of registers, and checks it against its block's
-pool (`simt.register_pool`)."""
+"""Emits `setmaxnreg`: sets a warp's number of registers per thread, and faults if its block's warps
+then have more than at launch (`simt.register_pool`)."""
 
 from __future__ import annotations
 

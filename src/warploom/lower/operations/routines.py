@@ -1,5 +1,5 @@
-"""Emits counts of instructions whose results would make real machine code call a routine, such as
-the slow path of a division (`isa.routines`; as `machine.reference.warp` counts)."""
+"""Emits counts of divisions, reciprocals and square roots whose results would make real machine
+code call a slow-path routine (`isa.routines`; as `machine.reference.warp` counts)."""
 
 from __future__ import annotations
 

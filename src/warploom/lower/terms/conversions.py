@@ -1,4 +1,5 @@
-"""Lowers nodes of terms that convert values between types."""
+"""Lowers nodes of terms (the definitions of what instructions compute, `isa.terms`) that convert
+values between types, to LLVM vector instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Lowers nodes of terms that compute floats, and comparisons of any type."""
+"""Lowers nodes of terms (the definitions of what instructions compute, `isa.terms`) that compute
+floats, and comparisons of any type, to LLVM vector instructions."""
 
 from __future__ import annotations
 

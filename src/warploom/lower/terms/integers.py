@@ -1,4 +1,5 @@
-"""Lowers nodes of terms that compute integers and predicates."""
+"""Lowers nodes of terms (the definitions of what instructions compute, `isa.terms`) that compute
+integers and predicates to LLVM vector instructions."""
 
 from __future__ import annotations
 
