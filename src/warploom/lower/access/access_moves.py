@@ -190,3 +190,4 @@ MOVES: Mapping[Move, Callable[[AccessMoves, tuple[Value, Value] | None], None]] 
     Move.EACH_LANE: AccessMoves.each_lane,
     Move.WORDS: AccessMoves.words,
 }
+"""The emitters of the moves of access functions; atomics have `LaneByLane`."""

@@ -98,8 +98,9 @@ class AffineAccess:
         return self._load(index, instruction, on, load_any, width)
 
     def load(self, index: int, instruction: Instruction, on: Value) -> list[Value] | None:
-        """Emits a load that belongs to an access group, and returns its elements, each in 32 lanes.
-        Returns None for a load without a group."""
+        """Emits a load that belongs to an access group, by the group's plan if its guard holds,
+        else by the access function; returns its elements, each in 32 lanes. Returns None, and emits
+        nothing, for a load without a group."""
         group = self.group_guards.groups.get(index)
         if group is None:
             return None

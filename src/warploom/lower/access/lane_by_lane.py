@@ -161,8 +161,8 @@ class LaneByLane:
         return number, continue_loop
 
     def _all_lanes(self, offsets_from: OffsetsFrom) -> None:
-        """Emits the loop for full masks, lane 0 first; an iteration updates the lanes whose offsets
-        `offsets_from` returns (from a lane on), which divide 32."""
+        """Emits the loop for full masks, lane 0 first; an iteration updates the consecutive lanes
+        whose offsets `offsets_from(lane)` returns, as many in each as divide 32."""
         lane, continue_loop = self._loop(I64, I64(0))
         offsets = offsets_from(lane)
         for number, address in enumerate(offsets):

@@ -31,7 +31,7 @@ class AccessStorage:
 
     def row(self, index: int, space: Space) -> Value:
         """Returns the address of the access record of an instruction and a state space, in which
-        compiled code counts the access."""
+        compiled code counts the access; of record 0 if it has none."""
         return self.lanes.slot(self.frame.rows, self.number(index, space) * ROW_WIDTH)
 
     def number(self, index: int, space: Space) -> int:

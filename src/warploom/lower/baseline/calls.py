@@ -178,9 +178,9 @@ class CallCode:
 
     @staticmethod
     def _can_be_source(source: Operand, type: ScalarType) -> bool:
-        """Returns whether a source operand read as `type` can be passed to a shared function: not
-        registers and literals of more than 64 bits, nor `%laneid` and lane masks, which vary by
-        lane and are not in memory like `%tid`."""
+        """Returns whether a source operand read as `type` can be passed to a shared function:
+        registers and literals of at most 64 bits, predicates, symbols, and special registers but
+        `%laneid` and lane masks, which vary by lane and are not in memory like `%tid`."""
         match source:
             case Register():
                 return source.type.bits <= WIDEST and type.bits <= WIDEST

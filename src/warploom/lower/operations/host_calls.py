@@ -12,7 +12,7 @@ from warploom.llvm.lanes import I8, I64, LANES, PTR, Value, vector
 from warploom.lower.frame.operands import Operands
 from warploom.ptx.ir import Instruction, Operand, Vector
 
-MOST_ARGUMENTS = 5
+MOST_ARGUMENTS = 5  # of `__assertfail`
 SIGNATURE = ir.FunctionType(I64, [PTR, I64, I64, I64, PTR])
 """The type of `failed = serve(environment, warp, instruction, mask, buffer)`. If it fails, the
 environment has the record of the fault. The buffer has 32 lanes of 64 bits for each argument."""
