@@ -101,6 +101,7 @@ def load_each(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value
     returns one vector of 16 lanes for each part."""
     assert lane_addresses.run_pointers is not None
     access_type, begins = lane_addresses.access_type, lane_addresses.run_pointers
+    # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
     on = repeated(1, I1, begins.type.count)
     parts = (
         transfers.part_pointers(begins, access_type, part) for part in range(access_type.parts)
@@ -133,8 +134,7 @@ def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Valu
 
 
 def load_gathered(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Gathers the elements of each active lane, part by part; returns one vector of 32 lanes for
-    each."""
+    """Gathers the elements of each active lane; returns one vector of 32 lanes for each part."""
     access_type, on, pointers = (
         lane_addresses.access_type,
         lane_addresses.mask,

@@ -241,8 +241,8 @@ class CallCode:
     def _accesses(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
         """Returns the calls of a load or a store; None if there is no function for it: in observed
         launches, for bulk fills and stores that signal an mbarrier, parameters of calls in
-        registers, stores to parameters, other blocks of a cluster, and elements of more than 64
-        bits."""
+        registers, stores to parameters, other blocks of a cluster, and data that is wider than 64
+        bits or cannot be passed."""
         if self.memory.observing is not None:
             return None
         if is_bulk_fill(instruction.operation) or completion(instruction) is not None:
@@ -285,8 +285,8 @@ class CallCode:
         return SharedCall(function.name, function.define, words)
 
     def _target(self, target: Operand) -> CallArgument:
-        """Returns the argument for the target of a load; a sink gets the form of no bits, and no
-        data."""
+        """Returns the argument for the target of a load: a register's slot; a sink gets the form of
+        no bits and the word 0."""
         is_register = isinstance(target, Register)
         return CallArgument(SourceForm(_bits(target)), self._slot(target) if is_register else 0)
 

@@ -42,8 +42,8 @@ class AffineCode:
 
     def results(self, instruction: Instruction) -> dict[Register, VectorShape] | None:
         """Returns the vector shapes of an instruction's results if convergent code is emitted and
-        each result is uniform or affine and its register can store it so; else None: the
-        instruction is computed in 32 lanes."""
+        each result is uniform or affine and its register can store it so. Else None, as for an
+        instruction without results: it is computed in 32 lanes."""
         if not self.frame.registers.convergent or not self.frame.shapes:
             return None
         shapes_of_results = dict(self.reading.results(instruction))
