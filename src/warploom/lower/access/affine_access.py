@@ -88,6 +88,7 @@ class AffineAccess:
         width = self.reading.address(instruction.operands[1]).width
 
         def load_any() -> list[Value]:
+            """Emits the call for 32 lanes, and takes one active lane's value of each run."""
             addresses = self.operands.address(instruction.operands[1])
             values = self.memory.load_any(index, access_type, addresses, on)
             bits = self.lanes.bits(on)

@@ -53,6 +53,7 @@ class GroupGuards:
     emitted; `begin` sets them. `on` has an instruction's executing lanes."""
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
+        """Creates the range cache and the store batch; no group until `begin`."""
         self.memory, self.reading = memory, reading
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self.cache, self.store_batch = RangeCache(memory, reading), StoreBatch(memory)

@@ -103,6 +103,8 @@ class _TermEmission:
         values: Sequence[Callable[..., Value]],
         block: BlockLayout | None,
     ) -> None:
+        """Begins without emitted nodes. `values[i](width=n)` reads operand i in n lanes; `block`:
+        the thread block's layout, in code for all its warps."""
         self.lower, self.b = operands.lowerings[width], operands.b
         self.lanes, self.shapes, self.width, self.values = operands.lanes, shapes, width, values
         self.wraps: Value | None = None
