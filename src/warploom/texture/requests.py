@@ -305,6 +305,7 @@ def access_surfaces(
         addressed = lasting(data, addressed, plan, block)
     order = 32
     if op in (REDUCE, REDUCE_FORMATTED) and addressed != 0:
+        # ADDRESS_ROW is row 0, so the cost rules take `data` as the array of addresses.
         count_passes(data, addressed, 1, record)
         order = lane_order(data, addressed, plan, block)
     for turn in range(32):

@@ -144,7 +144,7 @@ class Timing:
 
     @cached_property
     def _schedulers(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """Returns the words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
+        """Returns the state words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
         start = int(self._p[w.AT_SCHEDULERS])
         stop = start + int(self._p[w.SCHEDULERS]) * w.S_WORDS
         return self._outcome.sms[:, start:stop].reshape(-1, w.S_WORDS)

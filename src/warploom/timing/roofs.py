@@ -94,7 +94,8 @@ def bound_of(timing: TimedLaunch) -> str:
 
 
 def _waits_mostly_for_copies(timing: TimedLaunch, pipeline: Pipeline) -> bool:
-    """Returns whether warps spend more than half of their waiting time on copies."""
+    """Returns whether more than half of the cycles in which warps wait are waits for copies at
+    mbarriers."""
     return 2 * pipeline.for_copies > _waiting_cycles(timing)
 
 

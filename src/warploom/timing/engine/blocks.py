@@ -1,6 +1,5 @@
 """Assigns thread blocks to the SMs of the timing model: in order, to SMs that have free slots. If
-the device can hold all clusters at once, each is placed on neighbouring SMs, as `simt.placement`
-does.
+the device can hold all clusters at once, each is placed on neighbouring SMs (`simt.placement`).
 
 SMs are simulated independently within a quantum, so each has blocks reserved for those of its own
 that may end in it. Reserved blocks that were not needed go to any SM with a free slot once no
@@ -89,6 +88,7 @@ class BlockDispatcher:
         `target_sms`."""
         base, ring = int(self._params[w.AT_RESERVED]), int(self._params[w.RESERVED])
         by_sm = np.argsort(target_sms, kind="stable")
+        # Stable, so that the blocks of an SM keep their order.
         counts = np.bincount(target_sms, minlength=len(self._sms))
         # The position of each block among those of its SM.
         rank = np.arange(len(target_sms)) - np.repeat(np.cumsum(counts) - counts, counts)
