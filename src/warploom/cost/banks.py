@@ -66,8 +66,8 @@ def shared_32_banks(addresses: Addresses, mask: int, size: int, record: Ints) ->
 
 @jitable
 def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to shared memory on 2.x: a quarter-warp of 16 bytes has at least
-    a two-way conflict."""
+    """Adds the costs of an access to shared memory on 2.x: those of `shared_32_banks`, and one
+    wavefront more for each quarter-warp of 16 bytes per lane."""
     if size > 4 or not add_words(addresses, mask, size, record):
         add_wavefronts(addresses, mask, size, WORD_BITS, 1 if size == 16 else 0, record)
 
@@ -96,9 +96,9 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, recor
 @jitable
 def add_words(addresses: Addresses, mask: int, size: int, record: Ints) -> bool:
     """Adds the costs of a request of up to 4 bytes per lane over 32 banks of 4 bytes; returns
-    whether it could. Rising words within a span of 128 bytes (all banks) cannot conflict. Others
-    are counted by `count_in_columns`, where a column is a bank and a group of 32 words a line; it
-    fails if the lanes are too distant, and nothing is added."""
+    whether it could. Rising words of 32 active lanes within 128 bytes (all banks) cannot conflict.
+    Others are counted by `count_in_columns`, where a column is a bank and a group of 32 words a
+    line; it fails if the lanes are too distant, and nothing is added."""
     if is_rising(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
         wavefronts = 1
         words = count_rising_segments(addresses, WORD_BITS)

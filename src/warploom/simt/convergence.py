@@ -119,8 +119,8 @@ def pop(table: Table, node: int) -> None:
 
 @jitable
 def start_other_sides(table: Table) -> int:
-    """Parks the pending side of every divergent branch as a ready split, for a scheduler that runs
-    the sides in turns. Returns the number of splits."""
+    """Parks the side that has not begun (OTHER_MASK) of every divergent branch as a ready split,
+    for a scheduler that runs the sides in turns; the nodes stay. Returns the number of splits."""
     count = 0
     for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:

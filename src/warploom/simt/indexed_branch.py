@@ -68,7 +68,8 @@ def take_indexed_branch(
 def split_targets(table: Table, lane_targets: Words, point: int, branch: int, level: int) -> int:
     """Splits the running lanes by the target block of each lane (`lane_targets`): pushes a node for
     each further target, and marks lanes that branch to the reconvergence point `point` as arrived.
-    Makes the lanes that run first the running split, and returns their block."""
+    Makes the lanes that run first the running split, and returns their block; if all branch to
+    `point`, returns that and changes nothing."""
     remaining = table[MASK]
     # Lanes that branch to the reconvergence point have nothing to execute: they have arrived.
     arriving = lanes_to(lane_targets, remaining, point)

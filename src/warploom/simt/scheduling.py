@@ -316,8 +316,8 @@ def make_current(plan: Words, slots: Words, slot: int) -> None:
 
 @jitable
 def leave_slot(plan: Words, slots: Words) -> None:
-    """Switches from the current block to another: a new one if it can begin, else a resident one,
-    by the seed under RANDOM.
+    """Switches from the current block to another: a new one if it can begin and the policy does not
+    delay it (`delays_next_block`), else the next resident one, by the seed under RANDOM.
 
     Blocks that are stuck are visited in turn, also under RANDOM, so that each of them has been
     tried before the launch counts as deadlocked."""
@@ -354,10 +354,10 @@ def resume_slot(plan: Words, slots: Words, first: int) -> bool:
 
 @jitable
 def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
-    """Returns whether the warp in row `index` can run now: True if it is RUNNABLE and resumes in
-    compiled code; if it resumes from its table, only if one of its splits (lanes that execute
-    together) is ready, which becomes the running one; else it becomes BLOCKED. From 7.0 on, lanes
-    that wait too long for others are released first."""
+    """Returns whether the warp in row `index` can run now: only if it is RUNNABLE and resumes in
+    compiled code, or resumes from its table and one of its splits (lanes that execute together) is
+    ready, which becomes the running one; without a ready split it becomes BLOCKED. From 7.0 on,
+    lanes that wait too long for others are released first."""
     state = states[index]
     if state[STATUS] != RUNNABLE:
         return False

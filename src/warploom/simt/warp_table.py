@@ -77,8 +77,8 @@ READY, AT_SYNC, AT_BARRIER = 1, 2, 3
 
 @jitable
 def node_count(lanes: int) -> int:
-    """Returns the number of nodes in a table: at most `lanes - 1` separate live lanes
-    (`simt.simt_stack`), and as many again can hold only exited lanes."""
+    """Returns the number of nodes (SIMT stack entries) in a table, 2 * (lanes - 1): at most `lanes
+    - 1` separate live lanes (`simt.simt_stack`), and as many again can hold only exited lanes."""
     return 2 * (lanes - 1)
 
 

@@ -331,8 +331,8 @@ def select_levels(
     table: Ints, texture: int, sampler: int, data: Addresses, lane: int, request: int
 ) -> tuple[int, int]:
     """Returns the mipmap level to fetch from, and the weight of the next level in 256ths (0 unless
-    the sampler filters between levels). The level of detail is the base level, an operand, or
-    computed from gradients."""
+    the sampler filters between levels; the level is then the nearest). The level of detail is the
+    base level 0, an operand, or computed from gradients, limited to the texture's levels."""
     source, last = request >> LOD & 3, int(table[texture + LEVELS]) - 1
     detail = 0.0
     if source == GIVEN_LEVEL:

@@ -108,7 +108,8 @@ def _waiting_cycles(timing: TimedLaunch) -> int:
 
 
 def _phrase(name: str) -> str:
-    """Returns the name of a roof as it reads in a sentence."""
+    """Returns the name of a roof as it reads in a sentence: "the FP32 units", "shared memory";
+    names of other throughputs, such as DRAM, as they are."""
     if name.lower() in UNITS:
         return f"the {name} units"
     return {"Issue": "the issue of instructions", "Shared": "shared memory"}.get(name, name)

@@ -162,8 +162,9 @@ class TraceRecordBuilder:
 
 
 def _space_of(instruction: TracedInstruction, head: KernelHead) -> Space:
-    """Returns the space of an access by its opcode; for a generic access, by whether its first
-    address is in the head's ranges of shared or local memory."""
+    """Returns the space of an access by its opcode (shared or local); of a generic access, by
+    whether its first address is in the head's ranges of shared or local memory; global for all
+    others."""
     name = instruction.opcode.partition(".")[0]
     if name in ON_CHIP_OPCODES:
         return Space.SHARED

@@ -138,7 +138,8 @@ class LaunchTrace:
     @cached_property
     def _bases(self) -> dict[Space, int]:
         """Returns, by space, the start of the space in the trace's addresses, which is added to the
-        record's."""
+        record's: `origin` for global and constant memory, the head's base for local; 0 for
+        others."""
         return {
             Space.GLOBAL: self._origin,
             Space.CONST: self._origin,

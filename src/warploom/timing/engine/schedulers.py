@@ -109,8 +109,8 @@ def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tu
 @jitable
 def rank(sm: Words, scheduler: int, warp: int, policy: int) -> int:
     """Returns the priority of a warp that can issue by one of the model's policies; the least goes
-    first: the age for OLDEST, 0 for the warp that issued last under GTO, else the distance in slots
-    from that one (LRR and TWO_LEVEL)."""
+    first: the age for OLDEST; under GTO 0 for the warp that issued last, else the age plus 1; under
+    LRR and TWO_LEVEL the distance in slots after the warp that issued last, circularly."""
     last = sm[scheduler + w.S_LAST]
     if policy == OLDEST:
         return int(sm[warp + w.V_AGE])

@@ -235,8 +235,8 @@ def _register_reads(instruction: MachineInstruction, previous: MachineInstructio
 
 
 def _source_registers(instruction: MachineInstruction, slot: int) -> set[str]:
-    """Returns the registers of source operand number `slot`; operands before the sources are
-    predicates or destinations."""
+    """Returns the registers of source operand number `slot`: of the operands after the first, the
+    destination, without predicates; empty if there are fewer."""
     sources = [
         operand for operand in instruction.operands[1:] if operand.kind is not Kind.PREDICATE
     ]

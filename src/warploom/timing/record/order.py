@@ -45,7 +45,7 @@ def issue_order(program: Program) -> list[list[int]]:
 def _list_schedule(program: Program, block: ProgramBlock) -> list[int]:
     """Returns the indices of a basic block's instructions in the order in which they issue: of
     those that are ready within the window, each time the one with the longest path of waits after
-    it."""
+    it. The window ends WINDOW instructions after the number of those scheduled."""
     code = program.instructions[block.start : block.stop]
     successors = _successors(code)
     weight = [_latency_weight(instruction) for instruction in code]

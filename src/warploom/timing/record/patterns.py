@@ -272,8 +272,8 @@ class PatternTable:
         return row
 
     def _kind(self, space: Space, op: str, route: str) -> int:
-        """Returns the kind of a pattern (LOAD, STORE or ATOMIC), with the flags THROUGH_L1 and
-        DROPS_L1 by the path of the access through the caches."""
+        """Returns the kind of a pattern (LOAD, STORE or ATOMIC) by the operation `op`, with the
+        flags THROUGH_L1 (loads alone) and DROPS_L1 by the path of the access through the caches."""
         path = self._rules.path(space.value, op, route=route) or 0
         kind = {"load": w.LOAD, "store": w.STORE, "atomic": w.ATOMIC}[op]
         if path & (caches.THROUGH_L1 | caches.THROUGH_TEXTURE) and op == "load":

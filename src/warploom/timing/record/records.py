@@ -231,10 +231,10 @@ class RecordBuilder:
 
     def _sort_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
         """Returns the entries of these blocks sorted by warp, shape (entries, 3): the warp's number
-        among those of the blocks, its basic block, and its active lanes (0 if they are not
-        recorded); and for each row of the log its position there, -1 for blocks beyond and for
-        iterations of polling loops that are dropped. Also counts how often each warp polls
-        (`_poll_counts`)."""
+        among those of the blocks, its basic block (plus the number of basic blocks where only a
+        part of the warp arrives at its barrier), and its active lanes (0 if they are not recorded);
+        and for each row of the log its position there, -1 for blocks beyond and for iterations of
+        polling loops that are dropped. Also counts how often each warp polls (`_poll_counts`)."""
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
         numbers = log.numbers(self.launch)
         # `numbers` has, by warp of the launch, 1 plus its number in the log (0: none); `launched`
@@ -267,9 +267,11 @@ class RecordBuilder:
     def _sort_accesses(
         self, log: Log, entries: Words, entry_positions: Words, first: int
     ) -> tuple[Words, Words, Words]:
-        """Returns the accesses of the blocks from `first` on, sorted by warp, shape (accesses, 8):
-        entry, pattern, instruction, site, base address, phase of an mbarrier, its arrivals and its
-        owner; and by access the warp, and the distance of its first byte from the base address."""
+        """Returns the accesses of the blocks from `first` on, sorted by warp, entry and
+        instruction, shape (accesses, 8): entry, pattern, instruction, site, base address, phase of
+        an mbarrier, its arrivals and its owner; and by access the warp, and the bytes from the base
+        to its first address. Left out are accesses of dropped entries, and bulk copies that are
+        also logged by lanes."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         entry = entry_positions[rows[:, words.A_ENTRY]]
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)

@@ -69,7 +69,8 @@ def _is_jump(program: Program, block: ProgramBlock) -> bool:
 
 
 def _is_loop(program: Program, block: ProgramBlock) -> bool:
-    """Returns whether a basic block follows itself, at once or after a jump."""
+    """Returns whether a basic block follows itself: it is its own successor, or that of a successor
+    that is one unguarded jump."""
     successors = (
         program.blocks[index] for index in block.successors if index < len(program.blocks)
     )

@@ -177,8 +177,8 @@ class _PtxWorkBuilder:
         return "imul64" if wide else "imul32"
 
     def _find_aliases(self) -> dict[Register, Register]:
-        """Returns the registers that are copies of another one: both are written once, the copy
-        without a guard."""
+        """Returns, for each register that is a copy of another one, that register: an instruction
+        of class FREE without a guard reads one and writes the other, and each is written once."""
         aliases: dict[Register, Register] = {}
         for index, instruction in enumerate(self.code):
             sources = list(reads(instruction))
@@ -368,7 +368,8 @@ def barrier_of(instruction: Instruction) -> tuple[int, int]:
 
 def _contracts(product: Operation, total: Operation) -> bool:
     """Returns whether a product and a sum of floating-point numbers may become one multiply-add:
-    those of one type without a rounding modifier (PTX ISA, "Floating Point Instructions": add)."""
+    those of one type, neither with a rounding modifier or saturation (PTX ISA, "Floating Point
+    Instructions": add)."""
     both = (product.modifiers, total.modifiers)
     plain = not any(modifiers["rnd"] or "sat" in modifiers for modifiers in both)
     return plain and both[0]["type"] == both[1]["type"] and total.spec.unit is Unit.FLOAT
