@@ -72,6 +72,7 @@ def lane_order(addresses: Addresses, mask: int, plan: Ints, block: int) -> int:
     5)) % 32. Lanes rise by default, fall under ADVERSARIAL, and are ordered by the seed under
     RANDOM."""
     if plan[POLICY] == ADVERSARIAL:
+        # Begins at lane 31 with the step 31, which is -1 modulo 32.
         return 31 + 32 * 31
     if plan[POLICY] != RANDOM:
         return 32

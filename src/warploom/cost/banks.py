@@ -56,19 +56,18 @@ WORD_BITS = 2
 
 @jitable
 def shared_32_banks(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a store or atomic in shared memory from compute capability 5.0 on.
+    """Adds the costs of a store or atomic in shared memory from compute capability 5.0 on: the most
+    distinct words in any bank, in groups of 32 lanes for 4 bytes, 16 for 8, and 8 for 16.
 
-    Bank conflicts are the wavefronts beyond one for each group of lanes (half-warp, ...) that has
-    an active lane.
-    """
+    Bank conflicts are the wavefronts beyond one for each group of lanes that has an active lane."""
     if size > 4 or not add_words(addresses, mask, size, record):
         add_wavefronts(addresses, mask, size, WORD_BITS, 0, record)
 
 
 @jitable
 def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to shared memory on 2.x: a quarter-warp of 16 bytes has at least
-    a two-way conflict."""
+    """Adds the costs of an access to shared memory on 2.x: those of `shared_32_banks`, and one
+    wavefront more for each quarter-warp of 16 bytes per lane."""
     if size > 4 or not add_words(addresses, mask, size, record):
         add_wavefronts(addresses, mask, size, WORD_BITS, 1 if size == 16 else 0, record)
 
@@ -97,9 +96,9 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, recor
 @jitable
 def add_words(addresses: Addresses, mask: int, size: int, record: Ints) -> bool:
     """Adds the costs of a request of up to 4 bytes per lane over 32 banks of 4 bytes; returns
-    whether it could. Rising words within a span of 128 bytes (all banks) cannot conflict. Others
-    are counted by `count_in_columns`, where a column is a bank and a group of 32 words a line; it
-    fails if the lanes are too distant, and nothing is added."""
+    whether it could. Rising words of 32 active lanes within 128 bytes (all banks) cannot conflict.
+    Others are counted by `count_in_columns`, where a column is a bank and a group of 32 words a
+    line; it fails if the lanes are too distant, and nothing is added."""
     if is_rising(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
         wavefronts = 1
         words = count_rising_segments(addresses, WORD_BITS)
@@ -132,6 +131,7 @@ def add_wavefronts(
     shift = bank_bits
     while (1 << shift) < size:
         shift += 1
+    # A word of 2^shift bytes spans several banks, so as many fewer words are served at once.
     banks = BANKS >> (shift - bank_bits)
     wavefronts, groups = count_in_groups(addresses, mask, shift, banks, banks)
     add_request(addresses, mask, size, wavefronts + groups * more, groups, record)
@@ -194,7 +194,8 @@ def count_wavefronts(addresses: Addresses, mask: int, shift: int, banks: int) ->
 
 @jitable
 def count_ways_branchless(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
-    """Returns the result of `count_ways`, in branchless loops for Numba."""
+    """Returns the result of `count_ways` in branchless loops, which Numba compiles in its place:
+    only the first lane on each word counts; for each of them, how many others share its bank."""
     bits = np.uint64(shift)
     bank_mask = np.uint64(banks - 1)
     firsts = first_lanes(addresses, mask, shift)
@@ -205,6 +206,7 @@ def count_ways_branchless(addresses: Addresses, mask: int, shift: int, banks: in
         for other in range(32):
             same_bank = (addresses[other] >> bits ^ word) & bank_mask == np.uint64(0)
             ways += ((firsts >> other) & 1) & same_bank
+        # -1 is a mask of all bits, -0 of none: lanes that repeat a word do not count.
         most = max(most, ways & -((firsts >> lane) & 1))
     return int(most)
 
@@ -236,6 +238,7 @@ def _count_row_ways_branchless(addresses: Addresses, mask: int) -> int:
         for other in range(32):
             same_bank = (addresses[other] ^ addresses[lane]) & bank_mask == np.uint64(0)
             ways += ((firsts >> other) & 1) & same_bank
+        # -1 is a mask of all bits, -0 of none: lanes that repeat a word do not count.
         most = max(most, ways & -((firsts >> lane) & 1))
     return int(most)
 

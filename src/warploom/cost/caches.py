@@ -32,6 +32,9 @@ SMS = CLOCK + 1
 ORIGIN = SMS + 1
 HEADER_WORDS = ORIGIN + 1
 ENTRY_WORDS = 3
+"""Layout: the words of level l are at 4 * l: index of its first entry, + 1: sets, + 2: ways (lines
+of a set), + 3: words per SM (0 for L2, which all share). An entry: 1 plus the line's number (0:
+empty), + 1: mask of valid sectors, + 2: clock of the last use."""
 
 LOCAL_BASE = 1 << 56
 """The address of local memory in the caches; the warps' local memories follow each other there."""
@@ -54,10 +57,10 @@ def count_cached(
     block: int,
     offset: int,
 ) -> int:
-    """Looks up each distinct sector of an access in the simulated caches, in the order of lanes,
-    and counts hits and misses in `record`. `block` is the grid index of the block, which decides
-    the SM; `path` the flags of the path; `offset` is added to the addresses (of local memory).
-    Returns 0, as compiled code expects a result."""
+    """Looks up each distinct sector of an access in the simulated caches, in the order of the
+    lowest lane that touches each, and adds hits and misses to `record`. `block` is the grid index
+    of the block, which decides the SM; `path` the flags of the path; `offset` is added to the
+    addresses (of local memory). Returns 0, as compiled code expects a result."""
     sm = block % caches[SMS]
     # Elsewhere an aligned access lies in one sector; in local memory its words are 128 bytes apart.
     words = max(1, size // 4) if path & BY_WORDS else 1
@@ -75,8 +78,8 @@ def count_cached(
 @jitable
 def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, record: Ints) -> None:
     """Looks up one sector in the first cache of its path and, after a miss or for a write, in L2;
-    counts hits and misses in `record`. Caches of size 0 are skipped. `line` is the address >> 7,
-    `sector` the sector's bit in its line."""
+    counts hits and misses in `record`. First invalidates it in L1 if the path drops it. Caches of
+    size 0 are skipped. `line` is the address >> 7, `sector` the sector's bit in its line."""
     if path & DROPS_L1:
         drop(caches, sm, line, sector)
     first = -1
@@ -99,8 +102,9 @@ def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, rec
 
 @jitable
 def touch(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
-    """Looks up a sector in one cache; on a miss, fetches it, in place of the least recently used
-    line of its set if the line is missing. Returns 1 for a hit, 0 for a miss."""
+    """Looks up a sector in one cache and marks its line as used now. On a miss, fetches the sector;
+    if its line is missing, that replaces the least recently used line of the set. Returns 1 for a
+    hit, 0 for a miss."""
     ways = caches[4 * level + 2]
     start = first_entry(caches, level, sm, line)
     caches[CLOCK] += 1

@@ -53,11 +53,11 @@ SECTORS_PER_LINE = LINE_BYTES // SECTOR_BYTES
 
 @jitable
 def global_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to global memory from compute capability 5.0 on.
+    """Adds the costs of an access to global memory from compute capability 5.0 on: one 32-byte
+    transaction for each distinct sector.
 
     An aligned access of up to 32 bytes lies in one sector, so the sector of each first byte is
-    enough.
-    """
+    enough."""
     before = record[SECTORS]
     count_touched(addresses, mask, size, record)
     move_sectors(record[SECTORS] - before, record)
@@ -65,21 +65,25 @@ def global_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) 
 
 @jitable
 def global_by_segments(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to global memory on 2.x and 3.x past L1: 32-byte segments."""
+    """Adds the costs of an access to global memory on 2.x and 3.x past L1: a 32-byte transaction
+    for each sector that a group of lanes (warp, half-warp or quarter-warp by `size`) touches."""
     count_touched(addresses, mask, size, record)
     move_sectors(count_by_groups(addresses, mask, size, SECTOR_BITS), record)
 
 
 @jitable
 def global_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to global memory on 2.x and 3.x through L1: 128-byte lines."""
+    """Adds the costs of an access to global memory on 2.x and 3.x through L1: a 128-byte
+    transaction for each line that a group of lanes (warp, half-warp or quarter-warp by `size`)
+    touches."""
     count_touched(addresses, mask, size, record)
     move_lines(count_by_groups(addresses, mask, size, LINE_BITS), record)
 
 
 @jitable
 def local_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory from 5.0 on: 32-byte sectors."""
+    """Adds the costs of an access to local memory from 5.0 on: one 32-byte transaction for each
+    sector that the lanes' words touch."""
     before = record[SECTORS]
     count_touched_local(addresses, mask, size, record)
     move_sectors(record[SECTORS] - before, record)
@@ -87,8 +91,8 @@ def local_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) -
 
 @jitable
 def local_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory on 2.x and 3.x, which L1 always caches: 128-byte
-    lines."""
+    """Adds the costs of an access to local memory on 2.x and 3.x, which L1 always caches: one
+    128-byte transaction for each line that the lanes' words touch."""
     before = record[LINES]
     count_touched_local(addresses, mask, size, record)
     move_lines(record[LINES] - before, record)
@@ -96,8 +100,8 @@ def local_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> 
 
 @jitable
 def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one request to the counters: the distinct sectors and lines that the lanes touch, and
-    the bytes that they request; transactions are left to the rule."""
+    """Adds one request to REQUESTS, the distinct sectors and lines that the lanes touch, and the
+    bytes that they request; transactions and moved bytes are left to the rule."""
     record[REQUESTS] += 1
     record[BYTES_REQUESTED] += count_lanes(mask) * size
     # The most frequent pattern first, at the cost of one pass.
@@ -105,6 +109,8 @@ def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> N
         record[SECTORS] += count_rising_segments(addresses, SECTOR_BITS)
         record[LINES] += count_rising_segments(addresses, LINE_BITS)
         return
+    # 0 sectors: lanes too distant for 32-bit arithmetic (`overlap`); then compares 64-bit
+    # addresses.
     sectors, lines = count_segments(addresses, mask, SECTOR_BITS)
     if sectors > 0:
         record[SECTORS] += sectors

@@ -15,8 +15,9 @@ from warploom.simt.lane_counts import Addresses, Ints, jitable
 
 @jitable
 def keep_example(addresses: Addresses, mask: int, before: int, record: Ints) -> None:
-    """Stores an access as the example in its record if it took more transactions than the stored
-    one; `before` is the TRANSACTIONS counter before the access was counted."""
+    """Stores an access (mask, and addresses with 0 for inactive lanes) as the example in its record
+    if it took more transactions than the stored one; `before` is the TRANSACTIONS counter before
+    the access was counted."""
     cost = record[TRANSACTIONS] - before
     if cost > record[EXAMPLE_COST]:
         record[EXAMPLE_COST] = cost

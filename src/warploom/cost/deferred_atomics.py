@@ -72,7 +72,9 @@ def _count_one(record: Ints, access: int) -> tuple[int, ...]:
 
 @jitable
 def deferred_address(record: Ints, access: int, lane: int) -> int:
-    """Returns the address that a lane accesses in a deferred access."""
+    """Returns the byte address that a lane accesses in deferred access number `access` of the list:
+    its word, one byte of the list, from the start of the window."""
+    # A 64-bit word holds the bytes of eight lanes, so an access has four words.
     word = (record[KEYS + 4 * access + lane // 8] >> (lane % 8 * 8)) & (WINDOW_WORDS - 1)
     return record[WINDOW] + (word << WORD_BITS)  # type: ignore[no-any-return]
 
@@ -106,8 +108,9 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
 @jitable
 def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> None:
     """Counts and empties the list, and moves the window so that it covers an access that missed it:
-    the window's start stays, or moves down, if all lanes fit then. While patterns are on trial the
-    window gets no extent, so that nothing is deferred. `limit` is the end of the shared memory."""
+    the window's start stays, or moves down, if all lanes fit then; else it begins at the lowest
+    lane's line. While patterns are on trial the window gets no extent, so that nothing is deferred.
+    `limit` is the end of the shared memory."""
     count_deferred_access(addresses, mask, 0, record)
     low = -1
     high = 0

@@ -111,15 +111,16 @@ class AccessRules:
         return 256 if self.shared_by_rows else 128
 
     def path(self, space: str, op: str, *, route: str = "") -> int | None:
-        """Returns the path through simulated caches of an access (arguments as in `cost`), by its
-        route or else by the default one; None if nothing is to be counted."""
+        """Returns the path through simulated caches (flags of `cost.caches`) of an access: `space`
+        is "global", "local", "const", "texture" or "surface", `op` "load", "store" or "atomic",
+        `route` a load's cache operator; the default route's path if this one has none of its own.
+        None if nothing is to be counted."""
         return self.paths.get((space, op, route), self.paths.get((space, op, "")))
 
     def cost(self, space: str, op: str, *, route: str = "") -> str:
-        """Returns the rule for an access: `op` is "load", "store" or "atomic".
-
-        `route` is a load's cache operator: "past L1", "read only", or empty.
-        """
+        """Returns the name of the rule that counts an access: by `space` ("global", "shared",
+        "local" or "const"), `op` ("load", "store" or "atomic") and `route`, a load's cache operator
+        ("past L1", "read only" or empty). Global stores and atomics have the rule past L1."""
         if space == "global":
             past = op != "load" or route == "past L1"
             return self.global_bypass if past else self.global_load
@@ -128,8 +129,8 @@ class AccessRules:
         return {"local": self.local, "const": self.constant}[space]
 
     def writes(self, space: str) -> str | None:
-        """Returns the rule that counts the writes of a store, or None for a space in which lanes
-        never store to one address."""
+        """Returns the name of the rule that counts the writes of a store to global or shared
+        memory; None for other spaces, in which lanes never store to one address."""
         return {"global": self.global_writes, "shared": self.shared_writes}.get(space)
 
 
@@ -148,8 +149,9 @@ class MemoryOptions:
 
 
 def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> AccessRules:
-    """Returns the rules of a device, by the families of its memories and the user's options. Raises
-    WarploomError for an option that it does not have."""
+    """Returns the rules of a device: the names of its rule functions by the families of its
+    memories (`global_rule`, `shared_rule`, `constant_rule`) and the user's options (None: the
+    device's defaults). Raises WarploomError for an option that it does not have."""
     memory_options = options or MemoryOptions()
     through_l1, past_l1, local = _GLOBAL[spec.global_rule]
     read, write = _SHARED[spec.shared_rule, _mode(spec, memory_options.bank_bytes)]
@@ -168,12 +170,11 @@ def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> Acce
 
 
 def _paths(spec: DeviceSpec, memory_options: MemoryOptions) -> dict[tuple[str, str, str], int]:
-    """Returns the paths through the caches by space, operation and route.
+    """Returns the paths (flags of `cost.caches`; 0: L2 alone) by space, operation and route.
 
     Read-only loads go through the texture cache, or through L1 on devices where the two are one.
     Stores bypass L1 and invalidate its sectors (PTX ISA, "Cache Operators"); from 7.0 on L1 retains
-    them.
-    """
+    them."""
     through_l1 = caches.THROUGH_L1 if caches_global_loads(spec, memory_options.l1_global) else 0
     read_only = caches.THROUGH_TEXTURE if spec.texture_cache_bytes else caches.THROUGH_L1
     local_path = caches.BY_WORDS | (caches.THROUGH_L1 if spec.l1_local else 0)

@@ -30,8 +30,9 @@ from warploom.simt.lane_counts import Addresses, Ints, jitable
 
 @jitable
 def shared_32_banks_read(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load from compute capability 5.0 on: those of `shared_32_banks` if
-    registers return one per cycle."""
+    """Adds the costs of a load from compute capability 5.0 on: those of `shared_32_banks` for up to
+    4 bytes, or if registers return one per cycle; if pairs of lanes let two return (`add_packed`),
+    fewer wavefronts."""
     if size <= 4 or count_return_cycles(addresses, mask, size) == size >> WORD_BITS:
         shared_32_banks(addresses, mask, size, record)
     else:
@@ -41,7 +42,8 @@ def shared_32_banks_read(addresses: Addresses, mask: int, size: int, record: Int
 @jitable
 def count_return_cycles(addresses: Addresses, mask: int, size: int) -> int:
     """Returns the cycles in which the registers of a load of `size` bytes per lane return: one per
-    register of 4 bytes, or half as many if pairs of lanes load from the same address."""
+    register of 4 bytes (1 for smaller sizes), or half as many if all lanes n and n ^ 1, or all n
+    and n ^ 2, load from the same address."""
     if size <= 4:
         return 1
     # One register cannot return faster; two of them can share a cycle.

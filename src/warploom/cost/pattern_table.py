@@ -67,13 +67,15 @@ def keep_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None
     record[at + STEP] = step_of(offsets, mask)
     for lane in range(32):
         record[at + OFFSETS + lane] = np.int64(offsets[lane])
+    # `settle_pattern` left the negated counters of before the access: the sum is its costs.
     for field in range(_COSTS):
         record[at + COSTS + field] += record[field]
 
 
 def step_of(offsets: Addresses, mask: int) -> int:
-    """Returns the stride of the active lanes' offsets from lane to lane, ANY_STEP or NO_STEP.
-    Compiled code uses vector instructions instead (`helpers.rising`)."""
+    """Returns the stride from lane to lane of the active lanes' offsets; ANY_STEP if one lane is
+    active, NO_STEP if strides differ or are negative. Compiled code uses vector instructions
+    instead (`helpers.rising`)."""
     lowest = first_lane(mask)
     step = ANY_STEP
     for lane in range(lowest + 1, 32):

@@ -29,15 +29,15 @@ HALF_MASK = (1 << HALF) - 1
 @jitable
 def global_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to global memory on 1.0 and 1.1: lane k of a half-warp must
-    access word k of a segment, or each lane takes a transaction."""
+    access word k of an aligned segment, or each lane takes a transaction of 32 bytes."""
     count_touched(addresses, mask, size, record)
     move_in_order(addresses, mask, size, 0, record)
 
 
 @jitable
 def global_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to global memory on 1.2 and 1.3: the segments that the lanes
-    touch, shrunk to the used part."""
+    """Adds the costs of an access to global memory on 1.2 and 1.3: a transaction for each segment
+    that the lanes of a half-warp touch, shrunk to the used part."""
     count_touched(addresses, mask, size, record)
     move_by_halves(addresses, mask, size, 0, record)
 
@@ -140,7 +140,8 @@ def shrunk(segment: int, lowest: int, end: int) -> int:
 
 @jitable
 def add_transactions(size: int, count: int, record: Ints) -> None:
-    """Adds `count` transactions of `size` bytes (32, 64 or 128) to the counters."""
+    """Adds `count` transactions of `size` bytes (32, 64 or 128) to the counters of all
+    transactions, of those of this size, and of moved bytes."""
     record[TRANSACTIONS] += count
     record[BYTES_MOVED] += size * count
     if size == 32:

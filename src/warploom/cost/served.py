@@ -155,8 +155,8 @@ def _constant(
 
 
 def _passes(words: dict[int, int], bank_of: Callable[[int], int]) -> Iterator[ServedTransaction]:
-    """Yields the passes over the banks: each serves one word of every bank. `words` has the mask of
-    lanes of each word."""
+    """Yields the passes over the banks; pass n serves the nth word of every bank. `words` has the
+    mask of lanes of each word, `bank_of` returns the bank of a word."""
     banks: dict[int, list[int]] = {}
     for word, lanes in words.items():
         banks.setdefault(bank_of(word), []).append(lanes)

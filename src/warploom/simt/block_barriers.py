@@ -110,8 +110,9 @@ def count_threads(plan: Words, mask: int) -> int:
 def complete_barrier_if_full(
     plan: Words, states: Words, tables: Words, first_warp: int, barrier: int
 ) -> int:
-    """Releases the threads at one barrier if as many have arrived as it awaits: the thread count
-    that an arrival named, else all live threads of the block. Returns 1 if it was full, else 0."""
+    """Releases the threads at one barrier, and returns 1, if as many have arrived as it awaits: the
+    greatest thread count that an arrival named, else all live threads of the block. Returns 0 if
+    not, or if none has arrived."""
     arrived, expected, live_threads = 0, 0, 0
     for warp in range(first_warp, first_warp + plan[WARPS]):
         state = states[warp]
@@ -162,12 +163,14 @@ def release(plan: Words, states: Words, tables: Words, first_warp: int, barrier:
 
 @jitable
 def waiting_votes(state: Words, table: Table) -> int:
-    """Returns the number of lanes of a warp with the status BARRIER_WAIT whose predicate of
-    `bar.red` is true; 0 if it waits in another barrier instruction."""
+    """Returns the number of lanes whose predicate of `bar.red` is true, of a warp that waits whole
+    (status BARRIER_WAIT): the sum over its parked splits; 0 if it has none, or waits in another
+    barrier instruction."""
     count = 0
     if state[RESUME] == FROM_TABLE:
         left = table[PARKED]
         while left != 0:
+            # S_VOTE is 1 plus the votes in `bar.red`, else 0.
             count += max(table[split_at(table, first_lane(left)) + S_VOTE] - 1, 0)
             left &= left - 1
     return count
@@ -175,8 +178,8 @@ def waiting_votes(state: Words, table: Table) -> int:
 
 @jitable
 def deliver_vote_counts(table: Table, votes: int) -> None:
-    """Stores the barrier's vote count in the parked splits of a warp that had the status
-    BARRIER_WAIT, from which `bar.red` reads its result."""
+    """Stores a completed barrier's vote count, which is the result of `bar.red`, in all parked
+    splits of a warp that waited whole (status BARRIER_WAIT)."""
     left = table[PARKED]
     while left != 0:
         deliver_vote_count(table, split_at(table, first_lane(left)), votes)
@@ -229,8 +232,8 @@ def deliver_vote_count(table: Table, at: int, votes: int) -> None:
 
 @jitable
 def release_barrier(table: Table, barrier: int, votes: int) -> None:
-    """Makes the splits parked at a barrier ready; `votes` is the barrier's vote count, which those
-    in `bar.red` receive."""
+    """Makes the splits of a warp that are parked at a barrier ready, and passes `votes`, the
+    barrier's vote count, to those that wait in `bar.red`."""
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
         at = split_at(table, first_lane(left))

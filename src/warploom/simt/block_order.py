@@ -26,8 +26,9 @@ from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 @jitable
 def block_at(plan: Words, position: int) -> int:
-    """Returns the grid index of the block that begins as number `position`. With clusters, these
-    are ordered; the blocks of a cluster follow each other by rank."""
+    """Returns the grid index of the block that begins as number `position` of the launch, by the
+    policy (`index_in_order`). With clusters, whole clusters are ordered; the blocks of a cluster
+    follow each other by rank."""
     size = plan[CLUSTER]
     if size == 1:
         return index_in_order(plan, position, plan[BLOCKS])
@@ -76,15 +77,16 @@ def last_block(plan: Words) -> int:
 
 @jitable
 def cancel_cluster(plan: Words) -> int:
-    """Cancels the last cluster that has not begun; returns its first block, or -1 if there is none.
+    """Cancels the last cluster in the order that has not begun, and returns the grid index of its
+    first block, or -1 if there is none. The current block then yields its turn (YIELDS_SLOT).
 
     By default the blocks that still fit on the device cannot be cancelled, as hardware would have
-    begun them already; under RANDOM and ADVERSARIAL every block that has not begun can be.
-    """
+    begun them already; under RANDOM and ADVERSARIAL every block that has not begun can be."""
     free_slots = (
         0 if plan[POLICY] in (RANDOM, ADVERSARIAL) else plan[SLOTS] - plan[RESIDENT] - plan[HELD]
     )
     begun_blocks = plan[NEXT_BLOCK] + free_slots
+    # Rounds up: a cluster of which any block has begun cannot be cancelled.
     first_free = (begun_blocks + plan[CLUSTER] - 1) // plan[CLUSTER] * plan[CLUSTER]
     # Other blocks run next, so that they can cancel clusters, too.
     plan[YIELDS_SLOT] = 1

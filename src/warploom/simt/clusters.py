@@ -64,7 +64,8 @@ def first_slot(plan: Words, slot: int) -> int:
 
 @jitable
 def cluster_block(plan: Words, cluster: int, rank: int) -> int:
-    """Returns the grid index of the block at `rank` of a cluster; all indices count x fastest."""
+    """Returns the grid index of the block at `rank` of cluster number `cluster`; grid indices,
+    clusters and ranks all count x fastest, then y, then z."""
     cluster_width, cluster_height = plan[CLUSTER_X], plan[CLUSTER_Y]
     clusters_x, clusters_y = plan[GRID_X] // cluster_width, plan[GRID_Y] // cluster_height
     cluster_depth = plan[CLUSTER] // (cluster_width * cluster_height)
@@ -89,8 +90,9 @@ def peer_block(plan: Words, block: int, own: int, rank: int) -> int:
 
 @jitable
 def end_block(plan: Words, slots: Words, slot: int) -> None:
-    """Marks the block in a slot as ended. Frees the cluster's slots once all its blocks have ended:
-    until then others may still access the block's shared memory."""
+    """Marks the block in a slot as ended (ENDED_BLOCK) and held, as other blocks of its cluster may
+    still access its shared memory. Once all blocks of the cluster have ended, empties their
+    slots."""
     plan[RESIDENT] -= 1
     slots[slot] = ENDED_BLOCK
     plan[HELD] += 1
@@ -105,7 +107,8 @@ def end_block(plan: Words, slots: Words, slot: int) -> None:
 
 @jitable
 def live_blocks(plan: Words, slots: Words) -> int:
-    """Returns the ranks of the current cluster's blocks that have begun and not ended, as bits."""
+    """Returns a bit mask of the ranks of the current cluster's blocks that have begun and not
+    ended."""
     first, ranks = first_slot(plan, plan[SLOT]), 0
     for rank in range(plan[CLUSTER]):
         if slots[first + rank] >= 0:
@@ -152,9 +155,10 @@ def must_wait(
     plan: Words, slots: Words, states: Words, tables: Words, own: int, own_live: int, mask: int
 ) -> bool:
     """Returns whether the lanes `mask` of warp `own` must wait at their cluster's barrier: they
-    have arrived at a phase in which others have not. If all threads have arrived, begins the next
-    phase instead; if lanes wait, notes that in the schedule (CLUSTER_WAITS)."""
-    # No lane has arrived at the current phase: the phase that it waits for is complete.
+    have arrived at the current phase, and others have not. False if they have not arrived at it, as
+    the phase that they wait for is then complete. If all threads have arrived, begins the next
+    phase and returns False; if lanes wait, sets CLUSTER_WAITS in the schedule."""
+    # Arrivals are cleared when a phase completes: lanes without one wait for a complete phase.
     if states[own][CLUSTER_ARRIVED] & mask == 0:
         return False
     if all_arrived(plan, slots, states, tables, own, own_live):
@@ -196,8 +200,8 @@ def release_cluster_waits(
 
 @jitable
 def release_splits(table: Table, arrived: int) -> bool:
-    """Makes the splits ready that are parked at the cluster's barrier, except lanes in `arrived`:
-    they wait for the current, incomplete phase. Returns whether any were."""
+    """Makes the splits ready that are parked at the cluster's barrier and have no lane in
+    `arrived`: lanes in it wait for the current, incomplete phase. Returns whether any were."""
     released = False
     left = waiting(table, AT_BARRIER, CLUSTER_BARRIER)
     while left != 0:

@@ -59,8 +59,9 @@ that they wait, as code is faster when lanes execute together."""
 
 @jitable
 def begin(table: Table, live: int, lanes: int, policy: int) -> int:
-    """Initialises the table of a warp with the live lanes `live` of `lanes`. Returns 1 if they
-    begin as parked splits of one lane each (policy ADVERSARIAL), else 0."""
+    """Initialises the table of a warp with the live lanes `live` of `lanes`: all run together from
+    basic block 0, with an empty SIMT stack. Returns 1 if they begin as parked splits of one lane
+    each instead (policy ADVERSARIAL), else 0."""
     table[LANES] = lanes
     table[LIVE] = live
     table[MASK] = live
@@ -90,9 +91,10 @@ def push(
     branch: int,
     level: int,
 ) -> None:
-    """Pushes a node for the running lanes, which diverge: they are expected at block `point`; the
-    lanes `other_mask` are to run from `other_block` later. `branch` is the branch instruction,
-    `level` the depth of calls."""
+    """Pushes a node (SIMT stack entry) for the running lanes, which diverge: the lanes `expected`
+    reconverge at basic block `point`; the lanes `other_mask` are to run from `other_block` later
+    (0: the node has no other side). `branch` is the branch instruction, `level` the depth of calls.
+    Leaves MASK, the running lanes, to the caller."""
     node = first_lane(table[FREE])
     table[FREE] &= ~(1 << node)
     at = node_at(node)
@@ -109,15 +111,16 @@ def push(
 
 @jitable
 def pop(table: Table, node: int) -> None:
-    """Frees a node at which all lanes have reconverged; its parent becomes the innermost node."""
+    """Frees a node (SIMT stack entry) at which all lanes have reconverged; its parent becomes the
+    innermost node (TOP)."""
     table[FREE] |= 1 << node
     table[TOP] = table[node_at(node) + PARENT]
 
 
 @jitable
 def start_other_sides(table: Table) -> int:
-    """Parks the pending side of every divergent branch as a ready split, for a scheduler that runs
-    the sides in turns. Returns the number of splits."""
+    """Parks the side that has not begun (OTHER_MASK) of every divergent branch as a ready split,
+    for a scheduler that runs the sides in turns; the nodes stay. Returns the number of splits."""
     count = 0
     for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
@@ -131,8 +134,9 @@ def start_other_sides(table: Table) -> int:
 
 @jitable
 def release_reconverging_lanes(table: Table, exit: int) -> int:
-    """Lets the lanes that wait for reconvergence continue without the missing lanes: parks them as
-    ready splits inside the parent node. Returns the number of nodes at which lanes waited.
+    """Lets the lanes that wait for reconvergence continue without the missing lanes: parks those of
+    each node (SIMT stack entry) as a ready split inside the parent node, and restarts the count of
+    turns used (SLICES). Returns the number of nodes at which lanes waited.
 
     Lanes at the exit of the kernel (block `exit`) stay there, as nothing follows. The nodes
     themselves stay until the missing lanes arrive, or `remove_redundant_nodes` removes them."""
@@ -152,9 +156,9 @@ def release_reconverging_lanes(table: Table, exit: int) -> int:
 
 @jitable
 def remove_complete_nodes(table: Table, exit: int) -> int:
-    """Frees the nodes at which all expected lanes have arrived because the missing lanes are no
-    longer expected; parks the arrived lanes as ready splits. Leaves nodes whose other side has yet
-    to run, and those at the program's end (block `exit`). Returns the number of splits."""
+    """Frees the nodes (SIMT stack entries) at which all lanes that are still expected have arrived;
+    parks these, if any, as a ready split inside the parent node. Leaves nodes whose other side has
+    yet to run, and those at the program's end (block `exit`). Returns the number of splits."""
     count = 0
     for node in range(node_count(table[LANES])):
         if (table[FREE] >> node) & 1 == 0:
@@ -175,12 +179,12 @@ def remove_complete_nodes(table: Table, exit: int) -> int:
 
 @jitable
 def release_more_lanes(table: Table, changes: int, exit: int) -> None:
-    """Makes more lanes ready if the ready ones spin without progress (`is_stuck`) or reconvergence
-    takes too long: pending sides of branches, or, if there are none, lanes that wait for
-    reconvergence at a block other than `exit`.
+    """Merges complete member masks (`join_synced`); then, if the ready splits spin without progress
+    (`is_stuck`) or more than TURN_LIMIT turns are used up, makes more lanes ready: pending sides of
+    branches, or, if there are none, lanes that wait for reconvergence at a block other than `exit`.
 
-    Independent thread scheduling promises this: a lane that spins on a flag must not keep the
-    lane that sets it, on the other side of a branch, from running. `changes` counts changes of
+    Independent thread scheduling promises this: a lane that spins on a flag must not keep the lane
+    that sets it, on the other side of a branch, from running. `changes` counts changes of
     memory."""
     join_synced(table)
     # Pending sides come first: lanes released from reconvergence run separately from the others.

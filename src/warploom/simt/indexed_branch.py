@@ -43,9 +43,9 @@ def take_indexed_branch(
     branch: int,
     level: int,
 ) -> int:
-    """Branches the lanes `on` to the basic blocks that their indices select, and the other running
-    lanes to the block `following`: all but one group of lanes wait in nodes of the SIMT stack.
-    Returns the block of the lanes that run first.
+    """Executes `brx.idx`: branches the lanes `on` to the basic blocks that their indices select,
+    and the other running lanes to the block `following`. All but one group of lanes with one target
+    wait in nodes of the SIMT stack. Returns the block of the lanes that run first.
 
     `lane_targets` holds the index of each lane, and is overwritten with its target block;
     `branch_targets` are the `count` blocks of the instruction. Returns NONE if an index has no
@@ -68,7 +68,8 @@ def take_indexed_branch(
 def split_targets(table: Table, lane_targets: Words, point: int, branch: int, level: int) -> int:
     """Splits the running lanes by the target block of each lane (`lane_targets`): pushes a node for
     each further target, and marks lanes that branch to the reconvergence point `point` as arrived.
-    Makes the lanes that run first the running split, and returns their block."""
+    Makes the lanes that run first the running split, and returns their block; if all branch to
+    `point`, returns that and changes nothing."""
     remaining = table[MASK]
     # Lanes that branch to the reconvergence point have nothing to execute: they have arrived.
     arriving = lanes_to(lane_targets, remaining, point)
@@ -80,6 +81,8 @@ def split_targets(table: Table, lane_targets: Words, point: int, branch: int, le
         outer = top != NONE and table[node_at(top) + POINT] == point
         if not outer or table[node_at(top) + LEVEL] != level:
             push(table, point, remaining, 0, 0, branch, level)
+            # Only the first node pushed names the branch, so that it counts as one divergent
+            # branch.
             branch = NONE
         table[node_at(table[TOP]) + ARRIVED] |= arriving
         remaining &= ~arriving

@@ -37,6 +37,7 @@ def compiled_as(loops: _F) -> Callable[[_F], _F]:
     vectorises them."""
 
     def mark(function: _F) -> _F:
+        """Registers `function` with its replacement, and returns it unchanged."""
         _COMPILED_AS.append((function, loops))
         return function
 
@@ -84,13 +85,14 @@ def count_lanes(mask: int) -> int:
 
 @jitable
 def first_lane(mask: int) -> int:
-    """Returns the lowest lane of a mask that is not empty."""
+    """Returns the number of the lowest set bit of a mask that is not 0."""
+    # The lowest set bit less 1 has as many set bits as there are lanes below it.
     return count_lanes((mask & -mask) - 1)
 
 
 @jitable
 def last_lane(mask: int) -> int:
-    """Returns the highest lane of a mask that is not empty."""
+    """Returns the number of the highest set bit of a mask that is not 0, of up to 32 lanes."""
     # Sets all bits below the highest one, whose number is then the count of set bits less 1.
     mask |= mask >> 1
     mask |= mask >> 2
@@ -113,7 +115,8 @@ def is_rising(addresses: Addresses, mask: int) -> bool:
 
 
 def count_rising_segments(addresses: Addresses, shift: int) -> int:
-    """Returns the number of distinct segments of 2^shift bytes, if `is_rising`: equal ones are then
+    """Returns the number of distinct segments of 2^shift bytes that 32 active lanes touch. Only for
+    addresses that never decrease from lane to lane (`is_rising`): equal segments are then
     neighbours, so one pass counts them."""
     segments = addresses >> np.uint64(shift)
     return 1 + int((segments[1:] != segments[:-1]).sum())
@@ -151,8 +154,8 @@ def first_lanes(addresses: Addresses, mask: int, shift: int) -> int:
 
 @jitable
 def without_segment(addresses: Addresses, mask: int, shift: int, leader: int) -> int:
-    """Returns `mask` without the lanes that touch the segment of 2^shift bytes of lane `leader`,
-    which is the lowest lane of `mask`."""
+    """Returns `mask` without those of its lanes that touch the same segment of 2^shift bytes as
+    lane `leader`, the lowest lane of `mask`."""
     bits = np.uint64(shift)
     segment = addresses[leader] >> bits
     for lane in range(leader, 32):

@@ -30,9 +30,10 @@ from warploom.simt.warp_table import (
 
 @jitable
 def join_synced(table: Table) -> None:
-    """Releases the parked splits whose member mask is complete, that is, all its live lanes wait.
-    Splits at the same instruction are merged into one; splits at different instructions only become
-    ready."""
+    """Releases the parked splits (lanes that execute together) whose member mask is complete: all
+    its live lanes wait for it. Splits in the same basic block are merged into one; those in
+    different blocks only become ready. If any merged, removes SIMT stack nodes that became
+    redundant."""
     merged = False
     left = parked(table, AT_SYNC)
     while left != 0:
@@ -50,7 +51,8 @@ def join_synced(table: Table) -> None:
 
 @jitable
 def synced_lanes(table: Table, members: int) -> int:
-    """Returns the lanes of the parked splits that wait for the member mask `members`."""
+    """Returns the mask of the lanes of all parked splits that wait for the member mask
+    `members`."""
     lanes = 0
     left = waiting(table, AT_SYNC, members)
     while left != 0:

@@ -1,4 +1,5 @@
-"""Defines the layout of a launch's plan and of a warp's state, and the constants stored in them.
+"""Names the words of the arrays in which the scheduler of blocks and warps keeps its state: the
+*plan* of a launch, and the *state* of each warp.
 
 The *plan* (not the access plan of a compiled access) holds the state of the scheduler for one
 launch (one per worker); a warp's *state* holds its status and barriers. Both are arrays of 64-bit

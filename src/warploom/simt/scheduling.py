@@ -130,7 +130,9 @@ interleave splits finely."""
 
 @jitable
 def start_blocks(plan: Words, slots: Words) -> None:
-    """Initialises the plan and the slots of a launch: no block is resident, none has begun."""
+    """Initialises the scheduler's state for a launch: all slots empty, no current block, and the
+    counts of resident, held, stuck and cancelled blocks and of rounds 0. Leaves NEXT_BLOCK, the
+    first block to begin, to the caller."""
     plan[RESIDENT] = plan[MOST_RESIDENT] = 0
     plan[SLOT] = NONE
     plan[STUCK_BLOCKS] = 0
@@ -143,8 +145,9 @@ def start_blocks(plan: Words, slots: Words) -> None:
 
 @jitable
 def turn_length(plan: Words, table: Table) -> int:
-    """Returns how many warp instructions a warp may issue in this turn: by the seed under RANDOM,
-    few under other policies that interleave; under CONVERGE more for a converged warp."""
+    """Returns the most warp instructions that a warp may issue in this turn: 1 to SHORT_TURN by a
+    hash of seed and turn under RANDOM, SHORT_TURN under FAIR and ADVERSARIAL; under CONVERGE
+    WHOLE_TURN if all its live lanes run together with no SIMT stack node, else TURN."""
     if plan[POLICY] == RANDOM:
         return 1 + hash_pair(plan[SEED], plan[TURNS]) % SHORT_TURN
     if plan[POLICY] != CONVERGE:
@@ -156,24 +159,32 @@ def turn_length(plan: Words, table: Table) -> int:
 @jitable
 def branch_first(plan: Words, table: Table, warp: int) -> int:
     """Returns 1 if the taken side of a divergent branch runs before the fall-through side, else 0:
-    by the seed under RANDOM, 1 under ADVERSARIAL, else 0.
+    1 under ADVERSARIAL, a bit hashed from the seed, the warp and the number of its divergent
+    branches (DIVERGENCES, which it increments) under RANDOM, 0 under the others and always from 7.0
+    on.
 
-    For compute capabilities below 7.0, where one side runs to the reconvergence point before the
-    other begins; which side is first is unspecified. From 7.0 on the result is 0."""
+    Below compute capability 7.0 one side runs to the reconvergence point before the other begins;
+    which is first is unspecified."""
     if plan[INDEPENDENT] or plan[POLICY] not in (RANDOM, ADVERSARIAL):
         return 0
     if plan[POLICY] == ADVERSARIAL:
         return 1
     table[DIVERGENCES] += 1
+    # Blocks have at most 32 warps, so with 64 numbers a block no two warps share one.
     own = hash_pair(plan[SEED], plan[CURRENT_BLOCK] * 64 + warp)
     return hash_pair(own, table[DIVERGENCES]) & 1
 
 
 @jitable
 def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
-    """Returns the warp of CURRENT_BLOCK (its number in the block) that runs next, or DONE or
-    DEADLOCK if none can run. `slots` holds the block in each slot. Begins blocks, switches between
-    them, and completes barriers as needed; sets LENGTH to the turn of the warp."""
+    """Returns the warp of CURRENT_BLOCK (its number in the block) that runs next, and sets LENGTH
+    to its turn; DONE if every block has ended, DEADLOCK if resident blocks remain, none of which
+    can progress, and none can begin.
+
+    Gives each warp of the current block a turn; then completes full barriers, and ends the block if
+    its warps have ended. Switches to another block if this one is stuck, has had more than
+    TURN_LIMIT rounds or cancels a cluster, and after every round unless the policy is CONVERGE.
+    `slots` holds the block in each slot."""
     warps = plan[WARPS]
     while True:
         slot = plan[SLOT]
@@ -221,6 +232,7 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
                 if plan[ROUNDS] > TURN_LIMIT or plan[YIELDS_SLOT] or plan[POLICY] != CONVERGE:
                     leave_slot(plan, slots)
         elif outcome == BLOCKED:
+            # All warps wait at barriers of their block, which no other block can complete.
             return DEADLOCK
         elif plan[YIELDS_SLOT]:
             leave_slot(plan, slots)
@@ -247,8 +259,8 @@ def can_start(plan: Words) -> bool:
 @jitable
 def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
     """Begins the next block in a free slot, with the state and table of each of its warps
-    initialised, or else resumes a resident one. Makes it the current block. Returns whether there
-    was any."""
+    initialised, or else resumes the first resident block. Makes it the current block. Returns False
+    if there is neither."""
     if not can_start(plan):
         return resume_slot(plan, slots, 0)
     slot = free_slot(plan, slots)
@@ -285,6 +297,7 @@ def free_slot(plan: Words, slots: Words) -> int:
     first free one if it is the first of a cluster."""
     if plan[NEXT_BLOCK] % plan[CLUSTER] != 0:
         return plan[BEGUN] + 1
+    # The slots of a cluster are freed together, so if the first is free, all are.
     slot = 0
     while slots[slot] != NONE:
         slot += 1
@@ -303,8 +316,8 @@ def make_current(plan: Words, slots: Words, slot: int) -> None:
 
 @jitable
 def leave_slot(plan: Words, slots: Words) -> None:
-    """Switches from the current block to another: a new one if it can begin, else a resident one,
-    by the seed under RANDOM.
+    """Switches from the current block to another: a new one if it can begin and the policy does not
+    delay it (`delays_next_block`), else the next resident one, by the seed under RANDOM.
 
     Blocks that are stuck are visited in turn, also under RANDOM, so that each of them has been
     tried before the launch counts as deadlocked."""
@@ -329,8 +342,8 @@ def delays_next_block(plan: Words) -> bool:
 
 @jitable
 def resume_slot(plan: Words, slots: Words, first: int) -> bool:
-    """Makes the next occupied slot the current one, searching cyclically from slot `first`. Returns
-    whether there is one."""
+    """Makes the block in the next occupied slot the current one, searching cyclically from slot
+    `first`. Returns False, and changes nothing, if no block is resident."""
     for step in range(plan[SLOTS]):
         slot = (first + step) % plan[SLOTS]
         if slots[slot] >= 0:
@@ -341,9 +354,10 @@ def resume_slot(plan: Words, slots: Words, first: int) -> bool:
 
 @jitable
 def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
-    """Returns whether the warp in row `index` can run now. A warp that resumes from its table gets
-    a ready split as the running one; without one it becomes BLOCKED. From 7.0 on, lanes that wait
-    too long for others are released first."""
+    """Returns whether the warp in row `index` can run now: only if it is RUNNABLE and resumes in
+    compiled code, or resumes from its table and one of its splits (lanes that execute together) is
+    ready, which becomes the running one; without a ready split it becomes BLOCKED. From 7.0 on,
+    lanes that wait too long for others are released first."""
     state = states[index]
     if state[STATUS] != RUNNABLE:
         return False
@@ -361,10 +375,12 @@ def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
 
 @jitable
 def after_run(plan: Words, state: Words, table: Table, status: int, digest: int) -> None:
-    """Updates a warp's state and table after it returned to the scheduler with `status`: the
-    running split is parked with what it waits for, unless the warp has ended or waits whole at a
-    barrier. Arrivals at barriers are recorded for completion. `digest` is a hash of its registers,
-    by which a split that makes no progress is recognised."""
+    """Updates a warp's state and table after it returned to the scheduler with `status`: parks the
+    running split (lanes that execute together) with what it waits for, unless the warp has ended or
+    waits whole at a barrier. Records arrivals at barriers (TOUCHED_BARRIER, ARRIVALS), and
+    divergence: under ADVERSARIAL each lane becomes a split of its own. `digest`: a hash of the
+    warp's registers; a split that ends a turn with the digest of its last turn makes no
+    progress."""
     state[STATUS] = status if status in (ENDED, BARRIER_WAIT) else RUNNABLE
     block, mask, top = table[BLOCK], table[MASK], table[TOP]
     if status not in (ENDED, BARRIER_WAIT):
@@ -426,8 +442,8 @@ def split_into_lanes(table: Table, block: int, mask: int, node: int) -> None:
 @jitable
 def is_block_stuck(plan: Words, states: Words, tables: Words, first: int) -> bool:
     """Returns whether no warp of a block can progress unless another block changes memory: each has
-    ended, waits, or repeats the same instructions with the same registers. `first` is the row of
-    its first warp."""
+    ended, waits, or repeats the same instructions with the same registers, and (from 7.0 on) has no
+    lanes that `release_more_lanes` could make ready. `first`: the row of the block's first warp."""
     for warp in range(first, first + plan[WARPS]):
         state = states[warp]
         if state[STATUS] == RUNNABLE:

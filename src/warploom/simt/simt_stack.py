@@ -33,7 +33,8 @@ from warploom.simt.warp_table import (
 
 @jitable
 def is_inside(table: Table, node: int, outer: int) -> bool:
-    """Returns whether a node is `outer` or one of its descendants; False for NONE."""
+    """Returns whether a node (SIMT stack entry) is `outer` or one of its descendants; False if
+    `node` is NONE."""
     while node != NONE:
         if node == outer:
             return True
@@ -43,8 +44,9 @@ def is_inside(table: Table, node: int, outer: int) -> bool:
 
 @jitable
 def leave_nodes(table: Table, into: int, at: int) -> None:
-    """Moves two splits that merge to their innermost common node; the nodes that they leave no
-    longer expect their lanes. `into` and `at` are the indices of the splits in the table."""
+    """Moves two splits that merge to their innermost common node (SIMT stack entry; NONE if they
+    share none); the nodes that they leave no longer expect their lanes. `into` and `at` are the
+    indices of the splits' records in the table."""
     common = table[into + S_NODE]
     while common != NONE and not is_inside(table, table[at + S_NODE], common):
         common = table[node_at(common) + PARENT]

@@ -33,8 +33,9 @@ turns; RANDOM chooses by seed; ADVERSARIAL keeps lanes diverged as long as PTX a
 
 @jitable
 def resume_next_split(table: Table, policy: int, seed: int) -> int:
-    """Makes a ready split the running one: unparks it and sets BLOCK, MASK, TOP, SYNC_DONE and VOTE
-    in the warp's table. Returns its basic block, or NONE if no split is ready.
+    """Makes a ready split (parked lanes that execute together) the running one: unparks it and sets
+    BLOCK, MASK, TOP, SYNC_DONE and VOTE in the warp's table. Returns its basic block, or NONE if no
+    split is ready.
 
     CONVERGE and FAIR select the split that was parked first, RANDOM any, by `seed`, ADVERSARIAL the
     one parked last, but splits that have used up a turn after all others."""
@@ -47,6 +48,7 @@ def resume_next_split(table: Table, policy: int, seed: int) -> int:
         at = split_at(table, split)
         key = table[at + S_ORDER]
         if policy == RANDOM:
+            # SEQUENCE changes with every parking, so the choice differs from turn to turn.
             key = hash_pair(seed, table[SEQUENCE] * 64 + split)
         elif policy == ADVERSARIAL and table[at + S_ARGUMENT] == 0:
             # Negative keys reverse the order, and precede splits that have used up a turn.
@@ -70,6 +72,7 @@ def resume_next_split(table: Table, policy: int, seed: int) -> int:
 def hash_pair(seed: int, number: int) -> int:
     """Hashes two numbers to a pseudo-random number in [0, 2^31). Every intermediate value fits 64
     bits, so that Python and machine code agree."""
+    # Multipliers of known generators (the C library's, Knuth's): any odd ones that mix bits do.
     x = (seed % (1 << 31)) * 1103515245 + (number % (1 << 31)) * 2654435761 % (1 << 62)
     x = (x ^ (x >> 31)) & 0x7FFFFFFF
     for _ in range(2):

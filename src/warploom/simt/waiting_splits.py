@@ -39,11 +39,12 @@ from warploom.simt.warp_table import (
 def park(
     table: Table, block: int, mask: int, node: int, status: int, argument: int, argument_2: int
 ) -> int:
-    """Parks the lanes `mask`, which resume at basic block `block` inside the node `node`:
-    records them as a split in the warp's table. `status` is what they wait for: their turn
-    (`argument`: 1 if they have used up one), a member mask (`argument`; `argument_2`: the
-    instruction), or a barrier (`argument`; `argument_2`: the threads that it awaits). Returns
-    the number of the split."""
+    """Parks the lanes `mask`, which resume at basic block `block` inside the SIMT stack node
+    `node`: records them as a split in the warp's table, with the running split's VOTE, which is
+    cleared. `status` is what they wait for: their turn (`argument`: 1 if they have used up one), a
+    member mask (`argument`; `argument_2`: the instruction), or a barrier (`argument`; `argument_2`:
+    the threads that it awaits). Returns the number of the split."""
+    # Each split has a lane of its own, so a warp never has more splits than records.
     split = first_lane(~table[PARKED])
     table[PARKED] |= 1 << split
     at = split_at(table, split)
@@ -72,12 +73,12 @@ def park_separately(table: Table, block: int, mask: int, node: int) -> None:
 
 @jitable
 def park_at_turn_end(table: Table, digest: int, changes: int, waits_for_clock: bool) -> None:
-    """Parks the running split at the end of its turn; marks it as stuck if it makes no progress.
+    """Parks the running split at the end of its turn as ready, with S_ARGUMENT 1, and counts the
+    turn (SLICES); marks the split as stuck if it makes no progress.
 
     `digest` is a hash of its registers, `changes` the number of changes of memory. If both equal
     those at the end of its last turn, the split repeats the same instructions until another thread
-    changes memory. A split that waits for the clock (`waits_for_clock`) counts as stuck, too.
-    """
+    changes memory. A split that waits for the clock (`waits_for_clock`) counts as stuck, too."""
     mask = table[MASK]
     # The hash is recorded for the lowest lane, as the number of a split changes when it is parked.
     lane = first_lane(mask)
@@ -98,7 +99,7 @@ def park_at_turn_end(table: Table, digest: int, changes: int, waits_for_clock: b
 
 @jitable
 def parked(table: Table, status: int) -> int:
-    """Returns the parked splits with a status (READY, AT_SYNC, AT_BARRIER), as bits by their
+    """Returns the parked splits with a status (READY, AT_SYNC, AT_BARRIER) as a bit mask of their
     numbers."""
     splits = 0
     left = table[PARKED]
@@ -112,8 +113,8 @@ def parked(table: Table, status: int) -> int:
 
 @jitable
 def waiting(table: Table, status: int, argument: int) -> int:
-    """Returns the parked splits with a status that wait at barrier, or for member mask, `argument`,
-    as bits."""
+    """Returns, as a bit mask of their numbers, the parked splits with a status whose S_ARGUMENT, a
+    barrier's number or a member mask, is `argument`."""
     splits = 0
     left = parked(table, status)
     while left != 0:
@@ -133,7 +134,7 @@ def has_ready(table: Table) -> bool:
 @jitable
 def is_stuck(table: Table, changes: int) -> bool:
     """Returns whether all ready splits are stuck: none progresses unless another thread changes
-    memory. `changes` is the current number of changes."""
+    memory; also True if none is ready. `changes` is the current number of changes."""
     left = parked(table, READY)
     while left != 0:
         if table[split_at(table, first_lane(left)) + S_STUCK] != changes:

@@ -1,6 +1,7 @@
-"""Defines the layout of a warp's table: live lanes, running split, parked splits, SIMT stack.
+"""Defines the layout of a warp's table, in which both machines keep how its lanes have diverged:
+live lanes, running split, parked splits, SIMT stack.
 
-It is an array of 64-bit words that both machines keep (`simt.convergence`): a head, then the
+It is an array of 64-bit words (`simt.convergence`): a head, then the
 nodes of the SIMT stack, then a record for each lane. A warp has 32 lanes. The reference machine can
 have 64: its words are Python integers, so that the highest lane of a mask is not a sign bit.
 """
@@ -76,8 +77,8 @@ READY, AT_SYNC, AT_BARRIER = 1, 2, 3
 
 @jitable
 def node_count(lanes: int) -> int:
-    """Returns the number of nodes in a table: at most `lanes - 1` separate live lanes
-    (`simt.simt_stack`), and as many again can hold only exited lanes."""
+    """Returns the number of nodes (SIMT stack entries) in a table, 2 * (lanes - 1): at most `lanes
+    - 1` separate live lanes (`simt.simt_stack`), and as many again can hold only exited lanes."""
     return 2 * (lanes - 1)
 
 
@@ -89,11 +90,12 @@ def table_words(lanes: int) -> int:
 
 @jitable
 def node_at(node: int) -> int:
-    """Returns the index of a node in the table."""
+    """Returns the index in the table of the first word of a node (SIMT stack entry)."""
     return NODES_AT + node * NODE_WORDS
 
 
 @jitable
 def split_at(table: Table, split: int) -> int:
-    """Returns the index of the record of a parked split, or of a lane, in the table."""
+    """Returns the index in the table of the first word (S_MASK) of the record of parked split
+    `split`; also that of lane `split`, which shares the record (L_DIGEST, L_CHANGES)."""
     return NODES_AT + node_count(table[LANES]) * NODE_WORDS + split * SPLIT_WORDS

@@ -24,8 +24,9 @@ FARTHEST = 2.0**52
 
 @jitable
 def cube_face(x: float, y: float, z: float) -> tuple[int, float, float]:
-    """Returns the face of a cubemap that a direction hits, and the coordinates on it, 0 to 1
-    (guide, "Cubemap Textures"). Of components with equal magnitude, x precedes y precedes z."""
+    """Returns the face of a cubemap that a direction hits (0 to 5: +x, -x, +y, -y, +z, -z), and the
+    coordinates on it, 0 to 1 (guide, "Cubemap Textures"). Of components with equal magnitude, x
+    precedes y precedes z. The zero vector hits the middle of a face."""
     face, major, s, t = 4, abs(z), x, -y
     if abs(x) >= abs(y) and abs(x) >= abs(z):
         face, major, s = 0, abs(x), -z

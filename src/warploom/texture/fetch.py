@@ -168,8 +168,9 @@ def find_corners(
     request: int,
     scratch: Ints,
 ) -> None:
-    """Stores the corners of a lane's fetch in the scratch array, except those with weight 0: one
-    texel for integer coordinates, else those of one or two mipmap levels."""
+    """Stores the corners of a lane's fetch (texels that filtering mixes, with weights) in the
+    scratch array, except those with weight 0: one texel for integer coordinates, else those of one
+    or two mipmap levels."""
     scratch[CORNERS] = 0
     if request >> INTEGER & 1:
         level = 0
@@ -330,8 +331,8 @@ def select_levels(
     table: Ints, texture: int, sampler: int, data: Addresses, lane: int, request: int
 ) -> tuple[int, int]:
     """Returns the mipmap level to fetch from, and the weight of the next level in 256ths (0 unless
-    the sampler filters between levels). The level of detail is the base level, an operand, or
-    computed from gradients."""
+    the sampler filters between levels; the level is then the nearest). The level of detail is the
+    base level 0, an operand, or computed from gradients, limited to the texture's levels."""
     source, last = request >> LOD & 3, int(table[texture + LEVELS]) - 1
     detail = 0.0
     if source == GIVEN_LEVEL:
@@ -379,7 +380,8 @@ def level_of_detail(
 
 @jitable
 def corner_word(table: Ints, texture: int, memory: Memory, address: int, component: int) -> int:
-    """Returns a component of a corner as a 32-bit word: of the border color for -1, 0 for -2."""
+    """Returns a component of a corner's texel at offset `address` as a 32-bit word: of the border
+    color for -1, 0 for -2 (out of bounds)."""
     if address == -1:
         return int(table[texture + BORDER + component])
     if address < 0:

@@ -116,9 +116,10 @@ def serve_texels(
     table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, caches: Ints,
     plan: Ints, mask: int, request: int, path: int, block: int,
 ) -> int:  # fmt: skip
-    """Executes a request in the lanes of `mask`, in a block with grid index `block`: stores results
-    in `data`, and counts the request and its sectors in `record` and, if `path` is not NO_PATH, in
-    the simulated caches. Returns 0, or 1 with the fault of the lowest lane recorded."""
+    """Executes a texture or surface instruction, which `request` encodes, in the lanes of `mask` of
+    a block with grid index `block`: stores results in `data`, and counts the request and its
+    sectors in `record` and, if `path` is not NO_PATH, in the simulated caches. Queries count
+    nothing. Returns 0, or 1 with the fault of the lowest lane in `scratch`."""
     scratch[FAULT_KIND] = 0
     scratch[TOUCHED] = 0
     if mask == 0:
@@ -161,8 +162,8 @@ def fail(scratch: Ints, kind: int, lane: int, address: int, size: int) -> int:
 
 @jitable
 def resolve_handle(table: Ints, memory: Memory, value: int) -> int:
-    """Returns a handle or sampler from an operand: the value itself or, if it is an address in
-    device memory, the word there (a `.texref` variable in global memory)."""
+    """Returns the handle or sampler that an operand `value` stands for: the value itself or, if it
+    is an address in device memory, the 8 bytes there (a `.texref` variable in global memory)."""
     offset = value - int(table[BASE])
     if offset >= 0 and offset + 8 <= table[SIZE]:
         return read_bytes(memory, offset, 8)
@@ -172,6 +173,7 @@ def resolve_handle(table: Ints, memory: Memory, value: int) -> int:
 @jitable
 def descriptor_row(table: Ints, value: int) -> int:
     """Returns the table index of the row of a handle; -1 if the handle is invalid or freed."""
+    # Other values, as those of samplers, give an index that is negative or too large.
     index = value - HANDLE_TAG
     if index < 0 or index >= table[COUNT]:
         return -1
@@ -187,12 +189,13 @@ def lane_handle(table: Ints, memory: Memory, data: Addresses, at: int, lane: int
 
 @jitable
 def sampler_at(table: Ints, memory: Memory, data: Addresses, lane: int) -> int:
-    """Returns the sampler operand of a lane; for a texture's handle, that texture's sampler; 0 if
-    it is invalid."""
+    """Returns the sampler operand of a lane as its encoded integer; for a texture's handle, that
+    texture's sampler; 0 if it is neither."""
     value = lane_handle(table, memory, data, SAMPLER_ROW, lane)
     start = descriptor_row(table, value)
     if start >= 0:
         return int(table[start + SAMPLER])
+    # Bit 61 is SAMPLER_TAG; handles have bit 62 instead.
     return value if value >> 61 == 1 else 0
 
 
@@ -228,8 +231,9 @@ def fetch_lanes(
     mask: int,
     request: int,
 ) -> int:
-    """Executes `tex` or `tld4` in the lanes of `mask`, in order. Faults at a handle or sampler that
-    is invalid, or a texture of another geometry."""
+    """Executes `tex` or `tld4` in the lanes of `mask`, in order, and adds each texel's bytes to
+    BYTES_REQUESTED. Returns 0, or 1 after a fault: a handle or sampler that is invalid, or a
+    texture of another geometry."""
     for lane in range(32):
         if mask >> lane & 1:
             handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
@@ -258,7 +262,8 @@ def surface_lanes(
     mask: int, request: int, block: int,
 ) -> int:  # fmt: skip
     """Executes `suld`, `sust` or `sured` in the lanes of `mask`. All lanes are checked, and their
-    sectors counted, before any accesses memory, so that a fault leaves memory unchanged."""
+    sectors counted, before any accesses memory, so that a fault (returns 1, else 0) leaves memory
+    unchanged."""
     addressed, size = 0, 0
     for lane in range(32):
         if mask >> lane & 1:
@@ -291,14 +296,16 @@ def access_surfaces(
     mask: int, addressed: int, request: int, block: int,
 ) -> None:  # fmt: skip
     """Loads, stores or reduces in the checked lanes, in an order that the policy chooses for
-    reductions. Only the lanes `addressed` of `mask` are in bounds; HANDLE_ROW holds the index of
-    each lane's table row."""
+    reductions; of stores to one address, only the one that the policy lets last is executed. Only
+    the lanes `addressed` of `mask` are in bounds: others load zeros and store nothing. HANDLE_ROW
+    holds the index of each lane's table row. Counts changes of memory in `plan`."""
     op = request >> OP & 15
     if op in (STORE, STORE_FORMATTED):
         plan[CHANGES] += 1
         addressed = lasting(data, addressed, plan, block)
     order = 32
     if op in (REDUCE, REDUCE_FORMATTED) and addressed != 0:
+        # ADDRESS_ROW is row 0, so the cost rules take `data` as the array of addresses.
         count_passes(data, addressed, 1, record)
         order = lane_order(data, addressed, plan, block)
     for turn in range(32):
@@ -359,7 +366,8 @@ def is_kind(table: Ints, start: int, value: int, query: int) -> int:
 
 @jitable
 def query_sampler(sampler: int, query: int) -> int:
-    """Returns a property of a sampler: coordinates, filtering, address mode (PTX ISA, txq)."""
+    """Returns a property of an encoded sampler: 1 or 0 for normalized and unnormalized coordinates
+    and for linear filtering, or the address mode of an axis (PTX ISA, txq)."""
     if query == FILTER_OF:
         return sampler & LINEAR
     if query >= MODE_OF:
@@ -370,8 +378,9 @@ def query_sampler(sampler: int, query: int) -> int:
 
 @jitable
 def query_texture(table: Ints, start: int, level: int, query: int) -> int:
-    """Returns a property of a texture or surface: the size of a mipmap level, or its format (PTX
-    ISA, txq and suq)."""
+    """Returns a property of a texture or surface: width, height or depth of mipmap level `level`,
+    number of layers or levels, channel order or type; 1 for number of samples and memory layout
+    (PTX ISA, txq and suq)."""
     if query == WIDTH_OF:
         return extent(table, start, WIDTH, level)
     if query == HEIGHT_OF:
@@ -391,7 +400,8 @@ def query_texture(table: Ints, start: int, level: int, query: int) -> int:
 
 @jitable
 def channel_order(components: int) -> int:
-    """Returns the OpenCL code of R, RG or RGBA (PTX ISA, "Channel Data Type and Channel Order")."""
+    """Returns the OpenCL code of the channel order of 1, 2 or 4 components: R, RG or RGBA (PTX ISA,
+    "Channel Data Type and Channel Order")."""
     if components == 1:
         return 0x10B0
     return 0x10B2 if components == 2 else 0x10B5

@@ -91,6 +91,7 @@ def locate_access(table: Ints, texture: int, data: Addresses, lane: int, request
             return 0
         if mode == TRAP or size > length:
             return OUTSIDE_SURFACE
+        # Clamps to the last whole element, so that it is aligned.
         x = min(max(x, 0), (length - size) // size * size)
         y, z = min(max(y, 0), height - 1), min(max(z, 0), depth - 1)
         layer = min(max(layer, 0), layers - 1)
@@ -168,9 +169,9 @@ def reduce_lane(
 
 @jitable
 def reduce_value(op: int, old: int, operand: int, size: int, signed: int) -> int:
-    """Returns the value that a reduction `op` of `size` bytes leaves in memory, from the old value
-    and the operand; `signed` decides how 4 and 8 bytes are compared. 8-byte values are passed as
-    signed."""
+    """Returns the value that `sured` leaves in memory: the old value and the operand added,
+    combined bit by bit, or the lesser or greater of them (`op`: ADD, AND, OR, MIN, MAX). `signed`
+    decides how 4 and 8 bytes are compared (`size`); 8-byte values are passed as signed."""
     if op == ADD:
         if size == 4:
             return (old + operand) & 0xFFFFFFFF

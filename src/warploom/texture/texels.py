@@ -37,9 +37,9 @@ def format_bytes(format: int) -> int:
 
 @jitable
 def touch(address: int, scratch: Ints, record: Ints) -> None:
-    """Counts the sector and the line of an address in `record`, unless this request has touched
-    them before; the list of touched sectors is in `scratch`. Searches backwards, as neighbouring
-    lanes mostly touch the same sector."""
+    """Counts the 32-byte sector of an address, and its line if no sector of it was touched, in
+    `record`, unless this request has touched the sector before; appends it to the list of touched
+    sectors in `scratch`. Searches backwards, as neighbouring lanes mostly touch the same sector."""
     sector, new_line = address >> 5, 1
     count = int(scratch[TOUCHED])
     for index in range(count, 0, -1):
@@ -103,6 +103,7 @@ def half_to_single(half: int) -> int:
         return CANONICAL_NAN if fraction else sign | INFINITY_BITS
     if exponent == 0:
         return sign | float_bits(fraction * 2.0**-24)
+    # 112 is the difference of the exponent biases, 127 - 15; 13 that of the fraction bits.
     return sign | (exponent + 112) << 23 | fraction << 13
 
 
@@ -118,6 +119,7 @@ def single_to_half(bits: int) -> int:
     if size < 0x38800000:  # below the smallest normal half: multiples of 2^-24
         scaled = float_value(size) * 2.0**24
         return sign | int(np.rint(scaled))
+    # Adds just under half of the last bit that stays, plus that bit: ties go to even.
     rounded = size + 0xFFF + (size >> 13 & 1)
     return sign | (rounded >> 13) - (112 << 10)
 

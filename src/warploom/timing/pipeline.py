@@ -1,5 +1,5 @@
-"""Measures how well asynchronous copies are hidden: how long warps wait at mbarriers and for what,
-and how busy the Tensor Memory Accelerator is."""
+"""Measures, from a finished replay, how well asynchronous copies are hidden: how long warps wait at
+mbarriers and for what (copies or other threads), and how busy the Tensor Memory Accelerator is."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def _instructions(accesses: Words) -> set[int]:
 
 
 def _waits_for_copies(record: Record) -> set[int]:
-    """Returns the instructions that wait for a phase which a copy completes."""
+    """Returns the instructions that wait for a phase of an mbarrier at which, in this launch, a
+    copy arrives when it ends. Phases are compared by their number in a block."""
     accesses = record.accesses
     by_copy = record.bulk[accesses[:, w.A_INSTRUCTION]] & (accesses[:, w.A_PHASE_ID] > 0)
     signalled_phases = np.unique(accesses[by_copy, w.A_PHASE_ID])
@@ -65,7 +66,8 @@ def _waits_for_copies(record: Record) -> set[int]:
 
 
 def _dependent_operations(work: MachineWork, instruction: int) -> list[int]:
-    """Returns the operations that need a register which an instruction writes."""
+    """Returns the rows of the operations, except that of instruction `instruction` itself, that
+    need a register which the instruction writes."""
     [row] = np.flatnonzero(work.operations[:, w.OP_INSTRUCTION] == instruction)[:1]
     written = _registers_of(work, row, w.OP_WRITES_AT, w.OP_WRITES)
     return [
@@ -76,7 +78,8 @@ def _dependent_operations(work: MachineWork, instruction: int) -> list[int]:
 
 
 def _registers_of(work: MachineWork, row: int, first_word: int, count_word: int) -> set[int]:
-    """Returns the registers that an operation names, given the fields of their first index and
-    their count."""
+    """Returns the registers that the operation in row `row` names; `first_word` and `count_word`
+    are the fields of their first index and their count, those that it needs or those that it
+    writes."""
     first = int(work.operations[row, first_word])
     return set(work.registers[first : first + int(work.operations[row, count_word])].tolist())

@@ -1,4 +1,5 @@
-"""Declares the types of what the model of time reports of a launch, for modules that read a result.
+"""Declares the types of what the model of time reports of a launch (roofs, states of warps, copies
+in flight), for modules that read a result.
 
 `Roof`, `WarpState` and `CopyInFlight` are parts of a result. `TimedLaunch` is the interface through
 which `timing.roofs` (what bounds a kernel) and `timing.traced` (modelled time in a trace) read a

@@ -39,7 +39,10 @@ class ReplayOutcome:
 
 
 class Replay:
-    """Runs a replay, which can be stopped, saved and resumed (`state`, `restore`)."""
+    """Runs a replay, which can be stopped, saved and resumed (`state`, `restore`). `now` is the
+    next cycle; `sms` and `memory` are the engine's state (`timing.layout`); `totals` counts, for
+    each worker, the cycles of warps by operation and state, and then the issues of each
+    operation."""
 
     def __init__(
         self,
@@ -66,13 +69,14 @@ class Replay:
         # Keeps the arrays alive: the engine gets only their addresses.
         self._arrays = [np.ascontiguousarray(_non_empty(array)) for array in fixed]
         self._array_addresses = [array.ctypes.data for array in self._arrays]
+        # Of arrays whose addresses the engine gets; `restore` refuses the state of others.
         self._fingerprint = np.array(
             [blocks, *(crc32(array.data) for array in self._arrays)], np.int64
         )
 
     def advance(self, cycle: int | None = None) -> bool:
         """Runs up to this cycle or, as quanta end, a little further; without one, to the end.
-        Returns whether something is left to run."""
+        Returns False if nothing is left to run."""
         with ThreadPoolExecutor(max(1, self._workers - 1)) as pool:
             while cycle is None or self.now < cycle:
                 if not self._quantum(pool):
@@ -147,8 +151,10 @@ class Replay:
             )
 
     def _set_words(self, words: Words, policy: int, at: int, sets: int) -> Words:
-        """Returns the memory of a replacement policy for all sets of a cache, empty without such a
-        policy."""
+        """Returns a view of the memory of a cache's replacement policy for all its sets, whose last
+        dimension is the words of all sets; empty without such a policy. `policy`, `at` and `sets`
+        are the indices of parameters: the policy's address, the memory's offset, and the number of
+        sets."""
         p = self.setting.parameters
         count = int(p[sets]) * w.SET_STRIDE if p[policy] else 0
         return words[..., p[at] : p[at] + count]
@@ -186,9 +192,9 @@ class Replay:
         return True
 
     def _release_stalled(self) -> None:
-        """Resumes warps that poll memory, once all warps have polled; or, together with those that
-        wait for a phase of an mbarrier, when nothing else can go on: in the functional run they
-        did."""
+        """Resumes warps that poll memory, once as many poll as wait for each other (POLL_BARRIER),
+        or once no SM can go on; SMs then also release warps that wait for a phase of an mbarrier:
+        in the functional run they went on."""
         polling, p = self.sms[:, w.POLLING_WARPS].sum(), self.setting.parameters
         all_polling = polling and polling >= p[w.POLL_BARRIER]
         if all_polling or ((polling or p[w.PHASES]) and self._is_stalled()):
@@ -203,7 +209,8 @@ class Replay:
         return bool((self._scheduler_words(w.S_NEXT) >= w.NEVER).all()) and not todo.any()
 
     def _scheduler_words(self, word: int) -> Words:
-        """Returns a word of every scheduler, shape (SMs, schedulers)."""
+        """Returns a view of the word `word` (S_NEXT, ...) of every scheduler, shape (SMs,
+        schedulers)."""
         p = self.setting.parameters
         first = int(p[w.AT_SCHEDULERS])
         return self.sms[:, first + word : first + int(p[w.SCHEDULERS]) * w.S_WORDS : w.S_WORDS]

@@ -144,7 +144,7 @@ class Timing:
 
     @cached_property
     def _schedulers(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """Returns the words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
+        """Returns the state words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
         start = int(self._p[w.AT_SCHEDULERS])
         stop = start + int(self._p[w.SCHEDULERS]) * w.S_WORDS
         return self._outcome.sms[:, start:stop].reshape(-1, w.S_WORDS)
@@ -278,8 +278,8 @@ class Timing:
 
     @property
     def lsu_use(self) -> tuple[float, float]:
-        """Returns the share of the load/store unit's cycles that L1 took, and the share of shared
-        memory."""
+        """Returns the shares, 0 to 1, of the load/store unit's cycles that L1 and that shared
+        memory took while the sample ran, over the SMs that had blocks."""
         available = max(1, self.sample_cycles) * len(self._outcome.sms)
         return self._sum(w.L1_CYCLES) / available, self._sum(w.SHARED_CYCLES) / available
 

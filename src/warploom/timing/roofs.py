@@ -94,7 +94,8 @@ def bound_of(timing: TimedLaunch) -> str:
 
 
 def _waits_mostly_for_copies(timing: TimedLaunch, pipeline: Pipeline) -> bool:
-    """Returns whether warps spend more than half of their waiting time on copies."""
+    """Returns whether more than half of the cycles in which warps wait are waits for copies at
+    mbarriers."""
     return 2 * pipeline.for_copies > _waiting_cycles(timing)
 
 
@@ -107,7 +108,8 @@ def _waiting_cycles(timing: TimedLaunch) -> int:
 
 
 def _phrase(name: str) -> str:
-    """Returns the name of a roof as it reads in a sentence."""
+    """Returns the name of a roof as it reads in a sentence: "the FP32 units", "shared memory";
+    names of other throughputs, such as DRAM, as they are."""
     if name.lower() in UNITS:
         return f"the {name} units"
     return {"Issue": "the issue of instructions", "Shared": "shared memory"}.get(name, name)

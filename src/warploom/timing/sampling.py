@@ -11,13 +11,12 @@ from warploom.timing.work.costs import TICKS
 
 def extrapolate_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> tuple[int, int]:
     """Returns the cycles of all `blocks` blocks, given the replay of the first `sampled`, and an
-    estimate of the error.
+    estimate of the error in cycles; those of the replay, and 0, if it had all blocks or none.
 
     Blocks end at a constant rate once the first have ended and until the device drains. The
     remaining blocks take the time that follows from the rate between a quarter and three quarters
     of the sample or, if longer, the time that DRAM needs for them once L2 is full of written data.
-    The error is the difference between the rates of the two halves of that stretch.
-    """
+    The error is the difference between the rates of the two halves of that stretch."""
     remaining = blocks - sampled
     if remaining <= 0 or sampled == 0:
         return outcome.cycles, 0
@@ -50,8 +49,8 @@ def _dram_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> float:
 
 
 def _cycles_between(outcome: ReplayOutcome, sampled: int, first: float, last: float) -> float:
-    """Returns the cycles between the ends of the blocks at two shares of the sample, `first` and
-    `last`, interpolated between quanta."""
+    """Returns the cycles between the ends of two blocks, those at the shares `first` and `last` (0
+    to 1) of the sample in the order in which blocks end, interpolated between quanta."""
     times, ended = outcome.ends[:, 0], outcome.ends[:, 1]
     shares = np.array([first, last]) * sampled
     cycles = np.interp(shares, ended, times)

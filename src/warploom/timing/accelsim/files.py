@@ -119,8 +119,8 @@ def read_kernel(path: Path) -> tuple[KernelHead, Iterator[TracedBlock]]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yields the lines of a trace's file that are not empty. Raises WarploomError if the file
-    cannot be read."""
+    """Yields the lines of a trace's file, which may be compressed, stripped and without empty ones.
+    Raises WarploomError if the file cannot be read."""
     try:
         with _opened(path) as file:
             for line in file:

@@ -94,6 +94,7 @@ class TraceRecordBuilder:
         first = len(self._entries)
         for index, instruction in enumerate(instructions):
             last = index == len(instructions) - 1
+            # The last instruction of a warp is one of its own, as it ends the warp (`_kind`).
             key = (
                 instruction.pc,
                 instruction.opcode,
@@ -109,9 +110,9 @@ class TraceRecordBuilder:
         self._entries.append((0, len(self._accesses)))
 
     def _access(self, instruction: TracedInstruction) -> tuple[int, int]:
-        """Returns the number of an access's pattern (space, op, width, mask and the lanes' offsets
-        from a base), entered in the pattern table, and the base address: that of a line in global
-        memory, 0 in shared and local memory."""
+        """Returns the number of an access's pattern (space, operation, width, mask and the lanes'
+        offsets from a base), which is added to the pattern table if new, and the base address: the
+        line of the lowest address in global memory, 0 in shared and local memory."""
         space, op = _space_of(instruction, self.head), _op_of(instruction.opcode)
         addresses = list(instruction.addresses)
         if space is not Space.GLOBAL:
@@ -120,6 +121,7 @@ class TraceRecordBuilder:
         base = min(addresses) // 128 * 128 if space is Space.GLOBAL else 0
         lanes = [lane for lane in range(LANES) if instruction.mask >> lane & 1]
         offsets = dict(zip(lanes, (address - base for address in addresses), strict=True))
+        # As in the log: space in bits 0-7, operation in 8-15, bytes of a lane above.
         kind = SPACES.index(space) | OPS.index(op) << 8 | width_of(instruction.opcode) << 16
         row = [offsets.get(lane, 0) for lane in range(LANES)]
         return self.patterns.number((0, kind, instruction.mask, *row)), base
@@ -160,8 +162,9 @@ class TraceRecordBuilder:
 
 
 def _space_of(instruction: TracedInstruction, head: KernelHead) -> Space:
-    """Returns the space of an access by its opcode; for a generic access, by whether its first
-    address is in the head's ranges of shared or local memory."""
+    """Returns the space of an access by its opcode (shared or local); of a generic access, by
+    whether its first address is in the head's ranges of shared or local memory; global for all
+    others."""
     name = instruction.opcode.partition(".")[0]
     if name in ON_CHIP_OPCODES:
         return Space.SHARED
@@ -219,6 +222,7 @@ def _operation_row(
     operation = [0] * w.OP_WORDS
     operation[w.OP_INSTRUCTION], operation[w.OP_SLOTS] = number, 1
     operation[w.OP_UNIT] = UNITS.index(unit)
+    # Traces do not tell the products of a tensor instruction: 1024 is an estimate.
     operation[w.OP_INTERVAL] = (
         costs.tensor_interval(1024) if unit == "tensor" else costs.interval(unit)
     )

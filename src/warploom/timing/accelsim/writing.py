@@ -1,4 +1,5 @@
-"""Writes the trace of a launch as one of machine code, from its record."""
+"""Writes the trace of a launch as one of machine code in Accel-Sim's format, from the record of the
+launch: the instructions that each warp executes, with their lanes, registers and addresses."""
 
 from __future__ import annotations
 
@@ -67,6 +68,7 @@ class LaunchTrace:
             np.bitwise_or.accumulate(masks[first_entry:last_entry][::-1])[::-1], 0
         )
         positions: list[int] = self._machine_record.path_positions[first:stop].tolist()
+        # A mask of all lanes; an EXIT removes those that it ends.
         alive = -1
         for number, position in enumerate(positions):
             block, access = entries[number]
@@ -89,8 +91,10 @@ class LaunchTrace:
             yield from self._executed(last, executing, lane_accesses.get(last, []))
 
     def _taken(self, index: int, mask: int, following: int, next_mask: int) -> int:
-        """Returns the lanes of a mask that execute the last instruction of a span: of a guarded
-        branch, those that take it. The span `following` comes next, with the lanes `next_mask`."""
+        """Returns the lanes of `mask` that execute instruction `index`, the last of a span: of a
+        guarded branch those that take it, of others all. The span `following` comes next, with the
+        lanes `next_mask`: they have taken the branch if it is one of its targets, else the others
+        have."""
         instruction = self._listing.instructions[index]
         if not instruction.guard or not instruction.targets:
             return mask
@@ -103,8 +107,9 @@ class LaunchTrace:
     def _executed(
         self, index: int, mask: int, lane_accesses: Sequence[tuple[int, int, tuple[int, ...]]]
     ) -> Iterator[TracedInstruction]:
-        """Yields the lines of an instruction: one, or one for each access that it made.
-        `lane_accesses` has for each the bytes of a lane, the lanes, and their addresses."""
+        """Yields the lines of the execution of instruction `index`: one, or one for each access
+        that it made. `lane_accesses` has for each the bytes of a lane, the lanes, and their
+        addresses. The mask is 0 for an instruction that accesses memory and made no access."""
         pc, opcode, targets, sources, width = self._texts[index]
         for size, lanes, addresses in lane_accesses:
             yield TracedInstruction(pc, lanes, targets, opcode, sources, size, addresses)
@@ -133,7 +138,8 @@ class LaunchTrace:
     @cached_property
     def _bases(self) -> dict[Space, int]:
         """Returns, by space, the start of the space in the trace's addresses, which is added to the
-        record's."""
+        record's: `origin` for global and constant memory, the head's base for local; 0 for
+        others."""
         return {
             Space.GLOBAL: self._origin,
             Space.CONST: self._origin,
@@ -152,7 +158,7 @@ def _text(
 ) -> tuple[int, str, tuple[int, ...], tuple[int, ...], int]:
     """Returns the offset, opcode, destinations and sources of an instruction, and the bytes of a
     lane (0 if it does not access memory). Accel-Sim accepts one destination and MOST_SOURCES
-    sources."""
+    sources: the first register of each operand; further ones are cut off."""
     destinations = [_number(name) for name in instruction.writes if name[0] == "R"]
     destination = _first_register(instruction, 0)
     sources: list[int] = []

@@ -1,4 +1,6 @@
-"""Applies the answers of L2 to the requests that an SM made in the last quantum."""
+"""Applies the answers of L2 to the requests that an SM of the timing model made in the last
+quantum: sectors arrive in L1, miss status holding registers become free, memory instructions
+end."""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ from warploom.timing.engine.phases import extend_flight, finish_flight
 @jitable
 def receive_answers(arrays: EngineArrays, sm: Words, now: int) -> None:
     """Applies the answers to all requests of the last quantum: sectors in L1 and miss status
-    holding registers get the cycles at which they are there, flights get their ends, and end if
-    they have no further request. Then empties the buffers of requests, and lets units and warps
-    continue that waited for space there."""
+    holding registers get the cycles at which they are there or free; flights (memory instructions)
+    get their ends, and end if they have no further request. Then empties the buffers of requests
+    and waiters, and lets units and warps continue that waited for space there."""
     cache = l1(arrays, sm)
     for number in range(sm[w.REQUEST_COUNT]):
         offset = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS

@@ -1,6 +1,5 @@
 """Assigns thread blocks to the SMs of the timing model: in order, to SMs that have free slots. If
-the device can hold all clusters at once, each is placed on neighbouring SMs, as `simt.placement`
-does.
+the device can hold all clusters at once, each is placed on neighbouring SMs (`simt.placement`).
 
 SMs are simulated independently within a quantum, so each has blocks reserved for those of its own
 that may end in it. Reserved blocks that were not needed go to any SM with a free slot once no
@@ -21,7 +20,8 @@ class BlockDispatcher:
 
     def __init__(self, setting: EngineSetting, sms: Words, blocks: int, launch: Launch) -> None:
         """`setting`: the parameters of the engine; `sms`: the state of all SMs, one row each, in
-        which reserved blocks are stored; `blocks`: how many blocks of `launch` are replayed."""
+        which reserved blocks are stored; `blocks`: how many blocks of `launch` are replayed.
+        Decides the SMs of clusters."""
         self._params, self._sms, self._blocks = setting.parameters, sms, blocks
         self._sm_of_block = self._cluster_placement(launch)
         self._next = 0
@@ -48,8 +48,8 @@ class BlockDispatcher:
         self._next, self._done = int(state[0]), state[1:].copy()
 
     def launched_blocks(self) -> set[int]:
-        """Returns the blocks that have been launched: assigned to an SM and not reserved any
-        more."""
+        """Returns the blocks that have been launched on an SM, also those that have ended: all that
+        were assigned, less those that are still reserved."""
         base, ring = int(self._params[w.AT_RESERVED]), int(self._params[w.RESERVED])
         launched = set(range(self._next))
         for sm in self._sms[self._sms[:, w.RESERVED_COUNT] > 0]:
@@ -89,6 +89,7 @@ class BlockDispatcher:
         `target_sms`."""
         base, ring = int(self._params[w.AT_RESERVED]), int(self._params[w.RESERVED])
         by_sm = np.argsort(target_sms, kind="stable")
+        # Stable, so that the blocks of an SM keep their order.
         counts = np.bincount(target_sms, minlength=len(self._sms))
         # The position of each block among those of its SM.
         rank = np.arange(len(target_sms)) - np.repeat(np.cumsum(counts) - counts, counts)

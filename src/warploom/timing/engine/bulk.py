@@ -12,8 +12,8 @@ from warploom.timing.work.costs import TICKS
 
 @jitable
 def enqueue_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, count: int) -> None:
-    """Appends a copy of `count` accesses, from number `access` on, to the ring buffer of the Tensor
-    Memory Accelerator; `serve_copies` serves them."""
+    """Appends a copy (`flight`) of `count` accesses, from number `access` of the stream on, to the
+    ring buffer of the Tensor Memory Accelerator; `serve_copies` serves them."""
     slot = (sm[w.TMA_HEAD] + sm[w.TMA_COUNT]) % arrays.params[w.FLIGHTS]
     queued = arrays.params[w.AT_TMA] + slot * w.Q_WORDS
     sm[queued + w.Q_FLIGHT] = flight
@@ -43,9 +43,9 @@ def serve_copies(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def request_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, now: int) -> bool:
-    """Requests the lines of an access of a copy from L2 and occupies the unit for its lines;
-    returns False, and stops the unit until the next quantum, if the buffers of requests have no
-    space for them."""
+    """Requests the lines of one access of a copy from L2, past L1, and occupies the unit for
+    TMA_LINE_TICKS a line; returns False, and stops the unit until the next quantum, if the buffers
+    of requests have no space for them."""
     access_offset = access * w.ACCESS_WORDS
     pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
     lines = arrays.patterns[pattern + w.P_LINES]
@@ -65,6 +65,7 @@ def request_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, now:
         arrays.patterns[pattern + w.P_KIND] & w.KIND,
         arrays.params[w.AT_MSHRS] + arrays.params[w.MSHRS],
     )
+    # The copy issued a cycle before. It occupies no real register: a spare one takes the answer.
     for index in range(first, first + lines):
         line_number, sectors = line + arrays.lines[2 * index], arrays.lines[2 * index + 1]
         request_sectors(arrays, sm, flight, line_number, sectors, kind, 1, -1, spare_mshr, now - 1)

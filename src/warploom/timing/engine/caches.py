@@ -34,16 +34,18 @@ class Cache(NamedTuple):
 
 @jitable
 def hash_line(line: int, count: int) -> int:
-    """Returns which of `count` sets or slices a line belongs to: neighbours to different ones, and
-    strides to all of them (an estimate: NVIDIA publishes no hash)."""
+    """Returns which of `count` sets of a cache, or slices of L2, a line belongs to: neighbours to
+    different ones, and strides to all of them (an estimate: NVIDIA publishes no hash)."""
     group = line // count
+    # Multiplicative hash (2^32 / golden ratio) of the bits above the number of the set.
     mixed = ((group ^ group >> 11) & 0xFFFFFFF) * 0x9E3779B1
     return int((line + (mixed >> 20 & 0xFFFFFF)) % count)
 
 
 @jitable
 def map_line(address: int, line: int, count: int, words: Words) -> int:
-    """Returns which of `count` sets or banks the user's function at `address` maps a line to."""
+    """Returns which of `count` sets or banks the user's function at `address` maps a line to: its
+    result modulo `count`. `words` is the function's memory."""
     return int(call_user_function(address, line, count, 0, 0, 0, words) % count)
 
 
@@ -71,7 +73,8 @@ def tag_at(cache: Cache, entry: int) -> int:
 
 @jitable
 def sector_times_at(cache: Cache, entry: int) -> int:
-    """Returns the offset of the times of an entry's sectors."""
+    """Returns the offset of the first of the four words that hold the cycles (in L2: ticks) in
+    which an entry's sectors are there."""
     return int(cache.at + (1 + cache.ways) * cache.sets + w.SECTORS * entry)
 
 
@@ -87,8 +90,9 @@ def find_line(cache: Cache, set_index: int, line: int) -> int:
 
 @jitable
 def initial_order(cache: Cache) -> int:
-    """Returns the order in which the ways of a set fill. A set's word is its recency order XOR
-    this, so that zeroed memory is an empty cache."""
+    """Returns the order in which the ways of an empty set fill, four bits a way, cut to the cache's
+    ways. The word of a set is its recency order XOR this, so that zeroed memory is an empty
+    cache."""
     return int(FIRST_ORDER >> 4 * (16 - cache.ways))
 
 
@@ -107,8 +111,9 @@ def oldest(cache: Cache, set_index: int) -> int:
 
 @jitable
 def use_line(cache: Cache, set_index: int, line: int, now: int) -> int:
-    """Returns the entry of a line that is accessed in the cycle `now`; a line that was not in the
-    cache gets an entry, without any sectors yet."""
+    """Returns the entry of a line that is accessed in the cycle `now`, and marks it as used. A line
+    that was not in the cache gets an entry without valid sectors; the line evicted for it is not
+    written back."""
     entry = choose_entry(cache, set_index, line, now)
     if not holds_line(cache, entry, line):
         replace_line(cache, entry, line)
@@ -129,9 +134,9 @@ def replace_line(cache: Cache, entry: int, line: int) -> None:
 
 @jitable
 def choose_entry(cache: Cache, set_index: int, line: int, now: int) -> int:
-    """Returns the entry of a line that is accessed in the cycle `now`, and marks it as used; if the
-    line has none, the entry whose line is to be evicted for it, chosen by the user's policy or else
-    the least recently used, unchanged so that the caller can write its line back."""
+    """Returns the entry of a line that is accessed in the cycle `now`, and marks it as used. If no
+    entry holds the line, returns the one to be evicted for it, still with its old line so that the
+    caller can write that back: by the user's policy, else the least recently used."""
     entry = find_line(cache, set_index, line)
     if cache.replacement == 0:
         return mark_recent(cache, set_index, entry)
@@ -145,8 +150,8 @@ def choose_entry(cache: Cache, set_index: int, line: int, now: int) -> int:
 
 @jitable
 def mark_recent(cache: Cache, set_index: int, entry: int) -> int:
-    """Makes an entry the most recently used of its set and returns it; -1 stands for the entry of
-    the least recently used line."""
+    """Makes an entry the most recently used of its set and returns it; -1 stands for the least
+    recently used entry."""
     first = set_index * cache.ways
     order = recency_order(cache, set_index)
     shift = 4 * (cache.ways - 1)

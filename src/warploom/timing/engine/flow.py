@@ -18,7 +18,7 @@ from warploom.timing.engine.waits import (
 
 @jitable
 def enter_block(arrays: EngineArrays, sm: Words, warp: int) -> None:
-    """Moves a warp to the first operation, and the first access, of its current log entry: one
+    """Moves a warp to the first operation, and the first access, of its current stream entry: one
     execution of a basic block."""
     entry = sm[warp + w.V_ENTRY] * w.ENTRY_WORDS
     block = arrays.entries[entry + w.ENTRY_BLOCK] * w.BLOCK_WORDS
@@ -76,11 +76,12 @@ def is_fetched(arrays: EngineArrays, sm: Words, warp: int) -> bool:
 
 @jitable
 def copy_registers(arrays: EngineArrays, sm: Words, warp: int, op: int) -> None:
-    """Sets the cycle at which the destinations of a register copy are ready to the latest of its
-    sources', whether or not that is known."""
+    """Sets the ready times of a register copy's destinations to the latest of its sources'; a time
+    that is not known yet (PENDING) is copied with the number of its flight."""
     base, op_offset, latest = sm[warp + w.V_REGISTERS], op * w.OP_WORDS, 0
     first = arrays.ops[op_offset + w.OP_NEEDS_AT]
     for index in range(first, first + arrays.ops[op_offset + w.OP_NEEDS]):
+        # PENDING values exceed every packed cycle, so an unknown time wins.
         latest = max(latest, sm[base + arrays.registers[index]])
     first = arrays.ops[op_offset + w.OP_WRITES_AT]
     for index in range(first, first + arrays.ops[op_offset + w.OP_WRITES]):
@@ -92,9 +93,10 @@ def copy_registers(arrays: EngineArrays, sm: Words, warp: int, op: int) -> None:
 
 @jitable
 def arrive_at_barrier(arrays: EngineArrays, sm: Words, warp: int, op: int, now: int) -> bool:
-    """Counts the arrival of a warp at a barrier of its block by operation `op`; the last one
-    releases the barrier. Returns whether the warp has to wait there: not if it released the barrier
-    or only arrives. If all warps wait at different barriers, all are released."""
+    """Counts the arrival of a warp at a barrier of its block by operation `op`, whose OP_Y gives
+    the warps that it awaits (0: all live ones); the last arrival releases the barrier. Returns
+    whether the warp has to wait there: not if it released the barrier or only arrives. If then all
+    warps of the block wait, at different barriers, all are released."""
     op_offset, block = op * w.OP_WORDS, sm[warp + w.V_BLOCK]
     number, need = arrays.ops[op_offset + w.OP_X] % w.BARRIERS, arrays.ops[op_offset + w.OP_Y]
     waits = need >= 0
@@ -147,7 +149,8 @@ def release_after_exit(arrays: EngineArrays, sm: Words, block: int, now: int) ->
 @jitable
 def release_polling_warps(arrays: EngineArrays, sm: Words, now: int) -> None:
     """Schedules the warps of this SM that have polled until all warps had polled (as in a grid's
-    `sync()`), once another answer of L2 can have arrived."""
+    `sync()`), once another answer of L2, or of DRAM without an L2, can have arrived. First resumes
+    instructions that wait for mbarriers, if blocks have any."""
     sm[w.POLLING_DONE] = 0
     if arrays.params[w.PHASES] > 0:
         release_phases(arrays, sm, now)
@@ -205,8 +208,8 @@ def launch_reserved(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def launch_block(arrays: EngineArrays, sm: Words, slot_offset: int, now: int) -> None:
-    """Launches the next reserved block in a free slot: takes it out of the ring buffer, resets the
-    slot's barriers and phases, and places its warps."""
+    """Launches the next reserved block in a free slot: takes its number out of the SM's ring buffer
+    of reserved blocks, resets the slot's barriers and mbarrier phases, and places its warps."""
     head = sm[w.RESERVED_HEAD]
     number = sm[arrays.params[w.AT_RESERVED] + head]
     sm[w.RESERVED_HEAD] = (head + 1) % arrays.params[w.RESERVED]

@@ -20,8 +20,9 @@ MIO_UNITS = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert"
 
 @jitable
 def unit_at(arrays: EngineArrays, sm: Words, warp: int, unit: int) -> int:
-    """Returns the offset of the cycle, in ticks, from which a unit is free: the scheduler's own
-    unit, or the one that the schedulers of an SM share."""
+    """Returns the offset of the word that holds the tick from which unit number `unit` is free:
+    that of the warp's scheduler, or the one that all schedulers of the SM share
+    (SHARED_UNITS_MASK)."""
     if (arrays.params[w.SHARED_UNITS_MASK] >> unit) & 1:
         return int(arrays.params[w.AT_UNITS] + unit)
     return int(sm[warp + w.V_UNITS] + unit)
@@ -30,8 +31,9 @@ def unit_at(arrays: EngineArrays, sm: Words, warp: int, unit: int) -> int:
 @jitable
 def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> int:
     """Returns the first cycle in which a warp's operation can issue as far as its unit, the
-    register file and the load/store queue are concerned: `now`, a later one, or NEVER where the
-    queue is full. If it is not `now`, V_BLOCKED_BY gets the reason."""
+    register file and the load/store queue are concerned: `now`, a later one, or NEVER where, for an
+    access, the queue is full or no flight record is free. If it is not `now`, V_BLOCKED_BY gets the
+    stall reason."""
     op_offset = sm[warp + w.V_OP] * w.OP_WORDS
     unit = arrays.ops[op_offset + w.OP_UNIT]
     free = sm[unit_at(arrays, sm, warp, unit)]
@@ -58,6 +60,7 @@ def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, no
         )
         if unit == TEXTURE:
             sm[warp + w.V_BLOCKED_BY] = w.TEX_THROTTLE
+        # `retry_issue` lets the scheduler try again when one becomes free.
         return w.NEVER
     return now
 
@@ -66,10 +69,11 @@ def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, no
 def bank_reads(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, bank: int
 ) -> int:
-    """Returns how many registers of a bank a warp's operation reads, less those that the operand
-    cache holds because the warp also issued the operation before."""
+    """Returns how many registers of a bank of the register file a warp's operation reads, less
+    those that the operand cache holds, if the warp also issued the scheduler's operation before."""
     reads = arrays.ops[op_offset + w.OP_READS] >> w.READ_BITS * bank
     mask = (1 << w.READ_BITS) - 1
+    # OP_READS: READ_BITS for each bank, then READ_BITS for each bank of those cached.
     cached = reads >> w.READ_BITS * w.REGISTER_BANKS & mask
     return int((reads & mask) - cached * int(sm[scheduler + w.S_LAST] == warp))
 
@@ -78,8 +82,8 @@ def bank_reads(
 def banks_free_at(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, now: int
 ) -> int:
-    """Returns the first cycle in which a warp's operation can issue so that the banks of the
-    register file serve its reads within READ_WINDOW cycles."""
+    """Returns the first cycle from `now` on in which a warp's operation can issue so that the banks
+    of the register file, after earlier reads, serve its reads within READ_WINDOW cycles."""
     until = now
     if arrays.ops[op_offset + w.OP_READS] != 0:
         for bank in range(w.REGISTER_BANKS):
@@ -150,8 +154,11 @@ def issue(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) 
 def finish_issue(
     arrays: EngineArrays, sm: Words, warp: int, op_offset: int, kind: int, now: int
 ) -> None:
-    """Applies what follows an operation whose last slot has issued: arrives at barriers, closes
-    groups, moves the warp to its next operation, and puts it to sleep if it has to wait."""
+    """Applies what follows an operation whose last slot has issued, by its kind: arrives at a
+    barrier, opens the next group (COMMIT), sets when a matrix product's group ends, arrives at
+    mbarriers (SIGNAL), counts a polling warp. Moves the warp to its next operation; unless that
+    ended the warp, puts it to sleep where it has to wait: for a barrier, polling, a fence, groups,
+    or `nanosleep`."""
     waits = False
     if kind == w.BLOCK_BARRIER:
         waits = arrive_at_barrier(arrays, sm, warp, op_offset // w.OP_WORDS, now)
@@ -187,6 +194,7 @@ def finish_issue(
         until = groups_end(sm, warp + w.V_PRODUCTS, group, pending, now + 1)
         delay_warp(arrays, sm, warp, until, w.WAIT, now + 1)
     elif kind == w.FENCE or kind == w.WAIT_GROUP:
+        # Packed so that `recheck_waits` can tell fences (odd) from group waits (even, from 2 on).
         pending_wait = 2 * arrays.ops[op_offset + w.OP_X] + (1 if kind == w.FENCE else 2)
         sm[warp + w.V_PENDING_WAIT] = pending_wait
         reason = w.MEMBAR if kind == w.FENCE else w.LONG_SCOREBOARD
@@ -199,8 +207,9 @@ def finish_issue(
 
 @jitable
 def open_group(sm: Words, number: int, ends: int) -> None:
-    """Opens the next group of copies or of products; nothing in it has an end yet. The ring buffer
-    holds GROUPS groups."""
+    """Opens the next group of asynchronous copies or matrix products, without an end yet:
+    increments the word at offset `number`, and clears the group's place in the ring buffer of
+    GROUPS ends at offset `ends`."""
     sm[number] += 1
     sm[ends + sm[number] % w.GROUPS] = 0
 
@@ -220,7 +229,7 @@ def delay_warp(
 @jitable
 def access_count(arrays: EngineArrays, sm: Words, warp: int, op_offset: int) -> int:
     """Returns how many accesses of the warp's stream belong to the instruction that it issues:
-    those that follow each other and name it."""
+    those from its next access on that name the instruction, within the current basic block."""
     stop = arrays.entries[(sm[warp + w.V_ENTRY] + 1) * w.ENTRY_WORDS + w.ENTRY_ACCESS]
     access, count = sm[warp + w.V_ACCESS], 0
     instruction = arrays.ops[op_offset + w.OP_INSTRUCTION]
@@ -235,8 +244,10 @@ def access_count(arrays: EngineArrays, sm: Words, warp: int, op_offset: int) -> 
 def start_flight(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op: int, now: int
 ) -> int:
-    """Creates the flight of a memory instruction and puts it into the queue of its unit; returns
-    the packed value that its destination registers get (PENDING, number, reason)."""
+    """Creates the record of a memory instruction in flight and appends it to the queue of the
+    load/store unit or (BULK) of the Tensor Memory Accelerator; moves the warp past its accesses.
+    Returns the packed value that its destination registers get (PENDING, flight's number, stall
+    reason)."""
     op_offset = op * w.OP_WORDS
     count = access_count(arrays, sm, warp, op_offset)
     sm[w.FREE_COUNT] -= 1

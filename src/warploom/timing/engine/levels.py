@@ -44,6 +44,8 @@ def serve_requests(params: Words, sms: Words, memory: Words, start: int, stop: i
         base = sm * params[w.SM_WORDS]
         for number in range(sms[base + w.REQUEST_COUNT]):
             request = base + params[w.AT_REQUESTS] + number * w.R_WORDS
+            # Counted two words further on: after the sums, word + 1 is where a cycle's requests
+            # begin, and the cursor at which the next one is stored.
             memory[buckets + sms[request + w.R_TIME] - start + 2] += 1
     for cycle in range(span + 1):
         memory[buckets + cycle + 1] += memory[buckets + cycle]
@@ -94,8 +96,9 @@ def fetch_set(cache: Cache, set_index: int) -> None:
 
 @jitable
 def serve(params: Words, sms: Words, memory: Words, request: int, sm: int) -> None:
-    """Serves one request of an SM: by its slice of L2, by L2, by DRAM where L2 misses, and through
-    the port of its SM back; stores the cycle of the answer in the request (R_ANSWER)."""
+    """Serves the request at offset `request` of SM number `sm`: by its slice of L2, by L2, by DRAM
+    where L2 misses, and through the port of its SM back, each after its earlier work; stores the
+    cycle of the answer in the request (R_ANSWER)."""
     line, sectors = sms[request + w.R_LINE], sms[request + w.R_SECTORS] & w.SECTOR_MASK
     kind = sms[request + w.R_KIND]
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
@@ -146,9 +149,10 @@ def base_latency(params: Words) -> int:
 def access_l2(
     params: Words, memory: Words, line: int, set_index: int, sectors: int, kind: int, now: int
 ) -> int:
-    """Accesses a line in L2 and returns when the sectors are there, in ticks, less the latency of
-    L2; misses of loads and atomics read DRAM, an evicted line is written back first. What is
-    written stays in L2 until the line is evicted. Without an L2, DRAM is accessed."""
+    """Accesses a mask of sectors of a line in L2, counts hits, misses and dirty bytes, and returns
+    the tick in which the sectors are there, less the latency of L2. Missing sectors of loads and
+    atomics are read from DRAM; an evicted line is written back first. What is written stays in L2,
+    dirty, until its line is evicted. Without an L2, DRAM is accessed."""
     count = 0
     if params[w.L2_SETS] == 0:
         for sector in range(w.SECTORS):
@@ -177,6 +181,7 @@ def access_l2(
                 memory[w.L2_MISSES] += 1
                 # A store does not read the rest of its sector from DRAM.
                 missing += int(kind != w.STORE)
+            # Counts sectors that become dirty: not loads, and none that were dirty before.
             written += int(kind != w.LOAD) & ~(dirty >> sector) & 1
     if missing > 0:
         extra = (params[w.LATENCY_DRAM] - params[w.LATENCY_L2]) * TICKS
@@ -192,8 +197,8 @@ def access_l2(
 
 @jitable
 def write_back(params: Words, memory: Words, tag: int, now: int) -> int:
-    """Writes the dirty sectors of an evicted line to DRAM; `tag` is the offset of its tag. Returns
-    when that begins, `now` if none is dirty."""
+    """Writes the dirty sectors of an evicted line to DRAM; `tag` is the offset of its tag word.
+    Returns the tick at which that begins, `now` if none is dirty."""
     line, count = (memory[tag] >> w.TAG_BITS) - 1, 0
     for sector in range(w.SECTORS):
         count += memory[tag] >> (w.DIRTY_BITS + sector) & 1
@@ -208,13 +213,15 @@ def write_back(params: Words, memory: Words, tag: int, now: int) -> int:
 def transfer_dram(
     params: Words, memory: Words, line: int, sectors: int, writes: bool, now: int
 ) -> int:
-    """Transfers sectors of a line to or from its bank of DRAM after the bank's earlier transfers;
-    returns when that begins. A bank needs TURN_TICKS between reading and writing."""
+    """Transfers `sectors` sectors of a line to or from its bank of DRAM after the bank's earlier
+    transfers; returns the tick at which that begins. A bank needs TURN_TICKS between reading and
+    writing."""
     if params[w.DRAM_MAPPING] == 0:
         number = bank_of(line, params[w.BANK_BITS])
     else:
         words = offset_array(memory, params[w.AT_DRAM_USER])
         number = map_line(params[w.DRAM_MAPPING], line, 1 << params[w.BANK_BITS], words)
+    # Two words for each bank: the tick from which it is free, and whether it wrote last.
     bank = params[w.AT_BANKS] + 2 * number
     begins = max(memory[bank], now)
     if memory[bank + 1] != int(writes):

@@ -29,8 +29,8 @@ from warploom.timing.work.costs import TICKS
 @jitable
 def serve_queue(arrays: EngineArrays, sm: Words, now: int) -> None:
     """Serves accesses of the load/store unit's queue, in order, as long as the unit is free in the
-    cycle `now`; an instruction whose accesses are all served frees its queue entry, and ends if no
-    answer of L2 is missing."""
+    cycle `now` and has space for requests. An instruction whose accesses are all served frees its
+    queue entry, and ends if no answer of L2 is missing; its scheduler may then issue another."""
     while sm[w.QUEUE_COUNT] > 0 and sm[w.LSU_FREE] <= now:
         queued = arrays.params[w.AT_QUEUE] + sm[w.QUEUE_HEAD] * w.Q_WORDS
         flight = sm[queued + w.Q_FLIGHT]
@@ -117,10 +117,11 @@ def serve_access(
 def request_lines(
     arrays: EngineArrays, sm: Words, flight: int, pattern: int, line: int, start: int
 ) -> int:
-    """Looks the lines of an access up in L1 and requests from L2 the sectors that L1 lacks; the
-    flight waits for them and for sectors on their way. Stores invalidate sectors of L1 that they
-    bypass, and partial ones are merged. Returns a bit mask of the lines that lacked any sector;
-    lines from the 63rd on share a bit."""
+    """Looks the lines of an access up in L1, if it goes through L1, and requests from L2 the
+    sectors that L1 lacks (else all); the flight waits for them and for sectors on their way. Stores
+    invalidate sectors of L1 that they bypass, and partial ones are merged. `line` is the number of
+    the base's line, `start` the cycle of the request. Returns a bit mask of the lines that lacked
+    any sector; lines from the 63rd on share a bit."""
     missed = 0
     kind = arrays.patterns[pattern + w.P_KIND]
     first = arrays.patterns[pattern + w.P_LINES_AT]

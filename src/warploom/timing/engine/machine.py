@@ -1,5 +1,5 @@
-"""Groups the arrays that all parts of the engine read, and defines pointer arithmetic on them and
-calls of the user's functions for Numba.
+"""Groups the arrays that all parts of the timing engine read, and defines pointer arithmetic on
+them and calls of the user's functions for Numba.
 
 The engine changes none of these arrays but the totals.
 """
@@ -45,8 +45,8 @@ def offset_array(words: Words, count: int) -> Words:
 def call_user_function(
     address: int, arg0: int, arg1: int, arg2: int, arg3: int, arg4: int, words: Words
 ) -> int:
-    """Calls a user's function (`timing.policies`) by the address of its machine code and returns
-    its result; `words` is the function's memory."""
+    """Calls a user's function (`timing.policies`) by the address of its machine code, with five
+    integers and the array of its memory (`words`), and returns its result."""
     function_type = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 7)
     return function_type(address)(arg0, arg1, arg2, arg3, arg4, words.ctypes.data)
 
@@ -62,6 +62,8 @@ def register_intrinsics() -> None:
 
     @intrinsic
     def offset_pointer(_context: Any, pointer: Any, count: Any) -> Any:
+        """Describes to Numba a function that adds `count` words to a pointer."""
+
         def emit(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             return builder.gep(arguments[0], [arguments[1]])
 
@@ -78,7 +80,10 @@ def register_intrinsics() -> None:
         arg4: Any,
         words: Any,
     ) -> Any:
+        """Describes to Numba a function that calls the C function at an address."""
+
         def emit(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            """Emits the indirect call; the array is passed as an integer."""
             int64 = ir.IntType(64)
             function_type = ir.FunctionType(int64, [int64] * 6)
             function = builder.inttoptr(arguments[0], ir.PointerType(function_type))
@@ -90,6 +95,8 @@ def register_intrinsics() -> None:
     def call_user_function_overload(
         address: Any, arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
     ) -> Any:
+        """Returns the implementation for pointers; None for arrays."""
+
         def by_address(
             address: Any, arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
         ) -> Any:
@@ -100,6 +107,8 @@ def register_intrinsics() -> None:
     # Numba selects these bodies for pointers (CPointer), the type of every array in compiled code.
     @overload(offset_array)
     def offset_array_overload(words: Any, count: Any) -> Any:
+        """Returns the implementation for pointers; None for arrays."""
+
         def by_address(words: Any, count: Any) -> Any:
             return offset_pointer(words, count)
 

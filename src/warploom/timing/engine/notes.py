@@ -1,5 +1,5 @@
-"""Delivers, between two quanta, the messages that blocks of a cluster have sent to each other's
-mbarriers."""
+"""Delivers, between two quanta of the timing model, the messages (arrivals at mbarriers) that
+blocks of a cluster have sent to blocks on other SMs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from warploom.timing.engine.state import Words
 
 
 def deliver_messages(params: Words, sms: Words, launched: set[int]) -> None:
-    """Moves messages from the SMs that sent them to those of their blocks. Messages to blocks that
-    have not been launched are kept, those to blocks that have ended are dropped."""
+    """Moves arrivals at mbarriers from the SMs that sent them to those on which their blocks are
+    resident. Messages to blocks that are not in `launched`, the numbers of all launched blocks,
+    stay with the sender; those to blocks that have ended are dropped."""
     senders = np.flatnonzero(sms[:, w.SENT_COUNT])
     if not len(senders):
         return
@@ -48,8 +49,8 @@ def _messages(sm: Words, start: int, count: int) -> Words:
 
 
 def _deliver(params: Words, sm: Words, slot: int, message: list[int]) -> None:
-    """Appends a message to the buffer of the SM of its block, with the offset of the phase in place
-    of the block's number; drops it if the buffer is full."""
+    """Appends a message to the received ones of the SM on which its block has slot `slot`, with the
+    offset of the phase's record in place of the block's number; drops it if the buffer is full."""
     received = int(sm[w.RECEIVED_COUNT])
     if received < params[w.MESSAGES]:
         number = slot * int(params[w.PHASES]) + message[w.MSG_PHASE_ID] - 1

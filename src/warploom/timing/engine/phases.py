@@ -15,7 +15,8 @@ from warploom.timing.engine.waits import recheck_waits
 
 @jitable
 def extend_flight(sm: Words, flight: int, time: int) -> None:
-    """Extends the end of a flight to that of a part of it, if later."""
+    """Sets the end of a flight (memory instruction in flight) to the cycle `time`, if that is
+    later."""
     sm[flight + w.F_END] = max(sm[flight + w.F_END], time)
 
 
@@ -32,8 +33,9 @@ def phase_at(arrays: EngineArrays, sm: Words, warp: int, phase_id: int) -> int:
 
 @jitable
 def request_phase(arrays: EngineArrays, sm: Words, flight: int, access: int, now: int) -> None:
-    """Makes an access arrive at the phase of an mbarrier that it names, or, if it has ARRIVALS,
-    wait for that number of them: an incomplete phase adds the flight to its list of waiting ones.
+    """Makes an access to an mbarrier arrive at the phase that it names or, if it has A_ARRIVALS,
+    wait until the phase has that many. A complete phase extends the flight to its last arrival plus
+    the latency of shared memory; an incomplete one adds the flight to its list of waiting ones.
     Nothing if it names no phase."""
     access_offset = access * w.ACCESS_WORDS
     phase_id, arrivals = (
@@ -105,8 +107,9 @@ def signal_after_products(arrays: EngineArrays, sm: Words, warp: int, count: int
 
 @jitable
 def send_message(arrays: EngineArrays, sm: Words, block: int, phase_id: int, time: int) -> None:
-    """Sends an arrival to another block of the cluster. A message beyond the buffer is dropped: the
-    waiting block then goes on when nothing else can (`replay.Replay._release_stalled`)."""
+    """Appends an arrival at phase `phase_id` of another block of the cluster to the messages that
+    this SM sends, LATENCY_CLUSTER after `time`. A message beyond the buffer is dropped: the waiting
+    block then goes on when nothing else can (`replay.Replay._release_stalled`)."""
     if sm[w.SENT_COUNT] < arrays.params[w.MESSAGES]:
         message = arrays.params[w.AT_SENT] + sm[w.SENT_COUNT] * w.MESSAGE_WORDS
         sm[message + w.MSG_BLOCK], sm[message + w.MSG_PHASE_ID] = block, phase_id
@@ -125,11 +128,12 @@ def receive_messages(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def add_arrival(arrays: EngineArrays, sm: Words, phase: int, time: int, now: int) -> None:
-    """Adds an arrival to a phase at the cycle `time`, and resumes the flights for which it
-    completes the phase."""
+    """Adds an arrival at the cycle `time` to a phase of an mbarrier (offset of its record), and
+    resumes the flights that wait for as many arrivals as it now has."""
     sm[phase + w.H_ARRIVALS] += 1
     sm[phase + w.H_TIME] = max(sm[phase + w.H_TIME], time)
     waiter = sm[phase + w.H_WAITER]
+    # Rebuilds the linked list of those that wait for more arrivals.
     still_waiting = 0
     while waiter != 0:
         next_waiter = sm[waiter + w.F_NEXT]
@@ -144,8 +148,9 @@ def add_arrival(arrays: EngineArrays, sm: Words, phase: int, time: int, now: int
 
 @jitable
 def resume_waiter(arrays: EngineArrays, sm: Words, flight: int, time: int, now: int) -> None:
-    """Ends the wait of a flight for a phase, which was complete at the cycle `time`; completes the
-    flight if none of its accesses and requests is open."""
+    """Ends the wait of a flight for a phase that was complete at the cycle `time`: extends it to
+    the latency of shared memory after that, and completes it if none of its accesses and requests
+    is open."""
     extend_flight(sm, flight, max(time, now) + arrays.params[w.LATENCY_SHARED])
     sm[flight + w.F_OPEN_REQUESTS] -= 1
     if sm[flight + w.F_OPEN_REQUESTS] == 0:
@@ -164,8 +169,8 @@ def clear_phases(arrays: EngineArrays, sm: Words, block: int) -> None:
 
 @jitable
 def release_phases(arrays: EngineArrays, sm: Words, now: int) -> None:
-    """Resumes all flights that wait for a phase, as nothing else can go on: in the functional run
-    they did."""
+    """Resumes all flights of an SM that wait for a phase of an mbarrier, complete or not. For
+    replays in which nothing else can go on: in the functional run these warps did."""
     for number in range(arrays.params[w.BLOCK_SLOTS] * arrays.params[w.PHASES]):
         phase = arrays.params[w.AT_PHASES] + number * w.PHASE_WORDS
         while sm[phase + w.H_WAITER] != 0:
@@ -203,16 +208,17 @@ def record_copy(arrays: EngineArrays, sm: Words, flight: int) -> None:
 
 @jitable
 def is_resident(sm: Words, flight: int) -> bool:
-    """Returns whether the block of a flight still occupies its slot."""
+    """Returns whether the block that issued a flight still occupies its slot: the slot has the same
+    launch number."""
     block = sm[sm[flight + w.F_WARP] + w.V_BLOCK]
     return bool(sm[flight + w.F_BLOCK_NUMBER] == sm[block + w.B_NUMBER])
 
 
 @jitable
 def complete_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> None:
-    """Frees a flight whose end is known. Unless its warp has left its slot, the registers that it
-    writes become ready at that end, fences and its group of copies note it, and the warp is
-    scheduled again if it waits."""
+    """Frees the record of a flight whose end is known. If its warp still occupies its slot: its
+    destination registers become ready at that end; fences and its group of copies, if any, get the
+    end; the warp is scheduled again if it waits."""
     number = (flight - arrays.params[w.AT_FLIGHTS]) // w.F_WORDS
     warp, op_offset = sm[flight + w.F_WARP], sm[flight + w.F_OP] * w.OP_WORDS
     time = sm[flight + w.F_END]
@@ -227,6 +233,7 @@ def complete_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> N
         resolve_register(sm, base + arrays.registers[index], number, time)
     # Register copies have spread the flight's number to other registers.
     if arrays.params[w.COPIES]:
+        # Looks at every register: where copies went is not recorded.
         for register in range(arrays.params[w.REGISTERS]):
             resolve_register(sm, base + register, number, time)
     # Fences wait for the end of the flight.
@@ -241,14 +248,15 @@ def complete_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> N
 
 @jitable
 def is_fenced(arrays: EngineArrays, op_offset: int) -> bool:
-    """Returns whether the warp's fences and group waits include an operation: not copies that
-    signal an mbarrier."""
+    """Returns whether the warp's fences and group waits include an operation (`op_offset`: its
+    row): all but bulk copies outside of groups, which signal an mbarrier."""
     return arrays.ops[op_offset + w.OP_KIND] != w.BULK or arrays.ops[op_offset + w.OP_Y] != 0
 
 
 @jitable
 def resolve_register(sm: Words, register: int, number: int, time: int) -> None:
-    """Makes a register ready at the cycle `time`, if it waits for flight `number`."""
+    """Makes the register at offset `register` ready at the cycle `time`, with the reason that it
+    has, if it waits for flight `number`; leaves others."""
     value = sm[register]
     if value >= w.PENDING and (value & ~w.PENDING) >> w.REASON_BITS == number:
         sm[register] = time << w.REASON_BITS | (value & w.REASON_MASK)

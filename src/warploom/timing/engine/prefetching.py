@@ -1,5 +1,5 @@
-"""Models a prefetcher of L1: requests the lines that a user's function names for the lines of a
-load."""
+"""Models a prefetcher of L1 in the timing model: requests the lines that a user's function
+(`timing.policies.Prefetcher`) names for the lines of a load."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def prefetch(
 
 @jitable
 def prefetch_line(arrays: EngineArrays, sm: Words, line: int, start: int) -> bool:
-    """Requests the sectors of a line that L1 lacks, for which no flight waits; returns False if no
-    request is free or there is no L1."""
+    """Requests the sectors of a line that L1 lacks, if any, at the cycle `start`; no flight waits
+    for them. Returns False, and requests nothing, if no request is free, there is no L1, or the
+    line number exceeds MOST_LINE."""
     cache = l1(arrays, sm)
     if arrays.params[w.L1_SETS] == 0 or line > MOST_LINE:
         return False

@@ -1,4 +1,5 @@
-"""Runs the SMs for one quantum, and then the requests that they have sent to the memory system.
+"""Runs the SMs of the timing model for one quantum, and then serves the requests that they have
+sent to the memory system.
 
 These are the two functions that `timing.replay` calls as machine code: `run_sms`, which workers run
 in parallel for different SMs, and `serve_all` after it. An SM skips cycles in which nothing can
@@ -42,9 +43,9 @@ def run_sms(
     stop: int,
     ends: int,
 ) -> int:
-    """Runs the first `count` of the `chosen` SMs up to the cycle `stop`; `sms` are the states of
-    all SMs. If `ends` is not 0, runs nothing but charges all cycles before `stop` to states and
-    stall reasons."""
+    """Runs the first `count` SMs whose numbers are in `chosen` up to the cycle `stop`; `sms` are
+    the states of all SMs, the arrays before are those of `EngineArrays`. If `ends` is not 0, runs
+    nothing but charges all cycles before `stop` to states and stall reasons. Returns 0."""
     arrays = EngineArrays(
         params, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
     )
@@ -93,7 +94,7 @@ def run_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
 @jitable
 def run_cycle(arrays: EngineArrays, sm: Words, now: int, stop: int) -> int:
     """Runs one cycle of an SM, its load/store unit, its copies and then its schedulers, and returns
-    the next cycle in which something can change, at most `stop` unless that is the next one."""
+    the next cycle in which something can change: after `now`, and at most `stop` (or now + 1)."""
     if sm[w.QUEUE_COUNT] > 0 and sm[w.LSU_FREE] <= now:
         serve_queue(arrays, sm, now)
     if sm[w.TMA_COUNT] > 0 and sm[w.TMA_FREE] <= now:
@@ -120,7 +121,8 @@ def run_cycle(arrays: EngineArrays, sm: Words, now: int, stop: int) -> int:
 
 @jitable
 def finish_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
-    """Charges all cycles before `stop` of an SM's warps and schedulers to their states."""
+    """Charges all cycles before `stop` of an SM's schedulers to stall reasons, of its resident
+    warps to their states, and counts the warps' residency; for the end of a replay."""
     for number in range(arrays.params[w.SCHEDULERS]):
         charge_scheduler(sm, arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS, stop)
     for slot in range(arrays.params[w.SLOTS]):

@@ -1,5 +1,7 @@
-"""Keeps the requests that an SM makes to L2 in a quantum, and the flights that wait for each
-answer."""
+"""Collects the requests that an SM of the timing model makes to L2 within a quantum, and the memory
+instructions in flight that wait for each answer; allocates miss status holding registers (MSHRs)
+and merges partial stores. `engine.levels` serves the requests, `engine.answers` applies the
+answers."""
 
 from __future__ import annotations
 
@@ -13,9 +15,10 @@ from warploom.timing.engine.phases import extend_flight
 
 @jitable
 def has_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -> bool:
-    """Returns whether an access can make this number of requests: they need consecutive miss status
-    holding registers that are free (the answer has come) at `start`. If not, sets the cycle in
-    which the load/store unit tries again."""
+    """Returns whether an access can make requests for `lines` lines: that many MSHRs (at most all),
+    from the next one on, are free at the cycle `start`, and the quantum's buffers of requests and
+    waiters have space. If not, sets LSU_FREE, the cycle in which the load/store unit tries again:
+    when the first busy register is free, or NEVER for a full buffer."""
     needed = min(lines, arrays.params[w.MSHRS])
     full = sm[w.REQUEST_COUNT] + lines > arrays.params[w.REQUESTS]
     # Each line can add a waiter for each of its four sectors.
@@ -25,8 +28,7 @@ def has_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -
         if sm[w.MSHR_HEAD] + index >= arrays.params[w.MSHRS]:
             mshr -= arrays.params[w.MSHRS]
         if full or sm[mshr] > start:
-            # Where the buffers of the quantum are full, `receive_answers` restarts the unit after
-            # it.
+            # `receive_answers` restarts a unit that waits for buffers, after the quantum.
             sm[w.LSU_FREE] = w.NEVER if full else max(sm[mshr] + 1, start + 2)
             return False
     return True
@@ -34,8 +36,9 @@ def has_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -
 
 @jitable
 def allocate_mshr(arrays: EngineArrays, sm: Words) -> int:
-    """Returns the offset of the next miss status holding register of L1, and marks it as occupied
-    until its request is answered."""
+    """Returns the offset of the next miss status holding register of L1, in ring order, and marks
+    it as occupied (NEVER) until its request is answered. `has_request_space` has checked that it is
+    free."""
     mshr = arrays.params[w.AT_MSHRS] + sm[w.MSHR_HEAD]
     sm[mshr] = w.NEVER
     sm[w.MSHR_HEAD] += 1
@@ -57,9 +60,11 @@ def request_sectors(
     mshr: int,
     start: int,
 ) -> None:
-    """Appends a request for sectors of a line to the requests of the quantum; `flight` waits for
-    the answer (-1: nothing waits). `mshr` is the offset of the request's miss status holding
-    register, `entry` that of L1 which the sectors will fill, or -1."""
+    """Appends a request for a mask of sectors of a line to the requests of the quantum, at the
+    cycle `start`; `flight` (a memory instruction) waits for the answer (-1: nothing waits). `mshr`:
+    offset of the request's miss status holding register; `entry`: the entry of L1 that the sectors
+    will fill, or -1; until the answer, their times there are the request's number. `passes`:
+    repetitions of an atomic."""
     number = sm[w.REQUEST_COUNT]
     sm[w.REQUEST_COUNT] += 1
     request = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
@@ -96,7 +101,9 @@ def l2_set(arrays: EngineArrays, sm: Words, line: int) -> int:
 
 @jitable
 def add_waiter(arrays: EngineArrays, sm: Words, flight: int, number: int) -> None:
-    """Makes a flight wait for the answer to a request of this quantum."""
+    """Makes a flight wait for the answer to request `number` of this quantum: appends both to the
+    list of waiters, which `receive_answers` works through, and counts an open request of the
+    flight."""
     waiter = arrays.params[w.AT_PAIRS] + 2 * sm[w.PAIR_COUNT]
     sm[waiter] = flight
     sm[waiter + 1] = number
@@ -108,11 +115,13 @@ def add_waiter(arrays: EngineArrays, sm: Words, flight: int, number: int) -> Non
 def wait_for_line(
     arrays: EngineArrays, sm: Words, flight: int, sector_times: int, sectors: int, earliest: int
 ) -> None:
-    """Makes a flight wait for sectors of a line that L1 holds or that are on their way to it; none
-    is there before the cycle `earliest`."""
+    """Makes a flight wait for a mask of sectors of a line in L1: extends its end to the cycle in
+    which each is there, at least `earliest`, or, for one on its way, adds it to the waiters of the
+    request that brings it. `sector_times` is the offset of the times of the line's sectors."""
     for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:
             time = sm[sector_times + sector]
+            # A negative time is -1 minus the number of the request that brings the sector.
             if time < 0:
                 add_waiter(arrays, sm, flight, -1 - time)
             else:
@@ -121,11 +130,11 @@ def wait_for_line(
 
 @jitable
 def find_open_store(arrays: EngineArrays, sm: Words, warp: int, line: int) -> int:
-    """Returns the number of a warp's last store to a line among the requests of the quantum, or -1.
+    """Returns the number of a warp's last store to a line among the requests of the quantum, with
+    which a further one can be merged; -1 if there is none.
 
     An H100 writes 1.01 sectors of L2 for three stores of a warp that fill them together (particles
-    of 12 bytes), but one for each warp that stores to a part of a sector (columns by rows).
-    """
+    of 12 bytes), but one for each warp that stores to a part of a sector (columns by rows)."""
     for number in range(sm[w.REQUEST_COUNT] - 1, -1, -1):
         request = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
         if (
@@ -139,14 +148,16 @@ def find_open_store(arrays: EngineArrays, sm: Words, warp: int, line: int) -> in
 
 @jitable
 def merge_store(arrays: EngineArrays, sm: Words, number: int, added: int) -> None:
-    """Merges the sectors of a store, `added` (as in R_SECTORS), into request `number`: for sectors
-    that both write, the bytes add up."""
+    """Merges the sectors of a store, `added` (packed as in R_SECTORS: mask, and unwritten bytes of
+    each sector), into request `number`. In sectors that both write, the bytes that they write add
+    up."""
     sectors_at = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS + w.R_SECTORS
     stored, merged = sm[sectors_at], (sm[sectors_at] | added) & w.SECTOR_MASK
     for sector in range(w.SECTORS):
         shift = w.SECTORS + w.UNWRITTEN_BITS * sector
         unwritten = (stored >> shift & w.UNWRITTEN_MASK) + (added >> shift & w.UNWRITTEN_MASK)
         if stored >> sector & added >> sector & 1:
+            # (32 - a) + (32 - b) unwritten bytes are 32 - (a + b) together.
             unwritten = max(0, unwritten - w.SECTOR_BYTES)
         merged |= unwritten << shift
     sm[sectors_at] = merged

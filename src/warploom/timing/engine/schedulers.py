@@ -27,9 +27,10 @@ MOST_RANK = 1 << 60
 
 @jitable
 def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> None:
-    """Runs a scheduler for the cycle `now`, if it may issue in it: wakes warps, and issues an
-    operation of the warp that the policy selects, if one can issue; charges the cycle to an issue
-    or to a stall reason. Sets S_NEXT, the next cycle in which the scheduler can change."""
+    """Runs scheduler `number` of an SM for the cycle `now`, if it may issue in it (S_FREE): wakes
+    warps, and issues an operation of the warp that the policy selects, if one can issue (two with
+    dual issue); charges the cycle to an issue or to a stall reason. Sets S_NEXT, the next cycle in
+    which the scheduler can change."""
     scheduler = arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS
     if sm[scheduler + w.S_FREE] > now:
         sm[scheduler + w.S_NEXT] = sm[scheduler + w.S_FREE]
@@ -108,20 +109,22 @@ def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tu
 @jitable
 def rank(sm: Words, scheduler: int, warp: int, policy: int) -> int:
     """Returns the priority of a warp that can issue by one of the model's policies; the least goes
-    first: the age for OLDEST, 0 for the warp that issued last under GTO, else the distance in slots
-    from that one (LRR and TWO_LEVEL)."""
+    first: the age for OLDEST; under GTO 0 for the warp that issued last, else the age plus 1; under
+    LRR and TWO_LEVEL the distance in slots after the warp that issued last, circularly."""
     last = sm[scheduler + w.S_LAST]
     if policy == OLDEST:
         return int(sm[warp + w.V_AGE])
     # Greedy: the last warp goes on; else the oldest.
     if policy == GTO:
         return 0 if warp == last else int(sm[warp + w.V_AGE] + 1)
+    # Warps in slots before the last one follow those behind it: the order is circular.
     return int(warp - last if warp > last else warp + w.NEVER // 2)
 
 
 @jitable
 def user_rank(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> int:
-    """Returns the priority of a warp that can issue by the user's policy; the least goes first."""
+    """Returns the priority, by the user's function, of a warp that can issue, limited to
+    +-MOST_RANK so that it is below NEVER; the least goes first."""
     slot = (warp - arrays.params[w.AT_WARPS]) // w.V_WORDS
     instruction = arrays.ops[sm[warp + w.V_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
     last = int(sm[scheduler + w.S_LAST] == warp)
@@ -134,8 +137,8 @@ def user_rank(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: i
 
 @jitable
 def is_active(arrays: EngineArrays, sm: Words, scheduler: int, warp: int) -> bool:
-    """Returns whether a warp is in the active set of the two-level policy; it joins the set if that
-    is not full."""
+    """Returns whether a warp is in its scheduler's active set of the two-level policy; a warp
+    outside of it joins if the set has fewer than ACTIVE_WARPS."""
     if sm[warp + w.V_ACTIVE] == 0 and sm[scheduler + w.S_ACTIVE] < arrays.params[w.ACTIVE_WARPS]:
         sm[warp + w.V_ACTIVE] = 1
         sm[scheduler + w.S_ACTIVE] += 1
@@ -164,7 +167,8 @@ def charge_ready_warps(
 @jitable
 def issue_together(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> None:
     """Issues the next instruction of the warp that has just issued in the same cycle (dual issue),
-    if it needs no result of the first one and its unit is free."""
+    if the warp is ready, and the instruction is arithmetic or a memory access, needs no result that
+    is not ready, and finds its unit free."""
     if sm[warp + w.V_STATE] != w.READY or sm[warp + w.V_SLOTS_LEFT] == 0:
         return
     op = sm[warp + w.V_OP]

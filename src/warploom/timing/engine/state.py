@@ -208,8 +208,9 @@ def _shared_units_mask(costs: WorkCosts) -> int:
 
 
 def _lay_out_sm(params: Words) -> int:
-    """Writes the offsets of the parts of an SM's state to `params` (AT_*), each aligned to a cache
-    line of the host; returns the size in words."""
+    """Writes the offsets of the parts of an SM's state to `params` (AT_*), each part aligned to a
+    cache line of the host; returns the size of the state in words. The sizes that it is computed
+    from must be set in `params`."""
     end = w.LINE * -(-w.HEAD_WORDS // w.LINE)
     for index, words in (
         (w.AT_WARPS, params[w.SLOTS] * w.V_WORDS),
@@ -271,6 +272,7 @@ def empty_sms(setting: EngineSetting) -> Words:
     for number in range(int(params[w.SCHEDULERS])):
         scheduler = int(params[w.AT_SCHEDULERS]) + number * w.S_WORDS
         sms[:, scheduler + w.S_WAKE] = sms[:, scheduler + w.S_NEXT] = w.NEVER
+        # No warp has this offset, so none counts as the last that issued.
         sms[:, scheduler + w.S_LAST] = -1
         sms[:, scheduler + w.S_WAKES : scheduler + w.S_BANKS] = w.NEVER
     return sms
@@ -284,8 +286,11 @@ def initial_memory(setting: EngineSetting) -> Words:
     if setting.dirty > 0:
         sets, ways = int(params[w.L2_SETS]), int(params[w.L2_WAYS])
         entries = np.arange(sets * ways, dtype=np.int64)
+        # An entry is dirty where the running sum of the share passes a whole number: evenly
+        # distributed along set + way, so over sets and ways. 1e-6 absorbs rounding of the share.
         dirty_counts = np.floor(setting.dirty * np.arange(sets + ways + 1) + 1e-6)
         written = (dirty_counts[1:] > dirty_counts[:-1])[entries // ways + entries % ways]
+        # A line of its own for each entry: the stream went through all sets way by way.
         lines = FOREIGN_LINES + (ways - 1 - entries % ways) * sets + entries // ways
         tags = (lines + 1) << w.TAG_BITS | w.SECTOR_MASK
         first = int(params[w.AT_L2]) + sets

@@ -14,14 +14,16 @@ from warploom.timing.engine.machine import EngineArrays, Words
 
 @jitable
 def charge_scheduler(sm: Words, scheduler: int, now: int) -> None:
-    """Charges a scheduler's cycles without an issue before `now` to the most frequent reason of its
-    warps."""
+    """Charges a scheduler's cycles without an issue before `now` to the stall reason that most of
+    its warps have; to a dispatch stall if all of them could issue, to "no_warp" if there is none.
+    Nothing if these cycles have been charged."""
     cycles = now - sm[scheduler + w.S_ACCOUNTED]
     if cycles <= 0:
         return
     default = w.DISPATCH_STALL if sm[scheduler + w.S_WARPS + w.NOT_SELECTED] > 0 else w.NO_WARP
     # Packs each count above its complemented reason, so that one maximum finds the largest count
     # and, among equal ones, the first reason, without branches.
+    # A count of 0: any reason that a warp has exceeds it.
     largest = w.REASON_MASK ^ default
     for state in range(w.NOT_SELECTED + 1, w.REASON_COUNT):
         count = sm[scheduler + w.S_WARPS + state]
@@ -43,7 +45,8 @@ def set_state(arrays: EngineArrays, sm: Words, warp: int, state: int, now: int) 
 
 @jitable
 def count_as(sm: Words, warp: int, state: int) -> None:
-    """Counts the warp in this state at its scheduler instead of the state before."""
+    """Counts a warp in the state `state` among its scheduler's warps (S_WARPS), instead of in the
+    state before. Charges no cycles."""
     counts = sm[warp + w.V_SCHEDULER] + w.S_WARPS
     sm[counts + sm[warp + w.V_COUNTED]] -= 1
     sm[counts + state] += 1
@@ -65,8 +68,9 @@ def charge_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
 
 @jitable
 def record_event(arrays: EngineArrays, sm: Words, warp: int, since: int, until: int) -> None:
-    """Appends an interval of a warp's state to the timeline; extends the warp's last event if state
-    and operation are the same and the interval follows it."""
+    """Appends an interval of a warp's state to the timeline of its SM; extends the warp's last
+    event instead if state and operation are the same and it follows directly, except for
+    "selected". Dropped if the timeline is full."""
     last_event = arrays.params[w.AT_EVENTS] + (sm[warp + w.V_EVENT] - 1) * w.EVENT_WORDS
     reason, charged_op = sm[warp + w.V_REASON], sm[warp + w.V_CHARGED_OP]
     same = (
@@ -90,7 +94,8 @@ def record_event(arrays: EngineArrays, sm: Words, warp: int, since: int, until: 
 
 @jitable
 def make_ready(sm: Words, warp: int) -> None:
-    """Adds a warp to the ready list of its scheduler, and clears its wake-up time."""
+    """Adds a warp to the ready list of its scheduler (state READY), and clears its wake-up time.
+    Its stall reason stays."""
     scheduler = sm[warp + w.V_SCHEDULER]
     sm[warp + w.V_STATE] = w.READY
     sm[sm[warp + w.V_WAKE_AT]] = w.NEVER
@@ -105,6 +110,7 @@ def remove_ready(sm: Words, warp: int) -> None:
         return
     scheduler = sm[warp + w.V_SCHEDULER]
     sm[scheduler + w.S_READY] -= 1
+    # Moves the last warp of the list to the place of the removed one: order does not matter.
     last = scheduler + w.S_READY_LIST + sm[scheduler + w.S_READY]
     slot = scheduler + w.S_READY_LIST
     while sm[slot] != warp:
@@ -114,8 +120,9 @@ def remove_ready(sm: Words, warp: int) -> None:
 
 @jitable
 def operands_ready(arrays: EngineArrays, sm: Words, warp: int, op: int) -> int:
-    """Returns when the last register that an operation needs is ready, packed with the reason for
-    waiting; PENDING or more if that cycle is not known."""
+    """Returns the latest of the ready times of the registers that an operation needs, packed: the
+    cycle shifted by REASON_BITS, plus the reason for waiting; PENDING or more if that cycle is not
+    known, 0 if it needs none."""
     base = sm[warp + w.V_REGISTERS]
     op_offset = op * w.OP_WORDS
     first = arrays.ops[op_offset + w.OP_NEEDS_AT]
@@ -130,8 +137,9 @@ def schedule_warp(
     arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int, reason: int
 ) -> None:
     """Puts a warp to sleep until its next operation can issue, or makes it ready: after an issue,
-    or when what the warp waited for has ended. It sleeps for its operands, for its stores before
-    its end, or until the cycle `earliest` for `reason`."""
+    or when what it waited for has ended. It sleeps until its operands are ready; before its EXIT,
+    until its stores have left the queue; else until the cycle `earliest` with the stall reason
+    `reason`."""
     op = sm[warp + w.V_OP]
     sm[warp + w.V_EARLIEST] = earliest
     ready_state = operands_ready(arrays, sm, warp, op)
@@ -171,11 +179,11 @@ def sleep(arrays: EngineArrays, sm: Words, warp: int, wake: int, reason: int, no
 @jitable
 def recheck_waits(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
     """Schedules a warp that sleeps without a wake-up time again, after one of its memory
-    instructions has ended or left the queue.
+    instructions has ended or left the queue. Nothing for other warps, for one at a barrier or
+    polling, and for one whose fence or group wait still lacks the end of an instruction.
 
     V_PENDING_WAIT is 0; or 1 + twice the cycles of a fence; or 2 + twice the groups of copies that
-    may still be incomplete; or less than 0 for a warp that polls.
-    """
+    may still be incomplete; or less than 0 for a warp that polls."""
     if sm[warp + w.V_STATE] != w.ASLEEP or sm[sm[warp + w.V_WAKE_AT]] != w.NEVER:
         return
     # Only the barrier's release wakes the warp.
@@ -195,8 +203,9 @@ def recheck_waits(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
 
 @jitable
 def wait_end(sm: Words, warp: int, pending_wait: int, now: int) -> int:
-    """Returns when a fence or a wait for groups of copies, packed as in V_PENDING_WAIT, ends, once
-    no end is unknown."""
+    """Returns the cycle in which a fence or a wait for groups of copies, packed as in
+    V_PENDING_WAIT, ends: a fence its cycles after the end of the warp's last memory instruction.
+    All ends must be known."""
     if pending_wait & 1:
         return int(max(now, sm[warp + w.V_LAST_END]) + (pending_wait >> 1))
     return groups_end(sm, warp + w.V_GROUPS, sm[warp + w.V_GROUP], (pending_wait >> 1) - 1, now)
@@ -204,8 +213,9 @@ def wait_end(sm: Words, warp: int, pending_wait: int, now: int) -> int:
 
 @jitable
 def groups_end(sm: Words, end_times: int, group: int, pending: int, now: int) -> int:
-    """Returns when all groups before the open one have ended, but for the newest `pending`;
-    `end_times` is the offset of the ring buffer of their ends."""
+    """Returns the cycle, at least `now`, in which all groups before the open one (number `group`)
+    have ended, but for the newest `pending`; `end_times` is the offset of the ring buffer of their
+    ends."""
     until = now
     for age in range(pending, w.GROUPS):
         number = group - 1 - age

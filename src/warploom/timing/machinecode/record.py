@@ -40,7 +40,8 @@ class MachineCodeRecord:
 
 
 def machine_code_record(record: Record, counts: MachineCounts) -> MachineCodeRecord:
-    """Returns the record of a launch converted to machine code."""
+    """Returns the record of a launch converted from PTX to machine code: the same warps, on paths
+    of machine instructions. `counts` matches the machine code with the PTX."""
     return _MachineCodeRecordBuilder(record, counts).run()
 
 
@@ -54,13 +55,12 @@ _REDUCTIONS = ("SHFL", "REDUX")
 
 @dataclass(frozen=True)
 class _SegmentArrays:
-    """Holds a segment as arrays.
+    """Holds a segment (part of a path through machine code) as arrays.
 
     For each visit of a node: the block, and its position in the PTX path. For each memory
     operation: the visit, the instruction of the listing, the position in the PTX path, the offset
     of its PTX instruction in the basic block, and the bytes of a lane if it was merged from several
-    (ONE_LANE if one lane makes it for all), else 0.
-    """
+    (ONE_LANE if one lane makes it for all), else 0. Positions count from the segment's start."""
 
     blocks: Words
     block_positions: Words
@@ -106,8 +106,9 @@ class _MachineCodeRecordBuilder:
         self._spans = spans
 
     def run(self) -> MachineCodeRecord:
-        """Returns the converted record: each distinct stream is walked and converted once. The
-        agreement weighs what differs on a stream by the warps that follow it."""
+        """Returns the converted record: each distinct stream (path of basic blocks with accesses)
+        is walked and converted once. The agreement is 1 less the share of the tokens' weights that
+        differ, over all warps; 0 if all tokens are ignored."""
         record = self._record
         warps_by_stream = np.bincount(record.warps[:, 0], minlength=len(record.streams))
         streams: list[list[int]] = []
@@ -120,6 +121,7 @@ class _MachineCodeRecordBuilder:
         weights = self._weights()
         for number, (first, stop) in enumerate(record.streams.tolist()):
             rows = record.entries[first : stop + 1]
+            # Numbers from `blocks` on stand for blocks without their barrier (`record.spins`).
             path = rows[:-1, w.ENTRY_BLOCK] % blocks
             missed_here, path_entries, path_accesses, path_positions = self._stream(
                 path, rows[:, w.ENTRY_ACCESS]
@@ -152,9 +154,9 @@ class _MachineCodeRecordBuilder:
 
     def _stream(self, path: Words, first_accesses: Words) -> tuple[float, Words, Words, Words]:
         """Returns, for a path of basic blocks of the PTX, the weight of what differs from it, its
-        entries and accesses in machine code, and the positions of the entries in the PTX path;
-        `first_accesses` has the first access of each block of the PTX path, and the end of the last
-        one's."""
+        entries and accesses in machine code, and the position of each entry in the PTX path;
+        `first_accesses` has the number in the record of the first access of each block of the path,
+        and the end of the last one's."""
         walk = self._walker.walk(path)
         arrays = [self._segment_arrays(segment) for segment in walk.segments]
         visit_starts = np.cumsum([0, *(len(part.blocks) for part in arrays)])
@@ -223,8 +225,9 @@ class _MachineCodeRecordBuilder:
         ptx_offsets: Words,
     ) -> tuple[Words, Words]:
         """Returns the indices of the accesses of the PTX that memory operations make, in the order
-        of the operations, and the operation of each. An operation names its accesses by a position
-        in the path and an offset (`ptx_offsets`) in the basic block there."""
+        of the operations, and the index of the operation of each. An operation names its PTX
+        instruction by a position in the path and an offset (`ptx_offsets`) in the basic block
+        there; it may have none or several accesses."""
         entries = np.repeat(np.arange(len(path)), np.diff(first_accesses))
         # An access is found by its position in the path and its PTX instruction, packed in one
         # integer.
@@ -233,6 +236,7 @@ class _MachineCodeRecordBuilder:
         wanted = path_positions << 32 | (
             self._first_instructions[path[path_positions]] + ptx_offsets
         )
+        # Accesses with an equal key are neighbours: from `low` to `high`.
         low = np.searchsorted(keys[order], wanted, "left")
         high = np.searchsorted(keys[order], wanted, "right")
         count = high - low
@@ -249,7 +253,8 @@ class _MachineCodeRecordBuilder:
 
     def _segment_arrays(self, segment: Segment) -> _SegmentArrays:
         """Returns a segment as arrays (`_build_segment_arrays`), cached by the segment's identity,
-        since walks share segments."""
+        since walks share segments. The cache keeps the segment alive, so that its identity stays
+        its own."""
         key = id(segment)
         if key not in self._cached_arrays:
             self._cached_arrays[key] = segment, self._build_segment_arrays(segment)
@@ -257,8 +262,8 @@ class _MachineCodeRecordBuilder:
 
     def _build_segment_arrays(self, segment: Segment) -> _SegmentArrays:
         """Returns a segment as arrays: a row for each memory operation of its nodes whose PTX block
-        is found among the tokens. If the node after it makes the same access by one lane
-        (`_reduced_operations`), the row is that node's operation instead."""
+        is found among the segment's tokens, sorted by visit. If the node after it makes the same
+        access by one lane (`_reduced_operations`), the row is that node's operation instead."""
         rows: list[tuple[int, int, int, int, int]] = []
         visits_of_nodes = zip(segment.nodes, segment.starts, segment.stops, strict=True)
         for visit, (node, start, stop) in enumerate(visits_of_nodes):
@@ -297,9 +302,9 @@ class _MachineCodeRecordBuilder:
         return _SegmentArrays(blocks, np.array(segment.starts, np.int64), *columns)
 
     def _reduced_operations(self, node: int = -1) -> dict[Site, _MemoryOperation]:
-        """Returns the operations of a node that one lane makes for all, by their PTX site. The
-        guarded operation of the node before, which serves warps with inactive lanes, makes no
-        access then."""
+        """Returns the operations of a node that one lane makes for all (ONE_LANE), by their PTX
+        site; none for node -1, and if no node follows. The guarded operation of the node before,
+        which serves warps with inactive lanes, makes no access then."""
         if node < 0:
             return {}
         if node not in self._reduced_cache:
@@ -314,8 +319,9 @@ class _MachineCodeRecordBuilder:
     def _position_of(
         self, segment: Segment, token: int, start: int, stop: int, nth: int
     ) -> int | None:
-        """Returns the position of the nth visit to a PTX block among those that a node executes; if
-        another node executes it, the position that follows; None for neither."""
+        """Returns the position in the segment's tokens of the `nth` execution of `token` among the
+        positions `start` to `stop` that a node executes; `stop` itself if none is among them, it
+        has the token, and `nth` is 0; else None."""
         positions = [
             position for position in range(start, stop) if segment.tokens[position] == token
         ]
@@ -359,9 +365,10 @@ class _MachineCodeRecordBuilder:
         return self._memory_cache[node]
 
     def _memory_operation(self, number: int, site: Site, sites: list[Site]) -> _MemoryOperation:
-        """Returns how machine instruction `number` accesses memory: the token of its PTX block, and
-        the offset, width and iterations of the PTX accesses that it merges. `sites` are the PTX
-        instructions with an access in its node of the machine code's graph."""
+        """Returns how machine instruction `number`, made for the PTX instruction `site`, accesses
+        memory: the token of its PTX block, and the offset, width and iterations of the PTX accesses
+        that it merges. `sites` are the PTX instructions with an access in its node of the machine
+        code's graph."""
         block, ptx_offset = self._merging.places[site]
         token = int(self._walker.tokens.of_block[block])
         instruction = self._counts.matching.listing.instructions[number]

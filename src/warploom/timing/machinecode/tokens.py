@@ -1,7 +1,9 @@
-"""Chooses the tokens by which a path through machine code is matched with a path through PTX.
+"""Chooses, for each basic block of a kernel's PTX, machine instructions that show when it executes.
+Blocks are numbered (*tokens*), so that a warp's path through the PTX can be matched with one
+through the machine code.
 
-Each basic block of the PTX has a token, and is represented by one of its instructions: one whose
-machine instructions were executed as often as the block was. The token of a block without such an
+A block is represented by one of its instructions: one whose machine instructions were executed as
+often as the block was. The token of a block without such an
 instruction is ignored.
 """
 
@@ -26,13 +28,13 @@ share of that."""
 
 @dataclass(frozen=True)
 class BlockTokens:
-    """Holds the tokens of a launch. A token is the number of the first basic block with this source
-    site: copies of an inlined block share it.
+    """Holds the tokens of a launch. A token stands for a basic block of the PTX: it is the number
+    of the first block with this source site, which copies of an inlined block share. A node is a
+    basic block of the machine code, for each place from which its function is called.
 
-    `of_block` has the token of each basic block of the PTX; `needs`, for each node of the machine
-    code, how often it executes each token; `optional` the tokens that a guarded instruction
-    represents, which may be missing.
-    """
+    `of_block` has the token of each basic block of the PTX; `needs`, for each node, how often one
+    visit executes each token; `optional` the tokens that a guarded instruction represents, which
+    may be missing."""
 
     of_block: Words
     needs: tuple[dict[int, int], ...]
@@ -45,7 +47,8 @@ class BlockTokens:
 
 def tokens_of(counts: MachineCounts) -> BlockTokens:
     """Returns the tokens of a launch: for each, the nodes that execute it by the evidence on which
-    its instructions agree; a token without fitting evidence is ignored."""
+    most of its instructions agree. An instruction counts only if it was executed as often as
+    expected (MAX_DEVIATION); a token without such an instruction is ignored."""
     matching = counts.matching
     program = matching.program
     first_token: dict[Site, int] = {}
@@ -76,8 +79,8 @@ def tokens_of(counts: MachineCounts) -> BlockTokens:
 
 
 def _majority(rows: list[Evidence]) -> tuple[Evidence, float]:
-    """Returns evidence of the copies by node on which most of the rows agree, by weight, and the
-    greatest weight among those that agree."""
+    """Returns, of evidence (each row with its copies by node), a row with the copies on which most
+    rows agree, by weight; and the greatest weight among the rows that agree."""
     votes: Counter[tuple[tuple[int, int], ...]] = Counter()
     for row in rows:
         votes[tuple(sorted(row.copies.items()))] += round(row.weight)

@@ -51,10 +51,10 @@ the path does not follow an edge of the control-flow graph from the block before
 
 @dataclass(frozen=True)
 class Segment:
-    """Holds a part of a walk: its `nodes` in order, and for each where its tokens begin and end
-    (positions in the PTX path, from the window's start on); the position up to which the path is
-    done, the node that comes next, and the cost of what differs. `tokens` are those of the
-    window."""
+    """Holds the part of a walk that one window's search retains: its `nodes` in order, and for each
+    the positions in the PTX path, from the window's start on, at which its tokens begin and end.
+    `done`: the position up to which the path is done; `next_node`: the node that comes next, -1 at
+    the end; `missed`: the cost of tokens that differ; `tokens`: those of the window."""
 
     nodes: tuple[int, ...]
     starts: tuple[int, ...]
@@ -90,7 +90,8 @@ class Walk:
 
     @property
     def missed(self) -> float:
-        """Returns the tokens that only one of both paths executes, by their weights."""
+        """Returns the weight of the tokens that only one of both paths executes: 1 for an
+        anchor."""
         return sum(segment.missed for segment in self.segments) / MISSED_COST
 
 
@@ -135,8 +136,9 @@ class Walker:
         return Walk(tuple(segments), tuple(positions))
 
     def _encode_path(self, path: Words) -> list[int]:
-        """Returns the tokens of a path, times two, plus one where the step from the block before is
-        no edge of the control-flow graph: another part of a diverged warp goes on."""
+        """Returns the tokens of a path of PTX blocks, each times two, plus one where the step from
+        the block before is no edge of the control-flow graph: another part of a diverged warp goes
+        on."""
         steps = path[:-1] << 32 | path[1:]
         distinct, index = np.unique(steps, return_inverse=True)
         is_edge = np.array([kind in self._edges for kind in distinct.tolist()], bool)
@@ -144,14 +146,17 @@ class Walker:
         return (2 * self.tokens.of_block[path] + ~np.asarray(follows, bool)).tolist()
 
     def _search(self, first: int, ends: bool, window: Sequence[int]) -> Segment:
-        """Returns the cheapest segment from node `first` on that executes the tokens of a window;
-        `ends`: the path ends in this window, so the segment does, too."""
+        """Returns the cheapest segment from node `first` on that executes the tokens of a window
+        (coded as by `_encode_path`), by Dijkstra's algorithm over pairs of a position in the window
+        and a node. `ends`: the path ends in this window, so the segment does, too; else its first
+        half is retained."""
         stop = len(window)
         order = count()
         open_: list[_SearchEntry] = [(0.0, next(order), 0, first, None, 0.0)]
         seen: set[tuple[int, int]] = set()
         while open_:
             cost, _, position, node, before, missed = heapq.heappop(open_)
+            # `open_` is a heap by cost: the first path that is complete is the cheapest.
             if node < 0 or (position >= stop and not ends):
                 half = stop if ends else stop // 2
                 return _segment(before, position, node, missed, tuple(c >> 1 for c in window), half)
@@ -168,6 +173,7 @@ class Walker:
                     open_, (cost_then, next(order), after, to, path, missed + missed_here)
                 )
             if current.leaves or not current.successors:
+                # Leaving before the end of the path costs an anchor for each token that is left.
                 leave_cost = 0.0 if ends and after == stop else MISSED_COST * (stop - after + 1)
                 heapq.heappush(
                     open_, (total + leave_cost, next(order), after, -1, path, missed + missed_here)
@@ -189,9 +195,10 @@ class Walker:
     def _do_tokens(
         self, node: int, position: int, window: Sequence[int], ends: bool
     ) -> tuple[int, float]:
-        """Returns the position after the tokens that a node executes from `position` on, skipping
-        ignored ones, and the cost of tokens that the node executes and the path does not have; no
-        cost where the window ends before the path does."""
+        """Returns the position after the tokens of the window that a visit to a node executes from
+        `position` on, skipping ignored ones, and the cost of tokens that the node executes and the
+        path does not have (optional ones cost nothing); no cost where the window ends before the
+        path does."""
         remaining = dict(self.tokens.needs[node])
         while position < len(window):
             token = window[position] >> 1
@@ -210,8 +217,9 @@ class Walker:
 def _segment(
     last: _Path, position: int, next_node: int, missed: float, tokens: tuple[int, ...], most: int
 ) -> Segment:
-    """Returns the searched path that ends in node `last` as a segment, up to its first node that
-    begins after the position `most`; the rest is searched again with the next window."""
+    """Returns the searched path that ends in node `last` as a segment, up to its first node, but
+    not the first of all, that begins after the position `most`; the rest is searched again with the
+    next window."""
     path: list[_PathNode] = []
     while last is not None:
         path.append(last)

@@ -59,7 +59,8 @@ def machine_work(
 
 
 class _MachineCodeWorkBuilder:
-    """Builds the work of a listing of machine code."""
+    """Builds the work (`timing.work.operations.MachineWork`) of a listing of machine code, in the
+    form that the engine replays."""
 
     def __init__(self, matching: Matching, costs: WorkCosts) -> None:
         """`matching`: the listing and the PTX program that it was compiled from."""
@@ -113,8 +114,9 @@ class _MachineCodeWorkBuilder:
         return row
 
     def _unit(self, instruction: MachineInstruction) -> str:
-        """Returns the name of the unit that executes an instruction; one name for two units that
-        are one pipeline, "control" for units that the model does not have."""
+        """Returns the name of the unit that executes an instruction: that of the other unit where
+        two are one pipeline (_FUSED, with as many lanes on this device), "control" for a unit that
+        the model does not have."""
         unit, timing = execution_of(instruction.name).unit, self._costs.timing
         fused = _FUSED.get(unit, unit)
         lanes = f"lanes_{unit}"
@@ -134,8 +136,8 @@ class _MachineCodeWorkBuilder:
         return self._costs.interval(unit)
 
     def _latency(self, unit: str, instruction: MachineInstruction) -> int:
-        """Returns the cycles until a result is ready for which a barrier is set; 1 for other
-        results, whose latency is in the stall counts."""
+        """Returns the cycles from the issue to the result of an instruction that sets a barrier (a
+        variable latency), by its unit; 1 for others, whose latency is in the stall counts."""
         timing = self._costs.timing
         if instruction.control.write_barrier is None:
             return 1
@@ -196,7 +198,9 @@ class _MachineCodeWorkBuilder:
 def _dependences(
     reads: Sequence[str], writes: Sequence[str], control: Control
 ) -> tuple[list[str], list[str]]:
-    """Returns the registers and scoreboards that an instruction needs, and those that it writes."""
+    """Returns the registers and scoreboards ("SB" and a number) that an instruction needs, and
+    those that it writes: it needs the scoreboards on which its control information waits, and
+    writes the one that its write barrier sets."""
     needs = [*reads, *(f"SB{number}" for number in control.waits)]
     if control.write_barrier is None:
         return needs, [*writes]
@@ -231,8 +235,8 @@ def _register_reads(instruction: MachineInstruction, previous: MachineInstructio
 
 
 def _source_registers(instruction: MachineInstruction, slot: int) -> set[str]:
-    """Returns the registers of source operand number `slot`; operands before the sources are
-    predicates or destinations."""
+    """Returns the registers of source operand number `slot`: of the operands after the first, the
+    destination, without predicates; empty if there are fewer."""
     sources = [
         operand for operand in instruction.operands[1:] if operand.kind is not Kind.PREDICATE
     ]

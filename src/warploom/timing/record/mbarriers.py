@@ -38,12 +38,13 @@ def waits_for_phases(program: Program) -> npt.NDArray[np.bool_]:
 
 
 def owners_of(launch: Launch, stride: int, block: Words, phase_place: Words) -> tuple[Words, Words]:
-    """Returns, for accesses by warps of the blocks `block`, the block that owns the mbarrier, and
-    the place of mbarrier and phase in that block's own shared memory.
+    """Returns, for accesses by warps of the blocks `block`, the grid index of the block that owns
+    the mbarrier, and the place of mbarrier and phase in that block's own shared memory. Without
+    clusters these are the arguments.
 
-    `phase_place` (`abi.log_copies`) counts in the cluster's shared memory, in which each block's
-    begins `stride` bytes after the previous one; less than 0 stands for no mbarrier.
-    """
+    `phase_place` (`abi.log_copies`: byte address, shifted left by PHASE_BITS, plus the phase)
+    counts in the cluster's shared memory, in which each block's begins `stride` bytes after the
+    previous one; less than 0 stands for no mbarrier."""
     if launch.cluster_blocks == 1 or stride == 0:
         return block, phase_place
     rank, offset = np.divmod(phase_place >> PHASE_BITS, stride)
@@ -104,8 +105,9 @@ def phases_of(block: Words, phase: Words, waits: npt.NDArray[np.bool_]) -> tuple
 
 
 def _absolute_phases(barrier: Words, phase: Words) -> Words:
-    """Returns phases modulo 4 as numbers from the first phase of each mbarrier on; rows are sorted
-    by mbarrier. Each arrival completes at most one phase, so none is skipped between two rows."""
+    """Returns phases modulo 4 as numbers from the first phase of each mbarrier on; `barrier` is the
+    number of the mbarrier, rows are sorted by it and then in the order of the log. Each arrival
+    completes at most one phase, so none is skipped between two rows."""
     steps = np.diff(phase, prepend=phase[:1]) % MODULUS
     # The first row of each mbarrier has no previous phase.
     is_first = np.diff(barrier, prepend=-1) != 0

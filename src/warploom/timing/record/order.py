@@ -1,5 +1,5 @@
-"""Schedules the instructions of a basic block as a compiler would: those first on which the longest
-wait depends, as far as registers and memory allow.
+"""Orders the instructions of a basic block as a compiler would schedule them, for the replay of
+PTX: those first on which the longest wait depends, as far as registers and memory allow.
 
 A list schedule by critical path. No instruction moves up by more than a window of WINDOW
 instructions, which models the registers that early loads occupy (an estimate). Nothing depends on
@@ -45,7 +45,7 @@ def issue_order(program: Program) -> list[list[int]]:
 def _list_schedule(program: Program, block: ProgramBlock) -> list[int]:
     """Returns the indices of a basic block's instructions in the order in which they issue: of
     those that are ready within the window, each time the one with the longest path of waits after
-    it."""
+    it. The window ends WINDOW instructions after the number of those scheduled."""
     code = program.instructions[block.start : block.stop]
     successors = _successors(code)
     weight = [_latency_weight(instruction) for instruction in code]
@@ -57,6 +57,7 @@ def _list_schedule(program: Program, block: ProgramBlock) -> list[int]:
         )
         for successor in successors[index]:
             open_predecessors[successor] += 1
+    # Negative paths: the heap is a minimum heap. Equal ones keep the order of the program.
     ready = [
         (-path[index], index)
         for index in range(min(WINDOW, len(code)))
@@ -80,9 +81,9 @@ def _list_schedule(program: Program, block: ProgramBlock) -> list[int]:
 
 
 def _successors(code: tuple[Instruction, ...]) -> list[set[int]]:
-    """Returns, by instruction, the instructions that must stay after it: because they read or
-    overwrite a register, because their effects may not be swapped, or because one of them is a
-    WALL."""
+    """Returns, by instruction of a basic block, the indices of the instructions that must stay
+    after it: because they read or overwrite a register that it uses, because their memory accesses
+    may not be swapped, or because one of both is a WALL (control flow, barrier)."""
     successors: list[set[int]] = [set() for _ in code]
     writer: dict[Register, int] = {}
     readers: dict[Register, list[int]] = defaultdict(list)

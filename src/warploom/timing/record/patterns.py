@@ -45,9 +45,10 @@ WAVEFRONT_BYTES = 128
 class PatternTable:
     """Holds the patterns of a launch, numbered in the order of their first use.
 
-    `rules` include caches, so that they have the path of each access through them; `route` returns
-    the kind of path that an instruction takes (`program.accesses.route_of`).
-    """
+    A key is the instruction, the kind (bits 0-7 the state space, 8-15 the operation, above them
+    bytes per lane), the active lanes, and each lane's distance from the base. `rules` include
+    caches, so that they have the path of each access through them; `route` returns the kind of path
+    that an instruction takes (`program.accesses.route_of`)."""
 
     def __init__(self, route: Callable[[int], str], rules: AccessRules) -> None:
         """Starts without patterns; the rules' unit is that of all bases."""
@@ -75,9 +76,10 @@ class PatternTable:
         return self._rules.unit
 
     def of(self, log: Log, rows: Words) -> tuple[Words, Words]:
-        """Returns the numbers of the patterns of rows of a log's accesses, and their bases (0 in
-        local memory). The offsets of lanes without a common stride are in the log's region of
-        scattered addresses."""
+        """Returns the numbers of the patterns of rows of a log's accesses, and their bases in
+        bytes: the first lane's address rounded down to the unit, 0 in local memory. Adds new
+        patterns. The offsets of lanes without a common stride are in the log's region of scattered
+        addresses."""
         lanes = rows[:, words.A_LANES]
         first, stride = rows[:, words.A_FIRST], rows[:, words.A_STRIDE]
         strided = rows[:, words.A_SCATTERED] == NONE
@@ -112,8 +114,8 @@ class PatternTable:
         return np.array(resized, np.int64)[index.reshape(-1)]
 
     def of_one_lane(self, numbers: Words) -> Words:
-        """Returns the numbers of the patterns of the same accesses by the first active lane alone;
-        adds new ones."""
+        """Returns the numbers of the patterns in which the first active lane alone makes the
+        accesses with the numbers `numbers`; adds new ones."""
         distinct, index = np.unique(numbers, return_inverse=True)
         reduced = [self.number(self._first_lane_key(number)) for number in distinct.tolist()]
         return np.array(reduced, np.int64)[index.reshape(-1)]
@@ -140,6 +142,7 @@ class PatternTable:
         # short.
         distinct, _, index = unique_rows(keys)
         instruction, kind, lanes, first, stride = distinct.T
+        # The lowest active lane, whose address is `first`: its bit is a power of 2.
         first_lane = np.log2((lanes & -lanes).astype(np.float64)).astype(np.int64)
         lane_numbers = np.arange(WARP_SIZE)
         offsets = first[:, None] + (lane_numbers - first_lane[:, None]) * stride[:, None]
@@ -204,6 +207,7 @@ class PatternTable:
             row[w.P_KIND] = w.SHARED_ACCESS
             row[w.P_WAVEFRONTS] = int(cost[WAVEFRONTS]) * row[w.P_PASSES]
             halves = 2 if rule.startswith("shared_16") else 1
+            # A half-warp of 1.x is a wavefront of its own, so two are no conflict.
             row[w.P_CONFLICTS] = max(0, row[w.P_WAVEFRONTS] - halves)
             return row
         if space is Space.CONST:
@@ -253,8 +257,9 @@ class PatternTable:
         return self._sector_row(kinds[op], lanes if size else 0, offsets)
 
     def _sector_row(self, kind: int, lanes: int, offsets: list[int]) -> list[int]:
-        """Returns the row of an access given by its sectors: `offsets` has the address of one in
-        each lane of `lanes`."""
+        """Returns the row of an access given by its sectors, whose byte addresses are the first of
+        `offsets`, one for each set bit of `lanes`; adds its lines to the table. One pass, and a
+        wavefront for each line."""
         masks: dict[int, int] = {}
         for lane in range(bin(lanes).count("1")):
             line, sector = divmod(offsets[lane] >> 5, 4)
@@ -267,8 +272,8 @@ class PatternTable:
         return row
 
     def _kind(self, space: Space, op: str, route: str) -> int:
-        """Returns the kind of a pattern (LOAD, STORE or ATOMIC), with the flags THROUGH_L1 and
-        DROPS_L1 by the path of the access through the caches."""
+        """Returns the kind of a pattern (LOAD, STORE or ATOMIC) by the operation `op`, with the
+        flags THROUGH_L1 (loads alone) and DROPS_L1 by the path of the access through the caches."""
         path = self._rules.path(space.value, op, route=route) or 0
         kind = {"load": w.LOAD, "store": w.STORE, "atomic": w.ATOMIC}[op]
         if path & (caches.THROUGH_L1 | caches.THROUGH_TEXTURE) and op == "load":
@@ -293,6 +298,7 @@ class PatternTable:
         masks: dict[int, int] = {}
         for start, bytes_moved in transactions:
             line = (start - shift) >> 7
+            # A transaction of 32 to 128 bytes is 1 to 4 sectors of its line.
             mask = ((1 << max(1, bytes_moved // 32)) - 1) << ((start - shift >> 5) & 3)
             if by_rule:
                 lines.append((line, mask & 15))

@@ -49,8 +49,8 @@ def with_predicted_blocks(record: Record, blocks: int) -> Record:
 
 def alignment_period(record: Record) -> int:
     """Returns after how many blocks along x accesses begin at the same bytes of their lines again,
-    as far as their addresses are linear in the index of a block; at most the blocks of a grid's
-    row."""
+    as far as their addresses are linear in the index of a block: 1 if fewer than two blocks are
+    recorded, at most the blocks of a row of the grid."""
     x = record.launch.grid[0]
     if min(record.blocks, x) < 2:
         return 1
@@ -60,6 +60,7 @@ def alignment_period(record: Record) -> int:
         axis=0
     )
     unit = record.patterns.unit
+    # A distance d repeats modulo the unit after unit / gcd(d, unit) blocks; the longest counts.
     return min(x, int((unit // np.gcd(distance[follows_index] % unit, unit)).max(initial=1)))
 
 

@@ -92,8 +92,8 @@ class Record:
         return self.blocks < self.launch.blocks
 
     def in_order(self, order: list[list[int]]) -> Record:
-        """Returns the record with the accesses of each entry in the order of instructions that is
-        given by basic block."""
+        """Returns the record with the accesses of each entry sorted by the order in which their
+        instructions issue; `order` gives that by basic block (`order.issue_order`)."""
         issued = np.array([index for block in order for index in block], np.int64)
         position = np.zeros(1 + issued.max(initial=0), np.int64)
         position[issued] = np.arange(len(issued))
@@ -140,7 +140,7 @@ class RecordBuilder:
 
     def add(self, log: Log, blocks: range) -> int:
         """Adds the log of these blocks, which follow those added before, up to the first block of
-        which something is missing in the log; returns how many were added."""
+        which something is missing in the log; returns how many blocks were added."""
         blocks = range(blocks.start, blocks.start + self._count_whole_blocks(log, blocks))
         entries, entry_positions = self._sort_entries(log, blocks)
         accesses, access_warps, offsets = self._sort_accesses(
@@ -152,8 +152,9 @@ class RecordBuilder:
         return len(blocks)
 
     def _count_whole_blocks(self, log: Log, blocks: range) -> int:
-        """Returns how many of these blocks, from the first on, are logged completely: each warp has
-        a number in the log, and none of its steps or entries was left out."""
+        """Returns how many of these blocks, from the first on up to the first incomplete one, are
+        logged completely: each warp has a number in the log, and none of its steps or entries was
+        left out."""
         warps = self.launch.warps_per_block
         span = slice(blocks.start * warps, blocks.stop * warps)
         count = self.launch.blocks * warps
@@ -162,6 +163,7 @@ class RecordBuilder:
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
         lost_warps = np.unique(rows[rows[:, words.E_MARKS] & words.LOST != 0, words.E_WARP]) + 1
         incomplete |= np.isin(numbers, lost_warps)
+        # Numbers in the log count from 1, the warps of its entries from 0.
         broken = incomplete[span].reshape(-1, warps).any(axis=1)
         return int(broken.argmax()) if broken.any() else len(blocks)
 
@@ -229,12 +231,14 @@ class RecordBuilder:
 
     def _sort_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
         """Returns the entries of these blocks sorted by warp, shape (entries, 3): the warp's number
-        among those of the blocks, its basic block, and its active lanes (0 if they are not
-        recorded); and for each row of the log its position there, -1 for blocks beyond and for
-        iterations of polling loops that are dropped. Also counts how often each warp polls
-        (`_poll_counts`)."""
+        among those of the blocks, its basic block (plus the number of basic blocks where only a
+        part of the warp arrives at its barrier), and its active lanes (0 if they are not recorded);
+        and for each row of the log its position there, -1 for blocks beyond and for iterations of
+        polling loops that are dropped. Also counts how often each warp polls (`_poll_counts`)."""
         rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
         numbers = log.numbers(self.launch)
+        # `numbers` has, by warp of the launch, 1 plus its number in the log (0: none); `launched`
+        # is the inverse.
         launched_slots = np.flatnonzero(numbers > 0)
         launched = np.zeros(len(launched_slots), np.int64)
         launched[numbers[launched_slots] - 1] = launched_slots
@@ -263,14 +267,17 @@ class RecordBuilder:
     def _sort_accesses(
         self, log: Log, entries: Words, entry_positions: Words, first: int
     ) -> tuple[Words, Words, Words]:
-        """Returns the accesses of the blocks from `first` on, sorted by warp, shape (accesses, 8):
-        entry, pattern, instruction, site, base address, phase of an mbarrier, its arrivals and its
-        owner; and by access the warp, and the distance of its first byte from the base address."""
+        """Returns the accesses of the blocks from `first` on, sorted by warp, entry and
+        instruction, shape (accesses, 8): entry, pattern, instruction, site, base address, phase of
+        an mbarrier, its arrivals and its owner; and by access the warp, and the bytes from the base
+        to its first address. Left out are accesses of dropped entries, and bulk copies that are
+        also logged by lanes."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         entry = entry_positions[rows[:, words.A_ENTRY]]
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)
         entry[by_lanes & self._is_bulk[rows[:, words.A_INSTRUCTION]]] = -1  # logged as a copy, too
         phase_id, arrivals, owner = self._mbarrier_phases(rows, entry, entries, first)
+        # Sorted by entry, those to drop (-1) are first: the next line cuts them off.
         order = np.lexsort((rows[:, words.A_INSTRUCTION], entry))
         order = order[np.searchsorted(entry[order], 0) :]
         rows, entry, owner = rows[order], entry[order], owner[order]
@@ -295,9 +302,10 @@ class RecordBuilder:
     def _mbarrier_phases(
         self, rows: Words, entry: Words, entries: Words, first: int
     ) -> tuple[Words, Words, Words]:
-        """Returns, by access, the phase of an mbarrier that it signals or awaits, the arrivals that
-        this needs, and the number of the block that owns it less that of the own block; entries
-        begin with block `first`."""
+        """Returns, by access of the log, the phase of an mbarrier that it signals or awaits (1 plus
+        its number in the block, 0 for none), the arrivals that a wait needs, and the number of the
+        block that owns the mbarrier less that of the own block. `entry` has the access's entry (-1:
+        not in the record); entries begin with block `first`."""
         in_record = entry >= 0
         block = np.where(in_record, first + entries[entry, 0] // self.launch.warps_per_block, 0)
         phase_place = np.where(in_record, rows[:, words.A_PHASE], NONE)
@@ -317,8 +325,8 @@ class RecordBuilder:
         return np.where(local, LOCAL_BASE + local_bytes, np.where(is_absolute, -self.origin, 0))
 
     def _site_numbers(self, rows: Words) -> Words:
-        """Returns the sites of accesses: instruction and kind, numbered in the order of their first
-        use."""
+        """Returns the numbers of the sites of accesses: a site is an instruction and a kind of
+        access, numbered in the order of first use."""
         keys = rows[:, words.A_INSTRUCTION] << 32 | rows[:, words.A_KIND]
         distinct, index = np.unique(keys, return_inverse=True)
         numbers = [self._sites.setdefault(key, len(self._sites)) for key in distinct.tolist()]
@@ -330,8 +338,12 @@ class RecordBuilder:
         self, entries: Words, accesses: Words, access_warps: Words, blocks: range
     ) -> None:
         """Adds a row for each warp (its stream, and the base addresses of its sites), and the
-        streams among theirs that are new. Streams are compared by hashes of their entries and
-        accesses."""
+        streams among theirs that are new: paths of basic blocks with accesses. Streams are compared
+        by hashes of their entries and accesses.
+
+        Columns of `entries`: warp, basic block, lanes; of `accesses`: entry, pattern, instruction,
+        site, base address, then phase, arrivals, owner. Both are sorted by warp; `access_warps` has
+        the warp of each access."""
         count = len(blocks) * self.launch.warps_per_block
         warps = np.zeros((count, 1 + len(self._sites)), np.int64)
         distances = _distances_from_first(accesses, access_warps, warps)
@@ -345,6 +357,7 @@ class RecordBuilder:
         entry_hash = _hash_segments(columns, ends)
         entry_in_warp = accesses[:, 0] - ends[access_warps]
         order = np.arange(len(accesses)) - access_ends[access_warps]
+        # All columns but the base address, in whose place the distance stands.
         access_columns = np.stack(
             [order, entry_in_warp, *accesses[:, 1:4].T, distances, *accesses[:, 5:].T], axis=1
         )
@@ -396,8 +409,8 @@ class RecordBuilder:
 
 
 def _distances_from_first(accesses: Words, access_warps: Words, warps: Words) -> Words:
-    """Returns the distance of each access from the first of its site in its warp, and writes the
-    base addresses of sites to `warps`."""
+    """Returns the distance in bytes of each access from the first access of the same warp at its
+    site (column 3), and writes the address of that (column 4), the site's base, to `warps`."""
     warp, site, first, pair = _first_of_sites(accesses, access_warps, warps.shape[1] - 1)
     base_addresses = accesses[first, 4]
     warps[warp, 1 + site] = base_addresses
@@ -407,16 +420,18 @@ def _distances_from_first(accesses: Words, access_warps: Words, warps: Words) ->
 def _first_of_sites(
     accesses: Words, access_warps: Words, sites: int
 ) -> tuple[Words, Words, Words, Words]:
-    """Returns the warps and sites that have accesses, the index of the first access of each pair,
-    and for every access the index of its pair."""
+    """Returns, of the pairs of a warp and a site (column 3 of `accesses`) that have accesses: the
+    warps, the sites, and the index of each pair's first access; and for every access the index of
+    its pair."""
     keys = access_warps * max(1, sites) + accesses[:, 3]
     pairs, first, pair = np.unique(keys, return_index=True, return_inverse=True)
     return pairs // max(1, sites), pairs % max(1, sites), first, pair.reshape(-1)
 
 
 def _hash_segments(rows: Words, ends: Words) -> Words:
-    """Returns two hashes of the rows of each segment, and their number, shape (segments, 3); `ends`
-    has where segments begin and end. A segment's hash is a difference of cumulative sums."""
+    """Returns two hashes of the set of rows of each segment, and their number, shape (segments, 3);
+    segment i is rows `ends[i]` to `ends[i + 1]`. A hash is the sum of the rows' hashes, as a
+    difference of cumulative sums."""
     sums = [np.concatenate([[np.uint64(0)], np.cumsum(hashes)]) for hashes in hash_rows(rows)]
     differences = [(hashes[ends[1:]] - hashes[ends[:-1]]).astype(np.int64) for hashes in sums]
     return np.stack([*differences, np.diff(ends)], axis=1)

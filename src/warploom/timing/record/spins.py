@@ -52,8 +52,8 @@ def load_polling_loops(program: Program) -> dict[int, int]:
 
 
 def jump_back_blocks(program: Program) -> set[int]:
-    """Returns the basic blocks in which polling loops do nothing but jump back to their first
-    block."""
+    """Returns the basic blocks that are one unguarded jump back to the start of a polling loop, the
+    second block of such a loop."""
     loops = polling_loops(program)
     return {
         block.index
@@ -69,7 +69,8 @@ def _is_jump(program: Program, block: ProgramBlock) -> bool:
 
 
 def _is_loop(program: Program, block: ProgramBlock) -> bool:
-    """Returns whether a basic block follows itself, at once or after a jump."""
+    """Returns whether a basic block follows itself: it is its own successor, or that of a successor
+    that is one unguarded jump."""
     successors = (
         program.blocks[index] for index in block.successors if index < len(program.blocks)
     )
@@ -114,13 +115,12 @@ def _is_poll(operation: Operation) -> bool:
 def last_iterations(
     entries: Words, lanes: Words, is_polling: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Returns which of a log's entries to retain: all but iterations of polling loops that are
-    followed by another one.
+    """Returns, as a mask, which of a log's entries (executions of a basic block) to retain: all but
+    iterations of polling loops that are followed by another one.
 
     `entries`, shape (entries, 2), are a warp and a basic block, sorted by warp; `lanes` the active
     lanes of each as bits; `is_polling` says by basic block whether it is a polling loop. An
-    iteration is not the last one if the next entry of any of its lanes is another one.
-    """
+    iteration is not the last one if the next entry of any of its lanes is another one."""
     last = np.ones(len(entries), np.bool_)
     # Fast path: iterations of warps that have not diverged follow each other directly.
     if len(entries):
@@ -144,12 +144,11 @@ def last_iterations(
 def partial_barrier_arrivals(
     entries: Words, lanes: Words, live: Words, ends_with_barrier: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Returns which of these entries arrive at a barrier before other lanes of their warp do: the
-    warp has arrived when the last of them has.
+    """Returns, as a mask, which of a log's entries (a warp and a basic block each, sorted by warp)
+    arrive at a barrier before other lanes of their warp do: the warp arrives with its last lanes.
 
-    `live` are a warp's lanes that have not ended; `ends_with_barrier` says by basic block whether
-    it ends with a barrier.
-    """
+    `lanes` are the active lanes of each entry, `live` the warp's lanes that have not ended then;
+    `ends_with_barrier` says by basic block whether it ends with a barrier."""
     is_partial = np.zeros(len(entries), np.bool_)
     at_barrier = ends_with_barrier[entries[:, 1]]
     partial_warps = np.unique(entries[at_barrier & (lanes != live), 0])
@@ -165,8 +164,9 @@ def partial_barrier_arrivals(
 
 
 def poll_barrier_warps(poll_counts: Words, warps_per_block: int) -> int:
-    """Returns how many warps wait for each other wherever one polls, given how often each warp
-    polls; 0 if they do not: some poll more often than others, or a block does not poll."""
+    """Returns how many warps wait for each other wherever one polls, as in a grid's `sync()`, given
+    how often each warp polls; 0 if they do not: some poll more often than others, blocks have
+    different numbers of polling warps, or there is one block."""
     polling_warps = (poll_counts.reshape(-1, warps_per_block) > 0).sum(axis=1)
     counts = np.unique(poll_counts[poll_counts > 0])
     is_grid_barrier = (

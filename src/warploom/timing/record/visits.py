@@ -1,5 +1,5 @@
-"""Counts, for the states in a replay's timeline, how often the warp had executed the state's
-instruction before.
+"""Counts, for each state of a warp in a replay's timeline, how often the warp had executed the
+state's instruction before, so that a timeline can show iterations of loops.
 
 A state names the operation that the warp was about to issue; the record has the basic blocks
 through which the warp went.
@@ -30,12 +30,12 @@ class VisitCounter:
 
     def nth(self, operation: int, *, selected: bool) -> int:
         """Returns how often the warp had executed an operation before its next state, in which it
-        waits to issue the operation or, if `selected`, issues one of its slots.
+        waits to issue the operation or, if `selected`, issues one of its slots. Must be called for
+        all states of the warp in the order of time.
 
         Operations of a basic block issue in order, so a state whose operation is not after the last
         one belongs to a later execution of the block; so does one of an operation that has already
-        issued all of its slots, as the parts of a diverged warp issue it in turn.
-        """
+        issued all of its slots, as the parts of a diverged warp issue it in turn."""
         slots = int(self._operations[operation, w.OP_SLOTS])
         over = operation == self._operation and self._issued >= slots
         if over or operation < self._operation or not self._is_in_block(operation):

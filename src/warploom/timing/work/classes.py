@@ -115,6 +115,7 @@ def _convert(modifiers: Modifiers) -> str:
     kinds = [value for value in modifiers.values.values() if value[1:].isdigit()]
     integers = all(kind[0] in "usb" for kind in kinds)
     if integers:
+        # A conversion to 32 bits from 32 or 64 takes the low register: free.
         narrows = len(kinds) == 2 and int(kinds[0][1:]) <= 32 <= int(kinds[1][1:])
         return FREE if narrows and kinds[0][1:] == "32" else "int32"
     return "convert64" if any(kind[1:] == "64" for kind in kinds) else "convert"

@@ -47,14 +47,16 @@ class WorkCost(NamedTuple):
 
 @dataclass(frozen=True)
 class WorkCosts:
-    """Looks up the costs of a device by class."""
+    """Looks up the costs of a device: what each class of work (a row name of `work.json`) takes,
+    and for how long its units are occupied."""
 
     device: DeviceSpec
     timing: TimingSpec
 
     def of(self, name: str) -> WorkCost:
-        """Returns the cost of a class: by the last row for this compute capability or an earlier
-        one. A row without a latency has that of its unit for each of its instructions."""
+        """Returns the cost of a class: of its rows, the last one for this compute capability or an
+        earlier one. A row's latency may be the name of a field of the device's figures; without
+        one, it is that of the unit for each of its instructions."""
         rows = _rows()[name]
         row = [row for row in rows if row.since <= self.device.compute_capability][-1]
         latency = row.latency
@@ -78,6 +80,7 @@ class WorkCosts:
             return 0
         lanes = getattr(self.timing, f"lanes_{unit}")
         unit_count = 1 if self.is_shared(unit) else self.timing.schedulers
+        # 32 lanes of a warp over the unit's lanes; `lanes` counts those of the whole SM.
         return max(1, round(TICKS * 32 * unit_count / lanes))
 
     def is_shared(self, unit: str) -> bool:
@@ -85,8 +88,9 @@ class WorkCosts:
         return unit in SHARED_UNITS or (unit == "fp64" and self.timing.fp64_shared)
 
     def tensor_interval(self, products: int) -> int:
-        """Returns the ticks for which a tensor core is occupied by `products` multiply-adds of 16
-        bits."""
+        """Returns the ticks for which a tensor core (one for each scheduler) is occupied by
+        `products` multiply-adds of 16 bits; practically forever on a device without tensor
+        cores."""
         products_per_cycle = self.timing.tensor_fma / self.timing.schedulers
         return (
             round(TICKS * products / products_per_cycle) if products_per_cycle else TICKS * NO_LIMIT

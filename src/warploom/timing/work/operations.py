@@ -168,16 +168,17 @@ class _PtxWorkBuilder:
         return integer and operation.name == "add" and "sat" not in operation.modifiers and fits
 
     def _fused_class(self, instruction: Instruction, user: int) -> str:
-        """Returns the class of the sum `user` with the product or shift `instruction` that it
-        absorbs: an integer multiply-add, else the class of the sum itself."""
+        """Returns the class of work of the sum `user` with the product or shift `instruction` that
+        it absorbs: an integer multiply-add (imul32, imul64) for an integer product, else that of
+        the sum."""
         if instruction.operation.name == "shl" or instruction.operation.spec.unit is Unit.FLOAT:
             return class_of(self.code[user])
         wide = "64" in instruction.operation.modifiers.text("type", "")
         return "imul64" if wide else "imul32"
 
     def _find_aliases(self) -> dict[Register, Register]:
-        """Returns the registers that are copies of another one: both are written once, the copy
-        without a guard."""
+        """Returns, for each register that is a copy of another one, that register: an instruction
+        of class FREE without a guard reads one and writes the other, and each is written once."""
         aliases: dict[Register, Register] = {}
         for index, instruction in enumerate(self.code):
             sources = list(reads(instruction))
@@ -198,7 +199,8 @@ class _PtxWorkBuilder:
         return self._folded_classes.get(index) or class_of(self.code[index])
 
     def _register_number(self, register: Register) -> int:
-        """Returns the number of a register, or of the one that it is a copy of."""
+        """Returns the number of a register in the work's rows; for a copy, that of the register
+        that it is a copy of."""
         while register in self._aliases:
             register = self._aliases[register]
         return self._numbers[register]
@@ -223,6 +225,7 @@ class _PtxWorkBuilder:
             self._fill_cost(row, work_class, instruction)
         if index in self._polls:
             row[words.OP_KIND] = words.POLL
+        # A write waits for the earlier writer of its register, as it would on the scoreboard.
         self._append_registers(
             row, words.OP_NEEDS_AT, [*sources, *(() if work_class == FREE else targets)]
         )
@@ -230,9 +233,9 @@ class _PtxWorkBuilder:
         return row
 
     def _fill_cost(self, row: list[int], work_class: str, instruction: Instruction) -> None:
-        """Fills in the unit, slots, times and kind of an instruction's row, by its class; tensor
-        cores and tensor memory are occupied by the size of the operation. Many slots spread over
-        the latency."""
+        """Fills in the unit, interval, slots, gap, latency, wait reason and kind of an
+        instruction's row, by its class of work; tensor cores and tensor memory are occupied by the
+        size of the operation. More than MOST_INLINE slots spread over the latency."""
         cost = self.costs.of(work_class)
         interval = self.costs.interval(cost.unit)
         if work_class == "tensor":
@@ -333,7 +336,7 @@ def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
 
 
 def _barriers_at_end(rows: list[list[int]]) -> int:
-    """Returns how many barriers end a block: 0 or 1."""
+    """Returns 1 if the last row of a basic block is a barrier of the block, else 0."""
     return int(bool(rows) and rows[-1][words.OP_KIND] == words.BLOCK_BARRIER)
 
 
@@ -350,9 +353,9 @@ def _is_off_chip(instruction: Instruction) -> bool:
 
 
 def barrier_of(instruction: Instruction) -> tuple[int, int]:
-    """Returns the number of a barrier and the warps that it waits for (for an arrival that does not
-    wait, -1 less those). Numbers in registers are not known here: the barrier is then taken for
-    number 0, or for one of all warps of the block."""
+    """Returns the number of a barrier, and the warps that it waits for: 0 for all of the block; for
+    an arrival that does not wait, -1 less the warps. Numbers in registers are not known here: the
+    barrier is then taken for number 0, or for one of all warps of the block."""
     operands = instruction.operands[len(instruction.operation.spec.destinations) :]
     number = operands[0].value if operands and isinstance(operands[0], Immediate) else 0
     threads = 0
@@ -365,7 +368,8 @@ def barrier_of(instruction: Instruction) -> tuple[int, int]:
 
 def _contracts(product: Operation, total: Operation) -> bool:
     """Returns whether a product and a sum of floating-point numbers may become one multiply-add:
-    those of one type without a rounding modifier (PTX ISA, "Floating Point Instructions": add)."""
+    those of one type, neither with a rounding modifier or saturation (PTX ISA, "Floating Point
+    Instructions": add)."""
     both = (product.modifiers, total.modifiers)
     plain = not any(modifiers["rnd"] or "sat" in modifiers for modifiers in both)
     return plain and both[0]["type"] == both[1]["type"] and total.spec.unit is Unit.FLOAT
@@ -407,6 +411,7 @@ def products_of(instruction: Instruction) -> int:
         return rows * columns * TENSOR_MEMORY_DEPTH // 2 // TENSOR_CORES
     rows, columns, depth = extents(modifiers.text("shape", "m16n8k16"))
     kind = element_type(modifiers, "a") if "atype" in modifiers else modifiers.text("type", "f16")
+    # FP64 counts as 16 products of 16 bits (an estimate), 1-bit products as a 16th.
     bits = {"f64": 256, "b1": 1}.get(kind) or WIDTHS[kind]
     cores = TENSOR_CORES if instruction.operation.name == "wgmma" else 1
     return max(1, rows * columns * depth * bits // 16 // cores)
