@@ -254,8 +254,8 @@ def finish_copy(
 
 @jitable
 def note_phase(log: Any, memory: Memory, address: int, start: int) -> None:
-    """Sets in the last access the mbarrier at a host address, as an offset from the cluster's
-    shared memory at `start`, and its current phase."""
+    """Sets PHASE of the last access (PHASE_BITS): the offset of the mbarrier at a host address from
+    the cluster's shared memory at `start`, and its current phase."""
     word = read_bytes(memory, address - ORIGIN, WORD_BYTES)
     at = log[ACCESSES_AT] + (log[ACCESSES] - 1) * ACCESS_WORDS
     log[at + A_PHASE] = (address - start) << PHASE_BITS | phase(word)

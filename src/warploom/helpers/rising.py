@@ -121,7 +121,8 @@ def _shifted_up(lanes: Lanes, values: Value, distance: int) -> Value:
 
 
 def _highest_so_far(lanes: Lanes, keys: Value) -> Value:
-    """Returns in each lane the highest key of this lane and all lower ones (a prefix maximum)."""
+    """Returns in each lane the highest key (unsigned) of this lane and all lower ones, a prefix
+    maximum."""
     distance = 1
     while distance < LANES:
         arguments = [keys, _shifted_up(lanes, keys, distance)]

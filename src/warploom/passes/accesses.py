@@ -48,6 +48,7 @@ def group_accesses(ir: WarpIR) -> WarpIR:
     accesses, masks = ir.accesses_of(ir.program), _mask_registers(ir)
 
     def block_accesses(index: int, mask: Register | None = None) -> BlockAccesses:
+        """Returns the groups of a block that runs under `mask` (None: for all lanes)."""
         operand_shapes, block = _operand_shapes(ir, index), ir.program.blocks[index]
         return BlockAccesses(tuple(find_groups(accesses, operand_shapes, block, mask)))
 

@@ -88,8 +88,8 @@ class _Conditions:
         self._solve()
 
     def _record_block(self, block: ProgramBlock) -> None:
-        """Records the expressions that a block gives predicates, and the values of registers at its
-        end."""
+        """Records the expressions that each instruction of a block gives predicates, in `written`,
+        and the values of registers at the block's end, in `after`."""
         self.written[block.index] = {}
         for at, state in self.analysis.states_in(block):
             instruction = self.program.instructions[at]
@@ -265,8 +265,8 @@ def _facts_after_edge(edge: _IncomingEdge) -> Iterator[Form]:
 
 
 def _holds_on_edge(fact: Form, edge: _IncomingEdge) -> bool:
-    """Returns whether a fact, in terms of the variables after an edge, follows from the facts of
-    the edge."""
+    """Returns whether a fact about the variables after an edge follows from the facts of the edge;
+    False if the change of a variable is unknown."""
     before = Form(fact.constant)
     for variable, stride in fact.strides:
         after = edge.after(variable)

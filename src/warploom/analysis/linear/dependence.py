@@ -144,8 +144,8 @@ def _units(*forms: Form) -> Iterator[int]:
 
 
 def _remainder(addresses: AddressRange, unit: int) -> AddressRange:
-    """Returns addresses without the variables whose strides are multiples of a unit; all of them
-    for unit 0."""
+    """Returns addresses without the variables whose strides are multiples of a unit; unchanged for
+    unit 0."""
     strides = {v: s for v, s in addresses.address.strides if unit == 0 or s % unit}
     return addresses.made_of(form(addresses.address.constant, strides))
 

@@ -156,8 +156,9 @@ def as_type(value: Form | None, type: ScalarType) -> Form | None:
 
 
 def _binary(op: str, a: Form, b: Form) -> Form | None:
-    """Returns the form of `a op b`; None if it is not linear and no bit field, quotient or
-    remainder."""
+    """Returns the form of `a op b`: sums, products and shifts by a constant, bit parts by a
+    constant; of comparisons, minima and maxima only where one result holds for all values. None for
+    all others."""
     match op:
         case "add":
             return a.plus(b)
