@@ -122,8 +122,8 @@ class DivergencePoints:
     @cached_property
     def waiting_blocks(self) -> dict[int, list[int]]:
         """Returns, by reconvergence point, the blocks at whose start diverged lanes may wait for
-        their turn: all targets of an indexed branch; of a guarded branch the taken target, or both
-        targets where the policy chooses; none if one of its targets is the reconvergence point,
+        their turn: all targets of an indexed branch but that point; of a guarded branch the taken
+        target, or both targets where the policy chooses; none if one of its targets is that point,
         where lanes wait anyway."""
         waiting: dict[int, set[int]] = {index: set() for index in self.reconvergence_points}
         for block, targets in self._branches:

@@ -67,7 +67,7 @@ def emit_count_stretches(lanes: Lanes, arguments: Sequence[Value]) -> list[Value
 def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.overlap.count_in_columns` of addresses in memory, a mask, a shift and a number of
     columns (i64); returns the numbers of distinct segments, of aligned groups of 8 and of 32, and
-    the most distinct segments of one column (bank)."""
+    the most distinct segments of one column (bank); zeros if lanes are too distant."""
     *accesses, columns = arguments
 
     def count(keys: Value, on: Value) -> list[Value]:

@@ -91,7 +91,7 @@ class Ranges:
 
 
 def _initial_range(variable: IndexVariable) -> Range:
-    """Returns the range of a variable without facts."""
+    """Returns the range of a variable without facts: 0 to its extent minus 1, or to infinity."""
     return 0, math.inf if variable.extent is None else variable.extent - 1
 
 
