@@ -1,9 +1,8 @@
-"""Describes a memory access of a warp: operation, state space, and element type; and the signature
-of functions that perform accesses out of line.
+"""Describes a memory access of a warp (operation, state space, element type), and the C signature
+of the functions that perform accesses out of line.
 
 A table (`ir.access_plans`) chooses how an access is done: inlined by `lower.access.affine_access`,
-or by a function that is emitted once for an access type (`lower.access.access_functions`).
-"""
+or by a function that is emitted once for an access type (`lower.access.access_functions`)."""
 
 from __future__ import annotations
 

@@ -34,11 +34,11 @@ table."""
 @dataclass(frozen=True)
 class ContextLayout:
     """Holds the byte offsets of registers in a context. `by_lane`: offsets of slots of 32 lanes,
-    which code for diverged lanes reads and writes. `shaped`: offsets of the short slots of
-    registers that are uniform or affine somewhere. `together`: the slots to which a convergent warp
-    saves registers when it is suspended: the short one of a register that is uniform or affine
-    everywhere, else that of 32 lanes. `size`: the bytes of a context. `lasting`: the bytes from its
-    begin that are live across basic blocks."""
+    which code for diverged lanes reads and writes. `shaped`: offsets of the short slots (one value
+    for each run) of registers that are uniform or affine somewhere. `together`: the slots to which
+    a convergent warp saves registers when it is suspended: the short one of a register that is
+    uniform or affine everywhere, else that of 32 lanes. `size`: the bytes of a context. `lasting`:
+    the bytes from its begin that are live across basic blocks."""
 
     by_lane: Mapping[Register, int]
     shaped: Mapping[Register, int]
@@ -72,6 +72,7 @@ def context_layout(
         return shapes.by_register[register].width * max(1, register.type.bits // 8)
 
     having = [register for register in shared if register in shapes.by_register]
+    # Sizes are powers of two: the largest first, so that each slot is aligned to its elements.
     having.sort(key=bytes_by_shape, reverse=True)
     packed = list(accumulate(map(bytes_by_shape, having), initial=starts[-1]))
     shaped = dict(zip(having, packed, strict=False))
@@ -81,7 +82,7 @@ def context_layout(
 
 
 def _slot_bytes(register: Register) -> int:
-    """Returns the bytes of a register's slot of 32 lanes, in whole lines."""
+    """Returns the bytes of a register's slot of 32 lanes, rounded up to whole lines."""
     return LINE * -(-LANES * register.type.bits // 8 // LINE)
 
 

@@ -1,5 +1,5 @@
-"""Writes the log of a recorded launch, from which traces are made: functions that compiled kernels
-call, compiled by Numba.
+"""Defines the log of a recorded launch, from which traces and modelled time are made, and the
+functions by which compiled kernels write it, compiled by Numba.
 
 A log is one array of 64-bit words: a head, then regions of rows. A kernel appends an entry for each
 basic block that a warp enters, and rows for each guard and each access in that block; where lanes
@@ -102,6 +102,7 @@ def record_block(
         reconvergences += counts[first + 2 * branch + 1]
     if log[CURRENT] != warp_table.NONE:
         marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
+        # Bit 0: the block's last instruction diverged; bit 1: it reconverged (`observe.schema`).
         log[marks] |= int(divergences > log[DIVERGENCES]) + 2 * int(
             reconvergences > log[RECONVERGENCES]
         )
@@ -117,6 +118,7 @@ def record_block(
         log[LEFT_WARPS] += int(not recorded)
         log[number] = log[WARPS] if recorded else warp_table.NONE
     steps = log[STEPS_AT] + warp
+    # `write_control` does not check its region: 1024 words hold the state of any warp.
     full = log[ENTRIES] >= log[ENTRY_CAPACITY] or log[CONTROLS] + 1024 > log[CONTROL_CAPACITY]
     if log[number] == warp_table.NONE or log[steps] >= log[STEP_CAPACITY] or full:
         log[steps] = LEFT_OUT
@@ -185,8 +187,9 @@ def record_guard(log: Any, instruction: int, lanes: int) -> int:
 
 
 def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
-    """Appends to the current entry an access of these lanes. `addresses` has 32 words; `kind` packs
-    space, operation and size. Returns 1, or 0 if it is not recorded."""
+    """Appends to the current entry an access by the bits of `lanes`. `addresses` has 32 words;
+    `kind` packs space, operation and size (see A_KIND). Returns 1, or 0 if it is not recorded: no
+    entry is current, or a region is full."""
     return append_access(log, addresses, 0, lanes, instruction, kind)
 
 
@@ -195,6 +198,7 @@ def record_texels(log: Any, scratch: Any, instruction: int, kind: int) -> int:
     sector each. `scratch` has their number and the sectors, from TOUCHED on (`texture.texels`).
     Returns 0."""
     touched = scratch[TOUCHED]
+    # From numbers of 32-byte sectors to their addresses.
     for index in range(TOUCHED + 1, TOUCHED + 1 + touched):
         scratch[index] <<= 5
     for first in range(0, touched, 32):
@@ -207,8 +211,10 @@ def record_texels(log: Any, scratch: Any, instruction: int, kind: int) -> int:
 def append_access(
     log: Any, addresses: Any, first: int, lanes: int, instruction: int, kind: int
 ) -> int:
-    """Appends an access of `lanes`, whose addresses begin with lane 0 at `first`. Returns 1, or 0
-    if no entry is current or a region is full."""
+    """Appends to the current entry an access by the bits of `lanes`; lane 0's address is at index
+    `first`. Its stride is that of all active lanes, or 0 with a row of SCATTERED if they have none.
+    Returns 1, or 0 if no lane is active, no entry is current, or a region is full (the entry is
+    marked LOST)."""
     if lanes == 0 or log[CURRENT] == warp_table.NONE:
         return 0
     marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
@@ -248,15 +254,16 @@ def append_access(
 
 @jitable
 def scattered_row(log: Any, addresses: Any, first: int, lanes: int, leader: int) -> int:
-    """Returns the number of a row with the lanes' offsets from the address of lane `leader`, 0 in
-    inactive lanes; appends it, unless the last row with the same hash is equal. NONE if the region
-    is full. `first` is the index of lane 0 in `addresses`."""
+    """Returns the number of the row of SCATTERED with the lanes' offsets from the address of lane
+    `leader`, 0 in inactive lanes; appends it, unless the last row with the same hash is equal. NONE
+    if it is new and the region is full. `first` is the index of lane 0 in `addresses`."""
     base = addresses[first + leader]
     row = log[SCATTERED_AT] + log[SCATTERED] * SCATTERED_WORDS
     full = log[SCATTERED] >= log[SCATTERED_CAPACITY]
     hashed = lanes
     for lane in range(32):
         offset = (addresses[first + lane] - base) * ((lanes >> lane) & 1)
+        # A linear congruential step, cut to 30 bits so that products stay within 64.
         hashed = (hashed * 0x5851F42D + offset) & 0x3FFFFFFF
         if not full:
             log[row + lane] = offset

@@ -1,10 +1,9 @@
 """Records in the log of a launch (`abi.log`) the bulk and tensor copies of the Tensor Memory
-Accelerator, and the waits and arrivals of warps at mbarriers. Compiled by Numba.
+Accelerator, and the waits and arrivals of warps at mbarriers; compiled by Numba.
 
 A copy is recorded as accesses to the sectors of global memory that it touches, up to 32 in each, as
 if every sector were a lane's; the last access also names the mbarrier that the copy signals. Each
-mbarrier that a warp waits on or arrives at is an access of size 0.
-"""
+mbarrier that a warp waits on or arrives at is an access of size 0."""
 
 from __future__ import annotations
 
@@ -214,7 +213,7 @@ def append_sectors(
 
 @jitable
 def sector_kind(kind: int) -> int:
-    """Returns a kind with the size of a sector."""
+    """Returns an access's kind of size 0 with the size of a sector, 32 bytes."""
     return kind | 1 << SECTOR_BITS + SIZE_AT
 
 
@@ -223,12 +222,12 @@ def finish_copy(
     log: Any, touched: Any, memory: Memory, scratch: Any, blocks: int, count: int,
     instruction: int, kind: int,
 ) -> None:  # fmt: skip
-    """Appends the last `count` sectors of a copy, and the mbarriers that it signals.
+    """Appends the last `count` sectors of a copy, from `touched`, and the mbarriers that it signals
+    (`scratch[BARRIER]`, 0 for none).
 
     The access with the sectors (of size 0 if there are none) names the first mbarrier. A copy to
-    several thread blocks of the cluster, whose ranks are bits of `blocks`, has an access of size 0
-    for each further one.
-    """
+    several thread blocks of the cluster, whose ranks are bits of `blocks` (0: only the mbarrier's
+    own block), has an access of size 0 for each further one."""
     lanes, whole = (1 << count) - 1, sector_kind(kind)
     if count == 0:
         touched[0] = 0
@@ -247,6 +246,7 @@ def finish_copy(
             touched[0] = 0
             first = append_access(log, touched, 0, 1, instruction, kind)
         if first:
+            # Copies for a pair of blocks signal the mbarrier of the pair's even rank.
             receiver = rank & ~1 if blocks and pair else rank
             note_phase(log, memory, barrier + (receiver - own) * stride, start)
         first = 0
@@ -254,8 +254,8 @@ def finish_copy(
 
 @jitable
 def note_phase(log: Any, memory: Memory, address: int, start: int) -> None:
-    """Sets in the last access the mbarrier at a host address, as an offset from the cluster's
-    shared memory at `start`, and its current phase."""
+    """Sets PHASE of the last access (PHASE_BITS): the offset of the mbarrier at a host address from
+    the cluster's shared memory at `start`, and its current phase."""
     word = read_bytes(memory, address - ORIGIN, WORD_BYTES)
     at = log[ACCESSES_AT] + (log[ACCESSES] - 1) * ACCESS_WORDS
     log[at + A_PHASE] = (address - start) << PHASE_BITS | phase(word)

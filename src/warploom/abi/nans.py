@@ -1,5 +1,5 @@
-"""Finds the registers in which emitted code may leave any NaN, to be made canonical only when bits
-are read.
+"""Finds the registers in which emitted code may leave any NaN, so that a NaN is made canonical only
+where its bits are read.
 
 PTX arithmetic returns one canonical NaN; the host's processor returns one of many. Canonicalising
 each result would cost two vector operations per floating-point instruction, though a NaN's bits
@@ -49,14 +49,14 @@ def _is_open(instruction: Instruction, register: Register, candidates: set[Regis
 
 
 def _is_number(literal: Immediate, bits: int) -> bool:
-    """Returns whether a literal is a float of `bits` bits whose exponent is not all ones, so that
-    it is no NaN."""
+    """Returns whether a literal is a float of `bits` bits that is neither NaN nor infinite (its
+    exponent is not all ones)."""
     exponent = {32: 0x7F800000, 64: 0x7FF << 52}[bits]
     return literal.float_bits == bits and literal.value & exponent != exponent
 
 
 def _same(a: object, register: Register) -> bool:
-    """Returns whether a register or a term is as wide as a register."""
+    """Returns whether `a`, a register or a term, has a type as wide as a register's."""
     return getattr(a, "type").bits == register.type.bits  # noqa: B009
 
 

@@ -19,8 +19,7 @@ without a key, and RETIRED entries that hold the counts of replaced ones. The ac
 (`ir.access_groups`) share the check of the first access's cache.
 
 Where the width of thread blocks is no multiple of 4, each lane can be a run of its own. Accesses at
-unrelated addresses have no entries; `cost.pattern_table` memoises their costs.
-"""
+unrelated addresses have no entries; `cost.pattern_table` memoises their costs."""
 
 from __future__ import annotations
 
@@ -137,8 +136,8 @@ class RangeCacheLayout:
         return entry_words(self.unit, self.sizes[row], self.runs)
 
     def entry_capacities(self) -> list[int]:
-        """Returns the offsets of the EXTENT of all entries that can hit; writing 0 there
-        invalidates an entry."""
+        """Returns the offsets of the EXTENT of all entries that can hit, in words from the first
+        key; writing 0 there invalidates an entry."""
         return [
             place + HEADER + number * self.entry(row) + EXTENT
             for row, place in self.places.items()
@@ -161,8 +160,8 @@ def _leaves_at_moving_bounds(program: Program) -> bool:
 
 
 def _bounds(program: Program, loop: frozenset[int], region: MaskedRegion) -> frozenset[Register]:
-    """Returns the registers that `loop` does not write among those that are compared where lanes
-    leave a region from it."""
+    """Returns the bounds of `loop` where lanes leave a region from it: the registers read by its
+    instructions that write the guards of these exits, but for those that the loop writes."""
     ends = [program.instructions[program.blocks[b].stop - 1] for b in region.exits & loop]
     guards = {end.guard.register for end in ends if end.guard is not None}
     compared = (made for made in _made(program, loop) if not guards.isdisjoint(writes(made)))
@@ -183,7 +182,8 @@ def _made(program: Program, blocks: Iterable[int]) -> Iterator[Instruction]:
 
 @jitable
 def entries_of(sets: int) -> int:
-    """Returns the number of entries of a cache, for a number of keys."""
+    """Returns the number of entries of a cache, for a number of keys: one for each, one that never
+    hits, and the RETIRED ones."""
     return sets + 1 + RETIRED
 
 
@@ -191,13 +191,16 @@ def entries_of(sets: int) -> int:
 def bucket_of(key: int, sets: int) -> int:
     """Returns the index of the first key of a key's bucket, in a table of `sets` keys."""
     mask, layout = key & 0xFFFFFFFF, key >> LAYOUT_SHIFT
+    # Multiplicative hash of the mask's halves and the layout. `sets` is a power of two, so that
+    # `& sets - 1` (which binds last) is the remainder.
     folded = (mask ^ mask >> 16) & 0xFFFF
     return (folded * MASK_FACTOR + layout * LAYOUT_FACTOR >> HASH_SHIFT) * BUCKET & sets - 1
 
 
 @jitable
 def safe_at(runs: int) -> int:
-    """Returns the offset of the pitches that are safe to load at, in an entry of `runs` pitches."""
+    """Returns the offset, in an entry with `runs` pitches, of the pitches at which unmasked loads
+    are safe (see KEY)."""
     return PITCHES + runs
 
 

@@ -1,11 +1,10 @@
-"""Computes, for emitted code that checks an assumption once per loop, the shapes that registers
-have inside a loop under the assumption that registers live at its header have the shapes that they
-have in other blocks.
+"""Computes the shapes of registers inside a loop (uniform, affine or varying), assuming that
+registers which an earlier loop left varying are affine again where this loop begins. Emitted code
+checks the assumption once, before the loop.
 
 Where lanes may have left an earlier loop in different iterations, the registers that it advances
 are varying after it: `i` in the loop that a compiler puts before an unrolled one, for the remaining
-iterations. In most warps all lanes have left together, and `i` is still affine. Emitted code checks
-that where the loop begins, for all of its iterations:
+iterations. In most warps all lanes have left together, and `i` is still affine:
 
     remainder loop: i += 1               i affine<1> inside, varying after
     unrolled loop:  i += 4; x[i], ...    assumed: i affine<1>, checked once"""
@@ -28,9 +27,10 @@ def assumed_shapes(
     live: Iterable[Register],
 ) -> BlockShapes | None:
     """Returns the shapes of registers in all blocks of a loop (`blocks`, the header first),
-    assuming that registers `live` at its header have the shape that they have in other blocks.
-    Registers that do not retain their shape through an iteration are dropped from the assumption.
-    Returns None if a register would lose a shape that it has without the assumption."""
+    assuming that registers `live` at its header have the shape that they have in other blocks
+    (`by_register`). An assumption about a register that an iteration does not retain is dropped.
+    Returns None if a register would lose a shape that it has in some block without the
+    assumptions."""
     header_shapes, inside = shapes.at(blocks[0]), set(live)
     entry_shapes = {
         r: shape for r, shape in shapes.by_register.items() if r in inside or r in header_shapes
@@ -51,8 +51,10 @@ def _shapes_inside(
     blocks: tuple[int, ...],
     varying: set[Register],
 ) -> dict[Register, VectorShape] | None:
-    """Returns the shapes of registers that hold throughout a loop entered with `entry_shapes`; None
-    if a register does not retain its shape, which is then added to `varying`."""
+    """Returns the shapes of registers in a loop entered with `entry_shapes`, by one pass over its
+    instructions: a register that is new in the loop gets the shape of its first result. Returns
+    None if a result has another shape than its register has so far; the register is then added to
+    `varying`, whose registers are skipped."""
     shapes_here, written = dict(entry_shapes), set[Register]()
     operand_shapes = OperandShapes(program, warp_layout, shapes_here)
     for index in blocks:

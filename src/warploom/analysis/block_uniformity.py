@@ -21,8 +21,9 @@ def terminator(program: Program, block: ProgramBlock) -> Instruction:
 
 
 def is_full_barrier(instruction: Instruction) -> bool:
-    """Returns whether an instruction is an unguarded barrier at which threads of the block wait,
-    and which does nothing else: no arrival alone, no reduction, no barrier of a cluster."""
+    """Returns whether an instruction is an unguarded barrier of the thread block at which the
+    executing threads wait, and nothing else: no arrival alone (`arrive`), no reduction, no barrier
+    of a cluster."""
     barrier = instruction.operation.spec.unit is Unit.BARRIER and instruction.guard is None
     if is_cluster_barrier(instruction.operation):
         return False
@@ -58,8 +59,8 @@ def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int
 
 def has_uniform_barriers(program: Program) -> bool:
     """Returns whether all threads of a block execute its barriers in the same order in every
-    launch: no branch that threads may take differently controls a barrier. The answer is cached in
-    the program."""
+    launch: no barrier is guarded or lies between a branch that threads may take differently and its
+    reconvergence point, and there is no call. The answer is cached in the program."""
     uniform = program.cache.get(has_uniform_barriers)
     if uniform is None:
         operand_shapes = OperandShapes(
@@ -81,15 +82,16 @@ def _is_barrier(instruction: Instruction) -> bool:
 
 
 def _may_skip_barrier(instruction: Instruction) -> bool:
-    """Returns whether an instruction is a guarded barrier, or a call, which may execute any."""
+    """Returns whether an instruction is a guarded barrier, or a call, whose callee may execute
+    barriers that are not looked at."""
     return instruction.operation.name == "call" or (
         _is_barrier(instruction) and instruction.guard is not None
     )
 
 
 def is_pure(instruction: Instruction) -> bool:
-    """Returns whether an instruction only computes, in every lane (without a guard), waits for no
-    lanes, and reads no clock."""
+    """Returns whether an instruction only computes or moves values of its own lane, in every lane:
+    it has no guard, accesses no memory, waits for no lanes, and reads no clock."""
     computes_only = computes(instruction) or instruction.operation.name in ("mov", "cvta")
     return (
         computes_only
@@ -100,9 +102,10 @@ def is_pure(instruction: Instruction) -> bool:
 
 
 def deciding_comparison(program: Program, block: ProgramBlock) -> Instruction | None:
-    """Returns the unguarded `setp` in a block that sets the guard of the branch at its end, if no
-    later instruction of the block overwrites its operands, so that they can be compared again; None
-    otherwise."""
+    """Returns the instruction that decides the branch at the end of a block: the last writer of its
+    guard in the block, if that is an unguarded `setp` of two operands and no later instruction of
+    the block writes one of its registers, so that emitted code can repeat it. None otherwise, or
+    without a guard."""
     guard = terminator(program, block).guard
     inside = program.instructions[block.start : block.stop - 1]
     writers = [

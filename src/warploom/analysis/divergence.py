@@ -27,12 +27,11 @@ takes time to compile."""
 
 @dataclass(frozen=True)
 class DivergencePoints:
-    """Computes where lanes diverge and reconverge under one way of scheduling.
+    """Computes where lanes of a program diverge and reconverge, for `passes.divergence`.
 
     `independent`: each thread has its own program counter (7.0 and later). `mixes`: diverged lanes
     take turns by a policy, instead of one path after the other. `chooses`: one path after the
-    other, and the policy chooses which goes first.
-    """
+    other, and the policy chooses which goes first."""
 
     program: Program
     independent: bool
@@ -41,9 +40,9 @@ class DivergencePoints:
 
     @cached_property
     def suspends(self) -> bool:
-        """Returns whether a warp may be suspended before it ends: at back edges (where its turn may
-        end), at barriers, where lanes wait for lanes, under a policy that mixes lanes, or to
-        reallocate registers."""
+        """Returns whether the compiled function of a warp may return before the warp ends: at back
+        edges (where its turn may end), at barriers, where lanes wait for lanes, under a policy that
+        mixes lanes, or to reallocate registers."""
         blocks, instructions = self.program.blocks, self.program.instructions
         has_back_edge = any(to <= block.index for block in blocks for to in block.successors)
         waits_for_lanes = any(
@@ -71,10 +70,11 @@ class DivergencePoints:
 
     @cached_property
     def region_versions(self) -> frozenset[int]:
-        """Returns the blocks between barriers that are also emitted as one region, which runs for
-        all warps of a thread block in warp order. If they are too many instructions
-        (MOST_IN_REGION_VERSIONS), blocks before the first barrier are left out; if that is not
-        enough, or without barriers, the set is empty."""
+        """Returns the blocks that are also emitted as region versions: a copy that runs all warps
+        of a thread block one after the other from barrier to barrier. These are the blocks between
+        the entry or a barrier and the next barrier; those before the first barrier are left out if
+        all together have more than MOST_IN_REGION_VERSIONS instructions. Empty without barriers, or
+        if the rest is too long, too."""
         waiting = {b.index for b in self.program.blocks if self._ends_with_barrier(b)}
         after_barriers = {self.program.blocks[index].successors[-1] for index in waiting}
         for starts in ({0} | after_barriers, after_barriers) if waiting else ():
@@ -88,7 +88,7 @@ class DivergencePoints:
 
     def _between_barriers(self, starts: set[int], waiting: set[int]) -> frozenset[int]:
         """Returns the blocks on paths from `starts`, up to and including blocks in `waiting`, which
-        end with a barrier."""
+        end with a barrier; the virtual exit is left out."""
         found: set[int] = set()
         pending = list(starts)
         while pending:
@@ -122,8 +122,9 @@ class DivergencePoints:
     @cached_property
     def waiting_blocks(self) -> dict[int, list[int]]:
         """Returns, by reconvergence point, the blocks at whose start diverged lanes may wait for
-        their turn: all targets of an indexed branch; of a guarded branch without an empty path the
-        taken target, or both targets where the policy chooses."""
+        their turn: all targets of an indexed branch but that point; of a guarded branch the taken
+        target, or both targets where the policy chooses; none if one of its targets is that point,
+        where lanes wait anyway."""
         waiting: dict[int, set[int]] = {index: set() for index in self.reconvergence_points}
         for block, targets in self._branches:
             point = self.program.reconvergence[block]
@@ -169,7 +170,8 @@ class DivergencePoints:
     @cached_property
     def resumable(self) -> frozenset[int]:
         """Returns the blocks at which a suspended warp, or part of it, may resume: targets of back
-        edges, and blocks where lanes reconverge or wait."""
+        edges, reconvergence points, blocks where lanes wait for their turn, blocks after a barrier
+        or before an instruction that waits for lanes; all blocks if a policy mixes lanes."""
         blocks, instructions = self.program.blocks, self.program.instructions
         if self.mixes:
             return frozenset(block.index for block in blocks)

@@ -31,12 +31,12 @@ LONGEST_PREDICATED_BLOCK = 24
 
 @dataclass(frozen=True)
 class MaskedRegion:
-    """A region with one entry, whose exits all lead to one block.
+    """A region with one entry, whose exits all lead to one block; emitted code runs it under a mask
+    of the lanes that are still inside.
 
     `blocks` are entered at `header`; those in `exits` have a successor outside, block `point`.
     `written` are the registers that are written where some lanes may have left already, `merged`
-    those of them that are live at `point`.
-    """
+    those of them that are live at `point`."""
 
     header: int
     blocks: frozenset[int]
@@ -47,9 +47,9 @@ class MaskedRegion:
 
 
 def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
-    """Returns the masked regions of a program, outer ones before inner ones. Regions that lie in
-    another one with the same exit are left out. There are none in programs with calls that are not
-    inlined."""
+    """Returns the masked regions of a program, longer ones first: its natural loops, and the blocks
+    that a branch skips. A region inside another one with the same exit is left out. There are none
+    in programs with calls that are not inlined."""
     if program.depth is not None:
         return ()
     before = predecessors(program)
@@ -64,8 +64,10 @@ def masked_regions(program: Program) -> tuple[MaskedRegion, ...]:
 
 
 def _skipped_regions(program: Program) -> Iterator[tuple[int, set[int]]]:
-    """Yields each branch block that has a successor at its reconvergence point, with the blocks
-    that its other successor leads through, unless they are short enough for a predicated block."""
+    """Yields (branch block, blocks of the region) for each two-way branch that may skip blocks: one
+    of its successors is its reconvergence point (not the exit). The region is the branch's block
+    and those on paths from it to that point. A single block of at most LONGEST_PREDICATED_BLOCK
+    instructions is left out: it is if-converted."""
     for block in program.blocks:
         point = program.reconvergence[block.index]
         if len(block.successors) != 2 or point not in block.successors or point == program.exit:
@@ -79,12 +81,14 @@ def _skipped_regions(program: Program) -> Iterator[tuple[int, set[int]]]:
 def _region(
     program: Program, predecessor_lists: list[list[int]], header: int, blocks: set[int]
 ) -> MaskedRegion | None:
-    """Returns the masked region with a header and blocks. None if it has several entries or exit
-    blocks, if its exit goes back in program order or is the program's end, or if its instructions
-    wait for lanes, read them, or end threads."""
+    """Returns the masked region with a header and blocks, given the predecessors of each block.
+    None if it can be entered elsewhere, if its exits lead to several blocks, back in program order
+    or to the program's end, or if its instructions wait for lanes, read them, or end threads."""
     single_entry = all(blocks.issuperset(predecessor_lists[block]) for block in blocks - {header})
     out = [(b, to) for b in blocks for to in program.blocks[b].successors if to not in blocks]
     points = {to for _, to in out}
+    # The program enters block 0 without an edge, so that a region with it has another entry, unless
+    # block 0 is the header.
     if (0 in blocks and header) or not single_entry or len(points) != 1:
         return None
     point = points.pop()
@@ -129,16 +133,16 @@ def _instructions_of(program: Program, blocks: Iterable[int]) -> Iterable[Instru
 
 
 def _is_lane_independent(instruction: Instruction) -> bool:
-    """Returns whether an instruction neither waits for other lanes nor reads them, and does not end
-    the thread."""
+    """Returns whether an instruction can be in a masked region: it neither waits for other lanes
+    nor reads them, ends no thread, and is no indexed branch."""
     if may_wait_before(instruction) or instruction.operation.name in ("brx", "ret", "exit", "trap"):
         return False
     return instruction.operation.spec.unit not in (Unit.BARRIER, Unit.WARP, Unit.MATRIX)
 
 
 def blocks_between(program: Program, starts: tuple[int, ...], point: int) -> set[int]:
-    """Returns the blocks on paths from `starts` to `point`, without `point` and the program's
-    exit."""
+    """Returns the blocks on paths from `starts` (included) to `point`, without `point` and the
+    program's exit; paths end at both."""
     seen: set[int] = set()
     pending = [block_index for block_index in starts if block_index not in (point, program.exit)]
     while pending:

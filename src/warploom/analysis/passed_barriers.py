@@ -1,10 +1,10 @@
-"""Finds the barriers that every thread passes before something that every thread executes. The race
-detector gets them as a flag of the instruction (`PASSED_BY_ALL`).
+"""Finds the barriers that every thread has certainly passed once it executes something with an
+effect that all threads execute. The race detector gets them as a flag of the instruction
+(`PASSED_BY_ALL`).
 
     bar.sync 0;           every thread passes it: block 3 post-dominates it and the entry,
     @%p bra 3; ...        and stores
-    3: st.global ...; ret;
-"""
+    3: st.global ...; ret;"""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ WITHOUT_EFFECT = EXITS | {"bra", "brx"}
 
 
 def barriers_passed_by_all(program: Program) -> frozenset[int]:
-    """Returns the barriers that each thread has passed when it ends: some block that post-dominates
-    the barrier and the entry of the kernel has an instruction with an effect.
+    """Returns the numbers of the barrier instructions that each thread has passed when it ends:
+    some block that post-dominates the barrier's block and the kernel's entry has an instruction
+    with an effect (no jump or exit).
 
-    There are none in a kernel with calls that are not inlined, since the barriers of callees are
-    not followed. Barriers of the thread block count only if threads may execute them in different
-    orders.
-    """
+    These are barriers of a warp; of the thread block only if its threads may execute them in
+    different orders. There are none in a kernel with calls that are not inlined, since the barriers
+    of callees are not followed."""
     if program.depth is not None:
         return frozenset()
     uniform = has_uniform_barriers(program)

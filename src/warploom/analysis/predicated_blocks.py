@@ -26,7 +26,8 @@ from warploom.ptx.ir import Instruction, spread
 def predicated_blocks(
     program: Program, warp_layout: WarpLayout, shapes: RegisterShapes
 ) -> dict[int, int]:
-    """Returns, by the block that ends with the branch, the body that can run under a mask."""
+    """Returns the bodies of `if`s that can run under a mask (`_is_predicable`), each by the number
+    of the block that ends with the branch around it."""
     blocks = program.blocks
     found = if_bodies(program)
     shapes_by_body = {
@@ -42,7 +43,8 @@ def predicated_blocks(
 def if_bodies(program: Program) -> dict[int, int]:
     """Returns, by the block that ends with a branch, the body of an `if` without `else`, whatever
     its instructions: one block, entered only by the branch, that leads to the reconvergence point.
-    """
+    All three follow each other in program order; an `if` that reconverges at the exit is left
+    out."""
     sources: dict[int, list[int]] = {}
     for block in program.blocks:
         for to in block.successors:
@@ -53,6 +55,7 @@ def if_bodies(program: Program) -> dict[int, int]:
         inner = [target for target in block.successors if target != point]
         if len(block.successors) != 2 or len(inner) != 1 or point == program.exit:
             continue
+        # The virtual exit is no block: `block` stands for it, which fails the tests below.
         body = program.blocks[inner[0]] if inner[0] < program.exit else block
         alone = sources[body.index] == [block.index]
         forward = body.successors == (point,) and block.index < body.index < point
@@ -68,7 +71,8 @@ def body_instructions(program: Program, body: ProgramBlock) -> range:
 
 
 def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:
-    """Returns whether a body is short enough and all of its instructions can run under a mask."""
+    """Returns whether a body has at most LONGEST_PREDICATED_BLOCK instructions, all of which can
+    run under a mask."""
     inside = [program.instructions[index] for index in body_instructions(program, body)]
     return len(inside) <= LONGEST_PREDICATED_BLOCK and all(
         _can_be_masked(instruction, operand_shapes) for instruction in inside
@@ -86,8 +90,8 @@ def _can_be_masked(instruction: Instruction, operand_shapes: OperandShapes) -> b
 
 def may_wrap(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
     """Returns whether a result of an instruction is affine only if no lane of an operand wraps
-    around, as in the extension of a strided value to more bits: emitted code then has to check
-    that."""
+    around: some term of it extends a value with a stride to more bits. Emitted code then checks the
+    operand."""
     if not computes(instruction) or not any(
         shape.is_affine for _, shape in operand_shapes.results(instruction)
     ):

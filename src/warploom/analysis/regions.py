@@ -1,11 +1,10 @@
-"""Builds the region tree of a program, which the text of the Warp IR shows: loops, and the parts
-between barriers of the thread block.
+"""Builds the region tree of a program, for the text of the Warp IR: its loops, and within these the
+parts between barriers of the thread block.
 
-0: mov.u32 %r1, 0;       KERNEL
-1: bar.sync 0;             PART 0, 1
-2: ...; @%p bra 2;         PART 3
-3: ret;                      LOOP 2
-"""
+    0: mov.u32 %r1, 0;       KERNEL
+    1: bar.sync 0;             PART 0, 1
+    2: ...; @%p bra 2;         PART 3
+    3: ret;                      LOOP 2"""
 
 from __future__ import annotations
 
@@ -57,8 +56,8 @@ def predecessors(program: Program) -> list[list[int]]:
 
 def natural_loops(program: Program, before: list[list[int]]) -> Mapping[int, set[int]]:
     """Returns the blocks of natural loops by their headers (Aho, Lam, Sethi, Ullman, "Compilers",
-    9.6.6). An edge to the same or an earlier block, in the order of the program, is a back edge.
-    `before` are the predecessors."""
+    9.6.6); loops with one header are one loop. An edge to the same or an earlier block, in the
+    order of the program, is a back edge. `before` are the predecessors."""
     inside: dict[int, set[int]] = {}
     for block in program.blocks:
         for header in block.successors:
@@ -68,7 +67,8 @@ def natural_loops(program: Program, before: list[list[int]]) -> Mapping[int, set
 
 
 def _loop_body(before: list[list[int]], header: int, last: int) -> set[int]:
-    """Returns the blocks that lead to the last block of a loop without passing its header."""
+    """Returns the blocks that lead to block `last`, the source of a back edge, without passing the
+    loop's header, which is left out."""
     seen: set[int] = set()
     pending = [last]
     while pending:
@@ -80,7 +80,8 @@ def _loop_body(before: list[list[int]], header: int, last: int) -> set[int]:
 
 
 class _LoopNest:
-    """The loops of a program by header, any two of them nested or disjoint."""
+    """The loops of a program by header, any two of them nested or disjoint; builds its region
+    tree."""
 
     def __init__(self, program: Program) -> None:
         """Finds the natural loops of a program, and leaves out loops that overlap a larger one
@@ -94,9 +95,9 @@ class _LoopNest:
                 self._loops[header] = frozenset(blocks)
 
     def region(self, kind: RegionKind, blocks: frozenset[int], header: int | None) -> Region:
-        """Returns the region of some blocks, with the loops in it as inner regions; with parts as
-        inner regions if one of the blocks ends with a barrier. `header` is that of the loop that
-        the region is, None for others."""
+        """Returns the region of some blocks: its loops and its own blocks; or only inner regions,
+        parts and loops with barriers, if one of the blocks ends with a barrier. `header` is that of
+        the loop that the region is, None for others."""
         inner = [
             self.region(RegionKind.LOOP, self._loops[one], one)
             for one in self._outermost(blocks, header)
@@ -107,7 +108,8 @@ class _LoopNest:
         return Region(kind, tuple(sorted(blocks - inside)), tuple(inner))
 
     def _outermost(self, blocks: frozenset[int], header: int | None) -> list[int]:
-        """Returns the headers of the loops in a region that are in no other loop of it."""
+        """Returns the headers of the loops in a region that are in no other loop of it, in order;
+        `header` is the region's own loop, which is left out."""
         inside = [h for h, loop in self._loops.items() if loop <= blocks and h != header]
         return sorted(
             h for h in inside if not any(h in self._loops[one] for one in inside if one != h)
@@ -116,8 +118,9 @@ class _LoopNest:
     def _parts(
         self, blocks: frozenset[int], header: int | None, loops: Iterable[Region]
     ) -> list[Region]:
-        """Returns the inner regions of a region with a barrier, in program order: its loops with a
-        barrier, and its parts, into which the other `loops` go."""
+        """Returns the inner regions of a region with a barrier, in program order: those of its
+        `loops` that contain a barrier, and the parts that the other blocks form, with the other
+        loops in them."""
         split = [loop for loop in loops if any(map(self._ends_with_barrier, loop.all_blocks))]
         whole = [loop for loop in loops if loop not in split]
         rest = blocks.difference(*(loop.all_blocks for loop in split))

@@ -48,8 +48,8 @@ LINEAR = frozenset(
 def scattered_registers(
     program: Program, warp_layout: WarpLayout, shapes: BlockShapes
 ) -> frozenset[Register]:
-    """Returns the registers of a program whose lanes hold unrelated values. `shapes` are those that
-    registers have in all blocks."""
+    """Returns the registers of a program whose lanes hold unrelated values (Level.SCATTERED).
+    `shapes` are those that registers have in all blocks; registers in it are never scattered."""
     levels = {register: _level_of(shape) for register, shape in shapes.items()}
     users: dict[Register, list[Instruction]] = {}
     for instruction in program.instructions:
@@ -74,13 +74,15 @@ def scattered_registers(
 
 
 def _level_of(shape: VectorShape) -> Level:
+    """Returns ALIKE for a uniform shape (in the warp or in each run), else STRIDED."""
     return Level.ALIKE if shape.is_affine and shape.stride == 0 else Level.STRIDED
 
 
 def _operand_levels(
     instruction: Instruction, warp_layout: WarpLayout, levels: dict[Register, Level]
 ) -> Iterator[Level]:
-    """Yields the levels of what an instruction reads, its guard among them."""
+    """Yields the level of each register that an instruction reads, its guard's included (ALIKE if
+    it has none yet), and of each special register."""
     for register in reads(instruction):
         yield levels.get(register, Level.ALIKE)
     for operand in sources(instruction):
@@ -106,6 +108,7 @@ def _result_level(instruction: Instruction, most: Level) -> Level:
 
 
 def _is_float(instruction: Instruction) -> bool:
+    """Returns whether an instruction's first source is read as a float."""
     source, *_ = instruction.operation.source_types
     return source is not None and source.is_float
 

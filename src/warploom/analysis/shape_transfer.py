@@ -54,12 +54,11 @@ BlockShapes = Mapping[Register, VectorShape]
 
 @dataclass(frozen=True)
 class RegisterShapes:
-    """The shapes of a program's registers, by basic block.
+    """The shapes of a program's registers, by basic block: the result of uniformity analysis.
 
     A register has one shape (`by_register`), but is varying in the blocks whose set in `varying`
-    has it. Lanes leave the `masked_regions` separately (`analysis.masked_loops`); outer ones come
-    first.
-    """
+    has it; registers without a shape are varying everywhere. Lanes leave the `masked_regions`
+    separately (`analysis.masked_loops`); outer ones come first."""
 
     by_register: BlockShapes
     varying: tuple[frozenset[Register], ...]
@@ -146,7 +145,9 @@ checks that it has."""
 
 
 def warp_layout_of(block: tuple[int, int, int]) -> WarpLayout:
-    """Returns the layout of warps in a thread block of (x, y, z) threads."""
+    """Returns the layout of warps in a thread block of (x, y, z) threads: that of the longest runs
+    (32, 16, 8, 4, 2 threads) of which x is a multiple, ANY if x is odd; LINE if all threads lie
+    along x."""
     x, y, z = block
     if y * z == 1:
         return WarpLayout.LINE
@@ -154,8 +155,11 @@ def warp_layout_of(block: tuple[int, int, int]) -> WarpLayout:
 
 
 def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
-    """Returns the shape of a special register: thread indices by the layout, `%laneid` with stride
-    1, others uniform or varying as the register is defined. Clocks are varying."""
+    """Returns the shape of a special register: `%laneid` with stride 1, `%tid.x` with stride 1 in
+    each run of the layout, `%tid.y` and `%tid.z` uniform in each run, others uniform or varying as
+    the register is defined; clocks are varying. Of a whole thread block (BLOCK_WIDE), registers
+    that differ between warps are varying, and thread indices but for those of ALONG_X and
+    IN_ROWS."""
     special = SPECIAL_REGISTERS[name]
     if name == "%tid.x" and warp_layout in BLOCK_LAYOUT.values():
         return VectorShape(1, 1)
@@ -176,7 +180,7 @@ def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
 
 class OperandShapes:
     """Evaluates the shapes of operands, guards and results of instructions, given the shapes of
-    registers (in one block, or in all)."""
+    registers (in one block, or in all); a register without one is varying."""
 
     def __init__(self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes) -> None:
         self.program, self.warp_layout, self.shapes = program, warp_layout, shapes
@@ -186,7 +190,7 @@ class OperandShapes:
 
     def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
         """Returns the shape of an operand that is read as `type`, and its constant if it is an
-        immediate integer."""
+        immediate integer. Addresses, vectors and other compound operands are varying."""
         match operand:
             case Immediate(value):
                 whole = None if type.is_float else value & ((1 << type.bits) - 1)
@@ -205,7 +209,8 @@ class OperandShapes:
                 return ShapedValue(VARYING)
 
     def address(self, operand: Operand) -> VectorShape:
-        """Returns the shape of an address, which holds if no run of it wraps around."""
+        """Returns the shape of an address operand: that of its base register, uniform without one.
+        It holds if no run of the address wraps around, which emitted code checks."""
         assert isinstance(operand, Address)
         if isinstance(operand.base, Register):
             return self.shapes.get(operand.base, VARYING)
@@ -213,7 +218,7 @@ class OperandShapes:
 
     def terms(self, instruction: Instruction) -> TermShapes:
         """Returns an evaluator of shapes for the terms of an instruction that computes, with the
-        shapes of its sources as arguments."""
+        shapes of its sources as arguments; sources without a type (addresses) are varying."""
         operation = instruction.operation
         operands = spread(instruction.operands[len(operation.spec.destinations) :])
         types = operation.source_types
@@ -256,7 +261,7 @@ class OperandShapes:
         self, instruction: Instruction, position: int, target: Register
     ) -> VectorShape:
         """Returns the shape of destination number `position` of an instruction that computes, at
-        the width of register `target`."""
+        the width of register `target`; varying if no term defines that destination."""
         sources = tuple(
             spread(instruction.operands[len(instruction.operation.spec.destinations) :])
         )
@@ -283,9 +288,10 @@ class OperandShapes:
                 return VARYING
 
     def _loaded_shape(self, instruction: Instruction) -> VectorShape:
-        """Returns the shape of a loaded value: lanes of one warp that load from one address at once
-        get one value. Uniform for kernel parameters. Warps of a block do not load at once, so
-        nothing is known across a thread block."""
+        """Returns the shape of a loaded value. Uniform for a kernel parameter. Lanes of one warp
+        that load from one global, shared or constant address at once get one value, so such a load
+        has the shape of its address if that has stride 0. Varying otherwise: for frames of calls,
+        strided addresses, and in a whole thread block, whose warps do not load at once."""
         space, address = space_of(instruction), instruction.operands[1]
         if space is Space.PARAM:
             assert isinstance(address, Address)
@@ -301,7 +307,8 @@ class OperandShapes:
 
 def computes(instruction: Instruction) -> bool:
     """Returns whether an instruction only computes terms of its operands: its results do not depend
-    on memory, control flow or other lanes."""
+    on memory, control flow or other lanes. Of `mov`, only that of a register or immediate to a
+    register."""
     operation = instruction.operation
     if operation.name == "mov":
         whole = isinstance(instruction.operands[0], Register)

@@ -1,5 +1,6 @@
-"""Computes, for emitted code, the static schedule of a kernel: the sequence of warp loops from its
-begin to its end (`analysis.warp_loops`), if it is known at compile time.
+"""Computes the static schedule of a kernel, if it is known at compile time: the sequence of warp
+loops (`analysis.warp_loops`, one for each interval between barriers) that a thread block executes
+from begin to end.
 
 Most kernels select threads between barriers by their index only, and the number of barriers follows
 from the size of the block. With 256 threads, this loop passes eight barriers, s = 128 to 1:
@@ -53,8 +54,10 @@ StaticSchedule = tuple[WarpLoop, ...]
 
 
 def size_for_static_schedule(program: Program, size: Size) -> Size | None:
-    """Returns the block size of a launch, if the kernel has a static schedule for it, but none
-    without it; else None."""
+    """Returns the block size of a launch, by which its code has to be specialised, if the kernel
+    has a static schedule for that size but none for unknown sizes. Else None, also for blocks with
+    a partly filled warp or other layouts than along x or in rows of 16, and for kernels of more
+    than LONGEST instructions."""
     x, y, z = size
     # All warps are full, and all threads lie along x, or in rows of 16.
     whole = x * y % 32 == 0 and z == 1 and (y == 1 or x == 16)
@@ -80,9 +83,9 @@ def _reads_block_size(program: Program) -> bool:
 def static_schedule_of(
     program: Program, warp_layout: WarpLayout, shapes: RegisterShapes, size: Size | None = None
 ) -> StaticSchedule:
-    """Returns the static schedule for all blocks with a layout of warps, or for those of one size.
-    Empty if some interval between barriers is no warp loop, if its path is unknown, or if the
-    limits are exceeded."""
+    """Returns the static schedule for all blocks with a layout of warps, or for those of one
+    `size`. Empty if an interval between barriers is no warp loop, if the path is unknown, if a
+    register is read before it is written, with calls that are not inlined, or beyond the limits."""
     if warp_layout not in BLOCK_LAYOUT or program.live_in[0] or program.depth is not None:
         return ()
     partly = frozenset(predicated_blocks(program, warp_layout, shapes).values())
@@ -104,7 +107,7 @@ def static_schedule_of(
 
 class _ConstantOperands(OperandShapes):
     """Shapes of operands, with constants: the size of the block, and registers that are computed
-    from it."""
+    from it on the path executed so far."""
 
     def __init__(
         self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes, size: Size | None
@@ -168,7 +171,8 @@ class _ConstantOperands(OperandShapes):
 
 
 class _BlockExecution:
-    """Executes the control flow of a program that all threads of a block have in common."""
+    """Executes the control flow of a program that all threads of a block have in common, with
+    constants for what the block's size determines."""
 
     def __init__(self, program: Program, search: WarpLoopSearch, size: Size | None) -> None:
         """Begins at the entry, with constants for the block's `size` only (None: of unknown
@@ -180,10 +184,10 @@ class _BlockExecution:
         )
 
     def parts(self) -> Iterator[tuple[int | None, tuple[int, ...], Mapping[int, bool]]]:
-        """Yields, for each unguarded barrier of all threads or unguarded exit that is executed: the
-        block at whose end the previous barrier is (None: the entry), the blocks since then, and the
-        uniform branches with whether they are taken. Stops where the path is unknown, or at a block
-        that is visited twice between barriers."""
+        """Yields, for each full barrier or unguarded exit that is executed: the block at whose end
+        the previous barrier is (None: the entry), the blocks since then, and the uniform branches
+        among them with whether they are taken. Stops where the path is unknown, or at a block that
+        is visited twice between barriers."""
         site, at, path, choices = None, 0, list[int](), dict[int, bool]()
         # A block that is visited twice without a barrier between is in a loop, which no warp loop
         # covers.

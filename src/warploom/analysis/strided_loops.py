@@ -1,5 +1,5 @@
-"""Finds loops whose addresses advance by a constant stride from iteration to iteration, for emitted
-code that checks and counts their accesses once per batch of iterations.
+"""Finds loops whose accesses advance by a constant stride from iteration to iteration, so that
+emitted code checks and counts them once per batch of iterations.
 
     loop:                               blocks: this one
       mul.wide.s32 %rd7, %r10, 4;     advances; widened: its operand 0 must not wrap around
@@ -43,13 +43,13 @@ BOUNDING = ("lt", "le", "gt", "ge", "ne")
 
 @dataclass(frozen=True)
 class StridedLoop:
-    """A loop, its `blocks` in the order of an iteration; the first is its header.
+    """A loop, its `blocks` in the order of an iteration, the first its header; other fields are
+    numbers of instructions.
 
-    `advances` are the instructions, in order, that compute addresses and bounds. Their results are
-    linear in the number of iterations as long as no operand in `widened` (instruction, index of a
-    source) wraps around. `compared` are the comparisons of linear values by which lanes leave.
-    `accesses` are the accesses at linear addresses, the first of each group.
-    """
+    `advances` are those, in order, that compute addresses and bounds. Their results are linear in
+    the number of iterations as long as no operand in `widened` (instruction, index of a source)
+    wraps around. `compared` are the comparisons of linear values by which lanes leave. `accesses`
+    are the accesses at linear addresses, the first of each group."""
 
     blocks: tuple[int, ...]
     advances: tuple[int, ...]
@@ -105,7 +105,8 @@ def straight_line_loops(program: Program, shapes: RegisterShapes) -> Iterator[tu
 
 def _block_order(program: Program, header: int, inside: set[int]) -> tuple[int, ...] | None:
     """Returns the blocks of a loop in the order in which each iteration runs all of them; None if
-    there is no such order, or an instruction may suspend or end a lane."""
+    some block has not exactly one successor in the loop (it branches inside), if blocks are left
+    over, or if an instruction may suspend or end a lane."""
     found = [header]
     while True:
         block = program.blocks[found[-1]]
@@ -139,6 +140,7 @@ def _is_lane_independent(instruction: Instruction) -> bool:
 
 
 def _reads_clock(operand: Operand) -> bool:
+    """Returns whether an operand is or contains a special register that depends on the time."""
     specials = (leaf for leaf in leaf_operands(operand) if isinstance(leaf, Special))
     return any(SPECIAL_REGISTERS[one.name].clock_bit is not None for one in specials)
 
@@ -193,8 +195,9 @@ def _same_width(target: Operand, term: Term) -> bool:
 
 
 class _Recurrences:
-    """Computes, by a fixed point, how the registers of a loop change from iteration to iteration.
-    `widened` are the operands (instruction, source) that must not wrap around for that to hold."""
+    """Computes, by a fixed point, how the registers of a loop change from iteration to iteration
+    (`Recurrence`). `widened` are the operands (instruction, source) that must not wrap around for
+    that to hold."""
 
     def __init__(self, operand_shapes: OperandShapes, blocks: tuple[int, ...]) -> None:
         """Runs the fixed point for a loop whose blocks are `blocks`, in the order of an
@@ -217,8 +220,9 @@ class _Recurrences:
         self._solve()
 
     def _solve(self) -> None:
-        """Assumes that each register advances by a constant, and drops wrong assumptions until none
-        is left."""
+        """Assumes that each register which is live at the header and written in the loop advances
+        by a constant; interprets one iteration, and drops the assumptions that it refutes, until
+        none is left."""
         live = self.program.live_in[self._blocks[0]]
         begins = {r: Recurrence(advances=True, base=r) for r in self._writers if r in live}
         while True:
@@ -284,8 +288,9 @@ class _Recurrences:
     def _operand(
         self, operand: Operand, type: ScalarType, state: Mapping[Register, Recurrence]
     ) -> Recurrence:
-        """Returns the recurrence of an operand that is read as `type`: truncation drops the base
-        register, and an advancing register that is extended becomes arbitrary."""
+        """Returns the recurrence of an operand that is read as `type`: invariant if it is no
+        register or not written in the loop. An advancing register that is truncated loses its base
+        register; one that is extended becomes arbitrary."""
         if not isinstance(operand, Register):
             return INVARIANT
         recurrence = state.get(operand, NONLINEAR if operand in self._writers else INVARIANT)
@@ -362,8 +367,9 @@ class _Recurrences:
         return None
 
     def slice_of(self, index: int, operands: Iterable[Operand]) -> set[int] | None:
-        """Returns the backward slice: the instructions of the loop that compute operands of an
-        instruction; None if some operand is not linear."""
+        """Returns the backward slice of operands of instruction `index`: the instructions of the
+        loop, by number, that compute them. None if an operand, or a value that it is computed from,
+        is not linear."""
         found: set[int] = set()
         pending = [one for one in operands if isinstance(one, Register)]
         state = self._states[index]

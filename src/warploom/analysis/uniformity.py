@@ -1,5 +1,5 @@
 """Computes the shapes of a program's registers (uniformity analysis: uniform, affine or varying in
-a warp) in code for converged lanes.
+a warp), for code that converged lanes execute.
 
 Shapes are a fixed point over all writers of a register. Where lanes diverge and reconverge, those
 that took one path may hold other values than those that took the other, or have left a loop in
@@ -14,8 +14,7 @@ Optimizations", 2011, on sync and temporal divergence):
     L: add.u32 %r3, %r2, 1;          varying
 
 In masked regions (`analysis.masked_loops`) registers retain their shapes: the lanes that are still
-inside have all taken the same path.
-"""
+inside have all taken the same path."""
 
 from __future__ import annotations
 
@@ -76,9 +75,10 @@ def shapes_of(
 def _fixed_point(
     program: Program, warp_layout: WarpLayout, varying_by_block: VaryingByBlock
 ) -> dict[Register, VectorShape]:
-    """Returns the join over the results of all writers of each register, with registers in
-    `varying_by_block` varying in those blocks. Registers that are read before they are written
-    begin as zeros, which are uniform."""
+    """Returns the shape of each register, the join over the results of all of its writers, where
+    registers in `varying_by_block` are varying in those blocks. Registers that are read before they
+    are written begin as zeros, which are uniform. A register is missing if its operands never get a
+    shape."""
     begun = program.live_in[0] if program.live_in else frozenset[Register]()
     shapes: dict[Register, VectorShape] = dict.fromkeys(begun, UNIFORM)
     operand_shapes = OperandShapes(program, warp_layout, shapes)
@@ -152,8 +152,8 @@ def _joined_varying(
 ) -> Iterator[tuple[int, Register]]:
     """Yields (block, register) where a register becomes varying because lanes that diverged wrote
     it, and it is live where they reconverge: in the blocks between and at the reconvergence point;
-    at the exit of a masked region only there. Masked regions whose exits diverge are added to
-    `masked`."""
+    if they diverge at the exit of a masked region, the registers that it merges, at that point
+    only. Masked regions whose exits diverge are added to `masked`."""
     diverging = [
         block
         for block in program.blocks

@@ -41,11 +41,13 @@ class VectorShape:
 
     @property
     def extent(self) -> int:
-        """Returns the difference of the last and the first lane of a run."""
+        """Returns the difference between the last and the first lane of a run, in the unit of the
+        stride."""
         return self.stride * (LANES // self.width - 1)
 
     def join(self, other: VectorShape) -> VectorShape:
-        """Returns the least shape that covers both shapes: varying if the strides differ."""
+        """Returns the least shape that covers both shapes: the one of more runs if both are affine
+        with one stride, else varying."""
         together = self.is_affine and other.is_affine and self.stride == other.stride
         return VectorShape(max(self.width, other.width), self.stride) if together else VARYING
 
@@ -151,8 +153,9 @@ def _stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
 
 
 def _is_linear_between_runs(term: Term, args: Sequence[ShapedValue]) -> bool:
-    """Returns whether a node whose operands change by the same amount from run to run does so,
-    too."""
+    """Returns whether a node whose operands change by the same amount from run to run does so, too:
+    sums, conversions of integers, and products, shifts and selections whose other operand is the
+    same in all runs."""
     if not (term.type.is_integer and all(arg.type.is_integer for arg in term.args[-1:])):
         return False
     match term.op:
@@ -169,8 +172,9 @@ def _is_linear_between_runs(term: Term, args: Sequence[ShapedValue]) -> bool:
 
 
 def _extends_linearly(shape: VectorShape, bits: int) -> bool:
-    """Returns whether a value of `bits` bits has the same stride in a wider type if no run of it
-    wraps around, which emitted code checks."""
+    """Returns whether a stride is so small that 32 lanes span less than half of the range of `bits`
+    bits. Then a value of that width keeps its stride when it is extended, if no run of it wraps
+    around, which emitted code checks."""
     return abs(shape.stride) * LANES < 1 << bits - 1
 
 
@@ -181,8 +185,8 @@ def _scaled(value: ShapedValue, factor: ShapedValue) -> int | None:
 
 
 def _constant_fold(term: Term, constants: Sequence[int]) -> int | None:
-    """Returns the result of an operation on constants; None for operations that do not occur in
-    bounds, scales or shifts."""
+    """Returns the bits of an operation's result on constants, truncated to its type; None for
+    floats, and for operations that do not occur in bounds, scales or shifts."""
     source = term.args[0].type
     if not (_is_integer(term.type) and _is_integer(source)):
         return None
@@ -198,6 +202,7 @@ def _constant_fold(term: Term, constants: Sequence[int]) -> int | None:
 
 
 def _is_integer(type: ScalarType) -> bool:
+    """Returns whether a type is an integer or a predicate, whose values fold as integers."""
     return type.is_integer or type == PRED
 
 

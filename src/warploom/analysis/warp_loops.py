@@ -1,5 +1,5 @@
 """Finds paths from one barrier of the thread block to the next, or to the end, that emitted code
-can run as one loop over all warps of the block.
+can run as one loop over all warps of the block (a warp loop), with addresses computed once.
 
 Between two barriers most kernels compute addresses, compare the thread's index once, and access
 consecutive elements:
@@ -45,12 +45,11 @@ from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 
 
 class StepKind(Enum):
-    """Classifies the instructions of such a path by what each warp has to do for them.
+    """Classifies the instructions on the path of a warp loop by what each warp has to do for them.
 
     SHAPED: nothing, for the result is affine in the thread block and computed once, for the first
     warp. COMPUTED: compute it. ACCESS: a load or store, whose addresses in all warps follow from
-    the first one. NONE: nothing.
-    """
+    the first one. NONE: nothing, since it has no effect."""
 
     SHAPED = auto()
     COMPUTED = auto()
@@ -60,15 +59,15 @@ class StepKind(Enum):
 
 @dataclass(frozen=True)
 class WarpLoopPath:
-    """A path that begins after the barrier at the end of block `site`, or at the entry (None),
-    leads through the blocks `before`, and ends with the barrier, or the program, at the end of the
-    last of its blocks.
+    """The path of a warp loop: begins after the barrier at the end of block `site`, or at the entry
+    (None), leads through the blocks `before` and `after`, and ends with the barrier, or the
+    program, at the end of the last of them.
 
-    At the end of the last block of `before`, the first threads run block `body`, which is followed
-    by the blocks `after`; without a `body` all blocks are `before`. `partly`: a warp of which some
-    lanes run the body is allowed. `choices` maps the guarded branches at which all threads take the
-    same path to whether they are taken. `kinds` has each instruction but those that end a block.
-    """
+    At the end of the last block of `before`, the first threads of the block run block `body`, then
+    all run `after`; without a `body` all blocks are `before`. `partly`: a warp of which only some
+    lanes run the body is allowed. `choices` maps the guarded branches (instructions) at which all
+    threads take the same path to whether they are taken. `kinds` has each instruction but those
+    that end a block."""
 
     site: int | None
     before: tuple[int, ...]
@@ -128,22 +127,23 @@ class WarpLoop(WarpLoopPath):
 
     @property
     def needs_all_threads(self) -> bool:
-        """Returns whether the path can only be run as a loop if every thread runs the body; False
-        without a body. With some lanes off, the registers that the body writes would need to be
-        merged after it."""
+        """Returns whether the path can only be run as a loop if every thread runs the body:
+        `partly` is False, or a register that the body writes is live after it, and would have to be
+        merged where lanes are off. False without a body."""
         if self.body is None or not self.partly:
             return self.body is not None
         return not self._written(self.body_blocks).isdisjoint(self.live_after_body)
 
     @property
     def has_common_work(self) -> bool:
-        """Returns whether each warp has work outside of the body."""
+        """Returns whether each warp has something to compute or access outside of the body."""
         work = (StepKind.COMPUTED, StepKind.ACCESS)
         return any(self.kinds[i] in work for i in self.steps(self.blocks))
 
     @property
     def live_after_body(self) -> frozenset[Register]:
-        """Returns the registers that are live after the body."""
+        """Returns the registers that are live at the first block after the body; none without such
+        a block."""
         return self.program.live_in[self.after[0]] if self.after else frozenset()
 
     @property
@@ -185,7 +185,8 @@ def warp_loops(
 
 
 def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandShapes:
-    """Returns the shapes of operands across thread blocks whose warps have a layout."""
+    """Returns the shapes of operands across whole thread blocks whose warps have a layout that
+    occurs in BLOCK_LAYOUT."""
     block_layout = BLOCK_LAYOUT[warp_layout]
     return OperandShapes(program, block_layout, shapes_of(program, block_layout).by_register)
 
@@ -201,7 +202,7 @@ def block_affine_registers(block: OperandShapes, shapes: RegisterShapes) -> froz
 
 class WarpLoopSearch:
     """Searches a program for warp loops through the blocks `candidates`. `partly` are the blocks
-    that some lanes can run while others wait."""
+    that some lanes of a warp can run while its others wait."""
 
     def __init__(
         self,
@@ -211,9 +212,8 @@ class WarpLoopSearch:
         warp_layout: WarpLayout,
         shapes: RegisterShapes,
     ) -> None:
-        """Computes the shapes of registers across the thread block, and the bodies of `if`s, only
-        where all threads lie along x: elsewhere a comparison does not select the first threads of
-        the block."""
+        """Computes the shapes of registers across the thread block. Finds bodies of `if`s only
+        where all threads lie along x; paths in other layouts have none."""
         self.program, self.candidates, self.partly = program, candidates, partly
         self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
@@ -316,8 +316,9 @@ class WarpLoopSearch:
             yield from self._paths(self.program.reconvergence[at], path, choices)
 
     def _is_uniform_branch(self, branch: Instruction) -> bool:
-        """Returns whether a branch is guarded by a register that is uniform in the thread block and
-        whose value in the first warp determines that of all warps; False without a guard."""
+        """Returns whether all threads of the block take the same path at a branch, known from the
+        first warp: its guard is uniform in the block and in `_block_affine`; False without a
+        guard."""
         guard = branch.guard
         block_affine = guard is not None and guard.register in self._block_affine
         return block_affine and is_uniform_branch(self.operand_shapes, branch)
@@ -336,9 +337,10 @@ class WarpLoopSearch:
         return range(block.start, block.stop - self._ends_block(terminator(self.program, block)))
 
     def _step_kind(self, block: int, index: int) -> StepKind | None:
-        """Returns the kind of an instruction of block `block`. None if it must not be on such a
-        path: it is guarded, has a precondition that is checked, implements calls, may wrap around,
-        or is an access whose addresses do not follow from the first warp's."""
+        """Returns the kind of an instruction of block `block`. None if it must not be on the path
+        of a warp loop: it is guarded, has a precondition that is checked, implements calls, may
+        wrap around, may call a routine (counted warp by warp) though one computation would serve
+        all warps, or is an access whose addresses do not follow from the first warp's."""
         instruction = self.program.instructions[index]
         checked = bool(instruction.operation.spec.preconditions)
         if is_effectless(instruction.operation) and instruction.guard is None and not checked:
@@ -381,9 +383,10 @@ class WarpLoopSearch:
         return isinstance(address.base, Symbol) or address.base in self._block_affine
 
     def _with_hoisted_comparison(self, warp_loop: WarpLoop) -> WarpLoop | None:
-        """Returns a warp loop whose comparison before the body is marked as no work of each warp,
-        since it is computed once for all; the loop itself without a body. None if the comparison's
-        result has other uses, or its operands are not affine in the thread block."""
+        """Returns a warp loop whose comparison before the body is of kind NONE, since emitted code
+        computes once for all warps how many threads run the body; the loop itself without a body.
+        None if the comparison's result has other uses, or its operands are not affine in the thread
+        block."""
         if warp_loop.body is None:
             return warp_loop
         block = self.program.blocks[warp_loop.before[-1]]

@@ -76,8 +76,8 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
 
 def emit_warp_ir(layout: CountLayout, facts: WarpIR) -> KernelIR:
     """Returns the LLVM IR of a kernel whose passes have run; `facts` is its Warp IR. Emits `warp`,
-    decides whether warps may run in warp order, and emits `run` accordingly.
-    """
+    decides whether warps may run in warp order, and emits `run` accordingly. Raises CompileError
+    beyond the time limit (`llvm.deadline`)."""
     program, variant = layout.program, facts.variant
     with collector_paused():
         module = ir.Module(program.name)

@@ -129,9 +129,9 @@ def _compile(
 
 
 def _load(entry: bytes, functions: Mapping[str, Define]) -> llvm.ExecutionEngine | None:
-    """Loads the object of an entry, with the helpers and shared functions that it calls;
-    `functions` has definitions of shared functions that may not be cached. Returns the engine that
-    owns the code, or None if a shared function is missing."""
+    """Loads the object of an entry into the process, with the helpers and shared functions that it
+    calls; `functions` has definitions of shared functions that may not be cached. Returns the
+    engine that owns the code, or None if a shared function is missing."""
     begin = _HEADER.size
     size: int = _HEADER.unpack_from(entry)[2]
     names, object_code = entry[begin : begin + size].decode(), entry[begin + size :]

@@ -36,12 +36,11 @@ def check_global(
     allocations: Any,
     cache: Any,
 ) -> int:
-    """Checks that each lane's access of `size` bytes is aligned and inside of one live allocation,
-    which is writable if `write` is set.
+    """Checks that each active lane's access of `size` bytes is aligned and inside of one live
+    allocation, which is writable if `write` is set. Returns 0, or 1 with the fault recorded.
 
     `cache` is the bounds (start, end) of the allocation that was looked up last, an inline cache:
-    only an access outside of it searches the table of allocations.
-    """
+    only an access outside of it searches the table of allocations."""
     bytes_wanted = np.uint64(size)
     for lane in range(32):
         if (mask >> lane) & 1:
@@ -108,17 +107,19 @@ def check_cluster(
     places: Any, mask: int, size: int, own: int, live: int, environment: Any,
     shared_bytes: int, stride: int,
 ) -> int:  # fmt: skip
-    """Checks that each lane's address of shared memory is in a live block of the cluster, and
-    replaces it by its offset in the cluster's shared memory (`simt.clusters.cluster_offset`).
+    """Checks that each active lane's address of shared memory is in a live block of the cluster,
+    and replaces it in `places` by its offset in the cluster's shared memory
+    (`simt.clusters.cluster_offset`). Returns 0, or 1 with the fault recorded.
 
     `own` is the rank of the executing block, `live` has a bit for each live rank, `shared_bytes`
-    the size of a block's shared memory and `stride` the distance of two blocks' memory.
-    """
+    the size of a block's shared memory and `stride` the distance of two blocks' memory."""
     for lane in range(32):
         if (mask >> lane) & 1:
             address = places[lane]
             offset = cluster_offset(address, size, own, live, shared_bytes, stride)
             if offset == NO_SUCH_BLOCK:
+                # The record names the rank, which the high bits hold plus 1, in place of an
+                # address.
                 rank = (address >> BLOCK_BITS) - 1
                 record_fault(environment, NO_BLOCK, lane, rank, size)
                 return 1

@@ -82,12 +82,11 @@ def _not_optimised() -> Generator[None]:
 
 
 def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.ModuleRef:
-    """Compiles one helper to a module: Numba's function, and a wrapper with the C signature
-    `types`.
+    """Compiles one helper to a module: Numba's function, and a wrapper `warploom.NAME` with the C
+    signature `types`.
 
     Numba's own C wrapper reports Python exceptions, which needs the interpreter; helpers raise
-    none. A rule returns nothing in Python, and 0 here.
-    """
+    none. A cost rule returns nothing in Python, and 0 here."""
     from numba import cfunc
 
     spelled = re.sub(r"([ui])(\d+)\*", lambda m: f"CPointer({_NAMES[m[1]]}{m[2]})", types)

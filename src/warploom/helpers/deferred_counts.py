@@ -79,8 +79,10 @@ def _intrinsic(lanes: Lanes, operation: str, *values: Value) -> Value:
 
 
 def _transposed(lanes: Lanes, rows: list[Value]) -> list[Value]:
-    """Transposes a matrix of 32 x 32 bytes, held in 32 vectors; the order of the resulting vectors
-    is arbitrary, since they are sorted next."""
+    """Transposes a matrix of 32 x 32 bytes, held in 32 vectors, so that each vector has one lane of
+    every access; the order of these vectors is arbitrary, since they are sorted next."""
+    # Four steps of interleaving transpose the 16 x 16 blocks in both halves; then halves are
+    # exchanged.
     for bit in (8, 4, 2, 1):
         for one in range(LANES):
             if not one & bit:
@@ -117,8 +119,8 @@ def _indices(places: Sequence[int]) -> Value:
 
 
 def comparators() -> Iterator[tuple[int, int]]:
-    """Yields the pairs of indices that Batcher's merge exchange compares to sort 32 values (Knuth,
-    The Art of Computer Programming, volume 3, 5.2.2, algorithm M)."""
+    """Yields the pairs of indices (lower first) that Batcher's merge exchange compares, in order,
+    to sort 32 values (Knuth, The Art of Computer Programming, volume 3, 5.2.2, algorithm M)."""
     length = HALF
     while length:
         difference, step, rest = length, HALF, 0
@@ -142,12 +144,14 @@ def _sorted(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
 
 
 def _count_sorted_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
-    """Returns, for each access, its numbers of words, sectors and lines, and the most lanes on one
-    word, from vectors sorted by word."""
+    """Returns, for each access (byte), its numbers of distinct words, sectors and lines, and the
+    most lanes on one word, from its 32 words in rising order, one in each vector."""
     b = lanes.b
     counts = [_byte(1)] * 3
     run, longest = _byte(0), _byte(0)
     for before, word in pairwise(words):
+        # Numbers differ in their sector (8 words) if they differ in a bit above the lowest 3: if
+        # XOR >= 8.
         difference = b.xor(before, word)
         changes = [
             b.icmp_unsigned(">=", difference, _byte(size)) for size in (1, SECTOR_WORDS, LINE_WORDS)
@@ -159,8 +163,8 @@ def _count_sorted_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
 
 
 def _count_bank_words(lanes: Lanes, words: Sequence[Value]) -> Value:
-    """Returns, for each access, the most distinct words of one bank, from vectors sorted by
-    bank."""
+    """Returns, for each access (byte), the most distinct words of one bank, from its 32 words in
+    the order of banks, with the bank in the high 5 bits of a byte."""
     b = lanes.b
     bank_words, most = _byte(1), _byte(1)
     for before, word in pairwise(words):

@@ -134,6 +134,7 @@ def _define_intrinsic(emit: Emit, answers: int, *arguments: Any) -> Any:
     answer = types.UniTuple(types.int64, answers)
 
     def generate(context: Any, builder: Any, signature: Any, values: Sequence[Value]) -> Value:
+        """Emits the call of the function with the code, and its results as Numba's tuple."""
         lanes = Lanes(builder.module, builder)
         plain = [_plain(lanes, value) for value in values]
         results = builder.call(_function(lanes, emit, answers, plain), plain)

@@ -1,12 +1,12 @@
-"""Recovers the affine form of registers from their 32 lanes, after diverged lanes have reconverged.
+"""Recovers the affine form of registers (first values and a stride) from their 32 lanes, after
+diverged lanes have reconverged.
 
 Code for diverged lanes stores registers lane by lane; convergent code reads the first value of each
 run and a constant stride. A helper verifies at run time that the lanes still have the stride, and
 writes the first values:
 
     32 lanes 8, 12, 16, ..   runs 1, stride 4   ->   first value 8, returns 1
-    32 lanes 8, 12, 12, ..   runs 1, stride 4   ->   returns 0: code stays in the divergent copy
-"""
+    32 lanes 8, 12, 12, ..   runs 1, stride 4   ->   returns 0: code stays in the divergent copy"""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ _LANES = 32
 
 
 def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
-    """Writes the first value of each run of `count` registers to the slots that convergent code
-    reads, computed from the lowest lane of the run in `active`.
+    """Writes the first value of each run of `count` registers to the slots of `context` that
+    convergent code reads, computed from the run's lowest lane among the bits of `active`; 0 for a
+    run without active lanes.
 
-    Returns 1 if all active lanes have the registers' strides, else 0.
-    """
+    Returns 1 if all active lanes have the registers' strides, else 0. `table` has an entry for each
+    register (LANES_AT)."""
     holds = 1
     for entry in range(count):
         at = entry * ENTRY_WORDS
@@ -43,6 +44,7 @@ def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
                 lane = run * length + step
                 if (active >> lane) & 1 == 0:
                     continue
+                # No value crosses a word: sizes are powers of two, and offsets multiples of them.
                 bit = table[at + LANES_AT] + lane * table[at + LANE_BITS]
                 value = (context[bit >> 6] >> (bit & 63)) - step * table[at + STRIDE]
                 if not found:

@@ -1,5 +1,5 @@
-"""Emits the functions of `cost.overlap` as vector instructions: how many segments of memory (words,
-sectors, lines) the lanes of an access touch, and how many share one.
+"""Emits the functions of `cost.overlap` as vector instructions: they count how many segments of
+memory (words, sectors, lines) the lanes of an access touch, and how many lanes share one.
 
 The key of a lane is its address shifted to the number of its segment. Three methods, fastest first:
 
@@ -12,8 +12,7 @@ The key of a lane is its address shifted to the number of its segment. Three met
    under all rotations: 16 + 8 + 4 + 2 + 1 vector comparisons in place of 496 scalar ones.
 
 Lanes whose keys differ in more than 32 bits are not handled: the result is 0, and callers use the
-loop.
-"""
+loop."""
 
 from __future__ import annotations
 
@@ -68,7 +67,7 @@ def emit_count_stretches(lanes: Lanes, arguments: Sequence[Value]) -> list[Value
 def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.overlap.count_in_columns` of addresses in memory, a mask, a shift and a number of
     columns (i64); returns the numbers of distinct segments, of aligned groups of 8 and of 32, and
-    the most distinct segments of one column (bank)."""
+    the most distinct segments of one column (bank); zeros if lanes are too distant."""
     *accesses, columns = arguments
 
     def count(keys: Value, on: Value) -> list[Value]:
@@ -121,11 +120,11 @@ def _count_by_keys(
     *,
     result_count: int,
 ) -> list[Value]:
-    """Emits `count` of the lanes' keys and active mask; keys are numbers of segments in 32 bits,
-    those of inactive lanes equal the key of the lowest active lane.
+    """Emits `count` of the lanes' keys (numbers of segments, cut to 32 bits) and active mask;
+    inactive lanes have the key of the lowest active lane. `arguments`: addresses in memory, mask,
+    shift.
 
-    Returns `result_count` results, zeros if the segments differ in more than 32 bits.
-    """
+    Returns `result_count` results, zeros if the segments differ in more than FURTHEST_BITS bits."""
     b, (at, mask, shift) = lanes.b, arguments
     on = lanes.mask(b.trunc(mask, I32))
     # Inactive lanes may hold anything; with an active lane's address they add no segment.
@@ -168,6 +167,8 @@ def _if_in_window(
     aligned, own_group = (lanes.splat(b.and_(one, I32(-size))) for size in (WINDOW, WIDEST_GROUP))
 
     def in_window(begin: Value, inside: Value, otherwise: Callable[[], list[Value]]) -> list[Value]:
+        """Emits the test whether the window from `begin` on has all keys, whose places in it are
+        `inside`, and both paths."""
         differing = b.icmp_unsigned(">=", b.sub(keys, begin), splat_constant(WINDOW, I32))
         close = b.not_(lanes.any(differing))
         close = close if when is None else b.and_(close, when)
@@ -218,6 +219,7 @@ def _nearest(lanes: Lanes, keys: Value) -> Value:
             order = selection(lane & -size | (lane + turn) % size for lane in lower)
             differ = b.xor(mine, b.shuffle_vector(keys, keys, order))
             least = lanes.intrinsic(f"llvm.umin.v{HALF}i32", least.type, [least, differ])
+        # Back to their lanes; lower lanes get the greatest number, by index HALF into `none`.
         back = [upper.index(lane) if lane & size else HALF for lane in range(LANES)]
         none = ir.Constant(least.type, [I32(-1)] * HALF)
         whole = b.shuffle_vector(least, none, selection(back))
@@ -232,7 +234,7 @@ def _distinct(lanes: Lanes, nearest: Value, group: int) -> Value:
 
 
 def _number(lanes: Lanes, mask: Value) -> Value:
-    """Returns the number of lanes in a mask, an i64."""
+    """Returns the number of set lanes of a mask, as an i64."""
     return lanes.popcount(lanes.bits(mask))
 
 
@@ -242,6 +244,7 @@ def _equal_lanes(lanes: Lanes, keys: Value) -> Value:
     for turn in range(1, LANES):
         order = [(lane + turn) % LANES for lane in range(LANES)]
         same = b.icmp_unsigned("==", keys, b.shuffle_vector(keys, keys, selection(order)))
+        # A true lane extends to -1: subtracting it counts one.
         count = b.sub(count, b.sext(same, BYTES))
     return count
 

@@ -1,9 +1,9 @@
-"""Fills the range caches (`abi.range_cache`): the slow path of compiled code after a miss.
+"""Fills the range caches (`abi.range_cache`), the inline caches of affine accesses: the slow path
+of compiled code after a miss.
 
 An entry counts accesses with its pitches only. If accesses with other pitches outnumber those that
 it has counted, it is replaced, and its counts move to a RETIRED entry. An entry whose replacement
-does not pay is given up: `GIVEN_UP`.
-"""
+does not pay is given up: `GIVEN_UP`."""
 
 from __future__ import annotations
 
@@ -92,6 +92,7 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     some = first_lane(key) // length
     for run in range(group[G_RUNS]):
         sets[at + PITCHES + run] = bases[run] - bases[0]
+        # Runs of one lane have no safe pitches: PITCHES extend over their words.
         if length > 1:
             sets[safe_pitches + run] = bases[run if _active(key, run, length) else some] - bases[0]
     sets[at + STEP] = _stride(group, bases)
@@ -169,8 +170,7 @@ def _retire(sets: Any, group: Any, number: int) -> bool:
 @jitable
 def _within(group: Any, bases: Any) -> int:
     """Returns the mask of the bits of the first address on which the costs of a group's accesses
-    depend.
-    """
+    depend (WITHIN)."""
     unit = group[G_UNIT]
     # Runs of equal addresses that are whole units apart cost the same wherever they begin; then
     # all accesses share one counter.
@@ -196,14 +196,15 @@ def _active(key: int, run: int, length: int) -> int:
 
 @jitable
 def _stride(group: Any, bases: Any) -> int:
-    """Returns the stride of the lanes of a run, in bytes."""
+    """Returns the stride of the lanes of a run, in bytes: the constant one, or that found at run
+    time."""
     return bases[STEP_AT] if group[G_STRIDE] == ANY_STRIDE else group[G_STRIDE]  # type: ignore[no-any-return]
 
 
 @jitable
 def _enter_members(sets: Any, group: Any) -> bool:
-    """Writes the heads of the caches of a group's accesses; returns False if one of the caches
-    belongs to another group, which another version of the block has."""
+    """Writes the headers of the caches of a group's accesses; returns False if one of the caches
+    belongs to another group already, as another version of the block may have it."""
     for member in range(group[G_MEMBERS]):
         at = MEMBERS + member * MEMBER_WORDS
         cache = group[at + M_PLACE]
@@ -250,6 +251,8 @@ def _is_unsupported(group: Any, bases: Any) -> bool:
     for member in range(group[G_MEMBERS]):
         bits |= bases[0] + _member_offset(group, member)
     step = _stride(group, bases)
+    # Any low bit set in the address, a stride or a pitch misaligns some lane; sizes are powers of
+    # two.
     bits |= step
     if step > FURTHEST or step < -FURTHEST:
         return True

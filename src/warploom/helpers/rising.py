@@ -1,12 +1,11 @@
-"""Emits vector code for helpers: tests for addresses that rise from lane to lane, whatever lanes
-are inactive, how many segments of memory they touch, and their stride.
+"""Emits vector code for helpers that tests whether addresses rise from lane to lane (inactive lanes
+left out), and finds their stride or counts the segments of memory that they touch.
 
     keys 3 3 - 4 9 9 ...  (lane 2 inactive)   ->   distinct keys = changes between neighbours + 1
     offsets 0 8 - 24 ...                      ->   stride 8
     offsets 0 8 - 20 ...                      ->   NO_STEP
 
-Inactive lanes are given a key that does not break the order: the maximum of lower lanes.
-"""
+Inactive lanes are given a key that does not break the order: the maximum of lower lanes."""
 
 from __future__ import annotations
 
@@ -87,8 +86,10 @@ def if_rising(
 
 def emit_step(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.pattern_table.step_of` of offsets in memory and a mask that is not empty (i64);
-    returns the stride from lane to lane, or ANY_STEP or NO_STEP."""
+    returns the stride from lane to lane of active lanes, ANY_STEP if only one is active, NO_STEP if
+    there is none or it is negative."""
     b, (at, mask) = lanes.b, arguments
+    # The mask without its lowest lane; the two lowest lanes determine the stride.
     others = b.and_(mask, b.sub(mask, I64(1)))
     one, second = (lanes.intrinsic("llvm.cttz.i64", I64, [bits, I1(0)]) for bits in (mask, others))
 
@@ -108,7 +109,7 @@ def emit_step(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
 
 
 def _none(lanes: Lanes, mask: Value, on: Value) -> Value:
-    """Returns true (an i1) if no lane of `mask` is active."""
+    """Returns true (an i1) if no lane is set in both masks."""
     return lanes.b.not_(lanes.any(lanes.b.and_(mask, on)))
 
 
@@ -120,7 +121,8 @@ def _shifted_up(lanes: Lanes, values: Value, distance: int) -> Value:
 
 
 def _highest_so_far(lanes: Lanes, keys: Value) -> Value:
-    """Returns in each lane the highest key of this lane and all lower ones (a prefix maximum)."""
+    """Returns in each lane the highest key (unsigned) of this lane and all lower ones, a prefix
+    maximum."""
     distance = 1
     while distance < LANES:
         arguments = [keys, _shifted_up(lanes, keys, distance)]

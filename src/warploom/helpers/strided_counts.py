@@ -19,11 +19,13 @@ def count_strided(counts: Any, place: int, step: int, within: int, shift: int, t
     bytes.
     """
     period, at = 1, (place + step) & within
+    # The number of accesses after which the address within the unit repeats.
     while at != place and period < times:
         period += 1
         at = (at + step) & within
     whole, more = times // period, times % period
     at = place
+    # Each place of the period gets `whole` accesses, the first `more` of them one more.
     for number in range(min(period, times)):
         counts[at >> shift] += whole + (1 if number < more else 0)
         at = (at + step) & within

@@ -1,8 +1,8 @@
-"""Lists the helpers that compiled code calls, with their types and modules, and loads them.
+"""Lists the helpers (runtime functions in Python, compiled by Numba) that compiled kernels call,
+with their types and modules, and loads their machine code.
 
-Cost rules, checks and the scheduler are written once, in Python; both machines use them. Compiled
-by Numba, they are objects (`helpers.objects`) that a process loads once; kernels call them by name.
-"""
+Cost rules, checks and the scheduler are written once, in Python; both machines use them. Compiled,
+they are objects (`helpers.objects`) that a process loads once; kernels call them by name."""
 
 from __future__ import annotations
 

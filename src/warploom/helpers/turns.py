@@ -1,9 +1,9 @@
-"""Adapts the scheduler (`simt.scheduling`) to compiled code: helpers on plain pointers, for Numba.
+"""Adapts the scheduler (`simt.scheduling`) to compiled code: helpers on plain pointers, by which
+kernels choose the next warp and end its turn; compiled by Numba.
 
 `plan`, `slots`, `states` and `contexts` are the arrays of `simt.schedule_layout`; `stride` is the
 distance of two contexts in words. In warp order, all warps of a thread block run from barrier to
-barrier one after the other in one call of `warp` (`lower.control.warp_order`).
-"""
+barrier one after the other in one call of `warp` (`lower.control.warp_order`)."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ def end_turn(plan: Any, state: Any, context: Any, status: int, words: int) -> in
     digest = 0
     if status == schedule_layout.TURN_END:
         for word in range(_TABLE_WORDS, words):
+            # The step of FNV-1a, with its 64-bit prime, on words.
             digest = (digest ^ context[word]) * 1099511628211
     scheduling.after_run(plan, state, context, status, digest)
     return 0
@@ -152,7 +153,7 @@ def cluster_wait(
 
 
 def live_ranks(plan: Any, slots: Any) -> int:
-    """Returns the ranks of the current cluster's live blocks, as bits."""
+    """Returns the ranks of the live blocks of the current block's cluster, one bit for each."""
     return clusters.live_blocks(plan, slots)
 
 

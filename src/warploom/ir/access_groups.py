@@ -1,5 +1,5 @@
-"""Groups the memory accesses of a basic block that have one base register, so that one guard checks
-all of them.
+"""Groups the memory accesses of a basic block that have one base register, so that emitted code
+checks all of a group by one guard.
 
     ld.global.f32 %f1, [%rd1];       group 1: lanes=affine<4> members=0+0,2+128
     ld.global.f32 %f2, [%rd2];       group 2
@@ -7,8 +7,7 @@ all of them.
 
 The accesses of a group have one access type, and offsets that are equal modulo the size of an
 access, so that they are aligned alike. A guarded access is a group of its own. Atomics, bulk copies
-and accesses whose plan is general (`ir.access_plans`) are in no group.
-"""
+and accesses whose plan is general (`ir.access_plans`) are in no group."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ class AccessGroup:
 
     @property
     def is_laid_out(self) -> bool:
-        """Returns whether each lane is a run of its own, with a common stride at most."""
+        """Returns whether the plan takes each lane as a run of its own (Guard.LANES)."""
         return self.plan.guard is Guard.LANES
 
     @property
@@ -76,8 +75,9 @@ def find_groups(
     mask: Register | None = None,
 ) -> list[AccessGroup]:
     """Returns the groups of a basic block, in the order of their first members; an access can be
-    the only member. `reading` has the shapes of operands in the block. `mask`: the predicate
-    register under which the block runs, if it is if-converted."""
+    the only member, and accesses with a general plan are in none. `reading` has the shapes of
+    operands in the block. `mask`: the predicate register under which the block runs, if it is
+    if-converted."""
     found: dict[object, _Open] = {}
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
@@ -85,6 +85,8 @@ def find_groups(
         described = _describe(accesses, reading, index, instruction, mask)
         if described is not None:
             address, group, common = described
+            # By the last writer of its base: once the register is overwritten, accesses from it are
+            # another group.
             version = versions.get(address.base) if isinstance(address.base, Register) else None
             key = index if instruction.guard else (address.base, version, *common)
             found.setdefault(key, _Open(group)).members.append((index, address.offset))
@@ -106,7 +108,7 @@ def group_alone(
 
 
 def by_instruction(groups: Iterable[AccessGroup]) -> dict[int, AccessGroup]:
-    """Returns the groups by the instructions of their members."""
+    """Returns a map from the instruction of each member to its group."""
     return {index: group for group in groups for index, _ in group.members}
 
 

@@ -128,8 +128,10 @@ class Addresses:
         cls, access_type: AccessType, lanes: VectorShape, runs: int, *, scattered: bool = False
     ) -> Addresses:
         """Returns the description of addresses with vector shape `lanes`, in convergent code of
-        warps of `runs` runs. The pattern follows from the stride if they are affine; else it is a
-        step found at run time, or, for warps of many runs, a layout in which each lane is a run."""
+        warps of `runs` runs. Affine ones: AGREED at stride 0, CONSECUTIVE at the access's size,
+        else STRIDED. Varying ones: STEP, a stride looked for at run time; or LAYOUT, each lane a
+        run, for elements of 4 bytes or more in warps of more than MOST_RUNS_BY_STEP runs, and in
+        warps without runs."""
         if not lanes.is_affine:
             gathers = runs > MOST_RUNS_BY_STEP and access_type.type.bytes >= WORD_BYTES
             if gathers or runs == LANES:
@@ -139,7 +141,8 @@ class Addresses:
         return cls(by_stride.get(lanes.stride, Pattern.STRIDED), lanes)
 
     def are_distinct(self, access_type: AccessType) -> bool:
-        """Returns whether lanes are known to access disjoint bytes."""
+        """Returns whether lanes certainly access disjoint bytes: one run, with a positive stride of
+        at least an access."""
         return self.lanes.width == 1 and self.lanes.stride >= access_type.size
 
 

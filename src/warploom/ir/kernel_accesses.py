@@ -36,7 +36,8 @@ class KernelAccesses:
 
 
 def facts_of(layout: CountLayout, variant: KernelVariant) -> Facts:
-    """Returns the options of a kernel's variant that the choice of plans depends on."""
+    """Returns the options of a kernel's variant that the choice of plans depends on; `layout` has
+    the device's access rules."""
     sanitizing = variant.sanitizes
     return Facts(
         inlined=_inlines(layout, variant),
@@ -49,9 +50,9 @@ def facts_of(layout: CountLayout, variant: KernelVariant) -> Facts:
 
 
 def _inlines(layout: CountLayout, variant: KernelVariant) -> bool:
-    """Returns whether accesses can be inlined. They are not if each access is recorded, observed or
-    watched, may address another block of a cluster, or looks up a simulated cache; nor if there are
-    more than MOST_INLINED."""
+    """Returns whether accesses can be inlined: none is recorded, observed or watched, may address
+    another block of a cluster, or looks up a simulated cache; and there are at most MOST_INLINED
+    access rows."""
     watches = variant.debugging is not None and variant.debugging.watches
     elsewhere = variant.clusters or layout.rules.caches
     rows = {(row.instruction, row.space) for row in layout.rows}

@@ -43,7 +43,8 @@ class Line:
             raise WarploomError(f"line {self.number} of the Warp IR: {error!r}") from error
 
     def list(self, name: str) -> list[str]:
-        """Returns the elements of an attribute's list; an empty list if it is absent."""
+        """Returns the elements of an attribute's list, which commas separate; empty if it is
+        absent."""
         value = self.values.get(name, "")
         return value.split(",") if value else []
 
@@ -53,8 +54,8 @@ class Line:
 
 
 def tree_of(text: str) -> list[Line]:
-    """Returns the lines of a text that are not indented, with their inner lines; empty lines and
-    comments are skipped. Raises WarploomError for a line that is indented by more than one
+    """Returns the lines of a text that are not indented, each with its inner lines; empty lines and
+    comments (`#`) are skipped. Raises WarploomError for a line that is indented by more than one
     level."""
     roots: list[Line] = []
     open_lines: list[Line] = []
@@ -66,6 +67,8 @@ def tree_of(text: str) -> list[Line]:
             raise WarploomError(f"line {number} of the Warp IR is indented too far")
         line = Line(number, written.strip())
         (open_lines[depth - 1].inner if depth else roots).append(line)
+        # Lines as deep as this one, or deeper, are complete; the next may be an inner line of this
+        # one.
         del open_lines[depth:]
         open_lines.append(line)
     return roots

@@ -1,4 +1,4 @@
-"""Parses the text of the Warp IR (`ir.text`) back to data.
+"""Parses the text of the Warp IR, which `ir.text` prints, back to data.
 
 What is printed and parsed is equal to the original IR, but for `origin`, the kernel that it was
 made from: an IR that was parsed can be emitted beside that kernel, and passes cannot be run on it.
@@ -112,7 +112,7 @@ class _Parser:
         }
 
     def _registers_with(self, mark: str) -> frozenset[Register]:
-        """Returns the registers whose line has a mark, such as `spilled`."""
+        """Returns the declared registers whose line has the word `mark`, such as `spilled`."""
         lines = (line for line in self._declared if mark in line.words[2:])
         return frozenset(self._registers[line.words[0]] for line in lines)
 

@@ -69,7 +69,8 @@ def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
 
 
 def _plan(accesses: KernelAccesses, index: int, instruction: Instruction) -> AccessPlan:
-    """Returns the plan of an access that is in no group, by its access type alone."""
+    """Returns the plan of an access that is in no group: the one for any addresses of its access
+    type. Of instructions other than plain loads, stores and atomics, that type is bytes."""
     space, op = accesses_of(instruction)[0]
     if (
         instruction.operation.name in ("ld", "ldu", "st")
@@ -86,6 +87,6 @@ def _plan(accesses: KernelAccesses, index: int, instruction: Instruction) -> Acc
 
 
 def _runs(group: AccessGroup) -> str:
-    """Returns the text for the runs of a group's addresses."""
+    """Returns the words for the runs of a group's addresses: `the warp`, or `each N lanes`."""
     lanes = LANES // group.base.width
     return "the warp" if group.base.width == 1 else f"each {lanes} lanes"

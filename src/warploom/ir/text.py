@@ -36,12 +36,13 @@ Attribute = str | int | bool | Iterable[str] | None
 
 
 def print_warp_ir(ir: WarpIR) -> str:
-    """Returns the text of an IR."""
+    """Returns the text of an IR, which ends with a line break."""
     return "\n".join(_Printer(ir).lines()) + "\n"
 
 
 def attributes(**values: Attribute) -> str:
-    """Returns attributes as text; those that are None, False or empty are omitted."""
+    """Returns attributes as text ` name=value ...`; those that are None, False or empty are
+    omitted, True is `yes`, and several values are joined by commas."""
     words: list[str] = []
     for name, value in values.items():
         if isinstance(value, bool):

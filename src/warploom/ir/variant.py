@@ -116,7 +116,7 @@ class KernelVariant:
 
     @property
     def is_watched(self) -> bool:
-        """Returns whether the code records or reports what it does."""
+        """Returns whether the code writes a log or reports to an observer."""
         return self.records or self.observes is not None
 
     @property

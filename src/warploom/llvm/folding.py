@@ -91,8 +91,8 @@ _FOLDS: dict[str, Callable[[Value, Value], Value | None]] = {
 
 
 def _method(name: str) -> Callable[..., Value]:
-    """Returns an override of the builder's method `name` that returns the folded value if its
-    operands allow that, and else emits the instruction."""
+    """Returns an override of the builder's method `name`: it returns the folded value if there is
+    one, else emits the instruction."""
     emit, fold = getattr(ir.IRBuilder, name), _FOLDS[name]
 
     def method(self: Any, left: Value, right: Value, *remaining: Any, **named: Any) -> Value:

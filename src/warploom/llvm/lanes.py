@@ -182,7 +182,8 @@ class Lanes:
         return self.b.extract_element(value, I32(index) if isinstance(index, int) else index)
 
     def bits(self, mask: Value) -> Value:
-        """Returns a mask as an i32; a mask that was made from an i32 needs no instruction."""
+        """Returns a mask of 32 lanes as an i32; a mask that was made from an i32 needs no
+        instruction."""
         if getattr(mask, "opname", "") == "bitcast" and mask.operands[0].type == I32:
             return mask.operands[0]
         return self.b.bitcast(mask, I32)

@@ -82,8 +82,8 @@ def is_long(program: Program) -> bool:
 
 
 def _pieces(program: Program) -> int:
-    """Returns the size of a program's code in pieces, each of which ends at a basic block's end or
-    at an access: the measure that, for long kernels, decides between level 1 and level 0."""
+    """Returns the size of a program's code in pieces: its basic blocks plus its instructions that
+    access memory."""
     return len(program.blocks) + sum(
         bool(accesses(instruction)) for instruction in program.instructions
     )

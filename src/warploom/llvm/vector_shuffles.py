@@ -24,9 +24,9 @@ FOLDED = 8
 
 
 def fold(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
-    """Emits the fold of a vector of 32 i64 lanes to 8 lanes by `or` or `umax`; lanes not in the
-    mask `on` count as 0. The 8 lanes fit a register, and need no mask: a reduction under a mask of
-    32 lanes takes longer."""
+    """Emits the reduction of a vector of 32 i64 lanes to 8 by `or` or `umax` (lanes l, l + 8, l +
+    16, l + 24 to lane l); lanes not in the mask `on` count as 0. The 8 lanes fit a register, and
+    need no mask: a reduction under a mask of 32 lanes takes longer."""
     zeros = zero(ir.VectorType(value.type.element, FOLDED))
     parts: list[Value] = []
     for begin in range(0, LANES, FOLDED):

@@ -1,4 +1,5 @@
-"""Builds the types, constants and intrinsics that lowering a term needs, for one vector width."""
+"""Builds the types, constants and intrinsics that lowering a term needs, for vectors of one
+width."""
 
 from __future__ import annotations
 

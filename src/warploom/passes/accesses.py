@@ -5,8 +5,7 @@ batches of stores, and fast versions of blocks.
     ld.global.f32 %f2, [%rd1+4];     range cache bounds all three
     st.global.f32 [%rd1+128], %f3;
 
-Not handled: accesses in code of diverged lanes, which get a plan each as they are emitted.
-"""
+Not handled: accesses in code of diverged lanes, which get a plan each as they are emitted."""
 
 from __future__ import annotations
 
@@ -30,9 +29,9 @@ grid have inactive lanes at its edges and would leave the fast version."""
 
 
 def find_scattered_registers(ir: WarpIR) -> WarpIR:
-    """Adds to the IR the registers whose lanes hold unrelated values, by which plans do without a
-    check for a step. Changes nothing for baseline code, if accesses are not inlined, or without the
-    pass `steps`."""
+    """Adds to the IR the registers whose lanes hold unrelated values: plans for addresses made of
+    them have no check for a stride. Changes nothing for baseline code, if accesses are not inlined,
+    or without the pass `steps`."""
     if ir.variant.baseline or not (ir.access_facts.inlined and ir.access_facts.steps):
         return ir
     lasting = {r: s for r, s in ir.shapes.items() if r in ir.uniformity.lasting}
@@ -49,6 +48,7 @@ def group_accesses(ir: WarpIR) -> WarpIR:
     accesses, masks = ir.accesses_of(ir.program), _mask_registers(ir)
 
     def block_accesses(index: int, mask: Register | None = None) -> BlockAccesses:
+        """Returns the groups of a block that runs under `mask` (None: for all lanes)."""
         operand_shapes, block = _operand_shapes(ir, index), ir.program.blocks[index]
         return BlockAccesses(tuple(find_groups(accesses, operand_shapes, block, mask)))
 
@@ -82,7 +82,8 @@ def _operand_shapes(ir: WarpIR, index: int) -> OperandShapes:
 
 def batch_stores(ir: WarpIR) -> WarpIR:
     """Adds batches of strided stores, which emitted code defers to the last one of their batch in a
-    fast version of the block. Stores in a batch are removed from other groups."""
+    fast version of the block; a block with a batch always has one. Stores in a batch are removed
+    from other groups. Changes nothing in an IR without shapes."""
     if not ir.shapes:
         return ir
     accesses = ir.accesses_of(ir.program)

@@ -37,8 +37,8 @@ def mark_region_versions(ir: WarpIR) -> WarpIR:
 
 
 def find_block_shapes(ir: WarpIR) -> WarpIR:
-    """Adds the shapes of registers across the whole thread block, which warp loops need; changes
-    nothing if code cannot run these."""
+    """Adds the shapes of registers across the whole thread block (`block_shapes`), which warp loops
+    need; changes nothing where code cannot run warp loops."""
     if not _can_run_warp_loops(ir):
         return ir
     return replace(ir, block_shapes=block_operand_shapes(ir.program, ir.variant.warp_layout).shapes)
@@ -73,8 +73,8 @@ def _accesses_of(warp_loop: WarpLoop) -> int:
 
 def _can_run_warp_loops(ir: WarpIR) -> bool:
     """Returns whether code may run all warps of a thread block in a loop: threads lie along x or in
-    rows of 16, accesses are inlined, no detector observes them, and no call passes parameters in
-    the frame."""
+    rows of 16, registers have shapes, accesses are inlined and not seen by a detector, and no call
+    passes parameters in the frame."""
     sanitizer = ir.variant.sanitizes
     observes_accesses = sanitizer is not None and bool(sanitizer.accesses)
     has_layout = ir.variant.warp_layout in BLOCK_LAYOUT and bool(ir.shapes)

@@ -41,14 +41,15 @@ def find_predicated_blocks(ir: WarpIR) -> WarpIR:
 
 
 def find_branches(ir: WarpIR) -> WarpIR:
-    """Adds to each block how converged lanes execute the guarded branch at its end."""
+    """Adds to each block the kind of the guarded branch at its end in convergent code
+    (`BranchKind`)."""
     return ir.with_blocks(lambda index, block: replace(block, branch=_branch(ir, index, block)))
 
 
 def _branch(ir: WarpIR, index: int, block: BasicBlock) -> BranchKind | None:
-    """Returns the kind of the guarded branch at the end of a block, the first that applies: uniform
-    guard, exit of a masked region, predicated block, else a split of lanes; None if there is no
-    such branch."""
+    """Returns the kind of the guarded `bra` at the end of a block, the first that applies: uniform
+    guard, exit of a masked region, predicated block, else a split of lanes; None if the block ends
+    otherwise."""
     last = ir.program.instructions[ir.program.blocks[index].stop - 1]
     if last.operation.name != "bra" or last.guard is None:
         return None

@@ -24,7 +24,7 @@ from warploom.ptx.printer import print_instruction
 
 @dataclass(frozen=True)
 class WarpPass:
-    """A pass: its name, and the function that transforms an IR."""
+    """A pass: its name, and the function that returns an IR with one more field filled in."""
 
     name: str
     transform: Callable[[WarpIR], WarpIR]

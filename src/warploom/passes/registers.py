@@ -31,8 +31,9 @@ def find_masked_loops(ir: WarpIR) -> WarpIR:
 
 
 def find_shapes(ir: WarpIR) -> WarpIR:
-    """Adds the shapes of registers, to each block the registers that are varying in it only, and
-    retains the masked regions whose exits are not uniform."""
+    """Adds the shapes of registers, and to each block the registers that are varying only there;
+    retains of the masked regions those whose exits are not uniform. Changes nothing without
+    uniformity analysis."""
     if not _uses_uniformity(ir):
         return ir
     register_shapes = shapes_of(ir.program, ir.variant.warp_layout, ir.exits)

@@ -1,5 +1,5 @@
-"""Finds stores of a basic block that can be deferred to the last one of a batch, then stored lane
-by lane (`lower.access.store_batching`).
+"""Finds stores of a basic block that can be deferred to the last one of a batch and then done lane
+by lane, so that each cache line is written once (`lower.access.store_batching`).
 
 Lanes that write a column of a matrix each touch a line of their own, and these lines compete for
 the same few ways of a cache. Deferred, all that one lane stores goes to its line at once:
@@ -12,8 +12,7 @@ the same few ways of a cache. Deferred, all that one lane stores goes to its lin
 The step between lanes is found at run time. Between stores of a batch only instructions are allowed
 that cannot observe whether the stores were done: arithmetic, loads of parameters, and grouped
 loads, whose addresses the emitted guard compares with those of the stores. Not handled: guarded
-stores, strong ones, and batches across blocks.
-"""
+stores, strong ones, and batches across blocks."""
 
 from __future__ import annotations
 
@@ -72,8 +71,8 @@ def find_store_batches(
     grouped: Collection[int],
 ) -> list[AccessGroup]:
     """Returns the batches of at least two stores in a block, as access groups. `grouped` are the
-    accesses that are in other groups of the block. An instruction that could observe whether stores
-    were done ends a batch."""
+    accesses that are in other groups of the block. A batch ends at a store that does not fit it, or
+    at an instruction that could observe whether stores were done, as an access of another kind."""
     batches: list[_OpenBatch] = []
     open_batch: _OpenBatch | None = None
     versions: dict[Register, int] = {}
@@ -145,6 +144,8 @@ def _is_weak_unguarded(instruction: Instruction) -> bool:
 
 
 def _is_weak_load(instruction: Instruction) -> bool:
+    """Returns whether an instruction is a load without a guard whose order other threads cannot
+    observe."""
     return instruction.operation.name in ("ld", "ldu") and _is_weak_unguarded(instruction)
 
 

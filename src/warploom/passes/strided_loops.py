@@ -23,10 +23,9 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
     """Adds the loops whose accesses are checked and counted once per batch of iterations.
 
     There are none in code that reports each access or instruction to a log, observer, detector or
-    debugger. A loop is selected if most of its accesses are strided, for each of the others has a
-    check in every iteration, while a fast version of the block has one for several; and if it has
-    enough of them for its length.
-    """
+    debugger. A loop is selected if at least half of its accesses are strided (each other one has a
+    check in every iteration, while a fast version of the block has one for several), and if it has
+    at most MOST_INSTRUCTIONS instructions for each strided group."""
     variant = ir.variant
     shown = variant.is_watched or variant.sanitizes is not None or variant.debugging is not None
     if shown or not ir.shapes or not ir.access_facts.inlined:
@@ -36,9 +35,9 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
 
 
 def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
-    """Returns the batched loop of some blocks. None if a block defers stores, if the loop's
-    accesses are not strided, if most of its accesses are not, or if it is too long for a batch to
-    pay."""
+    """Returns the batched loop of some blocks. None if a block defers stores, if the shapes that
+    the loop assumes do not hold, if no access is strided, if most are not, or if it is too long for
+    a batch to pay."""
     if any(ir.blocks[block].accesses.defers for block in blocks):
         return None
     program, warp_layout = ir.program, ir.variant.warp_layout

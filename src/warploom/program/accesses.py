@@ -75,6 +75,8 @@ def space_of(instruction: Instruction) -> Space:
 
 
 def _named_space(operation: Operation) -> Space:
+    """Returns the state space that an operation names, without a suffix such as `::cta`; else
+    GENERIC."""
     text = operation.modifiers["space"]
     return Space(text.partition("::")[0]) if text else Space.GENERIC
 
@@ -87,8 +89,8 @@ def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
 
 @cache
 def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Returns `accesses` by the operation alone, so that instructions with equal operations share
-    one cached answer."""
+    """Returns `accesses` of an operation, so that instructions with equal operations share one
+    cached answer; empty if it accesses no counted memory."""
     if is_tensor_operation(operation):
         return tensor_accesses(operation)
     if is_tensor_memory_operation(operation):
@@ -109,7 +111,7 @@ def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
 
 
 def is_bulk_copy(operation: Operation) -> bool:
-    """Returns whether an operation is a `cp.async.bulk` that copies."""
+    """Returns whether an operation is a `cp.async.bulk` that copies contiguous bytes."""
     return operation.name == "cp" and "from" in operation.modifiers
 
 
@@ -119,9 +121,10 @@ def is_bulk_fill(operation: Operation) -> bool:
 
 
 def bytes_of(instruction: Instruction) -> int:
-    """Returns the bytes that a memory instruction moves in each lane, in one access: the piece of
-    16 bytes for copies that proceed in pieces, the row of eight elements for `ldmatrix`, all
-    elements of a vector operand together."""
+    """Returns the bytes that a memory instruction moves in each lane, in one access: all elements
+    of a vector operand together; the row of eight elements for `ldmatrix` and `stmatrix`, one
+    element for `wmma`; the piece in which copies, fills, `wgmma` and `tcgen05` proceed (8, 16 or
+    UNIT_BYTES)."""
     operation = instruction.operation
     if is_bulk_copy(operation) or is_tensor_operation(operation):
         return BULK_PIECE_BYTES

@@ -21,9 +21,10 @@ DEFAULT_ALIGNMENT = 8
 
 
 def stack_instruction(flat: Flat, like: Instruction, site: Site) -> None:
-    """Appends to `flat` the hidden and visible instructions that replace an `alloca`, `stacksave`
-    or `stackrestore`. `like` is that instruction, `site` its origin; `alloca` also checks for a
-    stack overflow, by a load of the last byte."""
+    """Appends to `flat` the instructions that replace an `alloca`, `stacksave` or `stackrestore`: a
+    visible `mov` from or to the stack's top, and for `alloca` hidden ones that move the top and
+    load the last byte, to check for a stack overflow. `like` is the replaced instruction, `site`
+    its origin."""
     code, operand = HiddenCode(flat, like, site), like.operands[0]
     move = decode("mov.b64")
     if like.operation.name == "stackrestore":

@@ -59,8 +59,9 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
 
 
 def _on_one_device(instruction: Instruction) -> Instruction:
-    """Returns an instruction as a single device executes it: a `multimem` operation becomes the
-    ordinary access (`isa.ops.multimem`), others stay unchanged."""
+    """Returns an instruction as a single device executes it: a `multimem` operation (on memory that
+    several devices share) becomes the ordinary access (`isa.ops.multimem`); others stay
+    unchanged."""
     operation = lowered(instruction.operation)
     return (
         instruction

@@ -49,9 +49,9 @@ from warploom.ptx.ir import (
 def assemble(
     kernel: FunctionCode, functions: Iterable[FunctionCode], stack_bytes: int, reachable: Reachable
 ) -> Flat:
-    """Returns the whole program: the kernel, an `exit`, then the functions that are not inlined,
-    with prologues and epilogues. Also adds the registers of calls, the depth of calls (only if
-    there are such functions), and the variable of `stack_bytes` bytes that is a thread's stack."""
+    """Returns the whole program: the kernel; if functions are not inlined, an `exit`, then each of
+    them with prologue and epilogue. Also adds the registers of calls, the depth of calls (only with
+    such functions), and the local variable of `stack_bytes` bytes that is a thread's stack."""
     parts = [*functions]
     whole = Flat()
     first = kernel.flat.instructions[0]
@@ -109,6 +109,8 @@ def _append_function(
     like, site = _attribution(part)
     whole.mark(entry_label(function.name))
     code = HiddenCode(whole, like, site)
+    # The link, in the last LINK_BYTES of the frame: the caller's FRAME, then the number to return
+    # by.
     code.store(TOP, size - 16, FRAME, 64)
     code.store(TOP, size - 8, RETURN, 32)
     code.emit("mov.b64", FRAME, TOP)
@@ -152,8 +154,9 @@ def _attribution(part: FunctionCode) -> tuple[Instruction, Site]:
 def _frame_offsets(
     part: FunctionCode, inputs: Sequence[int], outputs: Sequence[int], end: int, *, recursive: bool
 ) -> tuple[dict[str, int], int]:
-    """Returns the offsets in the frame of a function's variables by name, and the end of these.
-    `inputs` and `outputs` are the offsets of parameters and results, `end` is where these end.
+    """Returns the offsets in the frame of a function's variables by name, and the end of these, in
+    bytes. `inputs` and `outputs` are the offsets of parameters and results, `end` is where these
+    end.
 
     A thread is at most once in a function that is not recursive: then only parameters and results
     need the frame, and other variables have fixed addresses."""
@@ -174,11 +177,8 @@ def _saved_registers(
     part: FunctionCode, end: int, reachable: Reachable
 ) -> tuple[dict[int, list[tuple[Register, int]]], int]:
     """Returns, by the number of a call, the registers to save around it with their offsets in the
-    frame, and the end of these.
-
-    A call that may re-enter this function overwrites its registers: those that are live after the
-    call are saved.
-    """
+    frame, and the end of these. Empty unless a call of this function may re-enter it: such a call
+    overwrites its registers, so those that are live after the call are saved."""
     name, flat = part.function.name, part.flat
     reentrant = [
         retained

@@ -1,8 +1,8 @@
-"""Builds the call graph of a module, to find recursive functions and the targets of indirect calls.
+"""Builds the call graph of a module: the functions that each call may call, to find recursive
+functions and the targets of indirect calls.
 
 A recursive function cannot be inlined. A call through a register may call any function whose
-address is taken and whose parameters and results have the sizes of the call's prototype.
-"""
+address is taken and whose parameters and results have the sizes of the call's prototype."""
 
 from __future__ import annotations
 
@@ -77,15 +77,17 @@ class CallGraph:
         return self._functions[found.names[0]]
 
     def _declared(self, call: Instruction, caller: Function) -> Targets | Prototype:
-        """Returns the list of targets, or the prototype, that an indirect call names."""
+        """Returns the list of targets, or the prototype, that an indirect call names as its last
+        operand and the caller declares."""
         declared = call.operands[3]
         assert isinstance(declared, Symbol)
         shapes = (s for s in caller.body or () if isinstance(s, Targets | Prototype))
         return next(shape for shape in shapes if shape.name == declared.name)
 
     def candidates(self, call: Instruction, caller: Function) -> tuple[Function, ...]:
-        """Returns the functions that a call may call: the function that it names, else those in its
-        list of targets, or those that fit its prototype."""
+        """Returns the functions with a body that a call may call: the one that it names, else those
+        in its list of targets, or those whose address is taken and that fit its prototype. Empty if
+        there is none."""
         callee = call.operands[1]
         if isinstance(callee, Symbol):
             found = self._functions.get(callee.name)
@@ -116,7 +118,8 @@ class CallGraph:
         return name in self.reachable(name)
 
     def may_exit(self, name: str) -> bool:
-        """Returns whether a thread may `exit` in a function or in its callees."""
+        """Returns whether a thread may `exit` in a function or in any that it can call, directly or
+        not."""
         return any(
             instruction.operation.name == "exit"
             for each in {name, *self.reachable(name)}
@@ -127,7 +130,8 @@ class CallGraph:
         return self._functions[name]
 
     def direct_callees(self, name: str) -> list[str]:
-        """Returns the functions with a body that a function calls by name, once for each call."""
+        """Returns the functions with a body that a function calls by name, once for each call;
+        without those that the host provides."""
         return [
             callee.name
             for instruction in self._functions[name].instructions

@@ -45,9 +45,9 @@ from warploom.ptx.ir import (
 
 @dataclass(frozen=True)
 class RetainedCall:
-    """A call that is not inlined: its number (from 1, unique in the program), the positions of
-    its jump and of its return point in the caller's instructions, and the functions that it may
-    call."""
+    """A call that is not inlined: its number (from 1, unique in the program), the indices of its
+    jump and of the first instruction after its return, in the caller's own list, and the functions
+    that it may call."""
 
     number: int
     jump: int
@@ -56,6 +56,7 @@ class RetainedCall:
 
     @property
     def label(self) -> str:
+        """Returns the label of its return point."""
         return return_label(self.number)
 
 

@@ -91,9 +91,10 @@ def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> 
 def _successors(
     last: Instruction, index: int, exit: int, targets: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """Returns the successors of block `index`, decided by its last instruction `last`: branch
-    target, then the next block if the branch is guarded; `exit` for `ret` and `exit`; all distinct
-    targets of an indexed branch."""
+    """Returns the successors of block `index`, decided by its last instruction `last`: of a branch
+    the target, then the next block if it is guarded; of `ret` and `exit` the virtual exit `exit`,
+    likewise; of an indexed branch all distinct targets, then the next block if it is guarded or has
+    no target; of all others the next block."""
     following = index + 1  # the exit for the last block
     name = last.operation.name
     if name == "brx":

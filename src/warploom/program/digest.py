@@ -17,9 +17,9 @@ from warploom.ptx.ir import Register
 
 
 def digest(*values: object) -> str:
-    """Returns the digest, as 64 hexadecimal digits, of numbers, texts, enumerations, operations,
-    and of tuples, sets, mappings and data classes of these. Raises TypeError for values of other
-    types."""
+    """Returns the digest of values, as 64 hexadecimal digits: numbers, texts, enumerations,
+    operations, and tuples, frozen sets, mappings and data classes of these. Raises TypeError for
+    other types."""
     return hashlib.sha256(_Serialiser().written(values).encode()).hexdigest()
 
 
@@ -79,4 +79,5 @@ class _Serialiser:
         return written
 
     def _unordered(self, values: Iterable[object]) -> str:
+        """Returns the text of values in sorted order, so that their order makes no difference."""
         return f"{{{','.join(sorted(map(self.written, values)))}}}"

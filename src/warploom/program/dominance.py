@@ -18,8 +18,8 @@ Graph = Sequence[Sequence[int]]
 
 
 def post_dominators(successors: Graph) -> tuple[int, ...]:
-    """Returns the immediate post-dominator of each node; the exit is `len(successors)`. The result
-    is a fixed point over the reversed graph, in which endless loops have an edge to the exit."""
+    """Returns the immediate post-dominator of each node; the exit is `len(successors)`. An endless
+    loop counts as having an edge to the exit."""
     exit = len(successors)
     forward = _with_exit_edges(successors)
     order = _post_order(_reversed(forward), exit)  # the exit comes last
@@ -41,6 +41,7 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
         changed = False
         for node in reversed(order[:-1]):
             processed = [s for s in forward[node] if s in idom]
+            # In reverse post-order from the exit, some successor of each node comes before it.
             nearest = processed[0]
             for other in processed[1:]:
                 nearest = intersect(nearest, other)
@@ -69,13 +70,14 @@ def _with_exit_edges(successors: Graph) -> list[list[int]]:
 
 
 def _terminal_component(forward: Graph, backward: Graph, node: int) -> set[int]:
-    """Returns a strongly connected component that is reachable from `node` and that no edge leaves:
-    an endless loop."""
+    """Returns the nodes of an endless loop: a strongly connected component that is reachable from
+    `node` and that no edge leaves."""
     while True:
         reachable = _reachable(forward, node)
         beyond = reachable - _reachable(backward, node)
         if not beyond:
             return reachable
+        # Such a node cannot lead back here: each step leaves a component, so the search ends.
         node = min(beyond)
 
 

@@ -104,7 +104,8 @@ def _end_at_once(kernel: FunctionCode) -> None:
 
 
 class _Inliner:
-    """Emits the parts of a program in turn: the kernel, then each function that is not inlined."""
+    """Emits the parts of a program in turn (`FunctionCode`): the kernel, then each function that is
+    not inlined. `calls` counts calls, whose numbers make the names of copies unique."""
 
     def __init__(self, module: Module, kernel: Function) -> None:
         """Decides which functions are not inlined (`retained`), and begins to count calls; emits
@@ -222,8 +223,8 @@ class _Inliner:
             self._inline(call, site, callee, end)
 
     def _emit_retained(self, call: Instruction, site: Site, caller: _Frame) -> None:
-        """Adds a call that is not inlined, with the functions that it may call and whether a thread
-        may exit in any of them."""
+        """Adds a call that is not inlined, under the number of calls so far, with the functions
+        that it may call and whether a thread may exit in any of them."""
         graph = self.graph
         reachable = {f.name: graph.number[f.name] for f in graph.candidates(call, caller.function)}
         to = calls.CallTargets(reachable, any(graph.may_exit(name) for name in reachable))

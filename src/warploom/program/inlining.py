@@ -77,8 +77,8 @@ def _retain(
 ) -> tuple[frozenset[str], int]:
     """Returns the functions that are retained at a threshold, and the instructions of the resulting
     program. A function is retained if it has several calls and, with its inlined callees, more
-    instructions than `threshold` (None: no limit), or if its calls nest too deeply. `order` lists
-    callees first and the kernel last, `called` counts the calls of each function."""
+    instructions than `threshold` (None: no limit), or if its calls nest MAX_DEPTH deep. `order`
+    lists callees first and the kernel last, `called` counts the calls of each function."""
     sizes: dict[str, _Size] = {}
     retained: set[str] = set()
     for function in order:

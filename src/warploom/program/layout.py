@@ -34,7 +34,8 @@ NAMES_NO_STORAGE = frozenset({"bra", "brx", "call"})
 
 @dataclass
 class Layout:
-    """The slots of variables by name, the globals that a launch must locate, and sizes in bytes."""
+    """The slots of variables by name, the globals that a launch must locate, and sizes in bytes;
+    becomes part of the `Program`."""
 
     slots: dict[str, VariableSlot] = field(default_factory=dict[str, VariableSlot])
     globals: list[str] = field(default_factory=list[str])

@@ -40,8 +40,8 @@ def _most_live(program: Program, index: int) -> int:
 
 
 def _words(live: dict[str, Register]) -> int:
-    """Returns the 32-bit registers that values in these registers occupy; predicates occupy
-    none."""
+    """Returns the 32-bit registers that the values of registers occupy (`live` maps names to
+    registers): at least one each, none for predicates."""
     return sum(
         max(1, register.type.bits // 32)
         for register in live.values()

@@ -158,6 +158,8 @@ class Program:
     def with_all_live(self) -> Program:
         """Returns this program with every register live everywhere, for debuggers: machine code
         compiled from it retains all registers."""
+        # All fields but the last, the cache: code that was cached for this program keeps fewer
+        # registers.
         return _AllLive(**{each.name: getattr(self, each.name) for each in fields(self)[:-1]})
 
     def line(self, instruction: int) -> str:
@@ -177,7 +179,7 @@ class Program:
 
 
 class _AllLive(Program):
-    """A program in which all registers are live everywhere."""
+    """A program in which all registers are live everywhere (`Program.with_all_live`)."""
 
     @cached_property
     def live_in(self) -> tuple[frozenset[Register], ...]:

@@ -87,12 +87,11 @@ class HiddenCode:
 
 def slots(shape: Function | Prototype) -> tuple[list[int], list[int], int]:
     """Returns the offsets in a frame of parameters, the offsets of results after them, and the end
-    of both, in bytes; these follow from the sizes alone."""
+    of both, in bytes. They follow from the sizes alone, so that caller and callee agree on them."""
     offsets: list[int] = []
     end = 0
     for formal in (*shape.parameters, *shape.returns):
-        # By size alone: the alignment that a prototype declares may differ from that of the
-        # function.
+        # By size: the alignment in a prototype may differ from that of the function.
         start = aligned(end, 4 if formal.size <= 4 else 8 if formal.size <= 8 else ALIGNMENT)
         offsets.append(start)
         end = start + max(4, formal.size)
@@ -106,8 +105,8 @@ def own_register(formal: Variable, function: Function) -> Register:
 
 
 def chunks(variable: Variable) -> Iterator[tuple[int, int]]:
-    """Yields the pieces in which a variable is copied, of 1 to 8 bytes as its alignment allows, as
-    (offset, size)."""
+    """Yields the pieces in which a variable is copied, as (offset, size) in bytes: sizes are powers
+    of two up to 8, and offsets multiples of them, as its alignment allows."""
     offset = 0
     while offset < variable.size:
         size = min(8, variable.alignment)
@@ -118,4 +117,5 @@ def chunks(variable: Variable) -> Iterator[tuple[int, int]]:
 
 
 def aligned(offset: int, alignment: int) -> int:
+    """Returns an offset rounded up to a multiple of an alignment."""
     return -(-offset // alignment) * alignment

@@ -1,5 +1,5 @@
-"""Lists the registers and symbols that an instruction reads and writes, and how it synchronises
-lanes."""
+"""Lists the registers and symbols that an instruction reads and writes, and the lanes that it waits
+for."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from warploom.ptx.ir import (
 
 
 def leaf_operands(operand: Operand) -> Iterator[Operand]:
-    """Yields the operands that an operand consists of: itself, or those in its brackets and braces;
-    of an address only the base, without its offset."""
+    """Yields the operands that an operand consists of: the elements of a vector or pair, the
+    register of a negated one or of an element, the base of an address (none without a base; the
+    offset is left out); else itself."""
     match operand:
         case Vector(elements):
             for element in elements:
@@ -101,8 +102,9 @@ WHOLE_WARP = Immediate(0xFFFFFFFF)
 
 
 def member_mask(instruction: Instruction) -> Operand | None:
-    """Returns the operand with the lanes that execute an instruction together, None if there is
-    none; all lanes of the warp for matrix instructions (PTX ISA, `.sync` of mma and its kin)."""
+    """Returns the operand with the lanes that execute an instruction together, as bits; the
+    constant of a whole warp for matrix instructions (PTX ISA, `.sync` of mma and its kin); None for
+    instructions that each lane executes on its own."""
     operation = instruction.operation
     if operation.spec.unit is Unit.MATRIX and "sync" in operation.modifiers:
         return WHOLE_WARP
@@ -112,8 +114,8 @@ def member_mask(instruction: Instruction) -> Operand | None:
 
 def gathering_mask(instruction: Instruction) -> Operand | None:
     """Returns the operand with the lanes that an instruction waits for; None if it waits for none.
-    A guarded instruction waits only if it is an aligned one, whose guard is the same in the whole
-    warp (PTX ISA, `.aligned`)."""
+    A guarded instruction waits only if it is a matrix instruction, whose guard is the same in the
+    whole warp (PTX ISA, `.aligned`)."""
     mask = member_mask(instruction)
     return mask if instruction.guard is None or mask is WHOLE_WARP else None
 

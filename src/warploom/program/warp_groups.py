@@ -56,6 +56,8 @@ def group_operands(instruction: Instruction) -> GroupOperands:
         metadata = first, second
     scale_d, *constants = rest
     immediates = [o.value for o in constants if isinstance(o, Immediate)]
+    # In this order: the signs of A and B (1 or -1), then whether A and B, or B alone, are
+    # transposed.
     signs, transposed = immediates[:2], [bool(number) for number in immediates[2:]]
     shared = not isinstance(a, Vector)
     transposed_a = shared and bool(transposed) and transposed[0]
@@ -97,7 +99,7 @@ def _with_operands(
     operands: Iterable[Operand],
 ) -> tuple[Instruction, ...]:
     """Returns instructions in which those whose operation satisfies `waits` have one more operand,
-    a vector of the registers in `operands`; unchanged if there are none."""
+    a vector of the registers in `operands`, each once; unchanged if there are none."""
     held = dict.fromkeys(each for each in spread(operands) if isinstance(each, Register))
     if not held:
         return instructions

@@ -1,7 +1,7 @@
-"""Computes, just before a launch, linear forms (`forms`) of registers at every point of its
-program, and from these the addresses that its instructions access.
+"""Computes, just before a launch, the addresses that each instruction of its program accesses, as
+linear forms (`forms`) of thread indices, block indices and iteration counts.
 
-A forward data-flow analysis over the states of registers. What is known of a launch is its
+A forward data-flow analysis over the values of registers. What is known of a launch is its
 dimensions, its parameters, and the addresses of allocations. Loops are handled by a variable that
 counts iterations:
 
@@ -9,8 +9,7 @@ counts iterations:
     loop: ld.global.f32 %f1, [%rd1];     %rd1 = x + 4 * %tid.x + 1024 * (iteration of %rd1 at loop)
     add.s64 %rd1, %rd1, 1024; ... bra loop;
 
-Not handled: values loaded from memory (unknown), and registers that change by different amounts.
-"""
+Not handled: values loaded from memory (unknown), and registers that change by different amounts."""
 
 from __future__ import annotations
 
@@ -77,7 +76,8 @@ ANYTHING = LinearValue(None, None)
 
 @dataclass(frozen=True, slots=True)
 class MemoryAccess:
-    """An instruction's access to memory: `size` bytes from `address` on."""
+    """An access to memory by instruction number `instruction`: `size` bytes of each thread from
+    `address` on; `op` is load, store or atomic."""
 
     instruction: int
     op: str
@@ -92,8 +92,8 @@ def global_accesses(program: Program, launch: LaunchInputs) -> tuple[MemoryAcces
 
 class LinearAnalysis:
     """Propagates linear forms of registers through a program to a fixed point. `states` are the
-    values by register name at the start of reachable basic blocks; `allocations` are those that
-    pointers refer to, by their start."""
+    values of live registers by name at the start of each reachable basic block; `allocations` are
+    those that pointers refer to, by their start."""
 
     def __init__(self, program: Program, launch: LaunchInputs) -> None:
         """Runs the analysis for a program and a launch; results are in `states` afterwards."""
@@ -103,7 +103,8 @@ class LinearAnalysis:
         self._follow()
 
     def _follow(self) -> None:
-        """Propagates states along edges between basic blocks until none changes."""
+        """Propagates states along edges between basic blocks, from the entry, until none
+        changes."""
         waiting = [0]
         while waiting:
             block = self.program.blocks[waiting.pop(0)]
@@ -122,8 +123,8 @@ class LinearAnalysis:
                         yield self._memory_access(at, op, state)
 
     def _memory_access(self, index: int, op: str, state: Mapping[str, LinearValue]) -> MemoryAccess:
-        """Returns the access `op` by instruction number `index`, with the value that its address
-        has in a state."""
+        """Returns the access `op` by instruction number `index`, with the value that its last
+        address operand has in a state; any address if it has none."""
         instruction = self.program.instructions[index]
         addresses = [o for o in instruction.operands if isinstance(o, Address)]
         # The second address of `cp.async` is the one in global memory; matrices have descriptors
@@ -141,7 +142,8 @@ class LinearAnalysis:
 
     def _enter(self, block: int, after: Mapping[str, LinearValue]) -> bool:
         """Joins the state `after` at the end of a predecessor into the state of a block, for live
-        registers; returns whether it changes."""
+        registers; returns whether that changes (always at the first visit). A register without a
+        value is 0."""
         names = (register.name for register in self.program.live_in[block])
         incoming = {name: after.get(name, NOTHING) for name in names}
         if block not in self.states:
@@ -164,8 +166,8 @@ class LinearAnalysis:
         return state
 
     def _step(self, instruction: Instruction, state: dict[str, LinearValue]) -> None:
-        """Updates a state by the results of an instruction; a guarded one may leave the old
-        value."""
+        """Updates a state by the results of an instruction. A guarded one joins its result with the
+        old value."""
         count = len(instruction.operation.spec.destinations)
         targets = [o for o in spread(instruction.operands[:count]) if isinstance(o, Register)]
         for position, target in enumerate(targets):
@@ -181,8 +183,9 @@ class LinearAnalysis:
         self, instruction: Instruction, position: int, state: Mapping[str, LinearValue]
     ) -> LinearValue:
         """Returns the value of an instruction's destination number `position`, in a state: a kernel
-        parameter for its load, unknown for other memory, the evaluated term for instructions that
-        compute. Pointers among the sources pass their allocations on."""
+        parameter for its load, unknown for other memory, the source for `mov` and `cvta`, the
+        evaluated term for instructions that compute. It may point into the allocations that its
+        sources may point into."""
         operation, operands = instruction.operation, instruction.operands
         if operation.name == "ld":
             return self._loaded(instruction, position)
@@ -224,8 +227,8 @@ class LinearAnalysis:
         return LinearValue(None, frozenset() if narrow else None)
 
     def _constant(self, bits: int) -> LinearValue:
-        """Returns the value of a constant; if it lies in an allocation as an address, it may point
-        there, and the allocation is recorded."""
+        """Returns the value of a constant. If an allocation contains that address, the value may
+        point into it, and the allocation is recorded; else it points into none."""
         allocation = self.launch.allocation_of(bits)
         if allocation is None:
             return LinearValue(form(bits), frozenset())
@@ -237,7 +240,8 @@ class LinearAnalysis:
         pointer may point into any allocation."""
         base = NOTHING if address.base is None else self.value(address.base, state)
         moved = None if base.form is None else base.form.plus(form(address.offset))
-        # An address that is computed from no pointer may be in any allocation.
+        # No origin also means an integer that was made into an address: it may be in any
+        # allocation.
         return LinearValue(moved, base.origins or None)
 
     def value(self, operand: Operand, state: Mapping[str, LinearValue]) -> LinearValue:
@@ -261,6 +265,7 @@ class LinearAnalysis:
                 return ANYTHING
 
     def _is_shared(self, name: str) -> bool:
+        """Returns whether a name is that of a variable in shared memory."""
         slot = self.program.slots.get(name)
         return slot is not None and slot.space is Space.SHARED
 
@@ -309,7 +314,8 @@ def block_indices(grid: Dim3) -> tuple[IndexVariable, ...]:
 
 
 def _united_origins(values: Sequence[LinearValue]) -> frozenset[int] | None:
-    """Returns the allocations that a value computed from `values` may point into; None: any."""
+    """Returns the start addresses of the allocations that a value computed from `values` may point
+    into; None (any) if one of these may point anywhere."""
     origins: frozenset[int] = frozenset()
     for value in values:
         if value.origins is None:
@@ -334,6 +340,7 @@ def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariab
     if a is None or b is None or a == b:
         return LinearValue(a if a == b else None, origins)
     stride, other = (dict(each.strides).get(iteration, 0) for each in (a, b))
+    # The change along the back edge, apart from what `iteration` accounts for already.
     step = b.without(iteration).plus(a.without(iteration), -1)
     if not step.is_constant or not all(
         _continues_stride(each, stride) for each in (step.constant, other)

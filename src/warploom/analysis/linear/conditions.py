@@ -1,11 +1,10 @@
-"""Computes the facts (`predicates`) that hold at each instruction, from the branches that lead to
-it and from its guard.
+"""Computes the linear inequalities (facts, `predicates`) that hold at each instruction, from the
+branches that lead to it and from its guard.
 
-    if (i < n) x[i] = 0;           the store has the fact n - 1 - i
+    if (i < n) x[i] = 0;           the store has the fact n - 1 - i (at least 0)
 
 A forward data-flow analysis: a block has the facts that hold on all of its incoming edges. Where an
-edge advances an iteration count, facts of it are rewritten to its new value.
-"""
+edge advances an iteration count, facts of it are rewritten to its new value."""
 
 from __future__ import annotations
 
@@ -36,8 +35,8 @@ analysis."""
 
 @dataclass(frozen=True, slots=True)
 class PointFacts:
-    """The facts at a point of the program, and the implications of predicates that have been
-    written."""
+    """The facts at a point of the program, and by register name the implications of the predicates
+    that have been written on the way to it."""
 
     facts: Facts = NO_FACTS
     implications: Mapping[str, Implications] = field(default_factory=dict[str, Implications])
@@ -45,29 +44,33 @@ class PointFacts:
 
 @dataclass(frozen=True, slots=True)
 class _IncomingEdge:
-    """An edge to a basic block: the facts at its end, and the values of iteration counts of that
-    block after the edge, in terms of those before it."""
+    """An edge to basic block `block`: the facts at its end, and the values of that block's
+    iteration counts after the edge, in terms of those before it (counts with an unknown change are
+    missing)."""
 
     block: int
     state: PointFacts
     iterations: Mapping[IndexVariable, Form]
 
     def after(self, variable: IndexVariable) -> Form | None:
-        """Returns a variable's value after the edge in terms of those before; None if unknown."""
+        """Returns a variable's value after the edge in terms of those before: itself if it does not
+        change at the block; None if its change is unknown."""
         stays = None if self.block in variable.at else Form(0, ((variable, 1),))
         return self.iterations.get(variable, stays)
 
 
 def facts_by_instruction(analysis: LinearAnalysis) -> dict[int, Facts]:
-    """Returns the facts at each instruction of a program that writes no predicate, those of its
-    guard included."""
+    """Returns the facts at each reachable instruction that writes no predicate, by its number,
+    those of its guard included."""
     return _Conditions(analysis).of_instructions()
 
 
 class _Conditions:
-    """Propagates facts through a program whose linear forms are known (`affine`). `written` are the
+    """Propagates facts through a program whose linear forms are known. `written` are the
     expressions that instructions give predicates, by block and instruction; `after` the register
-    values at the ends of blocks; `states` the facts at starts of blocks."""
+    values at the ends of blocks; `states` the facts at starts of blocks, the result;
+    `incoming_edges` the edges seen so far, by block, then by (predecessor, number of its
+    successor)."""
 
     def __init__(self, analysis: LinearAnalysis) -> None:
         """Runs the analysis of facts on the results of the linear analysis; results are in `states`
@@ -85,8 +88,8 @@ class _Conditions:
         self._solve()
 
     def _record_block(self, block: ProgramBlock) -> None:
-        """Records the expressions that a block gives predicates, and the values of registers at its
-        end."""
+        """Records the expressions that each instruction of a block gives predicates, in `written`,
+        and the values of registers at the block's end, in `after`."""
         self.written[block.index] = {}
         for at, state in self.analysis.states_in(block):
             instruction = self.program.instructions[at]
@@ -173,9 +176,9 @@ class _Conditions:
     def _iterations(
         self, block: int, after: Mapping[str, LinearValue]
     ) -> dict[IndexVariable, Form]:
-        """Returns the values of a block's iteration counts after an edge, in terms of those before,
-        for counts that the edge changes in whole steps; `after` are the values of registers at the
-        edge's begin."""
+        """Returns the values of a block's iteration counts after an edge in terms of those before,
+        for counts that the edge changes in whole steps; others are missing. `after` are the values
+        of registers at the edge's begin."""
         iterations: dict[IndexVariable, Form] = {}
         for name, value in self.analysis.states[block].items():
             iteration, incoming = iteration_count(name, block), after.get(name)
@@ -188,7 +191,8 @@ class _Conditions:
 
 
 def _divided(one: Form, by: int) -> Form | None:
-    """Returns a form divided by a number; None if the constant or a stride is no multiple of it."""
+    """Returns a form divided by a number; None if its constant or a stride is no multiple of the
+    number."""
     if any(each % by for each in (one.constant, *(stride for _, stride in one.strides))):
         return None
     return Form(one.constant // by, tuple((v, stride // by) for v, stride in one.strides))
@@ -230,7 +234,8 @@ def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
 
 
 def _invariant_on_edge(implication: Implications, edge: _IncomingEdge) -> Implications:
-    """Returns an implication with only the facts whose variables do not change on an edge."""
+    """Returns an implication with only the facts whose variables do not change on an edge: of what
+    held when the predicate was written, only these still hold after it."""
 
     def left(facts: Facts) -> Facts:
         return frozenset(f for f in facts if all(edge.block not in v.at for v, _ in f.strides))
@@ -243,8 +248,9 @@ def _invariant_on_edge(implication: Implications, edge: _IncomingEdge) -> Implic
 
 
 def _facts_after_edge(edge: _IncomingEdge) -> Iterator[Form]:
-    """Yields the facts of an edge, rewritten for the variables after it: an iteration count that
-    grew by a constant moves the fact by it; facts of counts with an unknown change are left out."""
+    """Yields the facts of an edge, rewritten for the variables after it: a fact of an iteration
+    count that grows by a constant moves by stride times that constant. Facts of counts with another
+    or unknown change, and those that always hold, are left out."""
     for fact in edge.state.facts:
         shifted: Form | None = fact
         for variable, stride in fact.strides:
@@ -259,8 +265,8 @@ def _facts_after_edge(edge: _IncomingEdge) -> Iterator[Form]:
 
 
 def _holds_on_edge(fact: Form, edge: _IncomingEdge) -> bool:
-    """Returns whether a fact, in terms of the variables after an edge, follows from the facts of
-    the edge."""
+    """Returns whether a fact about the variables after an edge follows from the facts of the edge;
+    False if the change of a variable is unknown."""
     before = Form(fact.constant)
     for variable, stride in fact.strides:
         after = edge.after(variable)

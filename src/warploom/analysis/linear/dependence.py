@@ -1,4 +1,5 @@
-"""Tests whether two accesses can overlap, and whether only accesses of the same thread can.
+"""Tests whether two accesses can overlap in memory, and whether they overlap only within one
+thread.
 
 These are the dependence tests of loop compilers, with threads in place of iterations: the range
 test (Banerjee), the remainder test by a stride (GCD), and positional digits: a stride that exceeds
@@ -7,8 +8,7 @@ the extent of all variables with smaller strides separates the values of its var
     4 * tid, 4 bytes   and  4 * tid, 4 bytes        overlap only for equal tid: of one thread
     8 * tid, 4 bytes   and  8 * tid + 4, 4 bytes    never overlap: remainders by 8 are disjoint
 
-The tests are conservative: True is always right, False may be wrong.
-"""
+The tests are conservative: True is always right, False may be wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AddressRange:
     ranges: Ranges
 
     def span(self) -> Range:
-        """Returns the first address, and the end."""
+        """Returns the least address, and the end of the bytes at the greatest."""
         low, high = self.ranges.of(self.address)
         return low, high + self.size
 
@@ -46,8 +46,10 @@ def never_overlap(one: AddressRange, two: AddressRange) -> bool:
 def are_of_one_thread(
     one: AddressRange, two: AddressRange, threads: Iterable[IndexVariable]
 ) -> bool:
-    """Returns whether each byte that both accesses touch is touched by one thread only; `threads`
-    are the variables that identify a thread."""
+    """Returns whether each byte that both accesses touch is touched by one thread only: all thread
+    variables have equal values where the accesses overlap. `threads` are the variables that
+    identify a thread. False if a variable that can differ has no stride, or different strides in
+    the two."""
     thread_variables = set[IndexVariable]()
     for variable in threads:
         values = [one.ranges.of(form(0, {variable: 1})), two.ranges.of(form(0, {variable: 1}))]
@@ -69,14 +71,15 @@ def _fixed(addresses: AddressRange, variable: IndexVariable, value: int) -> Addr
 
 
 def _never_overlap_by(one: AddressRange, two: AddressRange, unit: int) -> bool:
-    """Returns whether two accesses are disjoint modulo `unit`, judged by the parts of their
-    addresses that are no multiples of it (the GCD test); `unit` 0: whether their whole ranges are
-    disjoint."""
+    """Returns whether two accesses are disjoint modulo `unit` (the GCD test), judged by the terms
+    of their addresses whose strides are no multiples of it; `unit` 0: whether their whole ranges
+    are disjoint."""
     below, above = _overlap_distances(_remainder(one, unit), _remainder(two, unit))
     if unit == 0:
         return not below < 0 < above
     # Bounds are floats only for infinities: arithmetic on finite ones stays exact, in integers.
     bounded = below > -_INFINITE and above < _INFINITE
+    # The other terms move an access by multiples of `unit`: no multiple lies between the bounds.
     return bounded and (int(below) // unit + 1) * unit >= above
 
 
@@ -84,8 +87,8 @@ _INFINITE = float("inf")
 
 
 def _overlap_distances(one: AddressRange, two: AddressRange) -> Range:
-    """Returns the open range of distances by which the second access would have to move to overlap
-    the first; the accesses overlap for some values if 0 lies in it."""
+    """Returns the bounds (exclusive) of the distances by which the second access would have to move
+    to overlap the first; the accesses may overlap as they are if 0 lies between."""
     (first, end), (other_first, other_end) = one.span(), two.span()
     return first - other_end, end - other_first
 
@@ -94,7 +97,8 @@ def _equal_on_overlap(
     one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable]
 ) -> bool:
     """Returns whether each of `thread_variables` has equal values in both accesses wherever these
-    overlap, decided by strides, or separately by quotients and remainders."""
+    overlap: one stride covers both accesses, or it follows for the quotients and the remainders of
+    the addresses by some stride. True without variables."""
     if not thread_variables:
         return True
     variables = {v for each in (one, two) for v, _ in each.address.strides}
@@ -107,8 +111,8 @@ def _equal_on_overlap(
 
 
 def _fits_stride(one: AddressRange, two: AddressRange) -> bool:
-    """Returns whether accesses whose addresses have the same single variable overlap only where its
-    values are equal: both fit within one stride, at their offset from each other."""
+    """Returns whether two accesses whose addresses have one and the same variable overlap only
+    where its values are equal: both, at their offset from each other, fit within one stride."""
     ((_, stride),) = one.address.strides
     moved = two.address.constant - one.address.constant
     return max(one.size - moved, two.size + moved) <= abs(stride)
@@ -118,8 +122,8 @@ def _equal_by_parts(
     one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable], unit: int
 ) -> bool:
     """Returns whether `thread_variables` are equal on overlap, judged separately by quotients and
-    remainders of the addresses by a unit. The remainders must stay within one unit, so that they
-    cannot compensate for different quotients."""
+    remainders of the addresses by a unit. The remainders must differ by less than a unit, so that
+    they cannot compensate for different quotients."""
     rests = _remainder(one, unit), _remainder(two, unit)
     below, above = _overlap_distances(*rests)
     whole = _quotient(one, unit), _quotient(two, unit)
@@ -127,6 +131,7 @@ def _equal_by_parts(
     of_rests = thread_variables - of_whole
     if not (-unit <= below and above <= unit):
         return False
+    # Else the quotients are the same problem again, and the recursion would not end.
     made_smaller = bool(of_rests) or bool(rests[0].address.strides) or unit > 1
     return (
         made_smaller and _equal_on_overlap(*whole, of_whole) and _equal_on_overlap(*rests, of_rests)
@@ -134,12 +139,13 @@ def _equal_by_parts(
 
 
 def _units(*forms: Form) -> Iterator[int]:
-    """Yields the strides of forms, the greatest first."""
+    """Yields the strides of forms without signs, each once, the greatest first."""
     yield from sorted({abs(stride) for one in forms for _, stride in one.strides}, reverse=True)
 
 
 def _remainder(addresses: AddressRange, unit: int) -> AddressRange:
-    """Returns addresses without the variables whose strides are multiples of a unit."""
+    """Returns addresses without the variables whose strides are multiples of a unit; unchanged for
+    unit 0."""
     strides = {v: s for v, s in addresses.address.strides if unit == 0 or s % unit}
     return addresses.made_of(form(addresses.address.constant, strides))
 

@@ -1,12 +1,12 @@
-"""Decides before a launch whether its thread blocks are independent in global memory.
+"""Decides before a launch whether its thread blocks are independent: none accesses bytes of global
+memory that another writes, nor depends on the order of blocks otherwise.
 
 Independent blocks can run on several workers at a time, with the same result in any order:
 
     x[blockIdx.x * blockDim.x + threadIdx.x] = 1;     independent: blocks write disjoint bytes
     x[threadIdx.x] = 1;                               not: all blocks write the same bytes
 
-Not handled: atomics, loads of pointers, and instructions whose results depend on block order.
-"""
+Not handled: atomics, loads of pointers, and instructions whose results depend on block order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ blocks."""
 
 def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
     """Returns why blocks of a launch may conflict, as a sentence with a source line; empty if they
-    cannot, so that several workers may run them.
+    cannot, so that several workers may run them. Reasons are an instruction that depends on other
+    blocks, an unknown address beside any store, and an allocation in which accesses are not
+    disjoint by block.
 
     An access is assumed to stay in the allocation that its pointer refers to; one that strays into
     another is a fault of the kernel, for which no schedule is specified."""
@@ -81,7 +83,8 @@ def _order_dependence(instruction: Instruction) -> str:
 
 def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
     """Returns whether no two blocks touch the same byte by any of these accesses to one allocation.
-    True only if all addresses are known, have the same strides, and include every block index."""
+    True only if all addresses are known, have the same strides, and include every block index that
+    varies."""
     forms = [access.address.form for access in memory_accesses]
     forms_known = [f for f in forms if f is not None]
     if len(forms_known) < len(forms) or len({f.strides for f in forms_known}) > 1:
@@ -93,21 +96,24 @@ def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
     if any(block not in strides for block in block_indices(grid)):
         return False
     digits = [(v.extent, abs(s), v.of_block) for v, s in strides.items()]
+    # The constants of several accesses count as one more digit, which all blocks share.
     if unit:
         digits.append((max(offsets) // unit + 1, unit, False))
     return _digits_disjoint(digits, max(access.size for access in memory_accesses))
 
 
 def _digits_disjoint(digits: Sequence[tuple[int | None, int, bool]], size: int) -> bool:
-    """Returns whether intervals of length `size`, which start at numbers with some digits, are
-    disjoint for different blocks. A digit is (extent, stride, whether it is a block index).
+    """Returns whether intervals of `size` bytes, which start at sums of digits times strides, are
+    disjoint for different blocks. A digit is (number of its values, None if unbounded; stride;
+    whether it is a block index).
 
-    In order of strides, a digit whose stride exceeds the span of all smaller digits has separate
-    values. A digit that does not may only overlap with digits that are no block indices.
-    """
+    In order of strides, a digit whose stride is at least the span of all smaller digits has
+    separate values. One with a smaller stride overlaps with these: allowed only if no block index
+    is involved."""
     span, of_blocks = size, False
     unbounded = False
     for extent, stride, of_block in sorted(digits, key=lambda digit: digit[1]):
+        # A smaller digit has no greatest value: it reaches every larger one.
         if unbounded:
             return False
         if stride < span and (of_block or of_blocks):

@@ -8,8 +8,7 @@ address plus strides times thread and block indices. With 256 threads a block,
     add.s64       %rd2, %rd3, %rd1;     0x1000 + 4 * %tid.x + 1024 * %ctaid.x, if %rd3 is 0x1000
 
 `evaluate` computes the form of a term (`isa.terms`) as long as it is linear and cannot wrap around;
-None is an unknown value. Bit fields, quotients and remainders become variables of their own.
-"""
+None is an unknown value. Bit fields, quotients and remainders become variables of their own."""
 
 from __future__ import annotations
 
@@ -26,12 +25,12 @@ ELSEWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class IndexVariable:
-    """A variable with the values 0 to `extent` - 1; None: any value from 0 on.
+    """A variable with the values 0 to `extent` - 1 (None: any value from 0 on), such as a thread
+    index, a block index or an iteration count; equal variables have equal names.
 
     `of_block`: all threads of a block have the same value, and blocks have different ones. `at` are
-    the basic blocks at whose start the value may change; a thread's value of a variable without any
-    is constant.
-    """
+    the basic blocks at whose start the value may change (or ELSEWHERE); a thread's value of a
+    variable without any is constant."""
 
     name: str
     extent: int | None
@@ -77,11 +76,13 @@ class Form:
         return Form(self.constant, tuple(pair for pair in self.strides if pair[0] != variable))
 
     def times(self, factor: int) -> Form:
+        """Returns the form multiplied by a constant factor."""
         return form(self.constant * factor, {v: s * factor for v, s in self.strides})
 
 
 def form(constant: int, strides: Mapping[IndexVariable, int] | None = None) -> Form:
-    """Returns a linear form, without variables whose stride or range makes no difference."""
+    """Returns a linear form in its normal order, without variables whose stride is 0 or whose only
+    value is 0 (extent 1)."""
     terms = [(v, s) for v, s in (strides or {}).items() if s != 0 and v.extent != 1]
     return Form(constant, tuple(sorted(terms, key=lambda pair: pair[0].name)))
 
@@ -141,8 +142,9 @@ COUNTER_BITS = 32
 
 
 def as_type(value: Form | None, type: ScalarType) -> Form | None:
-    """Returns the form of a value as an integer of a type; None if it may wrap around. Constants do
-    wrap."""
+    """Returns the form of a value as an integer of a type: constants wrap around, other forms are
+    returned as they are if their least and greatest values fit the type. None if they may wrap
+    around, for floats, and for unbounded forms in fewer than COUNTER_BITS bits."""
     if value is None or not (type.is_integer or type.bits == 1):
         return None
     lowest, count = (-(1 << type.bits - 1) if type.is_signed else 0), 1 << type.bits
@@ -154,8 +156,9 @@ def as_type(value: Form | None, type: ScalarType) -> Form | None:
 
 
 def _binary(op: str, a: Form, b: Form) -> Form | None:
-    """Returns the form of `a op b`; None if it is not linear and no bit field, quotient or
-    remainder."""
+    """Returns the form of `a op b`: sums, products and shifts by a constant, bit parts by a
+    constant; of comparisons, minima and maxima only where one result holds for all values. None for
+    all others."""
     match op:
         case "add":
             return a.plus(b)
@@ -176,7 +179,8 @@ def _binary(op: str, a: Form, b: Form) -> Form | None:
 
 
 def _disjoint_or(left: Form, right: Form) -> Form | None:
-    """Returns the form of `left | right`: the sum, if no bit can be set in both."""
+    """Returns the form of `left | right`: the sum, if no bit can be set in both; else None, also
+    for unbounded forms or those that may be negative."""
     if not (left.is_bounded and right.is_bounded) or min(left.low, right.low) < 0:
         return None
     return left.plus(right) if _bits_of(left) & _bits_of(right) == 0 else None
@@ -228,7 +232,8 @@ def _bit_part(op: str, a: Form, b: Form) -> Form | None:
 
 
 def _bits_of(a: Form) -> int:
-    """Returns the bits that may be set in some value of a form that is never negative."""
+    """Returns the bits that may be set in some value of a form that is never negative, as a
+    mask."""
     steps = math.gcd(a.constant, *(stride for _, stride in a.strides))
     # All values are multiples of the greatest power of two in `steps`: lower bits are clear.
     lowest = steps & -steps

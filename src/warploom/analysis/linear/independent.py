@@ -1,9 +1,8 @@
 """Finds accesses of a launch that cannot race, whatever the order of threads: no other thread
-touches the same bytes, or all of its accesses to them are loads.
+touches the same bytes, or all of its accesses to them are loads. The race detector skips them.
 
 Global memory is analysed over the whole launch, shared memory over each interval between two
-barriers of all threads of a block (`intervals`). The race detector skips such accesses.
-"""
+barriers of all threads of a block (`intervals`)."""
 
 from __future__ import annotations
 
@@ -66,10 +65,11 @@ class BoundedAccess:
 
 @dataclass(frozen=True, slots=True)
 class IndependentAccesses:
-    """Accesses that conflict with no other thread's: to global memory, as long as every access
-    stays in the allocations of its pointers; to shared memory, as long as all threads of a block
-    execute the same barriers. `closed` are the allocations, by address, that no other access is to
-    write: the detector reports those that do."""
+    """Instructions whose accesses conflict with no other thread's, as the race detector reads them:
+    to global memory (`in_global`), as long as every access stays in the allocations of its
+    pointers; to shared memory (`in_shared`), as long as all threads of a block execute the same
+    barriers. `closed` are the allocations, by address, that no other access is to write: the
+    detector reports those that do."""
 
     in_global: frozenset[int]
     closed: frozenset[int]
@@ -84,12 +84,13 @@ def independent_accesses(analysis: LinearAnalysis, weak: Set[int]) -> Independen
 
 
 class _LaunchAccesses:
-    """The accesses of a launch with their address ranges; `weak` are the instructions that order
-    nothing and access memory in the issuing thread."""
+    """Makes the accesses of a launch with their address ranges; `weak` are the instructions that
+    order nothing and access memory in the issuing thread; `blocks` and `threads` are the block and
+    thread indices that take several values."""
 
     def __init__(self, analysis: LinearAnalysis, weak: Set[int]) -> None:
-        """Finds the block and thread indices that differ in the launch; accesses are collected
-        later, by space (`of`)."""
+        """Lists the block and thread indices of the launch; accesses are made later, by space
+        (`of`)."""
         self.analysis, self.program, self.weak = analysis, analysis.program, weak
         self.blocks, self.threads = (
             block_indices(analysis.launch.grid),
@@ -106,8 +107,8 @@ class _LaunchAccesses:
     def candidates(
         self, accesses_here: Iterable[BoundedAccess], space: Space
     ) -> Iterator[BoundedAccess]:
-        """Yields the weak accesses that are certainly to a space, which may be skipped if none
-        conflicts."""
+        """Yields the accesses that may be skipped if none conflicts: weak ones of instructions
+        whose only access is to this space."""
         for each in accesses_here:
             instruction = self.program.instructions[each.instruction]
             if each.is_weak and accesses(instruction) == ((space, each.access.op),):
@@ -140,8 +141,8 @@ class _LaunchAccesses:
 
 def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]:
     """Returns the instructions whose accesses to global memory cannot race, and the closed
-    allocations (`IndependentAccesses`). Empty if a pointer may refer to any allocation, if textures
-    are accessed, or if there are more than MOST_PAIRS pairs."""
+    allocations (`IndependentAccesses`). Both empty if a pointer may refer to any allocation, if
+    textures are accessed, or if there are more than MOST_PAIRS pairs."""
     accesses_here, allocations = launch.of(GLOBAL_SPACES), launch.analysis.allocations
     candidates = {
         each
@@ -198,7 +199,8 @@ def _stays_in_allocation(access: BoundedAccess, allocations: Mapping[int, range]
 def _possible_conflicts(
     access: BoundedAccess, accesses_here: Iterable[BoundedAccess]
 ) -> Iterator[BoundedAccess]:
-    """Yields the accesses that an access may conflict with: one of the two writes."""
+    """Yields the accesses of a list (itself included) that an access may conflict with: those that
+    write, or all if it writes itself."""
     return (other for other in accesses_here if access.writes or other.writes)
 
 
@@ -206,8 +208,8 @@ def _are_independent(
     one: BoundedAccess, two: BoundedAccess, thread_variables: Sequence[IndexVariable]
 ) -> bool:
     """Returns whether two accesses cannot race: they touch no common byte, or both are weak and
-    each common byte belongs to one thread. True as well if the addresses of one are unknown: then
-    `_is_disjoint_or_checked` decides."""
+    each common byte belongs to one thread. True as well if the addresses of one are unknown:
+    `_is_disjoint_or_checked` decides on those."""
     if one.at is None or two.at is None:
         return True
     if never_overlap(one.at, two.at):
@@ -216,9 +218,9 @@ def _are_independent(
 
 
 def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[int]) -> bool:
-    """Returns whether the second access has known addresses, or is to other allocations than the
-    first. In that case the first's allocation has to be closed if the second writes, so that the
-    detector reports a write that strays into it."""
+    """Returns whether the second access has known addresses (`_are_independent` has compared them),
+    or is to other allocations than the first. In that case the first's allocation has to be closed
+    if the second writes, so that the detector reports a write that strays into it."""
     if two.at is not None:
         return True
     mine, others = one.origins or frozenset(), two.origins or frozenset()
@@ -230,9 +232,8 @@ def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[
 
 def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
     """Returns the instructions whose accesses to shared memory conflict with no other in any of
-    their barrier intervals. Empty if the program has asynchronous accesses, which may complete in a
-    later interval."""
-    # Asynchronous accesses may complete in a later interval than the one that issues them.
+    their barrier intervals; none in intervals with a call or with more than MOST_PAIRS pairs. Empty
+    if the program has asynchronous accesses, which may complete in a later interval."""
     if any(is_asynchronous_access(instruction) for instruction in launch.program.instructions):
         return frozenset()
     accesses_here = [each for each in launch.of(SHARED_SPACES) if not each.origins]
@@ -265,8 +266,8 @@ def _are_disjoint(launch: _LaunchAccesses, one: BoundedAccess, two: BoundedAcces
 def _in_one_block(
     one: AddressRange, two: AddressRange, blocks: Iterable[IndexVariable]
 ) -> tuple[AddressRange, AddressRange]:
-    """Returns two address ranges without the terms in the block's index, if these are equal:
-    threads that share memory have the same block index."""
+    """Returns two address ranges without the terms in the block's index, where both have the same
+    stride: threads that share memory have the same block index."""
     for block in blocks:
         strides = (dict(each.address.strides).get(block, 0) for each in (one, two))
         if len(set(strides)) == 1:

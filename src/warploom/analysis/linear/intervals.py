@@ -53,8 +53,8 @@ def _boundaries(program: Program) -> Iterator[int]:
 
 
 def _interval_from(program: Program, first: int) -> set[int]:
-    """Returns the instructions that are reachable from instruction `first` without passing a
-    boundary, the barrier at its end included."""
+    """Returns the instructions that are reachable from instruction `first` up to the next boundary
+    on each path, with the barrier there."""
     block_of = [block for block in program.blocks for _ in range(block.start, block.stop)]
     found: set[int] = set()
     waiting = [first]

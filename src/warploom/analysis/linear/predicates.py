@@ -51,9 +51,9 @@ def written_predicates(instruction: Instruction) -> list[Register]:
 def predicate_expressions(
     instruction: Instruction, forms: Sequence[Form | None]
 ) -> Iterator[tuple[str, PredicateExpression]]:
-    """Yields the name of each predicate register that an instruction writes, with its new value:
-    without implications if the instruction is guarded or computes no term. `forms` are those of the
-    instruction's sources."""
+    """Yields the name of each predicate register that an instruction writes, with its new value;
+    that has no implications if the instruction is guarded or computes no term. `forms` are those of
+    the instruction's sources."""
     spec = instruction.operation.spec
     sources = tuple(spread(instruction.operands[len(spec.destinations) :]))
     terms = instruction.operation.terms_for(len(sources)) if spec.semantics else ()
@@ -159,8 +159,8 @@ def _implications(where_true: Iterable[Form], where_false: Iterable[Form]) -> Im
 
 
 def _loop_invariant_facts(forms: Iterable[Form]) -> Facts:
-    """Returns the facts that are not constant and whose variables change only at the start of
-    blocks, so that they hold up to the end of a block."""
+    """Returns the facts whose variables change only at the start of blocks, so that they hold up to
+    the end of a block; constant ones are left out."""
     return frozenset(
         each
         for each in forms
@@ -186,4 +186,5 @@ def _cannot_wrap(one: Form, limit: Form, type: ScalarType) -> bool:
     lowest = -(1 << type.bits - 1) if type.is_signed else 0
     highest = lowest + (1 << type.bits) - 1
     rise, fall = max(0, *steps), min(0, *steps)
+    # An iteration ends the loop when the comparison fails, at most one step beyond the limit.
     return limit.high + rise <= highest and limit.low + fall >= lowest

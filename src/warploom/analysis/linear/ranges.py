@@ -1,11 +1,10 @@
-"""Bounds linear forms (`forms`), such as addresses, by facts: forms that are at least 0
-(`predicates`).
+"""Bounds the values of linear forms (`forms`), such as addresses, by facts: forms that are at least
+0 (`predicates`).
 
     facts: n - 1 - i, with i >= 0, n = 100     range of 4 * i: 0 to 396
 
 Bounds of variables are narrowed in a few rounds, then facts are added to a form where they cancel
-variables. Not handled: combinations that need more than MOST_STEPS additions.
-"""
+variables. Not handled: combinations that need more than MOST_STEPS additions."""
 
 from __future__ import annotations
 
@@ -49,8 +48,8 @@ class Ranges:
         return cls(concerning, variables)
 
     def of(self, one: Form) -> Range:
-        """Returns the least and greatest value of a form under the facts; bounds that may not be
-        attained."""
+        """Returns bounds of a form under the facts: no value is below the first or above the
+        second, infinite if unbounded; a bound need not be attained."""
         return -self._upper_bound(one.times(-1)), self._upper_bound(one)
 
     def _upper_bound(self, one: Form) -> float:
@@ -69,8 +68,9 @@ class Ranges:
         return best
 
     def _added(self, one: Form, fact: Form) -> Form | None:
-        """Returns a form plus a fact as many times as leaves the signs of all variables' strides,
-        so that it cancels variables; None if that is not possible even once."""
+        """Returns a form plus a multiple of a fact that brings strides of the form nearer to 0, as
+        large as changes no stride's sign. None if some variable of the fact is not in the form with
+        the other sign, or if even the fact once is too much."""
         strides = dict(one.strides)
         times = math.inf
         for variable, stride in fact.strides:
@@ -86,21 +86,24 @@ class Ranges:
         return one.constant + sum(bounds)
 
     def _part(self, variable: IndexVariable, stride: int) -> Range:
+        """Returns the range of stride times variable."""
         return _scaled(self.variables.get(variable, _initial_range(variable)), stride)
 
 
 def _initial_range(variable: IndexVariable) -> Range:
-    """Returns the range of a variable without facts."""
+    """Returns the range of a variable without facts: 0 to its extent minus 1, or to infinity."""
     return 0, math.inf if variable.extent is None else variable.extent - 1
 
 
 def _scaled(range: Range, by: int) -> Range:
+    """Returns a range multiplied by a factor that is not 0."""
     low, high = range[0] * by, range[1] * by
     return (low, high) if by > 0 else (high, low)
 
 
 def _narrow(variables: dict[IndexVariable, Range], fact: Form) -> None:
-    """Narrows the ranges of a fact's variables to values for which the fact can hold."""
+    """Narrows the ranges of a fact's variables, in place, to values for which the fact can be at
+    least 0 while all other variables are at the end of their ranges that favours it."""
     parts = {v: _scaled(variables[v], stride) for v, stride in fact.strides}
     for variable, stride in fact.strides:
         others = sum(high for each, (_, high) in parts.items() if each != variable)

@@ -57,7 +57,7 @@ class AsynchronousRole(Enum):
 @dataclass(frozen=True, slots=True)
 class AsynchronousPart:
     """The role of an instruction, the kind of work (an index of KINDS), the mbarrier if there is
-    one, and for a wait how many of the newest groups it does not wait for."""
+    one, and for a wait how many of the newest groups it leaves pending (`left`; ALL: none)."""
 
     role: AsynchronousRole
     kind: int
@@ -67,7 +67,8 @@ class AsynchronousPart:
 
 def asynchronous_part(instruction: Instruction) -> AsynchronousPart | None:
     """Returns the role of an instruction in asynchronous work (issue, commit, wait, initialisation
-    or test of an mbarrier), with the kind of work; None if it has none."""
+    or test of an mbarrier), with the kind of work; None if it has none, as an arrival at an
+    mbarrier."""
     operation = instruction.operation
     wait = wait_request(instruction)
     if wait is not None:

@@ -20,8 +20,8 @@ def accesses_cluster(instruction: Instruction) -> bool:
 
 
 def cancels_launches(program: Program) -> bool:
-    """Returns whether thread blocks of a program take over the work of blocks that are not launched
-    yet (`clusterlaunchcontrol`). The answer is cached in the program."""
+    """Returns whether a program has `clusterlaunchcontrol.try_cancel`, by which thread blocks take
+    over the work of blocks that are not launched yet. The answer is cached in the program."""
     cached = program.cache.get(cancels_launches)
     if cached is None:
         found = any(is_cancellation(instruction.operation) for instruction in program.instructions)

@@ -48,9 +48,10 @@ class WaitRequest:
 
 @dataclass(frozen=True)
 class LateCopy:
-    """An asynchronous copy by each lane. `what` is the operation of `asynchronous.late_copies`
-    (LOAD, STORE, SEND, or a packed UPDATE), `groups` the kind of group that it belongs to (NO_GROUP
-    if it signals an mbarrier)."""
+    """An asynchronous copy that each lane makes by its own operands, and that may complete only
+    when it is waited for. `what` is the operation of `asynchronous.late_copies` (LOAD, STORE, SEND,
+    or a packed UPDATE), `groups` the kind of group that it belongs to (NO_GROUP if it signals an
+    mbarrier)."""
 
     what: int
     groups: int
@@ -59,7 +60,8 @@ class LateCopy:
 @dataclass(frozen=True)
 class GroupRequest:
     """The end of a group of copies, or a wait for all groups but the newest `left` (-1: also for
-    copies in no group): the arguments of `asynchronous.issue.waits.group_copies`."""
+    copies in no group). `action` is END_GROUP or WAIT_GROUPS, `groups` BULK_GROUP or ASYNC_GROUP:
+    the arguments of `asynchronous.issue.waits.group_copies`."""
 
     action: int
     left: int
@@ -123,8 +125,8 @@ def late_copy(instruction: Instruction) -> LateCopy | None:
 
 
 def _update(operation: Operation) -> int:
-    """Returns UPDATE with the operation and the type of a `red.async`, packed as an `action` of
-    `asynchronous.late_copies`."""
+    """Returns the `action` of a `red.async` in `asynchronous.late_copies`: UPDATE with the numbers
+    of its operation and type in the bits from OPERATION_AT and TYPE_AT on."""
     name, type = (operation.modifiers.text(slot, "") for slot in ("op", "type"))
     return UPDATE | OPERATIONS.index(name) << OPERATION_AT | INTEGERS[type] << TYPE_AT
 

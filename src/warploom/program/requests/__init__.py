@@ -1,3 +1,3 @@
 """Encodes instructions that are executed by a unit of the GPU (copies of tensors, tensor memory,
-textures) as requests: a number with packed fields, and operands by the slot of the unit's record.
-"""
+textures) as requests: an integer with packed fields (operation and modifiers), and the operands,
+each with its row in the record that the unit's functions read. Both machines execute requests."""

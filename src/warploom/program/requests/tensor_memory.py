@@ -57,8 +57,8 @@ SCALES = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16":
 
 @dataclass(frozen=True)
 class TensorMemoryRequest:
-    """An encoded instruction: `request` packs its kind and flags. `registers` are those that a load
-    writes or a store reads."""
+    """An encoded instruction: `request` packs its operation and flags (`layout`), `inputs` are its
+    operands. `registers` are those that a load writes or a store reads."""
 
     request: int
     inputs: tuple[RequestOperand, ...]
@@ -95,14 +95,14 @@ def uses_tensor_memory(instructions: tuple[Instruction, ...]) -> bool:
 
 
 def work_words(has_tensor_memory: bool) -> int:
-    """Returns the 64-bit words of scratch memory that executing requests needs: an entry and what
-    follows."""
+    """Returns the 64-bit words of scratch memory that executing requests needs: those of tensor
+    memory, if the kernel has it, else of one queue entry."""
     return w.WORK_WORDS if has_tensor_memory else ENTRY_WORDS
 
 
 def queue_words(has_tensor_memory: bool) -> int:
-    """Returns the 64-bit words of the queue of late copies, with the list of late stores after
-    it."""
+    """Returns the 64-bit words of the queue of late copies; with tensor memory, a list of late
+    stores follows it."""
     return QUEUE_WORDS + LIST_WORDS if has_tensor_memory else QUEUE_WORDS
 
 
@@ -135,8 +135,9 @@ def _relinquish(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 def _move(
     op: int, registers: Operand, address: Operand, split: list[Operand], m: Modifiers
 ) -> TensorMemoryRequest:
-    """Encodes a load or store of tensor memory (`op`); `split` holds the immediate offset of shape
-    16x32bx2, if any. The number of registers is a field of the request."""
+    """Encodes a load or store of tensor memory (`op`), with the number of its registers and whether
+    they hold packed halves. `split` holds the immediate offset of shape 16x32bx2, if any, which
+    takes the row of A."""
     held = _elements(registers)
     request = op | _field(w.SHAPE, SHAPE_NUMBERS[m.text("shape", "")])
     request |= _field(w.REGISTERS, len(held))
@@ -162,6 +163,7 @@ def _load(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 
 
 def _store(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+    """Encodes a store of registers to tensor memory."""
     address, *split, registers = instruction.operands
     return _move(w.STORE, registers, address, split, m)
 
@@ -221,7 +223,8 @@ def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 
 
 def _scales(kind: str, m: Modifiers) -> int:
-    """Returns the number of scales along k in a row of A or B; 0 if there are none."""
+    """Returns the number of scales along k in a row of A or B: by the size modifier, else the
+    default of the kind; 0 if there are none."""
     if "block_scale" not in m:
         return 0
     whole = 1 if kind == "kind::mxf8f6f4" else 2

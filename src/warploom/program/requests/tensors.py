@@ -87,13 +87,15 @@ def _elements(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _reduction(operation: Operation) -> int:
+    """Returns the field of a reduction's operation; 0 for an instruction that reduces nothing."""
     name = operation.modifiers["redop"]
     return _field(r.OPERATION, OPERATIONS.index(name)) if name else 0
 
 
 def _box_request(instruction: Instruction) -> TensorRequest:
-    """Encodes a load, store, reduction or prefetch of a box of a tensor: mode and rank as fields;
-    addresses, coordinates and im2col offsets as operands."""
+    """Encodes a load, store, reduction or prefetch of a box of a tensor. Fields: mode, rank,
+    reduction, pair of blocks, and that stores join a bulk group; operands: addresses, coordinates,
+    im2col offsets. The cache hint, the last operand, is left out."""
     operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     mode = next((MODES[name] for name in MODES if name in m), r.TILE)
@@ -127,9 +129,9 @@ def _box_request(instruction: Instruction) -> TensorRequest:
 
 
 def _bytes_request(instruction: Instruction) -> TensorRequest:
-    """Encodes a copy or a reduction of contiguous bytes between global and shared memory, or to
-    shared memory of another block. The order of the address operands decides which is the
-    source."""
+    """Encodes a copy or a reduction of contiguous bytes between global and shared memory (field
+    MODE is 1), or from shared to shared memory of another block (MODE 0: GLOBAL_ROW then has the
+    source's shared address). A bulk group means that the target is global."""
     operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     request = (r.REDUCE_BYTES if "reduce" in m else r.COPY_BYTES) | _reduction(operation)

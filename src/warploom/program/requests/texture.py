@@ -36,8 +36,8 @@ MODES = {"trap": d.TRAP, "clamp": d.CLAMPED, "zero": d.ZERO}
 @dataclass(frozen=True)
 class TexelRequest:
     """An encoded instruction and its operands. `handle` and `sampler` are addresses, or a value (of
-    istypep). `results` are the operands that it writes, from RESULT_ROW on. `resident`, if present,
-    receives true: all texels are in memory."""
+    istypep). `results` are the operands that it writes, from RESULT_ROW on, with their types.
+    `resident`, if present, is a predicate that receives true: all texels are in memory."""
 
     request: int
     handle: Operand
@@ -164,8 +164,8 @@ def _handles(texels: Operand) -> tuple[Operand, Operand | None]:
 
 
 def _coordinates(m: Modifiers, texels: Operand, type: ScalarType) -> list[RequestOperand]:
-    """Returns the operands of coordinates in the order of the geometry's axes; the layer is
-    unsigned where the others are floats."""
+    """Returns the operands of coordinates in the order of the geometry's axes; surplus ones are
+    left out, and the layer is unsigned where the others are floats."""
     rows = AXES[m.text("geom", "")]
     coordinates = elements(elements(texels)[-1])
     types = (U32 if row == d.LAYER_ROW and type is F32 else type for row in rows)
