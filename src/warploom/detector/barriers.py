@@ -231,7 +231,8 @@ def clear_generation(state: Any, at: int) -> None:
 def leave_barrier(state: Any, warp: int, lanes: int) -> None:
     """Lets lanes of a warp that waited at a barrier (V_WAITING) continue, at their next event. The
     first to leave a barrier of all threads begins the block's next interval; a lane that leaves a
-    barrier of some threads, or of the cluster, learns what the others have added to it."""
+    barrier of some threads, or of the cluster, learns what the others have added to it (only with
+    EXACT)."""
     warp_at = state[ME_SLOT] + state[SLOT_WARPS] + warp * WARP_WORDS
     left = state[warp_at + V_WAITING] & lanes
     state[warp_at + V_WAITING] &= ~lanes

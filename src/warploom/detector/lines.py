@@ -359,8 +359,9 @@ def expand_run(
     addresses: Any,
     data: Any,
 ) -> None:
-    """Writes a run into the cells of its words, lane by lane, as weak reads or writes. The value
-    that a lane has written is read from memory, or from `data` if the current event stores it."""
+    """Writes a run into the cells of its words, lane by lane, as weak reads or writes; lanes that
+    are missing in the run are skipped. The value that a lane has written is read from memory, or
+    from `data` if the current event stores it."""
     access_word, thread_word = state[run + 2], state[run + 1]
     at, size = begin_of(access_word), size_of(access_word)
     # A run of one lane has stride 0, which would not advance.

@@ -229,9 +229,9 @@ def complete_groups(memory: Memory, queue: Ints, work: Ints, thread: int, left: 
 
 @jitable
 def retire(memory: Memory, queue: Ints, work: Ints, start: int, end: int) -> None:
-    """Removes the entries of a block that has ended, whose shared memory is at host addresses from
+    """Removes the requests of a block that has ended, whose shared memory is at host addresses from
     `start` up to `end`: completes its copies in bulk groups (shared to global memory), and drops
-    all others, whose results nothing can read any more."""
+    all others, whose results nothing can read any more. Ends of groups stay; they do nothing."""
     retained = 0
     for number in range(int(queue[COUNT])):
         at = entry_at(number)
