@@ -1,3 +1,3 @@
-"""Executes asynchronous instructions: tensor copies (TMA), tensor memory (`tcgen05`), mbarriers,
-and copies that complete only at the wait for them.
-"""
+"""Executes PTX's asynchronous instructions for both machines (interpreter and compiled kernels):
+tensor copies (TMA), tensor memory (`tcgen05`), mbarriers, and copies that are performed only at the
+wait for them."""

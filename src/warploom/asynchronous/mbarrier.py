@@ -1,5 +1,5 @@
-"""Reads and updates the 64-bit word of an mbarrier, when asynchronous copies and commits complete:
-pure functions of the word, for both machines.
+"""Reads and updates the 64-bit word of an mbarrier (PTX's asynchronous barrier in shared memory),
+when asynchronous copies and commits complete: pure functions of the word, for both machines.
 
 The word holds, from bit 0: pending arrivals, expected arrivals (of each phase), tx-count, valid
 bit, phase modulo 4. The phase completes when pending arrivals and tx-count are both 0.
@@ -33,15 +33,16 @@ def is_valid(word: int) -> bool:
 
 @jitable
 def phase(word: int) -> int:
-    """Returns the phase of an mbarrier, modulo 4."""
+    """Returns the current, incomplete phase of an mbarrier, modulo 4: bits 62 and 63 of its
+    word."""
     return (word >> PHASE_AT) & 3
 
 
 @jitable
 def is_complete(word: int, wanted: int, by_parity: int) -> bool:
-    """Returns whether a wait on an mbarrier with this word ends: the phase that it waits for is
-    complete. `wanted` is the parity of that phase if `by_parity`, else the token of an arrival in
-    it."""
+    """Returns whether a wait on an mbarrier with this word ends, as the phase that it waits for is
+    no longer the current one. `wanted` is the parity (0 or 1) of that phase if `by_parity`, else
+    the token of an arrival in it: the mbarrier's word at that time."""
     if by_parity:
         return (word >> PHASE_AT) & 1 != wanted & 1
     return phase(word) != phase(wanted)
@@ -49,8 +50,8 @@ def is_complete(word: int, wanted: int, by_parity: int) -> bool:
 
 @jitable
 def advance_if_complete(word: int) -> int:
-    """Returns the word with the next phase begun if neither arrivals nor bytes are pending, else
-    `word` itself."""
+    """Returns the word with the next phase begun (pending arrivals are the expected ones again) if
+    pending arrivals and tx-count are both 0, else `word` itself."""
     counts = (1 << COUNT_BITS) - 1
     if word & counts or (word >> TX_AT) & ((1 << TX_BITS) - 1):
         return word
@@ -63,8 +64,8 @@ def advance_if_complete(word: int) -> int:
 
 @jitable
 def complete_tx(word: int, amount: int) -> int:
-    """Returns the word after `amount` bytes were transferred (`mbarrier.complete_tx`), with the
-    next phase begun if nothing is pending then."""
+    """Returns the word after `amount` bytes were transferred (`mbarrier.complete_tx`): the tx-count
+    is less by that, modulo 2^21, and the next phase begins if nothing is pending then."""
     field = (1 << TX_BITS) - 1
     left = ((word >> TX_AT) - amount) & field
     return advance_if_complete((word & ~(field << TX_AT)) | (left << TX_AT))

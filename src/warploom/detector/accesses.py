@@ -68,10 +68,12 @@ from warploom.detector.touched import record_touched_lane
 from warploom.simt.lane_counts import ALL_LANES, count_lanes, first_lane, jitable, last_lane
 
 MBARRIER_BYTES = 8
-"""Bytes of an mbarrier; bulk copies move 16 at a time."""
+"""Bytes of an mbarrier; bulk copies move 16 at a time, so a store of 8 by one signals an
+mbarrier."""
 
 WORD = 4
-"""Lanes of this many bytes and more may be missing in a run (`runs`)."""
+"""Lanes of this many bytes and more may be missing in a run: a bit for each word shows which are
+there."""
 
 MOST_LANE_RUNS = 8
 """An access in more runs than this is recorded lane by lane."""
@@ -79,10 +81,10 @@ MOST_LANE_RUNS = 8
 
 @jitable
 def check_access(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Checks and records an access, by runs of lanes if it is weak, of global or shared memory, and
-    all threads of the block know that the previous launch has ended; else lane by lane. Returns the
-    lanes that may access memory: all of them unless accesses out of bounds are to be suppressed
-    (MEM)."""
+    """Checks and records the access of a warp (an event): by runs of evenly spaced lanes if it is
+    weak, of global or shared memory, and all threads of the block know that the previous launch has
+    ended; else lane by lane. Returns the mask of lanes that may access memory: all of them unless
+    accesses out of bounds are to be suppressed (MEM)."""
     lanes = event[E_LANES]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     state[ME_SPACE], state[ME_SIZE] = event[E_SPACE], event[E_SIZE]
@@ -100,15 +102,16 @@ def check_access(state: Any, event: Any, plan: Any, memory: Any, addresses: Any,
 
 @jitable
 def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Records a weak access by runs of lanes; goes over to `record_lanes` if there are more than
-    MOST_LANE_RUNS or a run is not within one writable allocation. Returns the lanes that may access
-    memory. Tries contiguous runs, then strided ones. A warp with descending addresses is one run
-    that begins with its last lane."""
+    """Records a weak access by runs of evenly spaced lanes; goes over to `record_lanes` if there
+    are more than MOST_LANE_RUNS, or a run is misaligned or not within one writable allocation.
+    Returns the mask of lanes that may access memory. Tries contiguous runs, then strided ones. A
+    full warp with descending addresses is one run that begins with its last lane."""
     lanes, retained, descending = event[E_LANES], event[E_LANES], 0
     heads = heads_of_contiguous_runs(addresses, lanes, event[E_SIZE])
     contiguous = 1
     if heads & heads - 1:
         if state[EXACT] == 0 and event[E_OP] == LOAD:
+            # Reads of one address by many lanes are many heads; the retained ones may be few.
             retained = without_repeats(addresses, lanes)
             heads = heads_of_contiguous_runs(addresses, retained, event[E_SIZE])
         if count_lanes(heads) > MOST_LANE_RUNS:
@@ -124,6 +127,7 @@ def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, 
         return int(record_lanes(state, event, plan, memory, addresses, data, lanes))
     while heads:
         following = heads & heads - 1
+        # The lanes from the lowest head on, and below up to the next head.
         run = retained & -(heads & -heads)
         if following:
             run &= (following & -following) - 1
@@ -149,8 +153,9 @@ def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, 
 
 @jitable
 def without_repeats(addresses: Any, lanes: int) -> int:
-    """Returns the mask `lanes` without the lanes that load from the address of the lane before and
-    of the lane after them: those two make their loads redundant (`cells.record_weak_read`)."""
+    """Returns the mask `lanes` without the lanes that load from the same address as the active
+    lanes right before and after them: those two make their reads redundant
+    (`cells.record_weak_read`)."""
     same = 0
     for lane in range(1, 32):
         same |= int(addresses[lane] == addresses[lane - 1]) << lane
@@ -160,8 +165,8 @@ def without_repeats(addresses: Any, lanes: int) -> int:
 
 @jitable
 def has_descending_addresses(addresses: Any, size: int) -> int:
-    """Returns whether the address of each lane of a warp is `size` bytes before that of the lane
-    before."""
+    """Returns whether the address of each lane of a full warp is `size` bytes below that of the
+    lane before."""
     differs = 0
     for lane in range(1, 32):
         differs |= addresses[lane] ^ addresses[lane - 1] - size
@@ -170,8 +175,9 @@ def has_descending_addresses(addresses: Any, size: int) -> int:
 
 @jitable
 def heads_of_contiguous_runs(addresses: Any, lanes: int, size: int) -> int:
-    """Returns the first lane of each run of contiguous addresses, as a mask. Lanes within a run may
-    be missing, unless they access less than a word each (`runs`)."""
+    """Returns a mask of the first lane of each run of active lanes that access contiguous bytes,
+    `size` each. Lanes within a run may be missing, with a gap for their bytes, unless `size` is
+    below a word."""
     heads, begin, before = 0, 0, -2
     for lane in range(32):
         if lanes >> lane & 1:
@@ -186,8 +192,8 @@ def heads_of_contiguous_runs(addresses: Any, lanes: int, size: int) -> int:
 
 @jitable
 def heads_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
-    """Returns the first lane of each run of addresses that rise by one stride, a multiple of `size`
-    of at most MOST_STRIDE bytes, as a mask. No lane within a run is missing."""
+    """Returns a mask of the first lane of each run of active lanes whose addresses rise by one
+    stride, a multiple of `size` of at most MOST_STRIDE bytes. No lane within a run is missing."""
     heads, stride, before = 0, 0, 0
     for lane in range(32):
         here = lanes >> lane & 1
@@ -205,14 +211,15 @@ def heads_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
 def record_lanes(
     state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any, lanes: int
 ) -> int:
-    """Records the access of the lanes in mask `lanes` one by one, in the order of `lane_order` if
-    it is atomic, else by lane; returns those that may access memory. A lane that `record_lone_lane`
-    can record takes that fast path."""
+    """Records the access of the lanes in mask `lanes` one by one: in the order of `lane_order` if
+    it is atomic, as the machine executes it, else by number. Returns the mask of lanes that may
+    access memory. A lane that `record_lone_lane` can record takes that fast path."""
     admitted, swapped, fast_allocation = 0, 0, 0
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     if state[TOOLS] & RACE:
         fast_allocation = prefetch_records(state, event, addresses, lanes)
-    # Packed as by `lane_order`: the first lane, and from bit 5 on the step to the next one.
+    # Packed as by `lane_order`: the first lane, and from bit 5 on the step to the next one; here 0,
+    # 1.
     order = 1 << 5
     if event[E_OP] == ATOMIC:
         order = lane_order(addresses, lanes, plan, event[E_BLOCK])
@@ -248,9 +255,9 @@ def record_lanes(
 
 @jitable
 def select_address(state: Any, event: Any, address: int) -> int:
-    """Selects the memory that an address of the event's space is in (of shared memory: which
-    block's, `select_memory`); returns the address in it, NO_BLOCK if the cluster has no such
-    block."""
+    """Selects the memory of the current access: of shared memory the block's that owns it
+    (`select_memory`). Returns the address in it, of global memory unchanged; NO_BLOCK if the
+    cluster has no such block."""
     return int(select_memory(state, event, address) if event[E_SPACE] == SHARED else address)
 
 
@@ -265,9 +272,10 @@ def record_lane_access(
     allocation: int,
     writes: int,
 ) -> None:
-    """Records the access of one lane to memory that it may access: an operation on an mbarrier as
-    that only; any other in shadow memory, and a strong one also as a release or an acquire.
-    `allocation`: the row of its allocation, 1 for shared memory; `writes`: 0 for loads and for a
+    """Records the access of one lane to memory that it may access. An operation on an mbarrier, or
+    a copy's signal to one, is processed as that only; any other is checked in shadow memory (RACE)
+    and for unwritten bytes (INIT), and a strong one is also a release or an acquire. `allocation`
+    is the table row of its allocation, 1 for shared memory; `writes` is 0 for loads and for a
     compare-and-swap that fails."""
     at, flags = state[ME_ADDRESS], state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     key = at if event[E_SPACE] == GLOBAL else shared_key(state, at)
@@ -299,9 +307,9 @@ def record_lane_access(
 def compare_succeeds(
     event: Any, memory: Any, at: int, addresses: Any, data: Any, lane: int, swapped: int
 ) -> int:
-    """Returns whether a compare-and-swap finds its first operand in memory, whose byte `at` on the
-    host it accesses, or in what an earlier lane has swapped in. `swapped` masks the lanes that
-    swapped."""
+    """Returns whether a lane's compare-and-swap will store: its first operand, in `data`, equals
+    the old value. That is in `memory` at byte `at` on the host, or, if an earlier lane of the event
+    has swapped at the same address (mask `swapped`), the value that this lane stored."""
     size = event[E_SIZE]
     swapper = -1
     for other in range(32):
@@ -310,6 +318,7 @@ def compare_succeeds(
     for byte in range(size):
         old = memory[at + byte]
         if swapper >= 0:
+            # `data` has the first operands of 32 lanes, then the new values.
             old = data[(32 + swapper) * size + byte]
         if old != data[lane * size + byte]:
             return 0
@@ -318,7 +327,7 @@ def compare_succeeds(
 
 @jitable
 def read_host_word(memory: Any, address: int) -> int:
-    """Returns the 64-bit word at an address of the host, as a signed number."""
+    """Returns the 64-bit little-endian word at an address of the host, as a signed number."""
     word = 0
     for byte in range(8):
         word |= int(memory[address + byte]) << 8 * byte

@@ -1,5 +1,6 @@
-"""Holds what a thread knows, in the race detector's vector clocks, of agents: the asynchronous
-parts of threads and warps (`cp.async`, tensor cores).
+"""Holds what threads know, in the race detector's vector clocks, of agents: the asynchronous parts
+of threads and warps (`cp.async`, tensor cores), whose accesses are numbered and complete in any
+order.
 
 After the words of threads, a vector clock has one word for each agent: of the copies of each
 thread; then, in kernels with tensor memory, of what each thread's tensor core has completed, and of
@@ -38,7 +39,7 @@ WINDOW = 31
 """Copies of an agent, from the first unknown on, that are known one by one."""
 
 OF_WARP = 4
-"""Words of a warp's loads and stores."""
+"""Words of a warp: loads waited for, those before a fence, stores likewise."""
 FENCED = 1
 """Offset from the word of what was waited for to that of what was waited for before a fence."""
 
@@ -51,25 +52,27 @@ def count_agents(threads: int, *, tensor_memory: bool) -> int:
 
 @jitable
 def agent_index(state: Any, who: int) -> int:
-    """Returns the index of an agent's word among the agent words of a vector clock; `who`: the low
-    bits of a record's thread word, the thread and the agent's kind."""
+    """Returns the index of an agent's word among the agent words of a vector clock. `who`
+    identifies the agent: the low bits of an access record's thread word, with thread and kind of
+    agent."""
     kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
     if kind <= WORK_OF_THREAD:
         return int(kind * state[THREADS] + thread)
+    # Two words for each kind: waited for, and waited for before a fence.
     return int(3 * state[THREADS] + OF_WARP * (thread >> 5) + 2 * (kind - LOADS_OF_WARP))
 
 
 @jitable
 def begun_index(state: Any, thread: int) -> int:
-    """Returns the index, among the agent words, of the word of what a thread's tensor core had
-    begun before a fence."""
+    """Returns the index, among the agent words of a vector clock, of the word of what a thread's
+    tensor core had begun before a `tcgen05.fence::before_thread_sync`."""
     return int(2 * state[THREADS] + thread)
 
 
 @jitable
 def includes_copy(word: int, copy: int) -> int:
-    """Returns whether an agent word includes the copy with number `copy`: it is below the word's
-    bound, or its bit in the window is set."""
+    """Returns whether an agent word (bound and window) includes the copy with number `copy`: it is
+    below the bound, or its bit in the window is set."""
     copies_after = copy - (word & LOW)
     if copies_after < 0:
         return 1
@@ -78,8 +81,9 @@ def includes_copy(word: int, copy: int) -> int:
 
 @jitable
 def join_agent_word(a: int, b: int) -> int:
-    """Returns the union of two agent words, as far as a word can hold it: copies more than a window
-    above the larger bound are dropped, so the result may know less, never more."""
+    """Returns the union of two agent words (bound and window): all copies below the larger bound,
+    and those of both windows. Copies a window or more above that bound are dropped, so the result
+    may know less, never more, and a race is never missed."""
     if a & LOW < b & LOW:
         a, b = b, a
     bound = a & LOW
@@ -96,24 +100,27 @@ def join_agent_word(a: int, b: int) -> int:
 
 @jitable
 def word_of_copy(copy: int) -> int:
-    """Returns the agent word that includes one copy only; if that is beyond the window, also those
-    more than a window before it."""
+    """Returns the agent word (bound and window) that includes copy number `copy` only. A number
+    beyond the window includes also those a window or more before it, as the word has no other form.
+    """
     if copy < WINDOW:
         return (1 << copy) << 32 if copy else 1
+    # The top bit of the window, bit 30 of the high half, stands for the bound plus 30.
     return 1 << 62 | (copy - WINDOW + 1)
 
 
 @jitable
 def block_agent_words(state: Any) -> int:
-    """Returns the index of the agent words that all threads of the current block know."""
+    """Returns the index in the state of the agent words that all threads of the current block know,
+    by a barrier. Right after them are those that arrivals at the next barrier add."""
     return int(state[ME_SLOT] + state[SLOT_CLOCKS] + state[THREADS] * state[CLOCK_WORDS])
 
 
 @jitable
 def current_agent_word(state: Any, agent: int) -> int:
-    """Returns the word of what the current thread knows of an agent (`agent`: the word's index):
-    the word that all threads of its block know, joined with that of its own clock if it is
-    valid."""
+    """Returns what the current thread knows of an agent, as an agent word (bound and window): what
+    all threads of its block know, joined with its own clock if that holds agent words. `agent` is
+    the word's index (`agent_index`)."""
     word = state[block_agent_words(state) + agent]
     if state[state[ME_HOLDER_AT] + L_AGENT_STAMP]:
         word = join_agent_word(word, state[state[ME_CLOCK_AT] + state[THREADS] + agent])
@@ -122,8 +129,8 @@ def current_agent_word(state: Any, agent: int) -> int:
 
 @jitable
 def join_agent_words(state: Any, to: int, source: int) -> None:
-    """Adds to all agent words of a clock, from index `to` on, those from index `source` on
-    (`join_agent_word`)."""
+    """Joins to each agent word from index `to` of the state on the one from index `source` on
+    (`join_agent_word`): all words of a clock."""
     for agent in range(state[AGENTS]):
         if state[source + agent]:
             state[to + agent] = join_agent_word(state[to + agent], state[source + agent])

@@ -85,8 +85,8 @@ from warploom.simt.lane_counts import count_lanes, first_lane, jitable
 
 @jitable
 def barrier_at(state: Any, number: int) -> int:
-    """Returns the index of the record of named barrier `number` of the current block: a head, then
-    two vector clocks."""
+    """Returns the index in the state of the record of named barrier `number` of the current block:
+    a head, then two vector clocks, for even and odd generations."""
     return int(
         state[ME_SLOT] + state[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * state[CLOCK_WORDS])
     )
@@ -94,10 +94,11 @@ def barrier_at(state: Any, number: int) -> int:
 
 @jitable
 def arrive_at_barrier(state: Any, event: Any, waits: int) -> None:
-    """Processes the arrival of an event's lanes at `bar.sync` or `bar.arrive`; if `waits`, they are
-    marked as waiting, and `leave_barrier` is called at their next event. What they know is added to
-    the record of the block's barrier or of the one of some threads; without EXACT nothing is added,
-    and a barrier that is ALIGNED is only counted."""
+    """Processes the arrival of an event's lanes at `bar.sync` (`waits` 1: they are marked as
+    waiting, and `leave_barrier` is called at their next event) or `bar.arrive` (0). What they know
+    is added to the block, or to the record of a barrier of some threads; without EXACT (vector
+    clocks) nothing is added, and a barrier that all threads execute (ALIGNED) is only counted.
+    Advances the warp's time."""
     warp, lanes, awaited = event[E_WARP], event[E_LANES], event[E_COUNT]
     warp_at = state[ME_SLOT] + state[SLOT_WARPS] + warp * WARP_WORDS
     all_threads = awaited == 0 or awaited >= state[WARPS] * 32
@@ -133,9 +134,9 @@ def arrive_at_barrier(state: Any, event: Any, waits: int) -> None:
 
 @jitable
 def pass_aligned_barrier(state: Any, event: Any, warp_at: int) -> None:
-    """Processes a barrier that all threads of the block execute (ALIGNED): collects the lanes that
-    have arrived, and counts the barrier as passed, which begins the warp's next interval, when all
-    live lanes of the warp have."""
+    """Processes a barrier that all threads of the block execute (ALIGNED): collects the lanes of
+    the warp that have arrived. When all live lanes have, counts the barrier as passed, which begins
+    the warp's next interval."""
     state[warp_at + V_ARRIVED] |= event[E_LANES]
     if state[warp_at + V_ARRIVED] == event[E_EXISTING]:
         state[warp_at + V_ARRIVED] = 0
@@ -145,7 +146,8 @@ def pass_aligned_barrier(state: Any, event: Any, warp_at: int) -> None:
 @jitable
 def count_arrivals(state: Any, warp: int, lanes: int) -> None:
     """Adds lanes of a warp to those that have arrived at the barrier of all threads in this
-    interval (V_ARRIVED), which `report_skips` and `leave_barrier` read."""
+    interval (V_ARRIVED, emptied first if of an earlier one), which `report_skips` and
+    `leave_barrier` read."""
     set_current_thread(state, (warp << 5) + first_lane(lanes))
     at = state[ME_WARP_AT]
     if state[at + V_INTERVAL] != state[ME_INTERVAL]:
@@ -156,8 +158,9 @@ def count_arrivals(state: Any, warp: int, lanes: int) -> None:
 
 @jitable
 def check_barrier_line(state: Any, event: Any) -> None:
-    """Reports a barrier of all threads at which some arrive in another source line than the first
-    ones did (B_BARRIER_LINE); sets NOT_ALIGNED already if the instructions differ."""
+    """Records the instruction of a barrier of all threads for the first lanes that arrive; for
+    later ones at another instruction, sets NOT_ALIGNED, and reports it (SYNC) if that is in another
+    source line."""
     block = state[ME_SLOT]
     other = state[block + B_BARRIER_LINE]
     if other == 0:
@@ -178,8 +181,8 @@ def check_barrier_line(state: Any, event: Any) -> None:
 @jitable
 def arrive_at_block_barrier(state: Any) -> None:
     """Processes the arrival of the current thread at a barrier of all threads: adds what it knows
-    of other blocks and of agents to the block's words that `begin_interval` makes known to all
-    threads."""
+    of other blocks and of agents to words of the block, which `begin_interval` makes known to all
+    threads. Of the block's own threads nothing is needed: the interval orders them."""
     block, holder = state[ME_SLOT], state[ME_HOLDER_AT]
     state[state[ME_LANE_AT] + L_GENERATION] = state[ME_INTERVAL]
     if state[holder + L_SET_STAMP] == state[ME_INTERVAL] + 1:
@@ -192,8 +195,9 @@ def arrive_at_block_barrier(state: Any) -> None:
 
 @jitable
 def arrive_at_named_barrier(state: Any, number: int) -> None:
-    """Adds what the current thread knows to the record of a barrier of some threads, in the clock
-    and set of the present generation, which the thread notes for `leave_barrier`."""
+    """Adds what the current thread knows to the record of a barrier of some threads: to the clock
+    and block set of the present generation, whose number is stored in L_GENERATION for
+    `leave_barrier`."""
     at = barrier_at(state, number)
     generation = state[at + G_GENERATION]
     state[state[ME_LANE_AT] + L_GENERATION] = generation
@@ -204,8 +208,8 @@ def arrive_at_named_barrier(state: Any, number: int) -> None:
 
 @jitable
 def count_named_arrivals(state: Any, at: int, arrived: int, awaited: int) -> None:
-    """Counts `arrived` threads at a barrier of some threads, whose record is at index `at`; begins
-    its next generation when `awaited` have arrived."""
+    """Counts `arrived` threads at a barrier of some threads, whose record is at index `at`. When
+    `awaited` have arrived, sets the count to 0 and begins the next generation."""
     state[at + G_ARRIVED] += arrived
     if state[at + G_ARRIVED] >= awaited:
         state[at + G_ARRIVED] = 0
@@ -214,8 +218,8 @@ def count_named_arrivals(state: Any, at: int, arrived: int, awaited: int) -> Non
 
 @jitable
 def clear_generation(state: Any, at: int) -> None:
-    """Clears the clock and the set that a barrier's present generation will use: an earlier one of
-    the same parity has left its values there."""
+    """Clears the clock and block set of the present generation in the barrier record at index `at`:
+    an earlier generation of the same parity has left its values there."""
     odd = state[at + G_GENERATION] & 1
     state[at + G_SET + odd] = 0
     clock = at + BARRIER_HEAD + odd * state[CLOCK_WORDS]
@@ -225,9 +229,10 @@ def clear_generation(state: Any, at: int) -> None:
 
 @jitable
 def leave_barrier(state: Any, warp: int, lanes: int) -> None:
-    """Lets lanes that waited at a barrier (V_WAITING) continue: the first to leave a barrier of all
-    threads begins the block's next interval; a lane that leaves a barrier of some threads, or of
-    the cluster, learns what the others have added to it."""
+    """Lets lanes of a warp that waited at a barrier (V_WAITING) continue, at their next event. The
+    first to leave a barrier of all threads begins the block's next interval; a lane that leaves a
+    barrier of some threads, or of the cluster, learns what the others have added to it (only with
+    EXACT)."""
     warp_at = state[ME_SLOT] + state[SLOT_WARPS] + warp * WARP_WORDS
     left = state[warp_at + V_WAITING] & lanes
     state[warp_at + V_WAITING] &= ~lanes
@@ -259,9 +264,9 @@ def leave_barrier(state: Any, warp: int, lanes: int) -> None:
 
 @jitable
 def begin_interval(state: Any) -> None:
-    """Begins the block's next interval, once all its threads have arrived at a barrier: reports
-    barriers that threads have skipped, and makes known to all threads what any of them added on
-    arrival."""
+    """Begins the block's next interval (stretch between barriers of all threads): reports barriers
+    that threads have skipped, and makes known to all threads what any of them knew of other blocks
+    and of agents on arrival."""
     block = state[ME_SLOT]
     report_skips(state, block, state[ME_BLOCK])
     state[block + B_INTERVAL] += 1
@@ -276,9 +281,9 @@ def begin_interval(state: Any) -> None:
 
 @jitable
 def sync_warp(state: Any, event: Any, masks: Any) -> None:
-    """Processes `bar.warp.sync`: joins what the lanes know that name each other; `masks` has the
-    lanes that each lane names. Reports a live lane that is named and does not execute the barrier,
-    except in lockstep."""
+    """Processes `bar.warp.sync`: joins what lanes that name each other know, one group of lanes
+    after the other; `masks` has the mask that each lane names. Reports a live lane that is named
+    and does not execute the barrier, except in lockstep."""
     left = event[E_LANES]
     while left:
         named, lane = masks[first_lane(left)], left & -left
@@ -292,8 +297,9 @@ def sync_warp(state: Any, event: Any, masks: Any) -> None:
 
 @jitable
 def join_lanes(state: Any, event: Any, lanes: int, all_lanes: int) -> None:
-    """Joins what the given lanes know; `all_lanes`: they are all live lanes of the warp, for which
-    advancing the warp's V_SYNCED is enough unless one of them knows more (`any_clock`)."""
+    """Lets each of the lanes know what any of them knows. If they are all live lanes of the warp
+    (`all_lanes`) and none knows more than barriers and warps imply (`any_clock`), advancing the
+    warp's V_SYNCED is enough; else their clocks and block sets are joined."""
     first = event[E_WARP] << 5
     if all_lanes and not any_clock(state, first, lanes):
         set_current_thread(state, first)
@@ -304,6 +310,7 @@ def join_lanes(state: Any, event: Any, lanes: int, all_lanes: int) -> None:
     at = barrier_at(state, 0) - (BARRIER_HEAD + 2 * state[CLOCK_WORDS])
     for word in range(BARRIER_HEAD + state[CLOCK_WORDS]):
         state[at + word] = 0
+    # First collects what all lanes know in the scratch record, then gives each lane the result.
     for part in range(2):
         left = lanes
         while left:
@@ -322,9 +329,9 @@ def join_lanes(state: Any, event: Any, lanes: int, all_lanes: int) -> None:
 
 @jitable
 def any_clock(state: Any, first: int, lanes: int) -> int:
-    """Returns whether a lane of a mask knows more than follows from barriers and warps: it has a
-    valid vector clock or block set; never without EXACT. `first`: the thread of the warp's lane
-    0."""
+    """Returns whether a lane in the mask `lanes` knows more than follows from barriers and warps:
+    it has a valid vector clock or block set; never without EXACT. `first` is the thread of the
+    warp's lane 0."""
     if state[EXACT] == 0:
         return 0
     while lanes:

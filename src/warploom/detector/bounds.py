@@ -1,5 +1,5 @@
-"""Finds the allocation that an access is in, for the race detector, and reports accesses out of
-bounds, misaligned ones and stores to read-only memory."""
+"""Finds the allocation that an access belongs to, for the race detector, and reports accesses out
+of bounds, misaligned ones and stores to read-only memory."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def check_bounds(state: Any, event: Any) -> int:
-    """Returns the table row of the current access's allocation; 1 for shared memory, 0 for memory
-    that is not recorded; -1 for an access that may not be made (out of bounds, misaligned, a store
-    to read-only or CLOSED memory), which is reported if MEM is on, one to CLOSED memory always."""
+    """Returns the table row of the current access's allocation; 1 for shared memory, 0 for other
+    spaces, which are not recorded; -1 for an access that may not be made: out of bounds,
+    misaligned, a store to read-only or CLOSED memory (no store is proven to go there). That is
+    reported if MEM is on, a store to CLOSED memory always."""
     at, size = state[ME_ADDRESS], event[E_SIZE]
     kind, allocation = -1, 0
     if event[E_SPACE] == GLOBAL:
@@ -69,19 +70,20 @@ def check_bounds(state: Any, event: Any) -> int:
 
 @jitable
 def is_exempt(state: Any, event: Any) -> int:
-    """Returns whether an event's instruction is proven free of races (SITE_EXEMPT): it is checked
-    for faults only."""
+    """Returns whether an event's instruction is proven free of races (SITE_EXEMPT): its accesses
+    are checked for faults only, and it may store to CLOSED memory."""
     return int(state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS + SITE_EXEMPT])
 
 
 @jitable
 def find_allocation(state: Any, address: int) -> int:
-    """Returns the table row of the allocation that the byte at an address belongs to, -1 for
-    none."""
+    """Returns the table row (its index in the state) of the allocation that contains the byte at an
+    address of global memory, -1 for none. Caches the last one found."""
     # Most accesses are to the allocation of the one before: no search.
     allocation = state[LAST_ALLOCATION]
     if allocation and state[allocation + A_START] <= address < state[allocation + A_END]:
         return int(allocation)
+    # Binary search for the first allocation that begins after the address.
     low, high = 0, state[ALLOCATIONS]
     while low < high:
         middle = (low + high) // 2
@@ -98,8 +100,9 @@ def find_allocation(state: Any, address: int) -> int:
 
 @jitable
 def allocation_of_range(state: Any, event: Any, start: int, end: int) -> int:
-    """Returns the table row of the allocation that contains the bytes from `start` to `end`, 1 for
-    shared memory; -1 if none does, if they may not be written, or are misaligned."""
+    """Returns the table row of the allocation that contains the bytes from `start` up to `end`, 1
+    for shared memory; -1 if they are not in one, may not be written by a store, or `start` is
+    misaligned. Unlike `check_bounds` reports nothing: the caller goes on lane by lane."""
     if start & event[E_SIZE] - 1:
         return -1
     if event[E_SPACE] == SHARED:

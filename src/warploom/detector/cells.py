@@ -1,5 +1,5 @@
-"""Checks accesses to the four bytes of a cell of the race detector's shadow memory against the
-earlier ones, and records them.
+"""Checks accesses to four bytes of memory against the earlier ones and records them, in a cell of
+the race detector's shadow memory.
 
 A cell has the last weak write with its value, one weak read, and two lists of further records.
 Threads 0 and 1 of a warp read one word; the cell has both reads, one of them in the list. After
@@ -60,21 +60,22 @@ from warploom.simt.lane_counts import jitable
 ALL_BYTES = 15
 
 MERGE_DEPTH = 4
-"""Number of records at the head of a list that are compared with a new one."""
+"""Number of records at the head of a list that are compared with a new one; deeper ones stay."""
 
 
 @jitable
 def pack_access(state: Any, op: int, bytes_: int, flags: int) -> int:
-    """Returns the access word of a record of the current access: its instruction, and in their bit
-    fields `op`, the mask `bytes_` of the cell's bytes, and the instruction's `flags`."""
+    """Returns the access word of a record of the current access (`layout`): its instruction, and in
+    their bit fields `op`, the mask `bytes_` of the cell's four bytes, and the instruction's
+    `flags`."""
     return int(state[ME_INSTRUCTION] | op << OP_AT | bytes_ << BYTES_AT | flags << FLAGS_AT)
 
 
 @jitable
 def check_and_record(state: Any, cell: int, access_word: int, value: int) -> int:
-    """Checks an access of the current thread to bytes of a cell against the earlier ones, and
-    records it; `value` is what it writes. Returns whether the cell had lists before, which hold all
-    its strong accesses."""
+    """Checks an access of the current thread to bytes of a cell (shadow of 4 bytes) against the
+    earlier ones, which reports races, and records it; `value` is the word that it writes. Returns
+    whether the cell had lists before, which hold all its strong accesses."""
     interval_word = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
     thread_word = state[ME_TIME] << TIME_AT | state[ME_THREAD] | state[ME_AGENT]
     op, bytes_ = access_word >> OP_AT & 3, access_word >> BYTES_AT & ALL_BYTES
@@ -113,8 +114,8 @@ def check_and_record(state: Any, cell: int, access_word: int, value: int) -> int
 
 @jitable
 def is_wide(access_word: int) -> int:
-    """Returns whether an access is strong and not volatile, on all bytes, at gpu scope or wider:
-    two such accesses are never in conflict."""
+    """Returns whether an access is strong and not volatile, on all four bytes, at gpu scope or
+    wider: two such accesses are morally strong, so never a race."""
     flags = access_word >> FLAGS_AT
     whole = access_word >> BYTES_AT & ALL_BYTES == ALL_BYTES
     strong = flags & (STRONG | VOLATILE) == STRONG
@@ -123,8 +124,8 @@ def is_wide(access_word: int) -> int:
 
 @jitable
 def check_list(state: Any, node: int, access_word: int, value: int) -> None:
-    """Checks an access against each record of a list, whose first node has index `node` (0:
-    empty)."""
+    """Checks an access against each record of a linked list, whose first node is at index `node`
+    (0: empty)."""
     while node:
         check_record(
             state,
@@ -148,9 +149,10 @@ def record_weak_write(
     access_word: int,
     value: int,
 ) -> None:
-    """Records a weak write in place of all accesses to its bytes: a later access that is ordered
-    after the write is ordered after them, and those that are not ordered with the write have been
-    reported. An earlier write of which some bytes remain moves to the list."""
+    """Records a weak write as the cell's W_ record, and removes the reads and list records whose
+    bytes it covers: a later access that is ordered after the write is ordered after them, and those
+    that are not ordered with the write have been reported. The earlier write moves to the list if
+    it has bytes that this does not."""
     lists = state[cell + LISTS]
     low, high = lists & LOW, lists >> 32
     if lists:
@@ -177,8 +179,8 @@ def record_weak_write(
 
 @jitable
 def drop_covered(state: Any, head: int, bytes_: int) -> int:
-    """Returns list `head` without the records all of whose bytes are in the mask `bytes_`, whose
-    nodes are freed."""
+    """Returns the head of list `head` without the records whose bytes are all in the mask `bytes_`;
+    their nodes are freed, and the others are in reverse order."""
     retained, node = 0, head
     while node:
         following = state[node + N_NEXT]
@@ -195,11 +197,11 @@ def drop_covered(state: Any, head: int, bytes_: int) -> int:
 def record_weak_read(
     state: Any, cell: int, interval_word: int, thread_word: int, access_word: int
 ) -> None:
-    """Records a weak read. It replaces a read of the same bytes that is ordered before it. Of
-    unordered reads in a kernel that synchronises by barriers of blocks and warps only, two are
-    enough: those of the largest distance (lane, warp, block). A later write that is ordered after
-    both is ordered after all others. Leaves the distance of the two in ME_DISTANCE, 0 if there is
-    one.
+    """Records a weak read in a cell. It replaces a read of the same bytes that is ordered before
+    it. Of unordered reads in a kernel that synchronises by barriers of blocks and warps only (no
+    EXACT), two are enough: those of the largest distance (lane, warp, block). A later write that is
+    ordered after both is ordered after all others. Leaves the distance of the two in ME_DISTANCE, 0
+    if there is one.
 
     Lanes 0 to 31 of warp 0 and lane 0 of warp 1 read a word: lane 0 of each warp is retained. Only
     a barrier of the block orders a write after both, and that orders it after the other 31 lanes,
@@ -256,15 +258,15 @@ def write_record(
 
 @jitable
 def distance_between(state: Any, one: int, two: int) -> int:
-    """Returns the distance (`distance`) of the threads of two records, whose indices are `one` and
-    `two`; 0 if `one` is 0, which means no record."""
+    """Returns the distance (1 to 3, `distance`) of the threads of the access records at indices
+    `one` and `two` of the state; 0 if `one` is 0, which means no record."""
     return distance(state[one], state[one + 1], state[two], state[two + 1]) if one else 0
 
 
 @jitable
 def max_distance(state: Any) -> int:
-    """Returns the largest distance of two threads that can access the same memory of the current
-    space."""
+    """Returns the largest `distance` of two threads that can access the same memory of the current
+    space: 3 (two blocks) for global memory, else 2 (two warps)."""
     return 3 if state[ME_SPACE] == GLOBAL else 2
 
 
@@ -284,9 +286,10 @@ def distance(
 def supersedes(
     state: Any, interval_word: int, thread_word: int, access_word: int, bytes_: int
 ) -> int:
-    """Returns whether the current access, to the bytes `bytes_`, makes a record of its kind
-    redundant: it accesses all bytes of that, and is ordered after it. A copy of an agent never
-    does, since copies may complete in any order."""
+    """Returns whether the current access, to the bytes `bytes_`, makes an earlier record of its
+    kind redundant: it accesses all bytes of that, and is ordered after it. A record of an agent (an
+    asynchronous part of a thread) is only made redundant by the same agent's later work in tensor
+    memory; a copy never, since copies may complete in any order."""
     if access_word >> BYTES_AT & ALL_BYTES & ~bytes_:
         return 0
     if thread_word & AGENT:
@@ -304,7 +307,8 @@ def record_strong_access(
 ) -> None:
     """Records a strong access in the cell's list of wide accesses (`is_wide`), or in its list of
     all others, replacing a record of the same op and flags that it makes redundant. Without EXACT
-    two alike are enough, as for weak reads: the first, and another of a different warp or block."""
+    two alike are enough, as for weak reads: the first, and the latest of another warp or block; one
+    of the first's warp is not recorded."""
     lists = state[cell + LISTS]
     is_wide_access, bytes_ = is_wide(access_word), access_word >> BYTES_AT & ALL_BYTES
     head = lists >> 32 if is_wide_access else lists & LOW

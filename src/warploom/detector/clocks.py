@@ -1,5 +1,6 @@
-"""Holds the race detector's vector clocks: for each thread of a block, the first time that another
-thread does not know; after these, what it knows of agents (`agents`).
+"""Holds what threads of a block know of each other, in the race detector's vector clocks: for each
+thread of the block, the first time that the clock's thread does not know; after these, what it
+knows of agents (`agents`).
 
     clock of thread 40   [5, 0, 0, ...]    thread 0 is known before time 5
     joined with          [3, 7, 0, ...]
@@ -41,9 +42,9 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def current_clock(state: Any) -> int:
-    """Returns the index of the current thread's vector clock, for reading and writing: its words of
-    threads are cleared if they were of an earlier interval, those of agents if they were never
-    used."""
+    """Returns the index in the state of the current thread's vector clock, made valid for reading
+    and writing: its words of threads are cleared if they are of an earlier interval (before the
+    last barrier of all threads), those of agents if never used."""
     holder, clock, threads = state[ME_HOLDER_AT], state[ME_CLOCK_AT], state[THREADS]
     # Stamps are the interval and one, so that 0, in cleared memory, is never valid.
     if state[holder + L_CLOCK_STAMP] != state[ME_INTERVAL] + 1:
@@ -71,7 +72,8 @@ def join_clocks(state: Any, to: int, source: int) -> None:
 
 @jitable
 def join_agent_part(state: Any, to: int, source: int) -> None:
-    """Adds to the agent words of the vector clock at index `to` those of the one at `source`."""
+    """Joins to the agent words (what is known of asynchronous copies) of the vector clock at index
+    `to` those of the one at `source`; words of threads stay."""
     for thread in range(state[THREADS], state[CLOCK_WORDS]):
         if state[source + thread]:
             state[to + thread] = join_agent_word(state[to + thread], state[source + thread])
@@ -80,7 +82,7 @@ def join_agent_part(state: Any, to: int, source: int) -> None:
 @jitable
 def has_clock(state: Any) -> int:
     """Returns whether the current thread's vector clock is valid, in this interval or for agents:
-    it knows more than follows from barriers and warps."""
+    the thread knows more than follows from barriers and warps."""
     holder = state[ME_HOLDER_AT]
     return int(
         state[holder + L_CLOCK_STAMP] == state[ME_INTERVAL] + 1
@@ -90,8 +92,9 @@ def has_clock(state: Any) -> int:
 
 @jitable
 def current_set(state: Any) -> int:
-    """Returns the block set of what the current thread knows of other blocks: what all threads of
-    its block know, joined with its own set if that is of this interval."""
+    """Returns the block set (sparse vector clock of other blocks) that the current thread knows:
+    that of all threads of its block, joined with its own if that is of this interval; 0 if empty.
+    """
     holder, block_set = state[ME_HOLDER_AT], state[state[ME_SLOT] + B_SET]
     if state[holder + L_SET_STAMP] != state[ME_INTERVAL] + 1:
         return int(block_set)
@@ -100,8 +103,9 @@ def current_set(state: Any) -> int:
 
 @jitable
 def learn_set(state: Any, added: int) -> None:
-    """Adds block set `added` (0: empty) to the knowledge of the current thread: to its own set, and
-    what it has of the thread's own block to its vector clock."""
+    """Adds block set `added` (what is known of other blocks; 0: empty, nothing to do) to the
+    knowledge of the current thread: to its own set, and what the set has of the thread's own block
+    to its clock."""
     if added == 0:
         return
     learn_own(state, added)
@@ -113,8 +117,9 @@ def learn_set(state: Any, added: int) -> None:
 @jitable
 def learn_own(state: Any, added: int) -> None:
     """Adds to the current thread's vector clock what block set `added` has of the thread's own
-    block, which may come back through other blocks: of threads only if the entry is of the present
-    interval (a barrier has made earlier ones known), of agents always."""
+    block, which may come back through other blocks; nothing if it has no such entry. Of threads
+    only if the entry is of the present interval (a barrier has made earlier ones known), of agents
+    always."""
     entry = find_entry(state, added, state[ME_BLOCK] + 1)
     if entry == 0:
         return
@@ -130,8 +135,8 @@ def learn_own(state: Any, added: int) -> None:
 
 @jitable
 def add_to_clock(state: Any, clock: int) -> None:
-    """Adds to the vector clock at index `clock` all that the current thread knows of its block: its
-    clock, its warp up to the last synchronisation, and its own accesses so far."""
+    """Adds to the vector clock at index `clock` of the state all that the current thread knows of
+    its block: its clock, its warp up to the last synchronisation, and its own accesses so far."""
     if has_clock(state):
         join_clocks(state, clock, current_clock(state))
     first = state[ME_WARP] << 5

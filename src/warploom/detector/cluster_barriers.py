@@ -1,5 +1,5 @@
-"""Processes the barrier of a cluster in the race detector: what the threads of its blocks know of
-each other after it.
+"""Processes the barrier of a cluster in the race detector, in phases: what the threads of its
+blocks know of each other after it.
 
 A thread arrives at one phase after the other, so its arrivals count the phases. Each block has a
 record of a phase: an interval, a vector clock of its threads, and a block set. The first thread
@@ -61,8 +61,8 @@ from warploom.simt.lane_counts import first_lane, jitable
 
 @jitable
 def cluster_barrier_at(state: Any, slot: int, phase: int) -> int:
-    """Returns the index of a block's record of a phase of its cluster's barrier: one for even
-    phases, one for odd ones; `slot`: the index of the block's state."""
+    """Returns the index in the state of a block's record of a phase of its cluster's barrier: one
+    for even phases, one for odd ones. `slot` is the index of the block's state."""
     return int(
         slot
         + state[SLOT_CLUSTER_BARRIERS]
@@ -72,9 +72,9 @@ def cluster_barrier_at(state: Any, slot: int, phase: int) -> int:
 
 @jitable
 def arrive_in_cluster(state: Any, event: Any, flags: int) -> None:
-    """Processes the arrival of an event's lanes at the barrier of their cluster: counts it for each
-    thread (the count is the phase) and, with `.release`, adds what they know to their block's
-    record of the phase."""
+    """Processes `barrier.cluster.arrive` of an event's lanes: counts it for each thread (the count
+    is the phase) and, with `.release` in `flags`, adds what they know to their block's record of
+    the phase. Advances the warp's time."""
     left, releases_knowledge = event[E_LANES], flags & RELEASES
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -85,6 +85,7 @@ def arrive_in_cluster(state: Any, event: Any, flags: int) -> None:
         )
         if releases_knowledge:
             add_to_phase(state, at)
+        # What all threads of the block know of agents is the same for each: added once.
         if releases_knowledge and left == 0 and state[CLOCK_WORDS] > state[THREADS]:
             join_agent_words(
                 state, at + CLUSTER_BARRIER_HEAD + state[THREADS], block_agent_words(state)
@@ -94,8 +95,8 @@ def arrive_in_cluster(state: Any, event: Any, flags: int) -> None:
 
 @jitable
 def open_cluster_barrier(state: Any, slot: int, phase: int) -> int:
-    """Returns the index of a block's record of a phase, cleared if it still holds an earlier phase
-    of the same parity."""
+    """Returns the index in the state of a block's record of a phase, cleared first if it still
+    holds an earlier phase of the same parity. `slot` is the index of the block's state."""
     at = cluster_barrier_at(state, slot, phase)
     if state[at + M_PHASE] != phase:
         for word in range(CLUSTER_BARRIER_HEAD + state[CLOCK_WORDS]):
@@ -106,8 +107,9 @@ def open_cluster_barrier(state: Any, slot: int, phase: int) -> int:
 
 @jitable
 def add_to_phase(state: Any, at: int) -> None:
-    """Adds what the current thread knows to its block's record of a phase, at index `at`; clears
-    the record's clock first if it is of an earlier interval of the block."""
+    """Adds what the current thread knows to its block's record of a phase of the cluster's barrier,
+    at index `at`; clears the record's clock first if it is of an earlier interval of the block,
+    which the later one implies."""
     if state[at + M_INTERVAL] < state[ME_INTERVAL]:
         state[at + M_INTERVAL] = state[ME_INTERVAL]
         for thread in range(state[THREADS]):
@@ -118,8 +120,8 @@ def add_to_phase(state: Any, at: int) -> None:
 
 @jitable
 def wait_in_cluster(state: Any, event: Any) -> None:
-    """Records that the lanes of an event wait at the barrier of their cluster, and for which phase;
-    `leave_barrier` reads it at their next event."""
+    """Processes `barrier.cluster.wait`: records that the lanes of an event wait, and for which
+    phase (that of their last arrival); `leave_barrier` reads it at their next event."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -152,9 +154,9 @@ def learn_cluster_barrier(state: Any, phase: int) -> None:
 
 @jitable
 def set_of_phase(state: Any, phase: int) -> int:
-    """Returns the block set of what all blocks of the current cluster have added to a phase: an
-    entry for each block, with a copy of its clock, joined with their own sets; 0 if the pool is
-    exhausted."""
+    """Returns a new block set of what all blocks of the current cluster have added to a phase: an
+    entry for each block that has arrived, with a copy of its clock, joined with the sets that they
+    added; 0 if the pool is exhausted."""
     joined = allocate(state, 1 + state[CLUSTER_BLOCKS] * SET_WORDS)
     if joined == 0:
         return 0

@@ -71,10 +71,10 @@ def check_record(
     own_access: int,
     value: int,
 ) -> None:
-    """Checks the current access, `own_access` its access word, against an earlier record; `old` and
-    `value` are what the two wrote. Nothing if they have no byte in common or both are loads.
-    Unordered ones are a race (`report_race`); ordered ones may lack a fence between proxies, or of
-    tensor memory."""
+    """Checks the current access, with access word `own_access`, against an earlier record of the
+    same four bytes, given by its three words; `old` and `value` are what the two wrote. Nothing if
+    they have no byte in common or both are loads. Unordered ones go to `report_race`; ordered ones
+    may lack a fence between proxies, or of tensor memory."""
     bytes_ = access_word >> BYTES_AT & own_access >> BYTES_AT & 15
     if bytes_ == 0 or (access_word >> OP_AT & 3 == LOAD and own_access >> OP_AT & 3 == LOAD):
         return
@@ -96,7 +96,8 @@ def check_record(
 
 @jitable
 def equal(old: int, value: int, bytes_: int) -> int:
-    """Returns whether two 32-bit words agree on the bytes of a mask."""
+    """Returns whether two 32-bit words agree on the bytes whose bits are set in the mask
+    `bytes_`."""
     for byte in range(4):
         if bytes_ >> byte & 1 and (old ^ value) >> 8 * byte & 255:
             return 0
@@ -112,9 +113,10 @@ def report_race(
     own_access: int,
     same_value: int,
 ) -> None:
-    """Reports two unordered accesses unless they are morally strong and not volatile (PTX ISA,
-    "Morally strong operations", "Data races"): as K_UNPROMISED if morally strong but volatile,
-    K_SAME_VALUE if two stores of one value that are not both strong, else K_RACE."""
+    """Reports two unordered accesses to common bytes, unless they are morally strong (both strong,
+    on the same bytes, in each other's scope) and not volatile (PTX ISA, "Morally strong
+    operations", "Data races"): as K_UNPROMISED if morally strong but volatile, K_SAME_VALUE if two
+    stores of one value that are not both strong, else K_RACE."""
     flags, own_flags = access_word >> FLAGS_AT, own_access >> FLAGS_AT
     block, scope = interval_word >> BLOCK_AT, min(flags >> SCOPE_AT & 3, own_flags >> SCOPE_AT & 3)
     both = flags & STRONG and own_flags & STRONG
@@ -145,9 +147,9 @@ def check_proxy(
     state: Any, interval_word: int, thread_word: int, access_word: int, own_access: int
 ) -> None:
     """Reports, of two ordered accesses, a texel that is read though the launch has written it
-    (K_STALE); and a bulk copy that reads what ordinary stores of its block wrote, without a fence
-    between the two proxies by writer, reader or another thread in between (K_PROXY; PTX ISA,
-    "Causality order": proxy-preserved)."""
+    (K_STALE); and a bulk copy that reads what ordinary stores of its block wrote, without a proxy
+    fence by the writer after its store, by the reader, or by any thread in an interval between the
+    two (K_PROXY; PTX ISA, "Causality order": proxy-preserved)."""
     if own_access >> FLAGS_AT & TEXELS and own_access >> OP_AT & 3 == LOAD:
         detail = access_word >> OP_AT & 3
         other = (interval_word >> BLOCK_AT) - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
@@ -171,6 +173,8 @@ def check_proxy(
         fence_interval == interval and state[writer + L_PROXY_TIME] > time
     ):
         return
+    # The interval of the current thread's last proxy fence, and below that of any thread's in the
+    # block; -1 for none.
     own_flags = state[state[ME_LANE_AT] + L_PROXY_INTERVAL] - 1
     between = state[state[ME_SLOT] + B_FENCED] - 1
     if own_flags > interval or interval < between < state[ME_INTERVAL]:

@@ -1,5 +1,5 @@
-"""Processes one event of the race detector after another: checks and records accesses, and updates
-what threads know of each other at barriers, fences, copies and launches."""
+"""Processes the events of a launch in the race detector, one after another: checks and records
+accesses, and updates what threads know of each other at barriers, fences, copies and launches."""
 
 from __future__ import annotations
 
@@ -84,10 +84,11 @@ from warploom.simt.schedule_layout import ALL_BARRIERS, SLOT
 
 
 def detect_event(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Processes an event (`layout`) of a launch with this state; returns the lanes that may execute
-    it: all unless an access is out of bounds. `plan` is the schedule's, `memory` all of the host's
-    memory by address, `addresses` those of the lanes, or the masks that they name, `data` what they
-    store, element by element."""
+    """Processes an event of a launch (`layout`: an access or synchronisation of a warp); returns
+    the mask of lanes that may execute it: all unless an access is out of bounds. `plan` is the
+    schedule's words (`simt.schedule_layout`), `memory` all of the host's memory by address,
+    `addresses` those of the lanes, or the masks that they name, `data` what they store, element by
+    element."""
     warp_at = begin_event(state, event, plan)
     admitted = event[E_LANES]
     if event[E_KIND] == ACCESS:
@@ -101,8 +102,9 @@ def detect_event(state: Any, event: Any, plan: Any, memory: Any, addresses: Any,
 
 @jitable
 def begin_event(state: Any, event: Any, plan: Any) -> int:
-    """Selects the block and the warp of an event; returns the index of the warp's words. Begins a
-    block whose slot was another's, and lets lanes that waited at a barrier leave it."""
+    """Selects the block and the warp of an event (ME_ words of the state); returns the index of the
+    warp's words. Begins a block, with its cluster, whose slot was another's, and lets lanes that
+    waited at a barrier leave it."""
     state[ME_SLOT] = state[SLOTS_AT] + max(plan[SLOT], 0) * state[SLOT_WORDS]
     state[ME_BLOCK] = event[E_BLOCK]
     state[ME_INSTRUCTION] = event[E_INSTRUCTION]
@@ -127,8 +129,8 @@ def begin_event(state: Any, event: Any, plan: Any) -> int:
 
 @jitable
 def synchronise(state: Any, event: Any, masks: Any) -> None:
-    """Processes an event that is no access by the function for its kind; `masks`: the lanes that
-    each lane of a `bar.warp.sync` names."""
+    """Processes an event that is no access by the function for its kind. `masks` has the mask of
+    lanes that each lane of a `bar.warp.sync` names; other kinds ignore it."""
     kind = event[E_KIND]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     if kind == BARRIER_SYNC:
@@ -163,7 +165,8 @@ def synchronise(state: Any, event: Any, masks: Any) -> None:
 
 @jitable
 def begin_cluster(state: Any, plan: Any) -> None:
-    """Begins the current block, and with it all blocks of its cluster, each in its own slot."""
+    """Begins the current block, and with it all blocks of its cluster, each in its own slot: their
+    first events may come later, but others may access their shared memory."""
     own_slot = max(plan[SLOT], 0)
     first = first_slot(plan, own_slot)
     for rank in range(state[CLUSTER_BLOCKS]):
@@ -173,8 +176,10 @@ def begin_cluster(state: Any, plan: Any) -> None:
 
 @jitable
 def begin_block(state: Any, slot: int, block: int) -> None:
-    """Begins a block, whose state is to be at index `slot`: clears all that is recorded of shared
-    memory and of threads. Reports barriers that the slot's last block has skipped."""
+    """Prepares the state at index `slot` for block number `block`: clears what is recorded of its
+    threads, barriers and written bytes of shared memory. First reports barriers that the slot's
+    last block has skipped. Lines of shared memory are reset when they are next accessed, by their
+    tags."""
     if state[slot + B_BLOCK]:
         report_skips(state, slot, state[slot + B_BLOCK] - 1)
     clear(state, slot, BLOCK_WORDS)

@@ -1,5 +1,5 @@
-"""Holds the race detector's current thread, and decides which earlier accesses it knows, that is,
-which happen before its next access.
+"""Holds the race detector's current thread, the one whose event is being processed, and decides
+which earlier accesses it knows, that is, which happen before its next access.
 
 Ordered are, of the same block: an access of an earlier interval, of the same thread, of the same
 warp before it last synchronised, and with EXACT whatever the vector clock has. Thread 0 stores at
@@ -75,8 +75,9 @@ def set_current_thread(state: Any, thread: int) -> None:
 
 @jitable
 def interval_of(state: Any, slot: int, warp_at: int) -> int:
-    """Returns the interval of a warp, whose words are at index `warp_at`, of the block at `slot`:
-    the barriers that the warp has passed if they are ALIGNED, else the block's interval."""
+    """Returns the interval (stretch between barriers of all threads) that a warp is in: if barriers
+    are ALIGNED, how many the warp has passed, else the interval of the block at `slot`. `warp_at`
+    is the index of the warp's words."""
     return int(state[warp_at + V_PASSED] if state[ALIGNED] else state[slot + B_INTERVAL])
 
 
@@ -84,7 +85,7 @@ def interval_of(state: Any, slot: int, warp_at: int) -> int:
 def set_current_lane(state: Any, thread: int) -> None:
     """Makes another thread of the current thread's warp the current one: writes the ME_ words of
     time, thread, and where its words and vector clock are (in lockstep, those of the warp's first
-    lane); it acts itself, not its agent."""
+    lane). The thread itself acts, not its agent."""
     slot, holder = state[ME_SLOT], thread
     if state[LOCKSTEP]:
         holder = thread >> 5 << 5
@@ -98,12 +99,15 @@ def set_current_lane(state: Any, thread: int) -> None:
 
 @jitable
 def is_ordered(state: Any, interval_word: int, thread_word: int) -> int:
-    """Returns whether the current thread knows the access with this interval word and thread word:
-    it is of an earlier interval, of the same thread, of its warp before the last synchronisation,
-    in its vector clock or block set, or of an agent whose copy is known."""
+    """Returns whether an earlier access, with this interval word and thread word (`layout`),
+    happens before the current thread's next one. Of its block: it is of an earlier interval, of the
+    same thread, of its warp before the last synchronisation, in its vector clock, or a known copy
+    of an agent. Of another block: it is in its block set, or not of the cluster, so that it
+    accessed an earlier owner of shared memory."""
     thread, time = thread_word & WHO_BITS, thread_word >> TIME_AT
     if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
         if state[ME_SPACE] != GLOBAL and not is_peer(state, interval_word >> BLOCK_AT):
+            # The slot was an earlier block's, which has ended.
             return 1  # of an earlier block, whose memory was there
         if state[EXACT] == 0:
             return 0
@@ -125,10 +129,10 @@ def is_ordered(state: Any, interval_word: int, thread_word: int) -> int:
 
 @jitable
 def knows_agent_access(state: Any, who: int, time: int) -> int:
-    """Returns whether the current thread, or its agent, knows an access of an agent of its block. A
-    thread's tensor core executes in the order in which work is issued to it (PTX ISA, "Pipelined
-    tcgen05 Instructions"), other threads' before that as far as a fence has passed on; a warp knows
-    what it has waited for."""
+    """Returns whether the current thread, or its agent, knows access number `time` of an agent of
+    its block (`who`: bits of a thread word). A thread's tensor core executes in the order in which
+    work is issued to it (PTX ISA, "Pipelined tcgen05 Instructions"), after other threads' work as
+    far as a fence has passed that on; a warp knows the loads and stores that it has waited for."""
     kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
     if includes_copy(current_agent_word(state, agent_index(state, who)), time):
         return 1
@@ -147,9 +151,8 @@ def knows_agent_access(state: Any, who: int, time: int) -> int:
 
 @jitable
 def knows_other_block(state: Any, block: int, interval: int, thread: int, time: int) -> int:
-    """Returns whether the current thread knows an access of another block, whose number is `block`
-    - 1.
-    """
+    """Returns whether the current thread knows an access of another block, number `block` - 1, by
+    the block set of all threads of its block, or by its own if that is of this interval."""
     if set_knows(state, state[state[ME_SLOT] + B_SET], block, interval, thread, time):
         return 1
     holder = state[ME_HOLDER_AT]

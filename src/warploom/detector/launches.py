@@ -1,5 +1,5 @@
-"""Processes dependent launches in the race detector: which threads know that the previous launch
-has ended.
+"""Processes dependent launches (`griddepcontrol`) in the race detector: which threads know that the
+previous launch has ended.
 
 The end of that launch is represented as a release by a block that this launch does not have, so
 whatever orders threads passes it on. Source: PTX ISA, "griddepcontrol".
@@ -38,8 +38,9 @@ def wait_for_launch(state: Any, event: Any) -> None:
 
 @jitable
 def trigger_launch(state: Any, event: Any) -> None:
-    """Processes `griddepcontrol.launch_dependents`: sets in TRIGGERED, for each lane that executes
-    it, AFTER_WAIT if the lane knows that the previous launch has ended, else BEFORE_WAIT."""
+    """Processes `griddepcontrol.launch_dependents`: adds to TRIGGERED in the state, for each lane
+    that executes it, AFTER_WAIT if the lane knows that the previous launch has ended, else
+    BEFORE_WAIT."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))

@@ -1,4 +1,5 @@
-"""Lays out the detector's state, one array of 64-bit words, and the events that are passed to it.
+"""Lays out the race detector's state, one array of 64-bit words, and the events that are passed to
+it: the indices and bit positions that all its functions use.
 
 A constant with a prefix is an offset from the start of a record: `state[cell + W_ACCESS]`.
 Prefixes: E_ event, SITE_ instruction, A_ allocation, B_ resident block, V_ warp, L_ thread

@@ -1,5 +1,5 @@
-"""Records accesses to lines of 128 bytes of the race detector's shadow memory by runs: lanes of a
-warp whose addresses are evenly spaced.
+"""Records accesses to lines, the race detector's shadow memory of 128 bytes each, by runs: lanes of
+a warp whose addresses are evenly spaced.
 
 Warp 0 stores 4 bytes a lane to a line of global memory in interval 0: one run. Warp 1 loads the
 line in interval 1, which the first run precedes: a second run. Had warp 1 loaded it in interval 0,
@@ -89,13 +89,14 @@ FEW_WORDS, MORE_WORDS = (MORE_FROM - FEW_FROM) * RUN_WORDS, (MOST_RUNS - MORE_FR
 
 @jitable
 def record_run(state: Any, line: int, thread: int, op: int, footprint: int, words: int) -> int:
-    """Records a weak access of lanes from `thread` on with a footprint in a line and its words
-    (`runs`); returns 1, or 0 if the line's cells have to decide: they are in use already, the line
-    is full, or a run with bytes in common may be unordered and in conflict.
+    """Records a weak access of lanes from `thread` on in a line, as a run: its footprint (bytes,
+    stride) and words (bit for each 4 bytes; `runs`). Returns 1, or 0 if the line's cells have to
+    decide: they are in use already, the line is full, or a run with bytes in common may be
+    unordered and in conflict.
 
     A run that is ordered before the access, and whose bytes this covers, is dropped. A read that
-    two retained unordered reads make redundant is not recorded, and its bytes are settled
-    (`cells.record_weak_read`).
+    two retained unordered reads make redundant is not recorded, and its bytes are settled: later
+    reads of them need no check (`cells.record_weak_read`).
     """
     if state[line + H_COUNT] == IN_CELLS:
         return 0
@@ -151,8 +152,8 @@ def record_run(state: Any, line: int, thread: int, op: int, footprint: int, word
 
 @jitable
 def drop_runs(state: Any, line: int, numbers: int) -> None:
-    """Drops those runs of a line whose bits are set in `numbers`, and moves the others together in
-    their order."""
+    """Removes the runs of a line whose numbers are bits set in `numbers`; the others move together
+    in their order."""
     kept = 0
     for number in range(state[line + H_COUNT]):
         if numbers >> number & 1 == 0:
@@ -165,9 +166,11 @@ def drop_runs(state: Any, line: int, numbers: int) -> None:
 def record_ordered_run(
     state: Any, line: int, interval_word: int, thread_word: int, access_word: int, words: int
 ) -> int:
-    """Records a weak access with these words in a few steps, as `record_run` would, if every run
-    with some of its words is of an earlier interval of the block, or of the same lanes in this
-    interval; returns whether it did. The access replaces a run that it makes redundant."""
+    """Records a weak access, given by the words of a run, in a line without vector clocks or cells,
+    as `record_run` would, if every run with some of its words is of an earlier interval of the
+    block, or of the same lanes in this interval. Returns whether it did; 0 also if settled bytes
+    are in force, or the line has MORE_FROM runs. The access replaces a run that it makes redundant.
+    """
     run_count, extension, replaced = state[line + H_COUNT], state[line + H_EXTENSION], -1
     if (
         run_count >= MORE_FROM
@@ -215,7 +218,7 @@ def is_run_before(
 
 @jitable
 def reserve_run(state: Any, line: int, number: int) -> int:
-    """Returns whether a line can hold a run with number `number`, after allocating the part of its
+    """Returns whether a line can hold run number `number`: allocates the part of the line's
     extension for it if that is missing; 0 if the pool is exhausted."""
     if number == 0:
         return 1
@@ -232,9 +235,9 @@ def reserve_run(state: Any, line: int, number: int) -> int:
 
 @jitable
 def is_run_ordered(state: Any, run: int, thread: int, footprint: int) -> int:
-    """Returns whether a run of the current block is ordered before the current warp's access by
-    lanes from `thread` on: by a barrier, by a synchronisation of the warp, or because the same
-    threads access all common bytes; 0 also if only its lanes one by one would show that."""
+    """Returns whether a run is ordered before the current warp's access by lanes from `thread` on:
+    by a barrier, by a synchronisation of the warp, or because the same threads access all common
+    bytes. 0 for a run of another block, and if only its lanes one by one would show that."""
     interval_word, thread_word = state[run], state[run + 1]
     if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
         return 0
@@ -250,9 +253,9 @@ def is_run_ordered(state: Any, run: int, thread: int, footprint: int) -> int:
 def retained_pair_covers(
     state: Any, first_reader: int, second_reader: int, interval_word: int, thread_word: int
 ) -> int:
-    """Returns whether two retained reads make a third redundant: their distance is at least as
-    large (lane, warp, block) as it is from either, so a later write ordered after both is ordered
-    after it. Leaves their distance in ME_DISTANCE."""
+    """Returns whether two retained reads make a third, given by its words, redundant: their
+    distance (lane, warp, block) is at least as large as it is from either, so a later write ordered
+    after both is ordered after it. Leaves their distance in ME_DISTANCE."""
     between = state[ME_DISTANCE] = distance_between(state, first_reader, second_reader)
     if between < distance(state[first_reader], state[first_reader + 1], interval_word, thread_word):
         return 0
@@ -264,8 +267,8 @@ def retained_pair_covers(
 
 @jitable
 def move_run(state: Any, to: int, run: int) -> None:
-    """Copies the words of a run from index `run` to index `to` of the state, another slot of its
-    line."""
+    """Copies the RUN_WORDS words of a run from index `run` of the state to index `to`, another
+    place in its line; nothing if they are equal."""
     if to != run:
         for word in range(RUN_WORDS):
             state[to + word] = state[run + word]
@@ -274,8 +277,9 @@ def move_run(state: Any, to: int, run: int) -> None:
 @jitable
 def tag_line(state: Any, line: int, tag: int, space: int) -> None:
     """Prepares a line for an access of the block and interval in `tag`: marks it as touched. In
-    shared memory, stores the tag and resets a line that an earlier block used, and, if only
-    barriers order, one of an earlier interval, all of whose accesses are ordered before."""
+    shared memory, stores the tag and empties a line that an earlier block used, and, if only
+    barriers order accesses, one of an earlier interval, all of whose accesses are ordered before.
+    """
     state[line + H_TOUCHED] = 1
     previous = state[line + H_TAG]
     if space == SHARED and previous != tag:
@@ -286,8 +290,8 @@ def tag_line(state: Any, line: int, tag: int, space: int) -> None:
 
 @jitable
 def current_tag(state: Any) -> int:
-    """Returns the tag of a line of shared memory that is accessed now: the block that owns the
-    selected memory, and the current interval."""
+    """Returns the tag (packed as an interval word) of a line of shared memory that is accessed now:
+    the block that owns the selected memory, and the current interval."""
     return int(state[ME_OWNER] + 1 << BLOCK_AT | state[ME_INTERVAL])
 
 
@@ -300,7 +304,8 @@ def only_barriers_order(state: Any) -> int:
 
 @jitable
 def reset_line(state: Any, line: int) -> None:
-    """Empties a line. Its cells are left: they are cleared when runs are next moved into them."""
+    """Empties a line of runs and settled bytes. Its cells are left: they are cleared when runs are
+    next moved into them."""
     state[line + H_COUNT] = 0
     clear_settled_line(state, line)
 
@@ -354,10 +359,12 @@ def expand_run(
     addresses: Any,
     data: Any,
 ) -> None:
-    """Writes a run into the cells of its words, lane by lane; the value that a lane has written is
-    read from memory, or from `data` if the current event stores it."""
+    """Writes a run into the cells of its words, lane by lane, as weak reads or writes; lanes that
+    are missing in the run are skipped. The value that a lane has written is read from memory, or
+    from `data` if the current event stores it."""
     access_word, thread_word = state[run + 2], state[run + 1]
     at, size = begin_of(access_word), size_of(access_word)
+    # A run of one lane has stride 0, which would not advance.
     stride = max(stride_of(access_word), size)
     step = -1 if access_word & FALLS else 1
     bytes_per_cell = min(size, 4)
@@ -386,8 +393,8 @@ def expand_run(
 
 @jitable
 def is_of_event(state: Any, event: Any, run: int, thread_word: int) -> int:
-    """Returns whether a run is of the current event's block, warp and instruction, and the thread
-    of `thread_word` is one that executes it."""
+    """Returns whether a run is of the current event's block and instruction, and the thread of
+    `thread_word` is one of the event's lanes: what it stores is not in memory yet."""
     run_words = (
         state[run] >> BLOCK_AT == event[E_BLOCK] + 1
         and thread_word >> 5 & THREAD_BITS >> 5 == event[E_WARP]
@@ -401,7 +408,7 @@ def is_of_event(state: Any, event: Any, run: int, thread_word: int) -> int:
 
 @jitable
 def read_word(memory: Any, address: int) -> int:
-    """Returns the 32-bit word at an address of the host."""
+    """Returns the 32-bit little-endian word at an address of the host."""
     value = 0
     for byte in range(4):
         value |= int(memory[address + byte]) << 8 * byte
@@ -412,7 +419,7 @@ def read_word(memory: Any, address: int) -> int:
 def add_weak_read(
     state: Any, cell: int, interval_word: int, thread_word: int, access_word: int
 ) -> None:
-    """Adds a weak read to a cell, in its read record if that is free, else in its list; earlier
+    """Adds a weak read to a cell, as its read record if that is free, else to its list; earlier
     reads stay."""
     if state[cell + R_INTERVAL] == 0:
         state[cell + R_INTERVAL], state[cell + R_INTERVAL + 1], state[cell + R_INTERVAL + 2] = (

@@ -1,7 +1,7 @@
-"""Records lanes of an access at distant addresses (gathers and scatters): prefetches their
-lines and cells all at once, then records each lane in a few steps if barriers order all accesses to
-its words. Other lanes are left to `memory_words.check_words`, which would record them in the same
-way."""
+"""Records, in the race detector, lanes of an access at distant addresses (gathers and scatters),
+fast: prefetches their lines and cells all at once, then records each lane in a few steps if
+barriers order all accesses to its words. Other lanes are left to `memory_words.check_words`, which
+would record them in the same way."""
 
 from __future__ import annotations
 
@@ -60,9 +60,10 @@ WORD = 4
 
 @jitable
 def prefetch_records(state: Any, event: Any, addresses: Any, lanes: int) -> int:
-    """Prefetches the lines and cells of the words that lanes access, which would otherwise be cache
-    misses one after the other. In global memory, only of the first lane's allocation; returns its
-    table row if `record_lone_lane` may be tried on its lanes, else 0."""
+    """Prefetches the lines and cells (shadow memory) of the words that lanes access, which would
+    otherwise be cache misses one after the other. In global memory, only of the first lane's
+    allocation; returns its table row if `record_lone_lane` may be tried on its lanes. Else, and
+    always for shared memory, returns 0."""
     low, high, base, allocation = 0, event[E_LIMIT], 0, 0
     lines, cells = (
         state[ME_OWNER_SLOT] + state[SLOT_LINES],
@@ -90,9 +91,9 @@ def prefetch_records(state: Any, event: Any, addresses: Any, lanes: int) -> int:
 
 @jitable
 def allows_fast_path(state: Any, event: Any, allocation: int) -> int:
-    """Returns whether an access is weak, of whole words, and to an allocation that is checked for
-    races only: its touched and unwritten bytes are not tracked, and it is not a write to constant
-    or CLOSED memory."""
+    """Returns whether an access may be tried by `record_lone_lane`: it is weak, of whole words, and
+    to an allocation that is checked for races only. That is, touched and unwritten bytes of this
+    are not tracked, and it is not a write to constant or CLOSED memory."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     if (
         event[E_OP] == ATOMIC
@@ -110,9 +111,10 @@ def allows_fast_path(state: Any, event: Any, allocation: int) -> int:
 def record_lone_lane(
     state: Any, event: Any, data: Any, address: int, lane: int, thread: int, allocation: int
 ) -> int:
-    """Records the access of a lane to an allocation, if it reads settled bytes, or words in cells
-    that only this thread accesses or whose accesses barriers order; returns whether it did. If it
-    returns 0, the first words may be recorded; to record them again changes nothing."""
+    """Records the access of a lane to an allocation, if it reads settled bytes (reads need no
+    check), or words in cells that only this thread accesses or whose accesses barriers order.
+    Returns whether it did; 0 also for addresses outside or misaligned. If it returns 0, the first
+    words may be recorded; to record them again changes nothing."""
     size, base = event[E_SIZE], state[allocation + A_START] & -LINE_BYTES
     if (
         address < state[allocation + A_START]
@@ -151,8 +153,8 @@ def record_lone_lane(
 
 @jitable
 def stored_whole_word(event: Any, data: Any, lane: int, word: int) -> int:
-    """Returns word `word` of what a lane stores, as `quick_words.stored_word` does, for elements of
-    whole words."""
+    """Returns the 32-bit word number `word` of what a lane stores, from the event's `data`, as
+    `quick_words.stored_word` does, for elements of whole words."""
     at, part = word * WORD, event[E_PART]
     if part == event[E_SIZE]:
         at += lane * part

@@ -1,5 +1,6 @@
-"""Checks the bytes of an access against shadow memory: by runs of lanes in lines, else lane by lane
-in cells; and against the bits of written bytes (tool `init`)."""
+"""Checks the bytes of an access against the race detector's shadow memory: by runs of lanes in
+lines (128 bytes), else lane by lane in cells (4 bytes); and against the bits of written bytes (tool
+`init`)."""
 
 from __future__ import annotations
 
@@ -70,12 +71,12 @@ def record_in_lines(
     end: int,
     allocation: int,
 ) -> None:
-    """Records a weak access of lanes whose addresses are evenly spaced, from the current address up
-    to `end`, past the last lane's bytes; lane by lane in lines that cannot decide. The current
-    thread's lane accesses the current address, the lanes after it the bytes that follow; the lanes
-    before it, if the stride is negative. The mask `lanes` begins with the bit of the current lane;
-    lanes may be missing. `allocation` is the table row of the accessed allocation, 1 for shared
-    memory."""
+    """Records a weak access of a run, lanes whose addresses are evenly spaced, from the current
+    address up to `end`, past the last lane's bytes, line by line; lane by lane in lines that cannot
+    decide. Also records touched and checks unwritten bytes. The current thread's lane accesses the
+    current address, the lanes after it the bytes that follow; the lanes before it, if the stride is
+    negative. The mask `lanes` begins with the bit of the current lane; lanes may be missing.
+    `allocation` is the table row of the accessed allocation, 1 for shared memory."""
     size, stride, at = event[E_SIZE], abs(state[ME_STRIDE]), state[ME_ADDRESS]
     thread, step = state[ME_THREAD], 1 if state[ME_STRIDE] > 0 else -1
     record_touched_run(state, event, end, allocation, lanes)
@@ -91,6 +92,8 @@ def record_in_lines(
     while at < end:
         number = at - base >> LINE_SHIFT
         line, line_address = lines + number * LINE_WORDS, base + (number << LINE_SHIFT)
+        # To the last byte at which a lane of this line can begin; aligned elements do not cross
+        # lines.
         offset = min(end - size, line_address + LINE_BYTES - 1) - at
         count = (offset >> shift if stride == size else offset // stride) + 1
         last = at + (count - 1) * stride + size
@@ -115,9 +118,9 @@ def record_in_lines(
 
 @jitable
 def record_in_line(state: Any, line: int, thread: int, op: int, footprint: int, words: int) -> int:
-    """Records a weak access of lanes from `thread` on with a footprint in a line and its words;
-    returns 1, or 0 if the line's cells have to decide. A read of settled bytes is not recorded; a
-    write makes its bytes unsettled."""
+    """Records a weak access of lanes from `thread` on in one line, by its footprint and words
+    (`runs`); returns 1, or 0 if the line's cells have to decide. A read of settled bytes is not
+    recorded; a write makes its bytes unsettled."""
     if op != LOAD:
         clear_settled(state, line, footprint, words)
     elif is_settled(state, line, footprint, words):
@@ -127,8 +130,9 @@ def record_in_line(state: Any, line: int, thread: int, op: int, footprint: int, 
 
 @jitable
 def check_run_written(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
-    """Reports bytes that a run of lanes, up to `end`, reads although they are not written
-    (`check_written`); `lanes` masks those that are there."""
+    """Reports bytes that a run of lanes, from the current address up to `end`, reads although they
+    are not written, and marks those that it writes (`check_written`). `lanes` masks the lanes that
+    are there. The current thread and access are as before afterwards."""
     size, start = event[E_SIZE], state[ME_ADDRESS]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     stride, step = abs(state[ME_STRIDE]), 1 if state[ME_STRIDE] > 0 else -1
@@ -166,8 +170,8 @@ def check_words(
 ) -> None:
     """Checks the access of the current thread, which lies in one line, against the earlier ones,
     and records it: not at all if it reads settled bytes, by `try_record_words` if that can, else in
-    the cells, into which the line's runs move first. `writes`: 0 for a compare-and-swap that fails,
-    which counts as a load."""
+    the cells, into which the line's runs move first. `writes` is 0 for a compare-and-swap that
+    fails, which counts as a load; `data` has what the lanes store."""
     at, shared = state[ME_ADDRESS], int(event[E_SPACE] == SHARED)
     flags = effective_flags(state, event)
     lines, cells, base = (
@@ -207,9 +211,9 @@ def check_cells(
     state: Any, event: Any, data: Any, lane: int, line: int, cell: int, writes: int
 ) -> None:
     """Checks each aligned four bytes of one lane's access against the earlier accesses in their
-    cells, from index `cell` on, reports races, and records the access. Marks bytes as settled where
-    the retained readers permit (`settled`), and ends the chain of releases of a location that a
-    weak store overwrites. `data` has the stored bytes, to compare equal stores."""
+    cells, from index `cell` on, reports races, and records the access. Marks bytes of `line` as
+    settled where the retained readers permit (`settled`), and ends the chain of releases of a
+    location that a weak store overwrites. `data` has the stored bytes, to compare equal stores."""
     at, end, op = (
         state[ME_ADDRESS],
         state[ME_ADDRESS] + event[E_SIZE],
@@ -220,6 +224,7 @@ def check_cells(
     while word < end:
         bytes_, value = 15, 0
         if word < at or word + 4 > end:
+            # The bytes of this word from `at` on and up to `end`.
             bytes_ = (15 << max(at - word, 0) & 15) & (15 >> max(word + 4 - end, 0))
         if op == STORE:
             value = stored_word(event, data, lane, word - at)
@@ -235,8 +240,9 @@ def check_cells(
 @jitable
 def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
     """Reports the first lane that reads bytes which have not been written, unless the instruction
-    only copies them; sets the bits of bytes that the access writes. Nothing for an allocation that
-    is written as a whole. The current access may be of several lanes (ME_SIZE bytes)."""
+    only copies them (COPIES), or stores; sets the bits of bytes that the access writes. Nothing for
+    an allocation that is written as a whole. The current access may be of several lanes (ME_SIZE
+    bytes)."""
     shared = event[E_SPACE] == SHARED
     bits = state[ME_OWNER_SLOT] + state[SLOT_WRITTEN]
     base = 0
@@ -256,8 +262,9 @@ def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
 
 @jitable
 def first_unwritten(state: Any, bits: int, byte: int, end: int, op: int) -> int:
-    """Returns the first byte from `byte` to `end` whose bit, in the bitmap at index `bits`, is 0;
-    -1 if there is none. Sets the bits unless `op` only reads."""
+    """Returns the first byte number from `byte` up to `end` whose bit, in the bitmap at index
+    `bits` of the state (32 bits a word), is 0; -1 if there is none. Sets all their bits unless `op`
+    is LOAD."""
     missing = -1
     while byte < end:
         count = min(32 - (byte & 31), end - byte)

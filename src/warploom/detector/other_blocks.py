@@ -1,5 +1,6 @@
-"""Holds block sets: what a thread knows of other blocks, as a sparse vector clock. A set is
-immutable and shared; to add to one makes another. A set of blocks 2 and 9:
+"""Holds block sets: what a thread knows of other blocks, as a sparse vector clock in the race
+detector's pool. A set is immutable and shared; to add to one makes another. A set of blocks 2 and
+9:
 
     2, (3, interval 1, clock 0, thread 0, time 4, synced 4), (10, interval 0, ...)
 
@@ -33,8 +34,9 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def set_knows(state: Any, block_set: int, block: int, interval: int, thread: int, time: int) -> int:
-    """Returns whether a block set includes an access, by `thread` (its agent's kind included) at
-    `time` of `interval`, of the block with number `block` - 1."""
+    """Returns whether a block set (0: empty) includes an access of the block with number `block` -
+    1: by `thread` (its agent's kind included) at `time` of `interval`. Of agents, the interval is
+    ignored."""
     entry = find_entry(state, block_set, block)
     if entry == 0:
         return 0
@@ -47,8 +49,9 @@ def set_knows(state: Any, block_set: int, block: int, interval: int, thread: int
 
 @jitable
 def entry_knows_agent(state: Any, entry: int, who: int, time: int) -> int:
-    """Returns whether an entry includes access number `time` of agent `who`. For work of a tensor
-    core, it is enough for other such work that it had begun before a fence."""
+    """Returns whether an entry of a block set includes access number `time` of agent `who`. If both
+    it and the current access are work of tensor cores, it is enough that it had begun before a
+    fence."""
     if includes_copy(entry_agent_word(state, entry, agent_index(state, who)), time):
         return 1
     kind, own = who >> AGENT_KIND_AT, state[ME_AGENT] >> AGENT_KIND_AT
@@ -59,8 +62,8 @@ def entry_knows_agent(state: Any, entry: int, who: int, time: int) -> int:
 
 @jitable
 def find_entry(state: Any, block_set: int, block: int) -> int:
-    """Returns the index of a set's entry for the block with number `block` - 1, by binary search; 0
-    for none."""
+    """Returns the index in the state of a block set's entry for the block with number `block` - 1,
+    by binary search; 0 for none."""
     if block_set == 0:
         return 0
     low, high = 0, state[block_set]
@@ -76,9 +79,9 @@ def find_entry(state: Any, block_set: int, block: int) -> int:
 
 @jitable
 def first_unknown(state: Any, entry: int, thread: int) -> int:
-    """Returns the first time of a thread, in the entry's interval, that the entry does not include:
-    for the thread that released its TIME, for others of its warp SYNCED, or what the entry's clock
-    has if that is later."""
+    """Returns the first time of a thread, in the interval of an entry of a block set, that the
+    entry does not include: for the thread that released its TIME, for others of its warp SYNCED, or
+    what the entry's clock has if that is later; 0 for a thread of which nothing is known."""
     time = 0
     if state[entry + S_THREAD] == thread:
         time = state[entry + S_TIME]
@@ -91,8 +94,8 @@ def first_unknown(state: Any, entry: int, thread: int) -> int:
 
 @jitable
 def entry_agent_word(state: Any, entry: int, agent: int) -> int:
-    """Returns an entry's word of an agent (`agents`), by the agent's index; 0 if the entry has no
-    clock."""
+    """Returns what an entry of a block set knows of an agent, as an agent word (`agents`), by the
+    agent's index; 0 if the entry has no clock."""
     if state[AGENTS] == 0 or state[entry + S_CLOCK] == 0:
         return 0
     return int(state[state[entry + S_CLOCK] + state[THREADS] + agent])
@@ -100,8 +103,8 @@ def entry_agent_word(state: Any, entry: int, agent: int) -> int:
 
 @jitable
 def entry_includes(state: Any, a: int, b: int) -> int:
-    """Returns whether entry `a` includes all that entry `b` of the same block includes, accesses of
-    threads and of agents."""
+    """Returns whether entry `a` of a block set includes all that entry `b` of the same block
+    includes, accesses of threads and of agents."""
     if state[b + S_CLOCK] and state[b + S_CLOCK] != state[a + S_CLOCK]:
         for agent in range(state[AGENTS]):
             block_set = entry_agent_word(state, a, agent)
@@ -112,8 +115,9 @@ def entry_includes(state: Any, a: int, b: int) -> int:
 
 @jitable
 def entry_includes_accesses(state: Any, a: int, b: int) -> int:
-    """Returns whether entry `a` includes all accesses that entry `b` of the same block includes,
-    without those of agents."""
+    """Returns whether entry `a` of a block set includes all accesses that entry `b` of the same
+    block includes, without those of agents: it is of a later interval, or knows each thread up to
+    as late a time."""
     if state[a + S_INTERVAL] != state[b + S_INTERVAL]:
         return int(state[a + S_INTERVAL] > state[b + S_INTERVAL])
     if state[b + S_CLOCK] and state[b + S_CLOCK] != state[a + S_CLOCK]:
@@ -121,6 +125,7 @@ def entry_includes_accesses(state: Any, a: int, b: int) -> int:
             if first_unknown(state, a, thread) < first_unknown(state, b, thread):
                 return 0
         return 1
+    # Without a clock of its own, `b` knows only the warp of the thread that released.
     first = state[b + S_THREAD] >> 5 << 5
     for thread in range(first, first + 32):
         if first_unknown(state, a, thread) < first_unknown(state, b, thread):
@@ -130,8 +135,8 @@ def entry_includes_accesses(state: Any, a: int, b: int) -> int:
 
 @jitable
 def set_includes(state: Any, a: int, b: int) -> int:
-    """Returns whether set `a` includes all that set `b` does: for each block of `b`, an entry that
-    includes that of `b`."""
+    """Returns whether block set `a` includes all that set `b` does (neither empty): for each block
+    of `b`, it has an entry that includes that of `b`."""
     at, end = a + 1, a + 1 + state[a] * SET_WORDS
     for number in range(state[b]):
         entry = b + 1 + number * SET_WORDS
@@ -177,7 +182,7 @@ def join_sets(state: Any, a: int, b: int) -> int:
 
 @jitable
 def copy_entry(state: Any, to: int, source: int) -> None:
-    """Copies an entry of a set."""
+    """Copies an entry of a block set from index `source` of the state to index `to`."""
     for word in range(SET_WORDS):
         state[to + word] = state[source + word]
 
@@ -185,7 +190,8 @@ def copy_entry(state: Any, to: int, source: int) -> None:
 @jitable
 def join_entries(state: Any, to: int, a: int, b: int) -> None:
     """Writes the union of two entries of the same block to index `to`: one of them if that includes
-    the other, else the entry of the later interval with a new clock that has the times of both."""
+    the other, else the entry of the later interval with a new clock that has the times of both;
+    without the earlier one's times if the pool is exhausted."""
     if entry_includes(state, a, b):
         copy_entry(state, to, a)
     elif entry_includes(state, b, a):

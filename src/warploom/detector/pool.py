@@ -1,4 +1,4 @@
-"""Allocates what the detector retains in the pool at the end of its array, which is never freed
+"""Allocates what the race detector retains in the pool, the end of its array, which is never freed
 during a launch, except for nodes of lists; and counts findings."""
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def allocate(state: Any, words: int) -> int:
 def push_record(
     state: Any, head: int, interval_word: int, thread_word: int, access_word: int, value: int
 ) -> int:
-    """Returns the head of a list with one more record before `head`, in a freed node or one from
-    the pool; `head` itself if the pool is exhausted."""
+    """Prepends a record of an access to a list and returns the list's new head, a freed node or one
+    from the pool; returns `head` itself, the record lost, if the pool is exhausted."""
     at = state[FREE_NODES]
     if at != 0:
         state[FREE_NODES] = state[at + N_NEXT]
@@ -77,14 +77,15 @@ def push_record(
 
 @jitable
 def free_node(state: Any, node: int) -> None:
-    """Puts a node of a list into the list of free ones (FREE_NODES)."""
+    """Puts a node of a list into the list of free ones (FREE_NODES), from which `push_record` takes
+    it."""
     state[node + N_NEXT] = state[FREE_NODES]
     state[FREE_NODES] = node
 
 
 @jitable
 def free_lists(state: Any, lists: int) -> None:
-    """Frees the nodes of both lists of a cell, packed as in LISTS."""
+    """Frees the nodes of both lists of a cell, whose heads are packed in `lists` as in LISTS."""
     for node in (lists & LOW, lists >> 32):
         while node:
             following = state[node + N_NEXT]

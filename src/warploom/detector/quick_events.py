@@ -1,6 +1,6 @@
-"""Fast path of `detect.detect_event` for the most frequent events: weak accesses of lanes that
-access contiguous bytes, if the lines show that they are ordered. Returns 0 where the general code
-has to decide; the outcome is the same.
+"""Processes the race detector's most frequent events on a fast path before `detect.detect_event`:
+weak accesses of lanes that access contiguous bytes, if the lines show that they are ordered.
+Returns 0 where the general code has to decide; the outcome is the same.
 
     ld.global.f32 [a + 4 * tid], tid 0 to 31, a % 128 == 0:
       E_CHECKED 0xFFFFFFFF, E_HEADS 1, firsts [a]: one lane run, one line, one record
@@ -66,17 +66,18 @@ from warploom.simt.lane_counts import count_lanes, first_lane, jitable, last_lan
 from warploom.simt.schedule_layout import SLOT
 
 ALL_SETTLED = 2
-"""Returned if all bytes of a lane run are settled: a run of other lanes with the same addresses
-needs no check."""
+"""Returned if all bytes of a lane run are settled (reads of them need no check): a run of other
+lanes with the same addresses needs none either."""
 
 
 def detect_lane_runs(
     state: Any, event: Any, plan: Any, firsts: Any, shift: int, stride: int
 ) -> int:
-    """Records an access whose E_CHECKED and E_HEADS are known, by lane runs; returns 1, or 0 if
-    `detect_event` has to process it. `firsts` has the address of each lane whose number is a
-    multiple of 1 << `shift`; those of the lanes after it follow by the stride. If it returns 0,
-    some lanes may have been recorded; to record them again changes nothing."""
+    """Records an access by lane runs, whose checked lanes and run heads are in E_CHECKED and
+    E_HEADS; returns 1, or 0 if `detect_event` has to process it: it is not weak, or a run cannot be
+    decided here. `firsts` has the address of each lane whose number is a multiple of 1 << `shift`;
+    those of the lanes after it follow by `stride` bytes. If it returns 0, some lanes may have been
+    recorded; to record them again changes nothing."""
     slot = slot_of_event(state, event, plan)
     weak = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS] & ~COPIES == 0
     if not weak or slot == 0:
@@ -106,9 +107,10 @@ def detect_lane_runs(
 
 @jitable
 def record_lane_run(state: Any, event: Any, slot: int, address: int, lanes: int) -> int:
-    """Records the access of lanes that access contiguous bytes from `address` on; returns 1,
-    ALL_SETTLED if it needed no record, 0 if the general code has to decide: the bytes are not all
-    in one allocation, touched bytes are tracked, some are unwritten, or the lines cannot decide."""
+    """Records the access of `lanes`, which access contiguous bytes from `address` on (of the first
+    of them), in the block whose state is at index `slot`. Returns 1; ALL_SETTLED if it needed no
+    record; 0 if the general code has to decide: the bytes are not all in one allocation, touched
+    bytes are tracked, some are unwritten, or the lines cannot decide."""
     present = lanes >> first_lane(lanes)
     end = address + lanes_up_to_last(present) * event[E_SIZE]
     allocation = allocation_of_range(state, event, address, end)
@@ -133,9 +135,9 @@ def record_lane_run(state: Any, event: Any, slot: int, address: int, lanes: int)
 
 @jitable
 def record_lines_of_run(state: Any, event: Any, slot: int, lines: int, at: int, lanes: int) -> int:
-    """Records the access of a lane run to memory whose lines begin at index `lines`, from its byte
-    `at` on, line by line; returns 1, ALL_SETTLED if all its reads are of bytes settled for the
-    grid, 0 if a line's cells have to decide."""
+    """Records the access of a lane run to memory whose lines begin at index `lines` of the state,
+    from its byte `at` on, line by line. Returns 1; ALL_SETTLED if all its reads are of bytes
+    settled for the grid; 0 if a line's cells have to decide."""
     size, thread, outcome = event[E_SIZE], (event[E_WARP] << 5) + first_lane(lanes), ALL_SETTLED
     lanes >>= first_lane(lanes)
     # The logarithm of the size, which is a power of two.
@@ -180,7 +182,9 @@ def record_lines_of_run(state: Any, event: Any, slot: int, lines: int, at: int, 
 
 @jitable
 def lanes_up_to_last(lanes: int) -> int:
-    """Returns the number of lanes up to the last of a mask that is not empty."""
+    """Returns the number of lanes from lane 0 up to the last of a mask that is not empty, gaps
+    included."""
+    # Without gaps that is the count of bits, which is faster.
     if lanes & lanes + 1 == 0:
         return count_lanes(lanes)
     return last_lane(lanes) + 1
@@ -190,7 +194,7 @@ def lanes_up_to_last(lanes: int) -> int:
 def slot_of_event(state: Any, event: Any, plan: Any) -> int:
     """Returns the index of the state of an event's block; 0 if its events may not be processed
     here: FAST_PATH is off, the block has not begun, or lanes leave a barrier and knowledge has to
-    be joined (EXACT). Lets lanes that waited at a barrier leave it."""
+    be joined (EXACT). Otherwise lets lanes that waited at a barrier leave it."""
     slot = state[SLOTS_AT] + max(plan[SLOT], 0) * state[SLOT_WORDS]
     waiting = (
         state[slot + state[SLOT_WARPS] + event[E_WARP] * WARP_WORDS + V_WAITING] & event[E_LANES]

@@ -1,6 +1,7 @@
-"""Fast path of `cells.check_and_record` for one lane: records an access where each of its words is
-accessed by one thread at a time, or only read. Returns 0 where the general code has to decide;
-where it does not, the cell is as the general code would leave it."""
+"""Checks and records one lane's access to cells of the race detector on a fast path before
+`cells.check_and_record`, for words that one thread at a time accesses, or that are only read.
+Returns 0 where the general code has to decide; where it does not, the cell is as the general code
+would leave it."""
 
 from __future__ import annotations
 
@@ -60,10 +61,10 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def try_record_words(state: Any, event: Any, data: Any, lane: int, line: int, cell: int) -> int:
-    """Records the current thread's access, which is weak or wide (`cells.is_wide`), from a cell of
-    a line on; returns whether it did, 0 if its words have to be checked one by one: the line is not
-    in cells, a cell has records that barriers do not order, or two retained strong ones do not make
-    a wide access redundant."""
+    """Records the current thread's access, which is weak or wide (`cells.is_wide`), in the cells
+    from index `cell` on, which belong to `line`. Returns whether it did; 0 if its words have to be
+    checked one by one: the line is not in cells, a cell has records that barriers do not order, or
+    two retained strong ones do not make a wide access redundant."""
     shared = int(state[ME_SPACE] == SHARED)
     if state[line + H_COUNT] != IN_CELLS:
         return 0
@@ -97,12 +98,13 @@ def try_record_words(state: Any, event: Any, data: Any, lane: int, line: int, ce
 
 @jitable
 def stored_word(event: Any, data: Any, lane: int, start: int) -> int:
-    """Returns four of the bytes that a lane stores, from byte `start` on, which may be negative;
-    bytes that the lane does not store are 0. `data` holds the elements of all lanes one after the
-    other: first element 0 of each lane, then element 1."""
+    """Returns four of the bytes that a lane stores, from its byte `start` on, which may be
+    negative; bytes that the lane does not store are 0. `data` holds the elements of all lanes one
+    after the other: first element 0 of each lane, then element 1."""
     part, size, value = event[E_PART], event[E_SIZE], 0
     begin, end = max(start, 0), min(start + 4, size)
     at = (begin // part * 32 + lane) * part + begin % part
+    # The usual case, one element, without divisions.
     if part == size:
         at = lane * size + begin
     for byte in range(begin, end):
@@ -116,8 +118,8 @@ def stored_word(event: Any, data: Any, lane: int, start: int) -> int:
 @jitable
 def is_cell_ordered(state: Any, cell: int, access_word: int) -> int:
     """Returns whether all conflicting accesses in a cell are ordered by barriers before the current
-    access, and a write would leave no record of other bytes; 0 where lists would have to be
-    searched."""
+    access, and a write would replace them without leaving bytes of others; 0 where lists would have
+    to be searched."""
     lists = state[cell + LISTS]
     if state[cell + W_INTERVAL] and not is_ordered_by_barriers(state, cell + W_INTERVAL):
         return 0
@@ -144,8 +146,10 @@ def is_cell_ordered(state: Any, cell: int, access_word: int) -> int:
 
 @jitable
 def is_ordered_by_barriers(state: Any, record: int) -> int:
-    """Returns whether a record is of the current thread, or barriers order it before the current
-    access: the part of `knowledge.is_ordered` that needs no vector clocks."""
+    """Returns whether the record at index `record` of the state is of the current thread, or
+    barriers order it before the current access: the part of `knowledge.is_ordered` that needs no
+    vector clocks. 0 for agents, and for other blocks unless they were earlier owners of shared
+    memory."""
     interval_word, thread_word = state[record], state[record + 1]
     if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
         return int(state[ME_SPACE] == SHARED and not is_peer(state, interval_word >> BLOCK_AT))
@@ -159,8 +163,8 @@ def is_ordered_by_barriers(state: Any, record: int) -> int:
 
 @jitable
 def record_read(state: Any, cell: int, access_word: int) -> int:
-    """Records a weak read if the cell has none, or one that it makes redundant; returns whether it
-    did."""
+    """Records a weak read as the cell's read record, if it has none, or one that this makes
+    redundant; returns whether it did."""
     read_at = cell + R_INTERVAL
     others = ~(access_word >> BYTES_AT & ALL_BYTES)
     if state[read_at] == 0 or (
@@ -183,7 +187,7 @@ def record_write(state: Any, cell: int, access_word: int, value: int) -> None:
 
 @jitable
 def write_current_record(state: Any, at: int, access_word: int) -> None:
-    """Writes the three words of a record of the current access to index `at`."""
+    """Writes the three words of a record of the current access to the state from index `at` on."""
     state[at] = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
     state[at + 1] = state[ME_TIME] << TIME_AT | state[ME_THREAD]
     state[at + 2] = access_word
@@ -191,9 +195,9 @@ def write_current_record(state: Any, at: int, access_word: int) -> None:
 
 @jitable
 def retained_pair_covers_strong(state: Any, node: int, access_word: int) -> int:
-    """Returns whether the first two records of a list, of the op and flags of the current access,
-    are of threads at such a distance that the access is redundant
-    (`cells.record_strong_access`)."""
+    """Returns whether the first two records of a list (first node `node`, 0: empty), both of the op
+    and flags of the current access, are of threads at such a distance that the access is redundant
+    (`cells.record_strong_access`). Never with EXACT."""
     if state[EXACT] or node == 0 or state[node + N_NEXT] == 0:
         return 0
     other = state[node + N_NEXT]
@@ -210,8 +214,8 @@ def retained_pair_covers_strong(state: Any, node: int, access_word: int) -> int:
 
 @jitable
 def matches_record(state: Any, node: int, access_word: int) -> int:
-    """Returns whether a record of a list has the op and flags of the current access and, in shared
-    memory, its block and interval."""
+    """Returns whether the record at list node `node` has the op and flags of the current access
+    and, in shared memory, its block and interval."""
     old = state[node + N_ACCESS]
     if old >> FLAGS_AT != access_word >> FLAGS_AT or (old ^ access_word) >> OP_AT & 3:
         return 0

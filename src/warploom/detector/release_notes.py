@@ -1,5 +1,5 @@
-"""Writes release records, which have what a thread knew when it released, and adds what they have
-to the knowledge of threads that acquire them."""
+"""Writes release records of the race detector, which have what a thread knew when it released, and
+adds what they have to the knowledge of threads that acquire them."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def write_release(state: Any, release: int, scope: int) -> None:
-    """Writes what the current thread knows now to the release record at index `release`: its own
-    time, its warp's last synchronisation, a copy of its clock if that has more, and its block
-    set."""
+    """Writes what the current thread knows now to the release record at index `release` of the
+    state: its own time, its warp's last synchronisation, a copy of its clock if that has more (none
+    if the pool is exhausted), its block set, and `scope`."""
     clock = 0
     if has_clock(state) or state[CLOCK_WORDS] > state[THREADS]:
         clock = allocate(state, state[CLOCK_WORDS])
@@ -58,9 +58,9 @@ def write_release(state: Any, release: int, scope: int) -> None:
 
 @jitable
 def acquire_release(state: Any, release: int) -> None:
-    """Lets the current thread know what the thread of a release record knew. A thread that knows
-    the release itself knows that already. A record of an earlier interval of the same block adds
-    only what it knew of other blocks."""
+    """Lets the current thread know what the thread of a release record knew; nothing if it knows
+    the release itself. A record of an earlier interval of the same block adds only what it knew of
+    other blocks, as the barrier has made the rest known."""
     first_thread = state[release + REL_BLOCK] << BLOCK_AT | state[release + REL_INTERVAL]
     if is_ordered(
         state, first_thread, state[release + REL_TIME] - 1 << TIME_AT | state[release + REL_THREAD]
@@ -83,8 +83,9 @@ def acquire_release(state: Any, release: int) -> None:
 
 @jitable
 def set_with_release(state: Any, release: int) -> int:
-    """Returns the block set of what a release record knows of its own block and of others; 0 if the
+    """Returns a block set of what a release record knows of its own block and of others; 0 if the
     pool is exhausted."""
+    # A count and one entry, whose fields are in the order of S_BLOCK to S_SYNCED.
     single_set = allocate(state, 7)
     if single_set == 0:
         return 0

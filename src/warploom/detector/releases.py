@@ -1,4 +1,5 @@
-"""Processes release and acquire in the race detector: fences, and strong accesses to locations.
+"""Processes release and acquire in the race detector: fences, and strong accesses to locations,
+which make one thread know what another knew.
 
     thread 0   st [x]; fence.acq_rel.gpu; st.relaxed.gpu [f]
     thread 40  ld.relaxed.gpu [f]; fence.acq_rel.gpu; ld [x]
@@ -63,8 +64,9 @@ CHAIN_DEPTH = 64
 
 @jitable
 def find_location(state: Any, key: int, create: int) -> int:
-    """Returns the index of the record of a location by its key, in a hash table; 0 for none, or if
-    the table is full. With `create`, an absent location is added."""
+    """Returns the index of the record of a location (memory that threads release to) by its key: an
+    address, or `shared_key`, in a hash table. If it is absent, adds it with `create`, else returns
+    0; 0 also if the table is full."""
     size = state[LOCATIONS]
     # Multiplicative hashing, linear probing.
     at = ((key >> 2) & 0xFFFFFFFF) * 0x1E3779B1 >> 12
@@ -93,9 +95,9 @@ def is_in_scope(state: Any, release: int, scope: int) -> int:
 
 @jitable
 def acquire_by_read(state: Any, key: int, flags: int) -> None:
-    """Processes a strong read of a location: one that ACQUIRES acquires its chain; another retains
-    it in L_READ for the thread's next fence, in place of an earlier chain that it continues.
-    Nothing if the location has no chain."""
+    """Processes a strong read of a location: one that ACQUIRES acquires the releases of its chain;
+    another retains the chain in L_READ for the thread's next fence, in place of an earlier chain
+    that it continues. Nothing if the location has no chain."""
     entry = find_location(state, key, 0)
     if entry == 0 or state[entry + O_CHAIN] == 0:
         return
@@ -117,8 +119,8 @@ def acquire_by_read(state: Any, key: int, flags: int) -> None:
 
 @jitable
 def is_continuation(state: Any, chain: int, earlier: int) -> int:
-    """Returns whether a chain ends in chain `earlier`, as far as its first CHAIN_DEPTH nodes
-    show."""
+    """Returns whether a chain of releases continues chain `earlier`, which is among its first
+    CHAIN_DEPTH nodes; 0 if it lies deeper."""
     for _ in range(CHAIN_DEPTH):
         if chain == earlier:
             return 1
@@ -130,22 +132,24 @@ def is_continuation(state: Any, chain: int, earlier: int) -> int:
 
 @jitable
 def acquire_chain(state: Any, chain: int, scope: int) -> None:
-    """Lets the current thread acquire the releases of a chain whose scopes include it, up to the
-    part that it acquired last (L_ACQUIRED)."""
+    """Lets the current thread acquire the releases of a chain whose scopes include it, newest
+    first, up to the part that it acquired last (L_ACQUIRED, updated if `scope` is gpu or wider)."""
     last_acquired, newest, lane = state[state[ME_LANE_AT] + L_ACQUIRED], chain, state[ME_LANE_AT]
     while chain and chain != last_acquired:
         if is_in_scope(state, state[chain + C_RELEASE], scope):
             acquire_release(state, state[chain + C_RELEASE])
         chain = state[chain + C_NEXT]
+    # A narrower acquire may have skipped releases that a later, wider one must not.
     if scope >= GPU:
         state[lane + L_ACQUIRED] = newest
 
 
 @jitable
 def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
-    """Processes a strong write to a location: a release by itself or by the fence before it, which
-    is prepended to the location's chain. Read-modify-writes (`is_atomic`) continue that chain,
-    other writes begin a new one, which is empty if they release nothing."""
+    """Processes a strong write to a location: a release by itself (RELEASES) or by the fence before
+    it, which is prepended to the location's chain. Read-modify-writes (`is_atomic`) continue that
+    chain, other writes begin a new one, which is empty if they release nothing. Nothing for a
+    location without record to which nothing is released."""
     scope, fence = flags >> SCOPE_AT & 3, state[ME_LANE_AT] + L_FENCE
     releases = flags & RELEASES or state[fence + REL_BLOCK] == state[ME_BLOCK] + 1
     entry = find_location(state, key, releases)
@@ -176,9 +180,9 @@ def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
 
 @jitable
 def prepend_fence_release(state: Any, fence: int, scope: int, chain: int) -> int:
-    """Returns a chain that begins with a copy of a fence's release (`fence`: its index), as a later
-    write of the given scope publishes it: in the narrower of both scopes. `chain` itself if the
-    pool is exhausted."""
+    """Returns `chain` with a copy of a fence's release (`fence`: its index) before it, in the
+    narrower of the fence's scope and that of the write that publishes it (`scope`); `chain` itself
+    if the pool is exhausted."""
     release = allocate(state, RELEASE_WORDS + CHAIN_WORDS)
     if release == 0:
         return chain
@@ -190,8 +194,8 @@ def prepend_fence_release(state: Any, fence: int, scope: int, chain: int) -> int
 
 @jitable
 def prepend_release(state: Any, release: int, chain: int) -> int:
-    """Returns the chain that begins with a release and continues with `chain`; the node is stored
-    right after the release record."""
+    """Returns the chain that begins with the release record at index `release` and continues with
+    `chain`; its node is stored right after the release record, whose allocation includes it."""
     state[release + RELEASE_WORDS + C_NEXT] = chain
     state[release + RELEASE_WORDS + C_RELEASE] = release
     return int(release + RELEASE_WORDS)
@@ -199,8 +203,8 @@ def prepend_release(state: Any, release: int, chain: int) -> int:
 
 @jitable
 def is_fence_release(state: Any, release: int, fence: int, scope: int) -> int:
-    """Returns whether a chain's release is that of the current thread's last fence in this scope:
-    an earlier write has published it already."""
+    """Returns whether a chain's release equals that of the current thread's last fence (`fence`),
+    in the scope of a write: an earlier write has published it already."""
     same = state[release + REL_SCOPE] == min(scope, state[fence + REL_SCOPE])
     for word in range(REL_SCOPE):
         same &= state[release + word] == state[fence + word]
@@ -218,9 +222,9 @@ def end_chain(state: Any, key: int) -> None:
 
 @jitable
 def fence(state: Any, event: Any, flags: int) -> None:
-    """Processes a fence: the lanes acquire what they read strongly before it, and their later
-    strong writes release what they know now (L_FENCE). The release of a wider fence before it is
-    kept in L_WIDE_FENCE."""
+    """Processes a fence of an event's lanes: they acquire what they read strongly before it
+    (ACQUIRES), and their later strong writes release what they know now (RELEASES, L_FENCE). The
+    release of a wider fence before it is kept in L_WIDE_FENCE. Advances the warp's time."""
     left, scope = event[E_LANES], flags >> SCOPE_AT & 3
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -244,8 +248,9 @@ def fence(state: Any, event: Any, flags: int) -> None:
 
 @jitable
 def acquire_strong_reads(state: Any, scope: int) -> None:
-    """Acquires the chains that the current thread's strong reads have seen, within the fence's
-    scope. A chain of a wider scope is retained for a fence of that scope."""
+    """Acquires the chains of releases that the current thread's strong reads have seen (L_READ),
+    within the scope of the fence. A chain that was read in a wider scope is retained for a fence of
+    that scope."""
     node, pending = state[state[ME_LANE_AT] + L_READ], 0
     while node:
         following = state[node + N_NEXT]
@@ -260,8 +265,9 @@ def acquire_strong_reads(state: Any, scope: int) -> None:
 
 @jitable
 def fence_proxies(state: Any, event: Any) -> None:
-    """Processes a fence between ordinary accesses and those of bulk copies: stores its interval and
-    time for each lane, and its interval for the block, which `conflicts.check_proxy` reads."""
+    """Processes a fence between ordinary accesses and those of bulk copies (`fence.proxy.async`):
+    stores its interval and time for each lane, and its interval for the block, which
+    `conflicts.check_proxy` reads. Advances the warp's time."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))

@@ -58,8 +58,9 @@ def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
 
 @jitable
 def words_of_contiguous(size: int, begin: int, end: int, lanes: int) -> int:
-    """Returns the words of `footprint_of_contiguous` of the lanes in a mask, whose first bit is the
-    lane that accesses byte `begin`; lanes of less than four bytes are all there."""
+    """Returns the words (a bit for each aligned four bytes of the line) of a contiguous footprint,
+    for the lanes in a mask, whose first bit is the lane that accesses byte `begin`. Lanes of less
+    than four bytes are all there."""
     if size < WORD or lanes & lanes + 1 == 0:
         return (1 << ((end + 3) >> 2)) - (1 << (begin >> 2))
     return spread(lanes, size) << (begin >> 2)
@@ -67,30 +68,34 @@ def words_of_contiguous(size: int, begin: int, end: int, lanes: int) -> int:
 
 @jitable
 def size_of(footprint: int) -> int:
+    """Returns the bytes that each lane of a footprint accesses."""
     return footprint >> RUN_SIZE_AT & RUN_SIZE_BITS
 
 
 @jitable
 def begin_of(footprint: int) -> int:
+    """Returns the first byte of a footprint in its line, 0 to 127."""
     return footprint >> RUN_BEGIN_AT & RUN_BEGIN_BITS
 
 
 @jitable
 def end_of(footprint: int) -> int:
-    """Returns the end of the last lane's bytes."""
+    """Returns the end, past the last lane's bytes, of a footprint in its line, 1 to 128."""
     return footprint >> RUN_END_AT & RUN_END_BITS
 
 
 @jitable
 def stride_of(footprint: int) -> int:
-    """Returns the bytes from one lane's address to the next one's; 0 for one lane."""
+    """Returns the bytes from one lane's address to the next one's in a footprint, without sign
+    (FALLS); 0 for one lane."""
     return footprint >> RUN_STRIDE_AT & RUN_STRIDE_BITS
 
 
 @jitable
 def words_of(footprint: int, lanes: int) -> int:
-    """Returns the words of a footprint of the lanes in a mask, whose first bit is the lane that
-    accesses the first byte; lanes of less than four bytes are all there."""
+    """Returns the words (a bit for each aligned four bytes of the line) of a footprint, for the
+    lanes in a mask, whose first bit is the lane that accesses the first byte. The mask counts only
+    for contiguous lanes of four bytes and more; in other runs all lanes are there."""
     size, begin = size_of(footprint), begin_of(footprint) >> 2
     between = (1 << ((end_of(footprint) + 3) >> 2)) - (1 << begin)
     stride = max(stride_of(footprint), size)
@@ -108,7 +113,8 @@ def words_of(footprint: int, lanes: int) -> int:
 
 @jitable
 def spread(bits: int, size: int) -> int:
-    """Returns 32 bits with each of `bits` repeated as often as `size` bytes have words."""
+    """Returns 32 bits with each of `bits` repeated once for each word of `size` bytes: 1, 2 or 4
+    times."""
     if size > WORD:
         bits = doubled(bits)
     return doubled(bits) if size > 2 * WORD else bits
@@ -116,8 +122,9 @@ def spread(bits: int, size: int) -> int:
 
 @jitable
 def doubled(bits: int) -> int:
-    """Returns 32 bits with each of the lower 16 of `bits` repeated twice."""
+    """Returns 32 bits with each of the lower 16 of `bits` repeated twice: 0b101 gives 0b110011."""
     bits &= 0xFFFF
+    # Moves bit i to bit 2 * i, by halves of groups of 16, 8, 4 and 2; times 3 sets its neighbour.
     bits = (bits | bits << 8) & 0x00FF00FF
     bits = (bits | bits << 4) & 0x0F0F0F0F
     bits = (bits | bits << 2) & 0x33333333
@@ -126,14 +133,14 @@ def doubled(bits: int) -> int:
 
 @jitable
 def has_gaps(footprint: int) -> int:
-    """Returns whether there are bytes between those of two lanes."""
+    """Returns whether there are bytes between those of two lanes of a footprint."""
     return int(stride_of(footprint) > size_of(footprint))
 
 
 @jitable
 def common_stride(footprint: int, other: int) -> int:
-    """Returns the stride that two footprints share; where one has a single lane, that of the other;
-    0 if both have a single lane, -1 if the strides differ."""
+    """Returns the stride in bytes that two footprints share; where one has a single lane, that of
+    the other; 0 if both have a single lane, -1 if the strides differ."""
     stride, other_stride = stride_of(footprint), stride_of(other)
     if stride == other_stride or other_stride == 0:
         return stride
@@ -142,8 +149,9 @@ def common_stride(footprint: int, other: int) -> int:
 
 @jitable
 def never_overlap(footprint: int, words: int, other: int, other_words: int) -> int:
-    """Returns whether two footprints with these words have no byte in common; 0 if a quick test
-    does not show it."""
+    """Returns whether two footprints with these words surely have no byte in common: no common
+    word, one ends before the other begins, or their lanes interleave at one stride; 0 if that does
+    not show it."""
     if words & other_words == 0:
         return 1
     if end_of(footprint) <= begin_of(other) or end_of(other) <= begin_of(footprint):
@@ -157,8 +165,8 @@ def never_overlap(footprint: int, words: int, other: int, other_words: int) -> i
 
 @jitable
 def covers(footprint: int, words: int, other: int, other_words: int) -> int:
-    """Returns whether a footprint with these words has all bytes of another; 0 if a quick test does
-    not show it."""
+    """Returns whether a footprint with these words surely has all bytes of another: by the words
+    alone for lanes of four bytes and more, else by range and stride; 0 if that does not show it."""
     if other_words & ~words:
         return 0
     if size_of(footprint) >= WORD:
@@ -177,9 +185,9 @@ def covers(footprint: int, words: int, other: int, other_words: int) -> int:
 
 @jitable
 def overlap_is_same_thread(footprint: int, other: int, lanes: int) -> int:
-    """Returns whether each byte that two footprints have in common is accessed by the same thread
-    in both, where the first lane of `other` is `lanes` threads after that of `footprint`; 0 if a
-    quick test does not show it."""
+    """Returns whether each byte that two footprints have in common is surely accessed by the same
+    thread in both, where the first lane of `other` is `lanes` threads after that of `footprint`; 0
+    if strides or directions differ."""
     stride = common_stride(footprint, other)
     if stride < 0:
         return 0
@@ -188,16 +196,16 @@ def overlap_is_same_thread(footprint: int, other: int, lanes: int) -> int:
     if (footprint ^ other) & FALLS and stride_of(footprint) and stride_of(other):
         return 0
     step = -stride if (footprint | other) & FALLS else stride
-    # The distance of two lanes of the same thread: within a stride, each lane overlaps only the
-    # same thread's lane.
+    # `offset` is the distance of one thread's bytes in `other` from those in `footprint`. Within
+    # these bounds, they overlap neither the bytes of the lane before nor those of the lane after.
     offset = begin_of(other) - begin_of(footprint) - lanes * step
     return int(size_of(footprint) - stride <= offset <= stride - size_of(other))
 
 
 @jitable
 def bytes_of(footprint: int, words: int, word: int) -> int:
-    """Returns a bit for each of the 32 bytes from byte 32 * `word` of the line on that are
-    accessed."""
+    """Returns a mask of those of the 32 bytes from byte 32 * `word` of the line on that a footprint
+    with these words accesses; `word` is 0 to 3."""
     if size_of(footprint) >= WORD:
         # Each bit of the eight words becomes four bits of bytes.
         return doubled(doubled(words >> 8 * word & 255))
@@ -206,7 +214,8 @@ def bytes_of(footprint: int, words: int, word: int) -> int:
 
 @jitable
 def bytes_of_narrow(footprint: int, word: int) -> int:
-    """Returns the bits of `bytes_of` for lanes that access less than a word each."""
+    """Returns the mask of `bytes_of` for lanes that access less than a word each, all of which are
+    there."""
     if has_gaps(footprint) == 0:
         return bits_between(begin_of(footprint) - 32 * word, end_of(footprint) - 32 * word)
     bits, at = 0, begin_of(footprint) - 32 * word
@@ -219,5 +228,6 @@ def bytes_of_narrow(footprint: int, word: int) -> int:
 
 @jitable
 def bits_between(begin: int, end: int) -> int:
-    """Returns 32 bits of which those from `begin` to `end` are set."""
+    """Returns 32 bits of which those from `begin` up to `end` are set; both may lie outside of 0 to
+    32."""
     return (1 << min(max(end, 0), 32)) - (1 << min(max(begin, 0), 32))

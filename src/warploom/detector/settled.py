@@ -1,7 +1,7 @@
-"""Marks bytes of a line as settled: further weak reads of them need no check and no record, as no
-write of this launch conflicts with them and two retained reads make others redundant
-(`cells.record_weak_read`). Most lines of read-only inputs become settled, and a read of one costs a
-look at a bit mask.
+"""Marks bytes of a line of the race detector as settled: further weak reads of them need no check
+and no record, as no write of this launch conflicts with them and two retained reads make others
+redundant (`cells.record_weak_read`). Most lines of read-only inputs become settled, and a read of
+one costs a look at a bit mask.
 
 Blocks 0 and 1 have read a line that the launch has not written: its 128 bytes are settled for the
 grid. Warps 0 and 1 of block 3 have read it: settled for block 3 until its next barrier. Lanes 0 and
@@ -73,16 +73,17 @@ WARP_BITS = 8
 
 @jitable
 def are_settled_for_all(state: Any, line: int, words: int) -> int:
-    """Returns whether all words of a line in the mask `words` are settled for the grid."""
+    """Returns whether all words of a line in the mask `words` are settled for the grid: no thread's
+    weak reads of them need a check."""
     extension = state[line + H_EXTENSION]
     return int(extension != 0 and words & ~state[extension + X_GRID_WORDS] == 0)
 
 
 @jitable
 def is_settled(state: Any, line: int, footprint: int, words: int) -> int:
-    """Returns whether a weak read may be skipped: whether all bytes of a footprint in a line, and
-    its words (`runs`), are settled for the grid, or for the current thread's block and interval, or
-    its warp."""
+    """Returns whether a weak read needs neither check nor record: all bytes of its footprint and
+    words (`runs`) in a line are settled for the grid, for the current thread's block in this
+    interval, or for its warp until that synchronises."""
     at = settled_at(state, line)
     if at == 0:
         return 0
@@ -104,8 +105,8 @@ def is_settled(state: Any, line: int, footprint: int, words: int) -> int:
 
 @jitable
 def settled_at(state: Any, line: int) -> int:
-    """Returns the index of the settled bytes of a line; 0 if it has none or they do not count
-    (IN_FORCE)."""
+    """Returns the index in the state of a line's settled bytes (masks Q_); 0 if it has none or they
+    do not count (IN_FORCE)."""
     extension = state[line + H_EXTENSION]
     if extension == 0 or state[extension + X_SETTLED] & IN_FORCE == 0:
         return 0
@@ -121,10 +122,11 @@ def warp_epoch(state: Any) -> int:
 
 @jitable
 def settle(state: Any, line: int, cell: int, offset: int, bytes_: int) -> None:
-    """Marks bytes of a cell, which begins at byte `offset` of its line, as settled, if the weak
-    read that was recorded last permits: for the grid, if two blocks have read them and none has
-    written; for its block and interval, if two warps have read them; for its warp until that
-    synchronises, if two lanes have."""
+    """Marks bytes of a cell, which begins at byte `offset` of its line, as settled (weak reads need
+    no check), if ME_DISTANCE, left by the weak read recorded last, permits: for the grid, if two
+    blocks have read them and none has written; for its block and interval, if two warps have read
+    them; for its warp until that synchronises, if two lanes have. Nothing with EXACT, for a single
+    reader, or if the cell's lists have writes or strong accesses."""
     write = state[cell + W_INTERVAL]
     tag = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
     if (
@@ -145,8 +147,8 @@ def settle(state: Any, line: int, cell: int, offset: int, bytes_: int) -> None:
 
 @jitable
 def settle_run(state: Any, line: int, footprint: int, words: int) -> None:
-    """Marks the bytes of a footprint and its words as settled, if two runs make the current weak
-    read redundant and no run of the line writes there."""
+    """Marks the bytes of a footprint and its words as settled (weak reads need no check), which two
+    retained reads have made redundant; nothing if a run of the line writes there, or with EXACT."""
     if state[EXACT] or state[ME_DISTANCE] == 0:
         return
     for number in range(state[line + H_COUNT]):
@@ -159,8 +161,9 @@ def settle_run(state: Any, line: int, footprint: int, words: int) -> None:
 
 @jitable
 def run_at(state: Any, line: int, number: int) -> int:
-    """Returns the index of a line's run, by its number: the first is in the line, the second in its
-    extension, further ones in the extension's two parts."""
+    """Returns the index in the state of run number `number` of a line: the first is in the line,
+    the second in its extension, further ones in the extension's two parts, which must be allocated.
+    """
     if number == 0:
         return line + H_RUN
     extension = state[line + H_EXTENSION]
@@ -173,8 +176,8 @@ def run_at(state: Any, line: int, number: int) -> int:
 
 @jitable
 def extension_of(state: Any, line: int) -> int:
-    """Returns the index of a line's extension, allocated when it is first needed; 0 if the pool has
-    no space for it."""
+    """Returns the index in the state of a line's extension, allocated when it is first needed; 0 if
+    the pool has no space for it."""
     if state[line + H_EXTENSION] == 0:
         state[line + H_EXTENSION] = allocate_for_lines(state, EXTENSION_WORDS)
     return int(state[line + H_EXTENSION])
@@ -182,8 +185,8 @@ def extension_of(state: Any, line: int) -> int:
 
 @jitable
 def allocate_for_lines(state: Any, size: int) -> int:
-    """Returns the index of `size` words at the start of a cache line of the host; 0 if less than
-    POOL_FOR_THREADS would be left."""
+    """Returns the index of `size` new words of the pool, at the start of a cache line of the host;
+    0 if less than POOL_FOR_THREADS would be left."""
     # Eight words of 8 bytes are a cache line.
     state[POOL_AT] = (state[POOL_AT] + 7) & -8
     if state[POOL_AT] + size + POOL_FOR_THREADS > state[POOL_END]:
@@ -221,21 +224,23 @@ def mark_settled(state: Any, line: int, word: int, bits: int) -> None:
 
 @jitable
 def enable_settled(state: Any, line: int) -> int:
-    """Returns the index of a line's settled bytes, allocated if need be, and sets IN_FORCE, so that
-    they count from now on; 0 if the pool is exhausted."""
+    """Returns the index in the state of a line's settled bytes, allocated if need be, and sets
+    IN_FORCE, so that they count from now on; 0 if the pool is exhausted."""
     extension = extension_of(state, line)
     if extension == 0:
         return 0
     if state[extension + X_SETTLED] == 0:
         state[extension + X_SETTLED] = allocate_for_lines(state, SETTLED_WORDS)
     if state[extension + X_SETTLED]:
+        # Indices are multiples of 8, so the lowest bit is free for the flag.
         state[extension + X_SETTLED] |= IN_FORCE
     return settled_at(state, line)
 
 
 @jitable
 def full_words(bits: int) -> int:
-    """Returns a bit for each group of four bits, of eight, that are all set."""
+    """Returns a mask of 8 bits: those of the eight groups of four in `bits` (bytes of a word) that
+    are all set."""
     whole = 0
     for word in range(8):
         whole |= int(bits >> 4 * word & 15 == 15) << word
@@ -244,14 +249,15 @@ def full_words(bits: int) -> int:
 
 @jitable
 def clear_bits(state: Any, at: int) -> None:
-    """Clears the 128 bits of a line's bytes."""
+    """Clears the 128 bits of a line's bytes, four words from index `at` on."""
     for number in range(LINE_BYTES // 32):
         state[at + number] = 0
 
 
 @jitable
 def has_weak_reads_only(state: Any, lists: int) -> int:
-    """Returns whether the lists of a cell, packed as in LISTS, have weak reads only."""
+    """Returns whether the lists of a cell, packed as in LISTS, have weak reads only, or are
+    empty."""
     node = lists & LOW
     only = int(lists >> 32 == 0)
     while node and only:
@@ -263,8 +269,8 @@ def has_weak_reads_only(state: Any, lists: int) -> int:
 
 @jitable
 def clear_settled(state: Any, line: int, footprint: int, words: int) -> None:
-    """Clears the settled bits of the bytes of a footprint and its words, because they are being
-    written."""
+    """Clears the settled bits of the bytes of a footprint and its words, which are being written,
+    for grid, block and warp; nothing if the line has none in force."""
     at = settled_at(state, line)
     if at == 0:
         return
@@ -281,7 +287,7 @@ def clear_settled(state: Any, line: int, footprint: int, words: int) -> None:
 @jitable
 def clear_settled_line(state: Any, line: int) -> None:
     """Makes all bytes of a line unsettled: clears the bits of the grid, invalidates those of block
-    and warp, and takes IN_FORCE away."""
+    and warp, and takes IN_FORCE away; nothing if it is not set."""
     at = settled_at(state, line)
     if at:
         extension = state[line + H_EXTENSION]

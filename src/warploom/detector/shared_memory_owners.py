@@ -1,5 +1,5 @@
-"""Finds the block in whose shared memory an access that the race detector processes is: the current
-one, or another of its cluster.
+"""Selects the block whose shared memory an access of the race detector is to: the current one, or
+another of its cluster.
 
 Records of shared memory are in the state of the block that owns it, the current thread is in that
 of its own block. An address in another block's shared memory has the block's rank, and one, above
@@ -43,8 +43,8 @@ def select_own_memory(state: Any, event: Any) -> None:
 
 @jitable
 def select_memory(state: Any, event: Any, address: int) -> int:
-    """Selects the shared memory that an address is in; returns the address without its rank,
-    NO_BLOCK if the cluster has no such block."""
+    """Selects the shared memory that an address of an event is in (ME_ words of the owner); returns
+    the address without its rank, NO_BLOCK if the cluster has no such block."""
     select_own_memory(state, event)
     # No rank: the block's own memory, or a negative address, which is out of bounds.
     if address >> BLOCK_BITS <= 0:
@@ -68,14 +68,15 @@ def select_memory_of_rank(state: Any, event: Any, rank: int) -> None:
 
 @jitable
 def shared_key(state: Any, address: int) -> int:
-    """Returns the key of a location in the selected shared memory (`releases.find_location`):
-    negative, so that it differs from all addresses of global memory."""
+    """Returns the key of the location at an address of the selected shared memory
+    (`releases.find_location`): negative, so that it differs from all addresses of global memory."""
     return int(-1 - (state[ME_OWNER] << BLOCK_BITS | address))
 
 
 @jitable
 def is_peer(state: Any, block: int) -> int:
-    """Returns whether the block with number `block` - 1 is of the current block's cluster."""
+    """Returns whether the block with number `block` - 1 is of the current block's cluster; 0
+    without clusters."""
     if state[CLUSTER_BLOCKS] == 1:
         return 0
     for rank in range(state[CLUSTER_BLOCKS]):

@@ -1,5 +1,5 @@
-"""Records, in the race detector, what a launch has done with each byte of an allocation, for
-comparison with work in other streams."""
+"""Records, in the race detector, which bytes of an allocation a launch has read and written, and by
+which instructions, for comparison with work in other streams."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def record_touched_run(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
-    """Records what a run of lanes does from the current address up to `end`, if touched bytes of
-    the allocation are tracked; `lanes` masks those that are there."""
+    """Records the bytes that a run of lanes reads or writes from the current address up to `end`,
+    if touched bytes of the allocation (a table row) are tracked; `lanes` masks the lanes that are
+    there."""
     if event[E_SPACE] != GLOBAL or state[allocation + A_TOUCHED] == 0:
         return
     at, size, writes = state[ME_ADDRESS], state[ME_SIZE], int(event[E_OP] == STORE)
@@ -55,8 +56,9 @@ def record_touched_run(state: Any, event: Any, end: int, allocation: int, lanes:
 
 @jitable
 def record_touched_lane(state: Any, event: Any, allocation: int, writes: int) -> None:
-    """Records the bytes of global memory that the current thread reads or writes (`writes`) in an
-    allocation, if the touched bytes of that are tracked for work in other streams."""
+    """Records the bytes of global memory that the current thread's access reads, unless it is a
+    store, and writes if `writes`, in an allocation (a table row) whose touched bytes are tracked.
+    """
     if event[E_SPACE] == GLOBAL and state[allocation + A_TOUCHED] != 0:
         record_touched_bytes(
             state, event, state[ME_ADDRESS], state[ME_ADDRESS] + event[E_SIZE], allocation, writes
@@ -79,6 +81,7 @@ def record_touched_bytes(
     table = state[allocation + (A_TOUCHED if has_waited(state) else A_EARLY)]
     word, base = at & ~3, state[allocation + A_START] & ~3
     while word < end:
+        # The bytes of this word from `at` on and up to `end`.
         bytes_ = (15 << max(at - word, 0) & 15) & (15 >> max(word + 4 - end, 0))
         index = table + (word - base >> 2)
         touched_word = state[index]

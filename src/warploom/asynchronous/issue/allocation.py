@@ -48,7 +48,8 @@ ADDRESS_BYTES = 4
 
 @jitable
 def memory_start(scratch: Ints) -> int:
-    """Returns the address of the executing block's tensor memory."""
+    """Returns the host address of the executing block's tensor memory, which begins with its
+    allocation state."""
     return int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
 
 
@@ -60,8 +61,9 @@ def is_size(columns: int) -> bool:
 
 @jitable
 def find_free_units(memory: Memory, start: int, units: int) -> int:
-    """Returns the first of `units` consecutive free units of 32 columns, or -1. The first is a
-    multiple of `units`."""
+    """Returns the first of `units` consecutive free units of 32 columns in the tensor memory at
+    address `start`, or -1 if there are none. Only multiples of `units` are tried, so that
+    allocations are aligned to their size."""
     for first in range(0, UNITS, units):
         owners = 0
         for unit in range(first, first + units):
@@ -80,10 +82,12 @@ def allocate(
     lane: int,
     instruction: int,
 ) -> int:
-    """Executes `tcgen05.alloc`: marks columns of the block's tensor memory as allocated, sets them
-    to zero, and stores their address in shared memory. `instruction` is recorded for the report of
-    a leak. Returns 0 or the kind of fault: an invalid size, a relinquished permit, more columns
-    than the allocation before, no space, or a bad address."""
+    """Executes `tcgen05.alloc` with the operands of a lane: marks columns of the block's tensor
+    memory as allocated, sets them to zero, stores their address in shared memory, and counts that
+    store in `shared_record`. `instruction` (an index) and the block are recorded for
+    `find_unfreed`. Returns 0, or the kind of fault with nothing changed: an invalid size, a
+    relinquished permit, more columns than the block's previous allocation, no space, or a bad
+    shared address."""
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     target = int(data[WARP_LANES * SHARED_ROW + lane])
     start = memory_start(scratch)
@@ -102,6 +106,7 @@ def allocate(
     if first < 0:
         return fail(scratch, NO_COLUMNS, columns, 0, 1)
     for unit in range(first, first + units):
+        # Plus 1, as 0 marks a free unit.
         write_state(memory, start, OWNER + unit, first + 1)
     # The contents are undefined; zeros make results repeatable.
     for row in range(LANES):
@@ -119,8 +124,9 @@ def allocate(
 
 @jitable
 def free(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
-    """Executes `tcgen05.dealloc` of one whole allocation; returns the kind of fault if the address
-    and size are not those of one, or 0."""
+    """Executes `tcgen05.dealloc` with the operands of a lane: marks one whole allocation as free.
+    Returns 0, or the kind of fault if the size is invalid, or address and size are not those of an
+    allocation."""
     address = int(data[WARP_LANES * D_ROW + lane])
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     if not is_size(columns):
@@ -147,11 +153,12 @@ def relinquish(memory: Memory, scratch: Ints) -> int:
 
 @jitable
 def find_unfreed(memory: Memory, start: int, stride: int, count: int, block: Ints) -> int:
-    """Returns 1 plus the index of the last allocating instruction of a block that has ended without
-    freeing all columns, or 0 if there is none; stores the block's grid index in `block`.
+    """Finds a block that has ended without freeing all its columns of tensor memory; stores its
+    grid index in `block[0]`, and returns 1 plus the index of the last instruction in it that
+    allocated. Returns 0 if there is none.
 
-    `start` is the address of the first block's shared memory, `stride` the bytes from one of the
-    `count` blocks to the next.
+    `start` is the host address of the first block's shared memory, `stride` the bytes from one of
+    the `count` blocks to the next; the first that leaks is reported.
     """
     for number in range(count):
         own = start + (number + 1) * stride - BLOCK_BYTES

@@ -1,11 +1,13 @@
-"""Executes asynchronous requests of TMA and `tcgen05`, and queues those that complete late; for
-both machines.
+"""Executes asynchronous requests of TMA and `tcgen05`, and keeps those that complete late in a
+queue until a thread waits for them; for both machines.
 
 A queue is an array of 64-bit words that lives as long as one worker's launch: the number of
 entries, then entries in order of issue (`asynchronous.tensors.entries`). It is empty unless the
 schedule completes late (`simt.product_groups`). An entry completes when a thread waits for the
 mbarrier that the entry signals and its phase is incomplete, when its thread waits for its bulk
 group, when its block ends, when the launch ends, or when the queue is full.
+
+    issue: append(entry)  ->  mbarrier.try_wait: complete_mbarrier_copies  ->  data and signal
 """
 
 from __future__ import annotations
@@ -58,14 +60,17 @@ LANES = 32
 
 @jitable
 def entry_at(number: int) -> int:
-    """Returns the index of an entry in the queue array."""
+    """Returns the index in the queue array of the first word of entry number `number`; 0 is the
+    oldest."""
     return FIRST + number * ENTRY_WORDS
 
 
 @jitable
 def execute_request(memory: Memory, entry: Ints, scratch: Ints) -> None:
-    """Executes a request: copies, reduces or multiplies, then signals its mbarrier, if any.
-    `scratch` is work space for a matrix product."""
+    """Executes the request of an entry, by its KIND: copies, reduces, multiplies or shifts, or
+    nothing for a commit. Then signals its mbarrier, unless the address is 0 or the mbarrier is not
+    initialised: one arrival for a commit, TX_BYTES for all others. `scratch` is work space for a
+    matrix product. Words of the entry that locate a row of a box are overwritten."""
     kind, size = int(entry[KIND]), int(entry[SIZE])
     source, target = int(entry[SOURCE]) - ORIGIN, int(entry[TARGET]) - ORIGIN
     if kind == BOX_COPY:
@@ -75,6 +80,7 @@ def execute_request(memory: Memory, entry: Ints, scratch: Ints) -> None:
             memory[target + offset] = memory[source + offset]
     elif kind == BYTES:
         for offset in range(size):
+            # OFFSETS holds the byte mask (`.cp_mask`): bit i enables byte i of every 16.
             if (int(entry[OFFSETS]) >> (offset & 15)) & 1:
                 memory[target + offset] = memory[source + offset]
     elif kind == REDUCTION:
@@ -104,8 +110,8 @@ def execute_request(memory: Memory, entry: Ints, scratch: Ints) -> None:
 
 @jitable
 def complete_entry(memory: Memory, queue: Ints, work: Ints, number: int) -> None:
-    """Executes the request of an entry, which stays in the queue. It is copied to `work` first, as
-    execution changes it."""
+    """Executes the request of entry number `number` and signals its mbarrier; the entry stays in
+    the queue unchanged, as it is copied to `work` first."""
     at = entry_at(number)
     for word in range(ENTRY_WORDS):
         work[word] = queue[at + word]
@@ -114,8 +120,9 @@ def complete_entry(memory: Memory, queue: Ints, work: Ints, number: int) -> None
 
 @jitable
 def move_entry(queue: Ints, number: int, retained: int) -> int:
-    """Copies entry `number` down to position `retained`, which compacts the queue after entries
-    before it were completed; returns the next free position."""
+    """Copies entry `number` down to position `retained`, nothing if they are equal; returns
+    `retained` + 1, the next free position. Callers compact the queue with it while they complete
+    some of its entries."""
     if number != retained:
         for word in range(ENTRY_WORDS):
             queue[entry_at(retained) + word] = queue[entry_at(number) + word]
@@ -124,8 +131,8 @@ def move_entry(queue: Ints, number: int, retained: int) -> int:
 
 @jitable
 def free_queue_slot(memory: Memory, queue: Ints, work: Ints) -> None:
-    """Makes space for an entry: if the queue is full, completes and removes the oldest one; `work`
-    is space for an entry."""
+    """Makes space for one more entry: completes and removes the oldest one if the queue has
+    CAPACITY entries, else does nothing. `work` is overwritten."""
     count = int(queue[COUNT])
     if count == CAPACITY:
         complete_entry(memory, queue, work, 0)
@@ -137,8 +144,7 @@ def free_queue_slot(memory: Memory, queue: Ints, work: Ints) -> None:
 
 @jitable
 def append(queue: Ints, entry: Ints) -> None:
-    """Appends a request to the end of the queue array, which has space for it
-    (`free_queue_slot`)."""
+    """Appends a copy of `entry` to the queue, which must have space for it (`free_queue_slot`)."""
     count = int(queue[COUNT])
     for word in range(ENTRY_WORDS):
         queue[entry_at(count) + word] = entry[word]
@@ -147,11 +153,13 @@ def append(queue: Ints, entry: Ints) -> None:
 
 @jitable
 def is_due(queue: Ints, number: int, barrier: int) -> bool:
-    """Returns whether completing entry `number` leads to a signal of an mbarrier: the entry signals
-    it itself, or is a `tcgen05` operation followed by a commit of its thread that signals it."""
+    """Returns whether completing entry `number` leads to a signal of the mbarrier at host address
+    `barrier`: the entry signals it itself, or is a `tcgen05` operation that is followed by a commit
+    of the same thread that signals it."""
     at = entry_at(number)
     if queue[at + BARRIER] == barrier:
         return True
+    # Kinds from PRODUCT on are those of `tcgen05`.
     if queue[at + KIND] < PRODUCT:
         return False
     # `tcgen05` operations signal nothing themselves: a later commit of their thread does.
@@ -165,13 +173,13 @@ def is_due(queue: Ints, number: int, barrier: int) -> bool:
 
 @jitable
 def complete_mbarrier_copies(memory: Memory, queue: Ints, work: Ints, barrier: int) -> int:
-    """Executes the queued requests that signal an mbarrier, oldest first, until its phase is
-    complete, and removes them from the queue; returns how many. `barrier` is the host address of
-    the mbarrier."""
+    """Executes the queued requests that signal the mbarrier at host address `barrier` (`is_due`),
+    oldest first, until its phase completes, and removes them from the queue; later ones stay.
+    Returns how many were executed."""
     retained, done, offset = 0, 0, barrier - ORIGIN
     phase = mbarrier.phase(read_bytes(memory, offset, 8))
     for number in range(int(queue[COUNT])):
-        # Each completed entry may have completed the phase.
+        # Each completed entry may have completed the phase; later entries belong to the next one.
         waits = mbarrier.phase(read_bytes(memory, offset, 8)) == phase
         if waits and is_due(queue, number, barrier):
             complete_entry(memory, queue, work, number)
@@ -184,8 +192,8 @@ def complete_mbarrier_copies(memory: Memory, queue: Ints, work: Ints, barrier: i
 
 @jitable
 def end_group(memory: Memory, queue: Ints, work: Ints, thread: int) -> None:
-    """Executes `cp.async.bulk.commit_group` for a thread, by appending an entry GROUP_END, which
-    closes the group of its entries since the previous one."""
+    """Executes `cp.async.bulk.commit_group` for a thread: appends an entry GROUP_END, which closes
+    the group of the thread's bulk copies since its previous GROUP_END. Overwrites `work`."""
     free_queue_slot(memory, queue, work)
     for word in range(ENTRY_WORDS):
         work[word] = 0
@@ -195,9 +203,11 @@ def end_group(memory: Memory, queue: Ints, work: Ints, thread: int) -> None:
 
 @jitable
 def complete_groups(memory: Memory, queue: Ints, work: Ints, thread: int, left: int) -> int:
-    """Executes and removes the entries in bulk groups of a thread except the newest `left` groups
-    (-1: also copies in no group); returns how many entries."""
+    """Executes `cp.async.bulk.wait_group` for a thread: executes and removes its copies in bulk
+    groups, oldest first, except those of its newest `left` groups and those in no group yet; -1
+    completes these as well. Returns how many entries were removed, ends of groups included."""
     count, ends, last = int(queue[COUNT]), 0, -1
+    # From the newest entry back: after more than `left` ends of groups, all older entries are due.
     for number in range(count - 1, -1, -1):
         at = entry_at(number)
         if queue[at + THREAD] == thread and queue[at + GROUPS] == BULK_GROUP:
@@ -219,8 +229,9 @@ def complete_groups(memory: Memory, queue: Ints, work: Ints, thread: int, left: 
 
 @jitable
 def retire(memory: Memory, queue: Ints, work: Ints, start: int, end: int) -> None:
-    """Completes the bulk copies from shared memory at addresses from `start` up to `end`, which
-    another block gets, and drops the copies into it."""
+    """Removes the requests of a block that has ended, whose shared memory is at host addresses from
+    `start` up to `end`: completes its copies in bulk groups (shared to global memory), and drops
+    all others, whose results nothing can read any more. Ends of groups stay; they do nothing."""
     retained = 0
     for number in range(int(queue[COUNT])):
         at = entry_at(number)

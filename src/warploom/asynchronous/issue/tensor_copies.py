@@ -1,12 +1,14 @@
-"""Issues the instructions of the Tensor Memory Accelerator in the lanes of a warp: checks and
-counts them, and executes or queues them.
+"""Issues the instructions of the Tensor Memory Accelerator (TMA) in the lanes of a warp: checks
+their operands, counts their accesses, and executes or queues them.
 
 `issue_copies` executes one warp instruction, lane by lane; both machines call it. It returns 0, or
 1 with the fault of the lowest lane recorded in `scratch`. Parameters: `memory`: the host's memory
-from ORIGIN on, as bytes; `data`: rows of operands (`asynchronous.tensors.requests`); `scratch`: the
-entry of the request, then fault and machine state (`asynchronous.tensors.entries`); `allocations`:
-of global memory; `global_record`, `shared_record`: counters of accesses; `work`: space for an entry
-and a product.
+as bytes, from address ORIGIN on; `data`: rows of operands, 32 lanes each, and `request`: the
+encoded instruction (`asynchronous.tensors.requests`); `scratch`: the entry of the request, then
+fault and machine state (`asynchronous.tensors.entries`); `allocations`: of global memory;
+`global_record`, `shared_record`: counters of accesses; `plan`: the launch's schedule
+(`simt.schedule_layout`); `queue`: requests that complete late; `work`: space for an entry and a
+product.
 """
 
 from __future__ import annotations
@@ -159,8 +161,10 @@ def issue_copies(
     global_record: Ints, shared_record: Ints, plan: Ints, queue: Ints, work: Ints,
     mask: int, request: int,
 ) -> int:  # fmt: skip
-    """Issues a request in the lanes of `mask`: checks and counts it, then executes or queues it, or
-    changes a tensor map. Returns 0, or 1 with a fault recorded."""
+    """Issues a request in each lane of `mask`, from the lowest: checks and counts it, then executes
+    it or queues it (to each block of its multicast mask), changes a tensor map, or, for a prefetch,
+    does nothing more. Each adds to the changes of memory in `plan`. Returns 0, or 1 with the kind
+    of fault recorded in `scratch`: lanes before the fault have taken effect."""
     scratch[FAULT_KIND] = 0
     late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
     for lane in range(LANES):
@@ -215,8 +219,9 @@ def complete_or_queue(
     work: Ints,
     late: bool,
 ) -> None:
-    """Executes the request in `scratch` at once, or appends it to the queue if it completes late
-    (`late`); counts a change of memory."""
+    """Executes the request in `scratch` at once, or appends it to the queue if `late`: its warp's
+    asynchronous operations complete at the wait for them. Either way counts a change of memory in
+    `plan`, as deadlock detection demands."""
     if late:
         free_queue_slot(memory, queue, work)
         append(queue, scratch)
@@ -235,11 +240,13 @@ def multicast(
     late: bool,
     blocks: int,
 ) -> int:
-    """Issues a copy (or a commit's arrival) to each block of the mask `blocks`, at the same offsets
-    in shared memory as in the executing block: executed at once, or queued if `late`. Returns the
-    kind of fault if a block is not running, or 0."""
+    """Issues the copy or the commit's arrival in `scratch` once for each block in the mask `blocks`
+    (bit: rank in the cluster), at the same offsets in shared memory as in the executing block:
+    executed at once, or queued if `late`. Returns 0, or the kind of fault if a block is not
+    running; blocks of lower rank have been served then."""
     target, barrier = int(scratch[TARGET]), int(scratch[BARRIER])
     own = int(scratch[SHARED])
+    # A multicast mask has 16 bits, one for each block of the largest cluster.
     for rank in range(16):
         if (blocks >> rank) & 1:
             base = block_base(scratch, rank)
@@ -261,7 +268,8 @@ def multicast(
 
 @jitable
 def load_map(memory: Memory, scratch: Ints, address: int) -> None:
-    """Copies the tensor map at a host address to the entry in `scratch`."""
+    """Copies the 16 words of the tensor map at a host address to the begin of the entry in
+    `scratch`."""
     for word in range(MAP_WORDS):
         scratch[word] = read_bytes(memory, address - ORIGIN + 8 * word, 8)
 
@@ -271,8 +279,9 @@ def prepare_box(
     memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Fills the entry of a box copy in `scratch` and checks the tensor map, the alignment, and all
-    accesses; a prefetch moves nothing. Returns the kind of fault, or 0."""
+    """Fills the entry of a tensor copy in `scratch` from a lane's operands, and checks its tensor
+    map, coordinates, alignment, all rows in shared and global memory, and for loads the mbarrier.
+    For a prefetch only the map is checked, and SIZE is 0. Returns the kind of fault, or 0."""
     op, map_address = field(request, OP), int(data[LANES * MAP_ROW + lane])
     kind = check_global(scratch, allocations, map_address, MAP_BYTES, False)
     if kind != 0:
@@ -311,6 +320,7 @@ def prepare_box(
         return kind
     scratch[TARGET] = host_address(scratch, shared)
     scratch[SHARED] = shared_base(scratch, shared)
+    # Only the bytes of each row that lie in the tensor are accessed, so only these are checked.
     for row in range(rows):
         find_row(scratch, row)
         first, length = int(scratch[ROW_FROM]), int(scratch[ROW_TO]) - int(scratch[ROW_FROM])
@@ -326,8 +336,9 @@ def prepare_box(
 
 @jitable
 def has_slices(scratch: Ints) -> bool:
-    """Returns whether the channels of an interleaved tensor exceed one slice of 16 or 32 bytes.
-    That is unsupported: no field of a tensor map gives the distance between slices."""
+    """Returns whether the channels of an interleaved tensor exceed one slice, which has 16 or 32
+    bytes; False without interleave. That is unsupported: no field of a tensor map gives the
+    distance between slices."""
     layout = map_interleave(scratch)
     if layout == NO_INTERLEAVE:
         return False
@@ -337,7 +348,8 @@ def has_slices(scratch: Ints) -> bool:
 
 @jitable
 def map_mode_of(mode: int) -> int:
-    """Returns the mode of tensor map that an instruction with a mode requires."""
+    """Returns the mode that a tensor map must have (TILED, IM2COL, ...) for an instruction of mode
+    `mode` (TILE, IM2COL_MODE, ...). Gathers use tiled maps."""
     if mode == WIDE_MODE:
         return IM2COL_W
     if mode == WIDE_128_MODE:
@@ -347,14 +359,15 @@ def map_mode_of(mode: int) -> int:
 
 @jitable
 def check_map(scratch: Ints, request: int, map_address: int) -> int:
-    """Returns the kind of fault if an instruction cannot use the tensor map in `scratch`, or 0: it
-    is no map, or has another rank or mode, slices, or no pixels. `map_address` is the address that
-    it was loaded from."""
+    """Returns the kind of fault if a request cannot use the tensor map in `scratch`, or 0: the map
+    is misaligned or invalid, has another rank or mode than the instruction, has several slices, or
+    is an im2col map without pixels. `map_address` is its host address."""
     if map_address % 64 != 0 or not is_map(scratch):
         return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     wanted = map_mode_of(field(request, MODE))
     rank, mode = map_rank(scratch), map_mode(scratch)
     if rank != field(request, RANK) or mode != wanted:
+        # The message shows the map's rank and mode, which share the word for the size.
         return fail(scratch, OTHER_TENSOR, map_address, rank | mode << 4, 0)
     if has_slices(scratch):
         return fail(scratch, UNSUPPORTED_TENSOR, map_address, MAP_BYTES, 0)
@@ -365,8 +378,9 @@ def check_map(scratch: Ints, request: int, map_address: int) -> int:
 
 @jitable
 def count_box(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
-    """Counts the access of a box in the records: the sectors and lines of each of its rows in
-    global memory, and the bytes in shared memory."""
+    """Counts the access of the box in `scratch`: one request to global memory, with the sectors and
+    lines of those parts of its rows that lie in the tensor, and its bytes in shared memory (none
+    for a prefetch)."""
     global_record[REQUESTS] += 1
     for row in range(count_rows(scratch)):
         find_row(scratch, row)
@@ -381,8 +395,9 @@ def count_box(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
 
 @jitable
 def count_global(record: Ints, start: int, end: int) -> None:
-    """Adds an access to the bytes of global memory from `start` up to `end` to the counters of a
-    record, without a request."""
+    """Adds the bytes of global memory from `start` up to `end` (not equal) to the counters of a
+    record: their 32-byte sectors, each a transaction, and 128-byte lines. The caller counts the
+    request."""
     sectors = ((end - 1) >> 5) - (start >> 5) + 1
     record[SECTORS] += sectors
     record[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
@@ -394,8 +409,8 @@ def count_global(record: Ints, start: int, end: int) -> None:
 
 @jitable
 def count_shared(record: Ints, size: int) -> None:
-    """Adds a request for `size` bytes of shared memory to the counters of a record: 128 bytes per
-    wavefront, without conflicts."""
+    """Adds one request for `size` bytes of shared memory to the counters of a record: a wavefront
+    and a transaction for each 128 bytes begun, no bank conflicts."""
     record[REQUESTS] += 1
     record[BYTES_REQUESTED] += size
     record[BYTES_MOVED] += size
@@ -411,9 +426,11 @@ def prepare_bytes(
     memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Fills the entry of a copy or reduction of contiguous bytes in `scratch` and checks its
-    alignment, accesses and mbarrier; at least one operand is in shared memory. Returns the kind of
-    fault, or 0."""
+    """Fills the entry of a bulk copy or reduction of contiguous bytes in `scratch` from a lane's
+    operands, and checks alignment, both accesses and the mbarrier. With GROUPED the operand
+    SHARED_ROW is the source, and no mbarrier is signalled; else it is the destination. The other
+    operand is global if the request's MODE is not 0, else shared. Returns the kind of fault, or 0.
+    """
     op, size = field(request, OP), int(data[LANES * SIZE_ROW + lane])
     shared, other = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
     if size % BULK_UNIT or shared % BULK_UNIT or other % BULK_UNIT:
@@ -446,8 +463,8 @@ def prepare_bytes(
 
 @jitable
 def count_bytes(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
-    """Counts a copy of contiguous bytes in the records: its access to global memory, if any, and
-    that to shared memory; nothing for size 0."""
+    """Counts the bulk copy in `scratch`: a request to global memory if one operand is global, and
+    one to shared memory (one even if both operands are shared). Nothing for size 0."""
     size, request = int(scratch[SIZE]), int(scratch[REQUEST])
     if size == 0:
         return
@@ -467,8 +484,9 @@ def change_map(
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Executes `tensormap.replace` (sets a field of a map in shared or global memory), or
-    `tensormap.cp_fenceproxy` (copies a map from shared to global memory). Returns the kind of
-    fault, or 0."""
+    `tensormap.cp_fenceproxy` (copies a map from shared to global memory), at once, with the
+    operands of a lane. Returns 0, or the kind of fault: a bad address, a misaligned map in global
+    memory, or no map to replace a field of."""
     map_address = int(data[LANES * MAP_ROW + lane])
     in_shared = SHARED_WINDOW <= map_address < SHARED_WINDOW + WINDOW_SIZE
     if in_shared:

@@ -1,4 +1,5 @@
-"""Issues the `tcgen05` instructions of a warp: checks and counts them, and executes or queues them.
+"""Issues the `tcgen05` instructions of a warp (tensor memory, fifth-generation tensor cores):
+checks their operands, counts their accesses, and executes or queues them.
 
 `issue_tensor_memory` executes one warp instruction; both machines call it. It returns 0, or 1 with
 the fault recorded in `scratch`. Products, copies, shifts and commits complete in the order in which
@@ -124,6 +125,7 @@ Values = npt.NDArray[np.uint32]
 
 WARP_LANES = 32
 ROW_BYTES = 32
+"""Bytes of each lane that `tcgen05.shift` moves."""
 
 
 @jitable
@@ -131,10 +133,11 @@ def issue_tensor_memory(
     memory: Memory, data: Ints, scratch: Ints, values: Values, shared_record: Ints, plan: Ints,
     queue: Ints, work: Ints, mask: int, request: int, instruction: int,
 ) -> int:  # fmt: skip
-    """Issues a request: allocations, loads and stores once per warp, with the operands of its first
-    lane; products, copies, shifts and commits in each lane of `mask`. `values` are the registers of
-    a load or store, 32 lanes each; `instruction` is the index of the instruction. Returns 0, or 1
-    with a fault recorded."""
+    """Issues a request: allocations, loads and stores once per warp, with the operands of the first
+    lane in `mask`; products, copies, shifts and commits in each lane of `mask`. `values` are the
+    registers of a load or store, 32 lanes each; `instruction` is the index of the instruction in
+    its program. Each adds to the changes of memory in `plan`. Returns 0, or 1 with the kind of
+    fault recorded."""
     scratch[FAULT_KIND] = 0
     op = part(request, OP)
     for lane in range(WARP_LANES):
@@ -167,8 +170,9 @@ def issue_tensor_memory(
 
 @jitable
 def has_peer(scratch: Ints, plan: Ints, op: int) -> bool:
-    """Returns whether the block has a peer for `.cta_group::2`. Operations that access the peer's
-    memory also need it to be running."""
+    """Returns whether the block has a peer for `.cta_group::2`: the block whose rank in the cluster
+    differs in the lowest bit. For allocations and commits it must exist, for operations that access
+    its memory it must also be running."""
     peer = own_rank(scratch) ^ 1
     if op in (ALLOC, FREE, RELINQUISH, COMMIT):
         return peer < plan[CLUSTER]
@@ -183,8 +187,9 @@ def transfer_registers(
     memory: Memory, data: Ints, scratch: Ints, values: Values, plan: Ints, queue: Ints, lane: int,
     request: int,
 ) -> int:  # fmt: skip
-    """Executes `tcgen05.ld` or `tcgen05.st` with the operands of lane `lane`; a store is appended
-    to the list of deferred stores instead if it completes late. Returns the kind of fault, or 0."""
+    """Executes `tcgen05.ld` or `tcgen05.st` of a warp, with the operands of lane `lane`: loads
+    tensor memory into `values`, or stores `values` in it. A store that completes late is appended
+    to the list of deferred stores in `queue` instead. Returns the kind of fault, or 0."""
     address = int(data[WARP_LANES * D_ROW + lane])
     split = int(data[WARP_LANES * A_ROW + lane])
     start = int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
@@ -212,9 +217,9 @@ def transfer_registers(
 def check_move(
     memory: Memory, scratch: Ints, start: int, address: int, split: int, request: int
 ) -> int:
-    """Returns the kind of fault of a load or store of tensor memory at address `start`, or 0: lanes
-    of another warp, or columns that are not allocated. `address` and `split` are the instruction's
-    operands."""
+    """Returns the kind of fault of a load or store of tensor memory at host address `start`, or 0:
+    it accesses lanes outside the warp's quarter, or columns that are not allocated. `address` and
+    `split` are operands; with `split`, the columns at `address` + `split` are checked, too."""
     shape, registers = part(request, SHAPE), (request >> REGISTERS) & 255
     columns = columns_in(shape, registers) * (2 if request & HALVES else 1)
     kind = check_lanes(scratch, address, lanes_in(shape))
@@ -229,8 +234,9 @@ def check_move(
 def load_registers(
     memory: Memory, values: Values, start: int, address: int, split: int, request: int
 ) -> None:
-    """Loads the registers of a warp from tensor memory at address `start`, and reduces them for
-    `tcgen05.ld.red`."""
+    """Executes `tcgen05.ld`: loads the registers of all 32 lanes into `values` from the tensor
+    memory at host address `start`. With HALVES (`.pack::16b`) a register packs the low halves of
+    two consecutive columns. For `tcgen05.ld.red` the reduction follows in one more register."""
     registers = (request >> REGISTERS) & 255
     for register in range(registers):
         for thread in range(WARP_LANES):
@@ -245,8 +251,8 @@ def load_registers(
 
 @jitable
 def reduce_registers(values: Values, registers: int, request: int) -> None:
-    """Stores the minimum or maximum of each thread's registers in one more register after them, as
-    `request` selects."""
+    """Stores the minimum or maximum (by the flags of `request`) of each thread's `registers`
+    registers in one more register after them, in `values`."""
     for thread in range(WARP_LANES):
         reduction = int(np.int64(values[thread]))
         for register in range(registers):
@@ -263,8 +269,9 @@ def issue_lane(
     memory: Memory, data: Ints, scratch: Ints, shared_record: Ints, plan: Ints, queue: Ints,
     work: Ints, lane: int, request: int,
 ) -> int:  # fmt: skip
-    """Checks and counts a product, copy, shift or commit of one lane, then executes it, or queues
-    it if it completes late; returns the kind of fault, or 0."""
+    """Issues a product, copy, shift or commit with the operands of one lane: checks it, counts what
+    it reads from shared memory, then executes it, or queues it if the warp's operations complete
+    late. Returns the kind of fault, or 0."""
     late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
     fill_entry(data, scratch, lane, request)
     op = part(request, OP)
@@ -295,8 +302,9 @@ def issue_lane(
 
 @jitable
 def fill_entry(data: Ints, scratch: Ints, lane: int, request: int) -> None:
-    """Stores the operands of a lane, its thread, and the addresses of the block (or pair of blocks)
-    in the entry in `scratch`."""
+    """Fills the entry in `scratch` with a lane's operands, its thread, and the shared memory of its
+    block; with `.cta_group::2` that of both blocks of the pair, the one with the even rank first.
+    KIND is set by the caller; no mbarrier is signalled."""
     rank = own_rank(scratch)
     own, peer = int(scratch[OWN_SHARED]), 0
     if request & PAIR:
@@ -312,10 +320,12 @@ def fill_entry(data: Ints, scratch: Ints, lane: int, request: int) -> None:
     scratch[E_SCALE_D] = data[WARP_LANES * SCALE_D_ROW + lane]
     scratch[E_OWN], scratch[E_PEER] = own, peer
     scratch[E_MEMORY] = to_tensor_memory(scratch)
+    # Four words of 64 bits from eight operands of 32: the disabled lanes, one bit each.
     for word in range(4):
         low = int(data[WARP_LANES * (DISABLED_ROW + 2 * word) + lane])
         high = int(data[WARP_LANES * (DISABLED_ROW + 2 * word + 1) + lane])
-        # Words are signed: bit 31 of the high half is the sign bit.
+        # Words are signed: if bit 31 of the high half is set, 2^32 is subtracted so that it is the
+        # sign.
         scratch[E_DISABLED + word] = low | (high - ((high & 0x80000000) << 1)) << 32
     scratch[REQUEST], scratch[BARRIER], scratch[GROUPS] = request, 0, NO_GROUP
     scratch[THREAD] = int(scratch[FIRST_THREAD]) + lane
@@ -327,9 +337,10 @@ def commit(
     memory: Memory, data: Ints, scratch: Ints, plan: Ints, queue: Ints, work: Ints, lane: int,
     late: bool,
 ) -> int:  # fmt: skip
-    """Issues `tcgen05.commit`: an arrival at an mbarrier, or at those of several blocks, after all
-    earlier operations of the thread are complete; executed at once, or queued if `late`. Returns
-    the kind of fault, or 0."""
+    """Issues `tcgen05.commit` with a lane's operands: one arrival at the mbarrier, or with a
+    multicast mask at that of each block, which follows all earlier operations of the thread.
+    Executed at once, or queued after them if `late`. Returns the kind of fault, or 0; without a
+    mask, a word that is no mbarrier is a fault."""
     address = int(data[WARP_LANES * SHARED_ROW + lane])
     blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
     kind = check_shared(scratch, address, 8)

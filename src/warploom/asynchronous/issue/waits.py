@@ -1,5 +1,5 @@
-"""Completes late copies before an instruction that waits for them; the interpreter and compiled
-kernels call these functions.
+"""Completes late copies before an instruction that waits for them (mbarrier waits, `wait_group`),
+and when their block ends; the interpreter and compiled kernels call these functions.
 
 There is nothing to do if copies complete at issue. `queue` holds requests of TMA and `tcgen05`
 (`asynchronous.issue.queue`), `pending` all other copies (`asynchronous.late_copies`).
@@ -47,10 +47,11 @@ def wait_copies(
     memory: Memory, data: Ints, scratch: Ints, plan: Ints, queue: Ints, pending: Ints, work: Ints,
     mask: int, by_parity: int,
 ) -> int:  # fmt: skip
-    """Completes late copies before `mbarrier.test_wait` and `try_wait`: those that signal the
-    mbarrier of a lane in `mask`, while the phase that the lane waits for is incomplete. Nothing for
-    an mbarrier at a bad address, which the wait reports. `by_parity` is 1 if operands are phase
-    parities, 0 for tokens. Returns 0."""
+    """Prepares `mbarrier.test_wait` or `try_wait` of a warp: for each lane in `mask` whose awaited
+    phase is incomplete, completes the late copies that signal its mbarrier until the phase
+    completes, first those in `queue`, then those in `pending`. Skips an mbarrier at a bad address,
+    which the wait itself reports. `by_parity` is 1 if operands are phase parities, 0 for the tokens
+    of arrivals. Adds to the changes of memory in `plan`. Returns 0."""
     for lane in range(LANES):
         if (mask >> lane) & 1 and (queue[COUNT] > 0 or pending[PENDING_COUNT] > 0):
             address = int(data[LANES * BARRIER_ROW + lane])
@@ -71,9 +72,10 @@ def group_copies(
     memory: Memory, scratch: Ints, plan: Ints, queue: Ints, pending: Ints, work: Ints,
     mask: int, action: int, left: int, groups: int,
 ) -> int:  # fmt: skip
-    """Ends the current group of copies of each lane (`action` END_GROUP), or completes all its
-    groups except the newest `left` (WAIT_GROUPS; -1: also copies in no group). `groups` is the kind
-    of group: only bulk groups have entries in `queue`, all kinds in `pending`. Returns 0."""
+    """Ends the current group of copies of each lane in `mask` (`action` END_GROUP: `commit_group`),
+    or completes all groups except the newest `left` (WAIT_GROUPS: `wait_group`; -1: also copies in
+    no group). `groups` is the kind of group: only BULK_GROUP has entries in `queue`, all kinds in
+    `pending`. Returns 0."""
     if pending[PENDING_COUNT] > 0:
         if action == END_GROUP:
             end_pending_group(memory, scratch, pending, mask, groups)
@@ -96,8 +98,9 @@ def group_copies(
 def retire_copies(
     memory: Memory, queue: Ints, pending: Ints, work: Ints, start: int, end: int
 ) -> int:
-    """Completes or drops the copies of a block that has ended, whose shared memory is from `start`
-    up to `end` (`asynchronous.issue.queue.retire`). Returns 0."""
+    """Removes the late copies of a block that has ended, whose shared memory is at host addresses
+    from `start` up to `end`: completes those to global memory, drops those into shared or tensor
+    memory. Returns 0."""
     if queue[COUNT] > 0:
         retire(memory, queue, work, start, end)
     if queue[STORES] > 0:

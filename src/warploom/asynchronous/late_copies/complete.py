@@ -1,5 +1,6 @@
-"""Completes copies in the list of pending ones: moves their bytes, and signals their mbarriers.
-Both machines call these functions when a thread waits for the copies, or their block ends."""
+"""Completes pending copies (`asynchronous.late_copies`): moves their bytes, signals their
+mbarriers, and removes them from the list (`entries`). Both machines call these functions when a
+thread waits for the copies, or their block ends."""
 
 from __future__ import annotations
 
@@ -44,8 +45,10 @@ from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 @jitable
 def complete_lane(memory: Memory, pending: Ints, entry: int, lane: int) -> None:
-    """Completes the copy of one lane, by the kind of its entry (copy of bytes, store of a value,
-    reduction), then signals its mbarrier, if any. The entry stays."""
+    """Completes the copy of one lane, by the KIND of its entry: copies bytes and zeros those after
+    them, stores a value of up to 16 bytes, or reduces an integer into memory. Then signals TX_BYTES
+    to its mbarrier, unless the address is 0 or the mbarrier is not initialised. The lane's bit in
+    MASK is left to the caller."""
     target, size = (
         int(pending[lane_word(entry, TARGET, lane)]) - ORIGIN,
         pending[lane_word(entry, SIZE, lane)],
@@ -78,15 +81,17 @@ def complete_lane(memory: Memory, pending: Ints, entry: int, lane: int) -> None:
 
 @jitable
 def is_phase_complete(memory: Memory, barrier: int, phase: int) -> bool:
-    """Returns whether a phase of an mbarrier is complete; False if `barrier` is 0."""
+    """Returns whether the mbarrier at host address `barrier` has left `phase` (modulo 4); False if
+    `barrier` is 0."""
     return barrier != 0 and mbarrier.phase(read_bytes(memory, barrier - ORIGIN, 8)) != phase
 
 
 @jitable
 def complete_due(memory: Memory, pending: Ints, barrier: int, phase: int) -> int:
-    """Completes the copies that are marked in DUE of each entry and removes them from the list;
-    returns how many. Stops once the mbarrier `barrier` (0: none) has completed `phase`: later
-    copies stay pending."""
+    """Completes the copies that are marked in DUE of each entry, oldest first, clears their bits in
+    DUE and MASK, and removes entries without pending lanes from the list. Once the mbarrier at host
+    address `barrier` (0: none) has left `phase`, the remaining ones stay pending. Returns how many
+    copies (of one lane each) were completed."""
     retained, completed = 0, 0
     for number in range(pending[COUNT]):
         entry = entry_at(number)
@@ -112,8 +117,8 @@ def complete_due(memory: Memory, pending: Ints, barrier: int, phase: int) -> int
 
 @jitable
 def complete_oldest(memory: Memory, pending: Ints) -> None:
-    """Completes the older half of the pending copies in all their lanes, once their list has
-    CAPACITY entries, to make space."""
+    """Completes the older half of the entries in all their lanes. Called when the list has CAPACITY
+    entries, to make space."""
     for number in range(CAPACITY // 2):
         pending[entry_at(number) + DUE] = pending[entry_at(number) + MASK]
     complete_due(memory, pending, 0, 0)
@@ -121,8 +126,8 @@ def complete_oldest(memory: Memory, pending: Ints) -> None:
 
 @jitable
 def complete_pending_of_mbarrier(memory: Memory, pending: Ints, barrier: int) -> int:
-    """Completes the pending copies that signal an mbarrier, oldest first, until its phase is
-    complete; returns how many."""
+    """Completes the pending copies that signal the mbarrier at host address `barrier`, oldest
+    first, until its phase is complete; returns how many."""
     any_due = 0
     for number in range(pending[COUNT]):
         entry = entry_at(number)
@@ -141,9 +146,9 @@ def complete_pending_of_mbarrier(memory: Memory, pending: Ints, barrier: int) ->
 def complete_pending_groups(
     memory: Memory, pending: Ints, thread: int, mask: int, groups: int, left: int
 ) -> int:
-    """Completes the groups of each lane in `mask` except its newest `left` (-1: also copies in no
-    group yet). `thread` is the number of the warp's first thread, `groups` the kind of group.
-    Returns how many copies."""
+    """Completes the groups of each lane in `mask` except its newest `left` and copies in no group
+    yet; -1 completes these as well. `thread` is the number of the warp's first thread, `groups` the
+    kind of group. Returns how many copies."""
     for lane in range(LANES):
         pending[ENDS + lane] = 0
     # From the newest entry back: once more than `left` ends have passed, all older ones are due.
@@ -160,8 +165,9 @@ def complete_pending_groups(
 
 @jitable
 def retire_pending(memory: Memory, pending: Ints, start: int, end: int) -> None:
-    """Completes the bulk stores from shared memory at addresses from `start` up to `end`, which
-    another block gets, and drops the copies into it."""
+    """Removes the entries of a block that has ended, whose shared memory is at host addresses from
+    `start` up to `end`: completes those in bulk groups (stores to global memory), drops all others.
+    """
     for number in range(pending[COUNT]):
         entry = entry_at(number)
         if start <= pending[entry + SHARED] < end:

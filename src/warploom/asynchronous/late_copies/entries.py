@@ -1,4 +1,5 @@
-"""Defines the layout of the list of pending copies: one entry for each instruction of a warp."""
+"""Defines the layout of the list of pending copies (`asynchronous.late_copies`): an array of words
+with one entry for each instruction of a warp, in order of issue."""
 
 from __future__ import annotations
 
@@ -45,11 +46,12 @@ LIST_WORDS = FIRST + CAPACITY * ENTRY_WORDS
 
 @jitable
 def entry_at(number: int) -> int:
-    """Returns the index of an entry in the list."""
+    """Returns the index in the list of the first word of entry number `number`; 0 is the oldest."""
     return FIRST + number * ENTRY_WORDS
 
 
 @jitable
 def lane_word(entry: int, row: int, lane: int) -> int:
-    """Returns the index of a lane's word in a row of an entry."""
+    """Returns the index in the list of a lane's word in a row (SOURCE, TARGET, ...). `entry` is the
+    index of the entry's first word."""
     return entry + ROWS + row * LANES + lane

@@ -1,5 +1,5 @@
-"""Defers copies of lanes in two steps: saves the target bytes before ordinary execution of the
-instruction, and restores them after it, so that the copy is pending (`entries`)."""
+"""Defers copies of lanes at issue, in two steps: saves the target bytes before ordinary execution
+of the instruction, and restores them after it, so that the copy is pending (`entries`)."""
 
 from __future__ import annotations
 
@@ -68,12 +68,16 @@ def hold_copies(
     memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
     plan: Ints, pending: Ints, mask: int, action: int, groups: int,
 ) -> int:  # fmt: skip
-    """Begins an entry for the copies of the lanes in `mask` and saves the bytes that they will
-    overwrite; nothing unless the warp's copies complete late. `action` is LOAD, STORE or SEND, or
-    UPDATE with an operation and a type; `groups` the kind of group. Rows of `data`: addresses;
-    sizes; zeroed bytes after them (VALUE_ROW); mbarriers or -1; for UPDATE, operands (GLOBAL_ROW).
+    """Prepares an entry after the last one of the list `pending`, for the copies of the lanes in
+    `mask`, and saves the bytes that execution will overwrite: of targets and of mbarriers. `action`
+    is LOAD, STORE or SEND, or UPDATE with an operation and a type; `groups` the kind of group. Rows
+    of `data`: addresses; sizes; zeroed bytes after them (VALUE_ROW); mbarriers or -1; for UPDATE,
+    operands (GLOBAL_ROW).
+
     Lanes that would fault are left out, so that execution reports the fault. Returns 1 if any lane
-    remains: `defer_copies` must then follow."""
+    remains: `defer_copies` must then follow. Returns 0 if none does, or if the warp's copies
+    complete at issue.
+    """
     if mask == 0 or not completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP])):
         return 0
     if pending[COUNT] == CAPACITY:
@@ -114,8 +118,9 @@ def prepare_lane(
     data: Ints, scratch: Ints, allocations: Allocations,
     pending: Ints, entry: int, lane: int, action: int,
 ) -> bool:  # fmt: skip
-    """Fills a lane's words of an entry (addresses, sizes, mbarrier); returns False if one of its
-    accesses would fault."""
+    """Fills a lane's words of the entry at index `entry` (addresses, sizes, mbarrier or 0), and
+    SHARED of the whole entry. Returns False, with no word changed, if an access to shared or global
+    memory or to the mbarrier would fault."""
     shared, operand = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
     size, zeros = int(data[LANES * SIZE_ROW + lane]), int(data[LANES * VALUE_ROW + lane])
     barrier = int(data[LANES * BARRIER_ROW + lane])
@@ -145,8 +150,8 @@ def prepare_lane(
 
 @jitable
 def save_bytes(memory: Memory, pending: Ints, saved_at: int, address: int, size: int) -> None:
-    """Copies the `size` bytes at an address to position `saved_at` of SAVED in the list; nothing
-    for address 0."""
+    """Copies the `size` bytes at a host address to the words from position `saved_at` of SAVED on,
+    one per word; nothing for address 0 (no mbarrier)."""
     if address != 0:
         for offset in range(size):
             pending[SAVED + saved_at + offset] = memory[address - ORIGIN + offset]
@@ -154,8 +159,8 @@ def save_bytes(memory: Memory, pending: Ints, saved_at: int, address: int, size:
 
 @jitable
 def restore_bytes(memory: Memory, pending: Ints, saved_at: int, address: int, size: int) -> None:
-    """Writes the `size` bytes at position `saved_at` of SAVED back to an address; nothing for
-    address 0."""
+    """Writes the `size` bytes at position `saved_at` of SAVED back to a host address; nothing for
+    address 0 (no mbarrier)."""
     if address != 0:
         for offset in range(size):
             memory[address - ORIGIN + offset] = np.uint8(pending[SAVED + saved_at + offset])
@@ -163,8 +168,9 @@ def restore_bytes(memory: Memory, pending: Ints, saved_at: int, address: int, si
 
 @jitable
 def defer_copies(memory: Memory, plan: Ints, pending: Ints) -> int:
-    """Completes the entry of the last `hold_copies`, after ordinary execution: records the values
-    that were stored, restores the overwritten bytes, and counts the entry as pending. Returns 0."""
+    """Ends what the last `hold_copies` began, after ordinary execution of the instruction: keeps
+    the values that `st.async` has stored, restores the overwritten bytes of targets and mbarriers,
+    and counts the entry as pending, and as a change of memory in `plan`. Returns 0."""
     entry = entry_at(int(pending[COUNT]))
     for lane in range(LANES):
         if pending[entry + MASK] >> lane & 1 and pending[entry + KIND] == VALUE:
@@ -193,8 +199,9 @@ def defer_copies(memory: Memory, plan: Ints, pending: Ints) -> int:
 
 @jitable
 def end_pending_group(memory: Memory, scratch: Ints, pending: Ints, mask: int, groups: int) -> None:
-    """Ends the current group of copies of the lanes in `mask`, by appending an entry GROUP_END to
-    the list; completes the older half of a full list first."""
+    """Ends the current group of copies of the lanes in `mask` (`cp.async.commit_group` and its bulk
+    form), by appending an entry GROUP_END to the list; completes the older half of a full list
+    first. `groups` is the kind of group."""
     if pending[COUNT] == CAPACITY:
         complete_oldest(memory, pending)
     entry = entry_at(int(pending[COUNT]))

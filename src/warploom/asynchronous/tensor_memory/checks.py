@@ -1,8 +1,8 @@
-"""Checks the operands of `tcgen05` instructions when they are issued (PTX ISA, "tcgen05.mma",
-"Restrictions", "tcgen05.ld").
+"""Checks the operands of `tcgen05` instructions (tensor memory and its matrix products) when they
+are issued (PTX ISA, "tcgen05.mma", "Restrictions", "tcgen05.ld").
 
 A check returns the kind of fault, or 0, and records the operand at fault in `scratch`. `start` is
-the address of a block's tensor memory.
+the host address of a block's tensor memory.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, 
 
 @jitable
 def check_columns(memory: Memory, scratch: Ints, start: int, address: int, count: int) -> int:
-    """Returns the kind of fault if one of `count` columns from the column of `address` on is not
-    allocated, or 0."""
+    """Returns the kind of fault if one of the `count` columns from the column of `address` on is
+    not allocated or does not exist, else 0."""
     missing = first_missing(memory, start, column_of(address), count)
     if missing >= 0:
         return fail(scratch, NOT_ALLOCATED, address, missing, 1)
@@ -110,8 +110,8 @@ def check_columns(memory: Memory, scratch: Ints, start: int, address: int, count
 
 @jitable
 def check_lanes(scratch: Ints, address: int, count: int) -> int:
-    """Returns the kind of fault if a load or store accesses lanes outside the quarter of tensor
-    memory that belongs to the warp, or 0."""
+    """Returns the kind of fault if the `count` lanes from that of `address` on are not all in the
+    quarter of tensor memory that the warp can access (32 lanes, by its index modulo 4), else 0."""
     first = WARP_LANES * (int(scratch[WARP]) % WARPS)
     lane = lane_of(address)
     if lane < first or lane + count > first + WARP_LANES:
@@ -123,8 +123,9 @@ def check_lanes(scratch: Ints, address: int, count: int) -> int:
 def check_matrix(
     scratch: Ints, descriptor: int, transposed: bool, rows: int, depth: int, unit: int
 ) -> int:
-    """Returns the kind of fault if a descriptor is invalid or its matrix exceeds shared memory, or
-    0. The matrix has `rows` rows and `depth` elements along k, `unit` elements per 16 bytes."""
+    """Returns the kind of fault if a matrix descriptor is invalid or its matrix exceeds the block's
+    shared memory, else 0. The matrix has `rows` rows and `depth` elements along k, `unit` elements
+    per 16 bytes."""
     if not is_descriptor(descriptor):
         return fail(scratch, NO_MATRIX_DESCRIPTOR, descriptor, 0, 1)
     lines, along = (depth, rows) if transposed else (rows, depth)
@@ -138,14 +139,16 @@ def check_matrix(
 
 @jitable
 def is_valid_shape(request: int, rows: int, columns: int) -> bool:
-    """Returns whether the product that `request` encodes can have M `rows` and N `columns` (PTX
-    ISA, "Matrix Shape"): it depends on kind, pair and weight-stationary mode."""
+    """Returns whether a product can have M `rows` and N `columns` (PTX ISA, "Matrix Shape"): M is
+    128 or 256 for `.cta_group::2`, 128 (64 unless block-scaled) else, 32, 64 or 128 for
+    weight-stationary products; N is a multiple of 8 or 16 up to 256."""
     if request & WEIGHT_STATIONARY:
         return rows in (32, 64, 128) and columns in (64, 128, 256)
     if columns == 0 or columns > 256:
         return False
     if request & PAIR:
         return rows in (128, 256) and columns % 16 == 0
+    # Kinds up to I8 are not block-scaled. With I8, N beyond 32 is a multiple of 16.
     if rows == 64 and part(request, KIND) <= I8:
         whole = part(request, KIND) != I8 or columns <= 32 or columns % 16 == 0
         return columns % 8 == 0 and whole
@@ -155,7 +158,7 @@ def is_valid_shape(request: int, rows: int, columns: int) -> bool:
 @jitable
 def find_descriptor_error(request: int, descriptor: int) -> int:
     """Returns the first invalid part of an instruction descriptor (SHAPE_OF_D, ...) for the product
-    that `request` encodes, or -1."""
+    that `request` encodes, or -1 if it is valid; `check_product` makes a fault of it."""
     if request & SHIFTS_A and rows_of(descriptor) < 128:
         return ASHIFT
     kind = part(request, KIND)
@@ -180,6 +183,7 @@ def find_descriptor_error(request: int, descriptor: int) -> int:
     allowed = sums == 2 if kind == I8 else sums == 1 or (sums == 0 and kind in (F16, F8F6F4))
     if not allowed or (kind == F16 and type == BFLOAT and sums == 0):
         return TYPE_OF_SUMS
+    # Elements of less than 8 bits cannot be transposed.
     transposed = ((descriptor >> TRANSPOSE_A) & 1 and type > E5M2) or (
         (descriptor >> TRANSPOSE_B) & 1 and other > E5M2
     )
@@ -188,7 +192,8 @@ def find_descriptor_error(request: int, descriptor: int) -> int:
 
 @jitable
 def product_bytes(scratch: Ints, request: int, of_a: bool) -> int:
-    """Returns the bytes of A (`of_a`) or B that a product reads from shared memory."""
+    """Returns the bytes of A (`of_a`) or B that a product reads from shared memory; of a sparse A
+    half as many. `scratch` holds the entry with the instruction descriptor."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     depth = depth_of(kind, descriptor, request & SPARSE != 0)
     if of_a and request & SPARSE:
@@ -199,16 +204,18 @@ def product_bytes(scratch: Ints, request: int, of_a: bool) -> int:
 
 @jitable
 def scale_columns(rows: int, scales: int, identifier: int) -> int:
-    """Returns the number of columns of tensor memory that the scales of `rows` rows extend over;
-    `scales` per row, the first at byte `identifier`."""
+    """Returns the number of columns of tensor memory from the first to the last scale of `rows`
+    rows, with `scales` scales per row, one byte each, of which the first is byte `identifier` of
+    its column."""
     further = (identifier + scales - 1) >> 2
     return (rows + 31) // 32 + scale_words(rows) * further
 
 
 @jitable
 def check_product(memory: Memory, scratch: Ints, request: int) -> int:
-    """Checks all operands of the product in `scratch` (instruction descriptor, columns of D, A,
-    metadata and scales, matrices in shared memory); returns the kind of fault, or 0."""
+    """Checks all operands of the product whose entry is in `scratch`: instruction descriptor,
+    columns and lanes of D, matrices A and B, metadata of a sparse A, scales. Returns the kind of
+    fault, or 0."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     wrong, shift = find_descriptor_error(request, descriptor), column_shift(int(scratch[E_ZEROS]))
     if wrong < 0 and shift > most_shift(rows_of(descriptor)):
@@ -216,6 +223,7 @@ def check_product(memory: Memory, scratch: Ints, request: int) -> int:
     if wrong >= 0:
         return fail(scratch, NO_SUCH_PRODUCT, descriptor, wrong, 1)
     pair = 2 if request & PAIR else 1
+    # Each block of a pair has half of the rows of D and A, and half of the columns of B.
     rows, columns, sparse = rows_of(descriptor) // pair, columns_of(descriptor), request & SPARSE
     start = int(scratch[E_OWN]) + int(scratch[E_MEMORY])
     depth, unit = depth_of(kind, descriptor, sparse != 0), unit_elements(kind)
@@ -241,6 +249,7 @@ def check_product(memory: Memory, scratch: Ints, request: int) -> int:
         fault = check_columns(memory, scratch, start, int(scratch[E_METADATA]), 1)
     if fault == 0 and is_scaled(kind):
         scales = scales_along_k(kind, descriptor, part(request, SCALES))
+        # Bits 29 and 4 of the descriptor: identifiers of the scales of A and B.
         extent = scale_columns(rows, scales, (descriptor >> 29) & 3)
         fault = check_columns(memory, scratch, start, int(scratch[E_SCALE_A]), extent)
         extent = scale_columns(columns, scales, (descriptor >> 4) & 3)
@@ -251,8 +260,8 @@ def check_product(memory: Memory, scratch: Ints, request: int) -> int:
 
 @jitable
 def check_copy(memory: Memory, scratch: Ints, request: int) -> int:
-    """Checks the operands of the copy to tensor memory in `scratch`: lanes, columns, and the source
-    matrix; returns the kind of fault, or 0."""
+    """Checks the operands of the copy from shared to tensor memory whose entry is in `scratch`:
+    lanes and columns that it writes, and the source matrix. Returns the kind of fault, or 0."""
     shape, address = part(request, SHAPE), int(scratch[E_D])
     start, units = int(scratch[E_OWN]) + int(scratch[E_MEMORY]), copied_units(shape)
     last = copied_lane(shape, copied_rows(shape) - 1, copies_of(shape) - 1)
@@ -261,4 +270,5 @@ def check_copy(memory: Memory, scratch: Ints, request: int) -> int:
     kind = check_columns(memory, scratch, start, address, 4 * units)
     if kind != 0:
         return kind
+    # With one element per unit, the depth is the number of units.
     return check_matrix(scratch, int(scratch[E_B]), False, copied_rows(shape), units, 1)

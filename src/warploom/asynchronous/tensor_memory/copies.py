@@ -32,12 +32,14 @@ from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, read_bytes
 
 ROW_SHIFT_BYTES = 32
+"""`tcgen05.shift` moves 32 bytes of each of 32 lanes but the last, which has no successor."""
 SHIFTED_ROWS = 31
 
 
 @jitable
 def copied_rows(shape: int) -> int:
-    """Returns the number of rows of the source that a copy of a shape reads."""
+    """Returns the number of rows of the source matrix that a copy of a shape (C4X256B, ...) reads:
+    4, 32, 64 or 128."""
     if shape == C4X256B:
         return 4
     if shape == C32X128B:
@@ -47,13 +49,15 @@ def copied_rows(shape: int) -> int:
 
 @jitable
 def copied_units(shape: int) -> int:
-    """Returns the number of 16-byte units of a row that a copy of a shape reads."""
+    """Returns the number of 16-byte units that a copy of a shape reads of each row: 2 for shapes of
+    256 bits, else 1."""
     return 2 if shape in (C128X256B, C4X256B) else 1
 
 
 @jitable
 def copies_of(shape: int) -> int:
-    """Returns the number of lanes that a copy of a shape writes each row to (multicast)."""
+    """Returns the number of lanes that a copy of a shape writes each row to (multicast): 4, 2 or
+    1."""
     if shape == C32X128B:
         return 4
     return 2 if shape in (C64X128B_02_13, C64X128B_01_23) else 1
@@ -61,7 +65,8 @@ def copies_of(shape: int) -> int:
 
 @jitable
 def copied_lane(shape: int, row: int, number: int) -> int:
-    """Returns the lane of copy number `number` of a row, relative to the address operand's."""
+    """Returns the lane of tensor memory that copy number `number` of row `row` is written to,
+    relative to the lane of the address operand."""
     if shape == C4X256B:
         return 32 * row
     if shape == C32X128B:
@@ -75,8 +80,9 @@ def copied_lane(shape: int, row: int, number: int) -> int:
 
 @jitable
 def unpacked_byte(memory: Memory, unit: int, format: int, index: int) -> int:
-    """Returns byte `index` of the 16 that are written for the unit at offset `unit` in `memory`. A
-    packed 4-bit element becomes bits 2 to 5 of its byte."""
+    """Returns byte `index` of the 16 that a copy writes for the source unit at offset `unit` in
+    `memory`: the byte itself, or element `index` of a packed format in a byte of its own, 6 bits in
+    the low bits, 4 bits in bits 2 to 5."""
     if format == PLAIN_BYTES:
         return int(memory[unit + index])
     if format == PACKED_4:
@@ -87,7 +93,8 @@ def unpacked_byte(memory: Memory, unit: int, format: int, index: int) -> int:
 
 @jitable
 def copy_matrix(memory: Memory, entry: Ints) -> None:
-    """Executes the copy of an entry. With `.cta_group::2` each block copies from its own shared
+    """Executes the copy from shared to tensor memory in an entry (`tcgen05.cp`). With
+    `.cta_group::2` each block of the pair copies from its own shared memory to its own tensor
     memory."""
     request = int(entry[REQUEST])
     shape, format = part(request, SHAPE), part(request, FORMAT)
@@ -107,10 +114,12 @@ def copy_matrix(memory: Memory, entry: Ints) -> None:
 
 @jitable
 def shift_rows(memory: Memory, entry: Ints) -> None:
-    """Executes the shift of an entry: moves 32 bytes of each of 31 lanes from the next lane."""
+    """Executes the shift in an entry (`tcgen05.shift`): moves 32 bytes of each of 31 lanes from the
+    next lane, from the lane and column of the address on. With `.cta_group::2` in both blocks."""
     request, address = int(entry[REQUEST]), int(entry[E_D])
     for block in range(2 if request & PAIR else 1):
         own = int(entry[E_PEER]) if block else int(entry[E_OWN])
+        # In rising order, so that each lane is read before it is overwritten.
         for row in range(SHIFTED_ROWS):
             start, lane = own + int(entry[E_MEMORY]), lane_of(address) + row
             target = word_offset(start, lane, column_of(address))

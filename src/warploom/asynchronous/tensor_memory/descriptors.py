@@ -1,4 +1,5 @@
-"""Decodes the descriptors of `tcgen05`: of matrices in shared memory, and of products.
+"""Decodes the descriptors of `tcgen05`: matrix descriptors (where a matrix lies in shared memory),
+and instruction descriptors (shape and types of a product).
 
 PTX ISA, "Shared Memory Descriptor", "Instruction Descriptor", "Canonical Layouts"; the strides of
 each layout follow CUTLASS (`make_umma_desc`, include/cute/arch/mma_sm100_desc.hpp). `kind` is a
@@ -33,13 +34,15 @@ VERSION = 1
 
 @jitable
 def swizzle_of(descriptor: int) -> int:
-    """Returns the swizzle mode of a matrix descriptor."""
+    """Returns the swizzle mode of a matrix descriptor, bits 61 to 63: 0 none, 1 and 2: 128 bytes (1
+    in atoms of 32), 4: 64 bytes, 6: 32 bytes."""
     return (descriptor >> 61) & 7
 
 
 @jitable
 def is_descriptor(descriptor: int) -> bool:
-    """Returns whether a word is a valid matrix descriptor with an existing swizzle mode."""
+    """Returns whether a word is a valid matrix descriptor: version 1, bits 53 to 60 zero, and a
+    swizzle mode that exists."""
     mode = swizzle_of(descriptor)
     fixed = (descriptor >> 46) & 7 == VERSION and (descriptor >> 53) & 0xFF == 0
     return fixed and (mode < 3 or mode == 4 or mode == 6)
@@ -47,12 +50,15 @@ def is_descriptor(descriptor: int) -> bool:
 
 @jitable
 def unit_address(descriptor: int, transposed: bool, line: int, position: int) -> int:
-    """Returns the offset in shared memory of 16-byte unit number `position` of a line of a matrix.
+    """Returns the offset in shared memory, swizzled, of 16-byte unit number `position` of line
+    number `line` of the matrix of a descriptor.
 
     A line is contiguous along the major dimension: k, or m or n for a transposed matrix. With an
     absolute leading dimension, units beyond the 128 bytes of a line continue in the same line at
     that address (PTX ISA, "Absolute address mode for K dimension being 48B").
     """
+    # Fields of 14 bits, in units of 16 bytes: start, leading dimension, stride; bit 52: the leading
+    # dimension is absolute, bits 49 to 51: base offset.
     start = (descriptor & 0x3FFF) * UNIT_BYTES
     leading = ((descriptor >> 16) & 0x3FFF) * UNIT_BYTES
     stride = ((descriptor >> 32) & 0x3FFF) * UNIT_BYTES
@@ -82,6 +88,8 @@ def unit_address(descriptor: int, transposed: bool, line: int, position: int) ->
         + (position & ((1 << width) - 1)) * UNIT_BYTES
     )
     address = (start + offset) & ADDRESS_MASK
+    # The swizzle xors the unit's number in its line of 32, 64 or 128 bytes with the number of the
+    # 128-byte row, counted from the base offset.
     row = (address >> 7) - ((descriptor >> 49) & 7)
     if mode == SWIZZLE_128_BY_32:
         return address ^ ((row & 3) << 5)
@@ -93,25 +101,27 @@ def unit_address(descriptor: int, transposed: bool, line: int, position: int) ->
 
 @jitable
 def rows_of(descriptor: int) -> int:
-    """Returns M of an instruction descriptor."""
+    """Returns M of an instruction descriptor (bits 24 to 28, in units of 16); of both blocks with
+    `.cta_group::2`."""
     return ((descriptor >> 24) & 31) << 4
 
 
 @jitable
 def columns_of(descriptor: int) -> int:
-    """Returns N of an instruction descriptor."""
+    """Returns N of an instruction descriptor (bits 17 to 22, in units of 8)."""
     return ((descriptor >> 17) & 63) << 3
 
 
 @jitable
 def is_scaled(kind: int) -> bool:
-    """Returns whether products of a kind are block-scaled."""
+    """Returns whether products of a kind are block-scaled: A and B have scales in tensor memory."""
     return kind >= MXF8F6F4
 
 
 @jitable
 def is_deep(kind: int, descriptor: int) -> bool:
-    """Returns whether K of a dense product is 96 (sm_103a)."""
+    """Returns whether K of a dense product is 96 instead of 64 (sm_103a): packed 4-bit kinds with
+    bit 31 of the instruction descriptor set."""
     return kind >= MXF4 and (descriptor >> 31) & 1 != 0
 
 
@@ -133,7 +143,8 @@ def scale_words(rows: int) -> int:
 
 @jitable
 def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
-    """Returns K, in elements of B (a sparse A stores half as many)."""
+    """Returns K of a product, in elements of B: those that fill 256 bits, or 96 (`is_deep`); twice
+    as many if `sparse`, of which A stores half."""
     if kind == F16:
         depth = 16
     elif kind == TF32:
@@ -147,7 +158,8 @@ def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
 
 @jitable
 def type_of(kind: int, descriptor: int, at: int) -> int:
-    """Returns the element type of A (`at` 7) or B (`at` 10), or -1 for an invalid code."""
+    """Returns the element type (HALF, ...) of A (`at` is TYPE_A, 7) or B (TYPE_B, 10), the code of
+    three bits in an instruction descriptor, or -1 if the kind has no such type."""
     code = (descriptor >> at) & 7
     if kind == F16:
         return HALF + code if code < 2 else -1
@@ -166,7 +178,8 @@ assert F8F6F4 < I8
 
 @jitable
 def unit_elements(kind: int) -> int:
-    """Returns the number of elements in a 16-byte unit of shared memory."""
+    """Returns the number of elements in a 16-byte unit of shared memory; types of 6 and 4 bits of
+    the 8-bit kinds have 16, too, as padding follows them (`shared_bits`)."""
     if kind == F16:
         return 8
     if kind == TF32:
@@ -176,21 +189,23 @@ def unit_elements(kind: int) -> int:
 
 @jitable
 def shared_bits(kind: int, type: int) -> int:
-    """Returns the distance in bits of elements in a 16-byte unit of shared memory. Elements of 6
-    and 4 bits are packed from its begin, the rest of the unit is unused (PTX ISA, "Packing formats
-    used for matrices")."""
+    """Returns the distance in bits of elements in a 16-byte unit of shared memory. For 8-bit kinds,
+    elements of 6 and 4 bits are packed from its begin, the rest of the unit is unused (PTX ISA,
+    "Packing formats used for matrices")."""
     if kind == F16:
         return 16
     if kind == TF32:
         return 32
     if type == E2M1:
         return 4
+    # 3 and 4 are E2M3 and E3M2.
     return 6 if type in (3, 4) else 8
 
 
 @jitable
 def tensor_memory_bits(kind: int) -> int:
-    """Returns the bits that an element of A occupies in tensor memory."""
+    """Returns the bits that an element of A occupies in tensor memory: 8 for all types of the 8-bit
+    kinds, those of 6 and 4 bits included."""
     if kind == F16:
         return 16
     if kind == TF32:

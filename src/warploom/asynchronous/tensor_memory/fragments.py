@@ -19,8 +19,8 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def lane_in(shape: int, thread: int, register: int) -> int:
-    """Returns the lane of tensor memory that a thread's register is loaded from or stored to,
-    relative to the address operand's."""
+    """Returns the lane of tensor memory that a register of a thread (0 to 31) is loaded from or
+    stored to by a load or store of `shape`, relative to the lane of the address operand."""
     if shape == S32X32B:
         return thread
     if shape == S16X32BX2:
@@ -34,9 +34,10 @@ def lane_in(shape: int, thread: int, register: int) -> int:
 
 @jitable
 def column_in(shape: int, thread: int, register: int, second_half_offset: int) -> int:
-    """Returns the column of tensor memory that a thread's register is loaded from or stored to,
-    relative to the address operand's. `second_half_offset` is added for the second half of the
-    threads (`immHalfSplitoff`)."""
+    """Returns the column of tensor memory that a register of a thread (0 to 31) is loaded from or
+    stored to by a load or store of `shape`, relative to the column of the address operand. For
+    16x32bx2, `second_half_offset` (`immHalfSplitoff`) is added for threads 16 to 31; other shapes
+    ignore it."""
     if shape == S32X32B:
         return register
     if shape == S16X32BX2:
@@ -50,11 +51,13 @@ def column_in(shape: int, thread: int, register: int, second_half_offset: int) -
 
 @jitable
 def columns_in(shape: int, registers: int) -> int:
-    """Returns the number of consecutive columns that `registers` registers per thread hold."""
+    """Returns the number of consecutive columns that a load or store of `shape` with `registers`
+    registers per thread accesses (for 16x32bx2: in each half)."""
     return registers if shape in (S32X32B, S16X32BX2) else 2 * registers
 
 
 @jitable
 def lanes_in(shape: int) -> int:
-    """Returns the number of lanes that a shape accesses."""
+    """Returns the number of lanes of tensor memory that a load or store of `shape` accesses: 32 or
+    16."""
     return 32 if shape == S32X32B else 16

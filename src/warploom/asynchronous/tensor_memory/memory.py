@@ -1,4 +1,5 @@
-"""Computes addresses in tensor memory, and accesses the state of its allocations.
+"""Computes addresses in tensor memory (lane and column), and accesses the words that record which
+of its columns are allocated.
 
 A block's tensor memory follows its shared memory on the host (`layout.BLOCK_BYTES`).
 """
@@ -26,51 +27,56 @@ WARPS = LANES // WARP_LANES
 
 @jitable
 def column_of(address: int) -> int:
-    """Returns the column of an address of tensor memory."""
+    """Returns the column of an address of tensor memory: its low 16 bits."""
     return address & 0xFFFF
 
 
 @jitable
 def lane_of(address: int) -> int:
-    """Returns the lane of an address of tensor memory."""
+    """Returns the lane of an address of tensor memory: its bits from 16 on."""
     return (address >> LANE_AT) & 0x3FFF
 
 
 @jitable
 def to_tensor_memory(scratch: Ints) -> int:
-    """Returns the offset in bytes from a block's shared memory to its tensor memory."""
+    """Returns the offset in bytes from a block's shared memory to its tensor memory, which is the
+    last part of the bytes from block to block."""
     return int(scratch[SHARED_STRIDE]) - BLOCK_BYTES
 
 
 @jitable
 def own_rank(scratch: Ints) -> int:
-    """Returns the rank of the executing block in its cluster."""
+    """Returns the rank of the executing block in its cluster, computed from the addresses of shared
+    memory."""
     stride = int(scratch[SHARED_STRIDE])
     return (int(scratch[OWN_SHARED]) - int(scratch[CLUSTER_SHARED])) // stride
 
 
 @jitable
 def read_state(memory: Memory, start: int, word: int) -> int:
-    """Returns a word of the allocation state of tensor memory at address `start`."""
+    """Returns word number `word` (OWNER + unit, ...) of the allocation state of the tensor memory
+    at host address `start`."""
     return read_bytes(memory, start - ORIGIN + 8 * word, 8)
 
 
 @jitable
 def write_state(memory: Memory, start: int, word: int, value: int) -> None:
-    """Sets a word of the allocation state of tensor memory at address `start`."""
+    """Sets word number `word` (OWNER + unit, ...) of the allocation state of the tensor memory at
+    host address `start`."""
     write_bytes(memory, start - ORIGIN + 8 * word, 8, value)
 
 
 @jitable
 def word_offset(start: int, lane: int, column: int) -> int:
-    """Returns the offset in `memory` of a column of a lane, of tensor memory at address `start`."""
+    """Returns the offset in `memory` of the 32-bit word at a lane and column of the tensor memory
+    at host address `start`."""
     return start - ORIGIN + STATE_BYTES + lane * LANE_BYTES + column * COLUMN_BYTES
 
 
 @jitable
 def first_missing(memory: Memory, start: int, column: int, count: int) -> int:
-    """Returns the first of `count` columns of tensor memory from `column` on that is not allocated,
-    or does not exist; -1 if all are allocated."""
+    """Returns the first of the `count` columns from `column` on that is not allocated; COLUMNS or
+    more if they exceed tensor memory; -1 if all are allocated."""
     if column + count > COLUMNS:
         return max(column, COLUMNS)
     for unit in range(column // UNIT_COLUMNS, (column + count - 1) // UNIT_COLUMNS + 1):

@@ -22,7 +22,8 @@ DOUBLE_BIAS, DOUBLE_FRACTION = 1023, 52
 
 @jitable
 def two_to(power: int) -> float:
-    """Returns 2 to the power of `power`, which must be a normal double."""
+    """Returns 2 to the power of `power`, from -1022 to 1023."""
+    # The bits of a double: biased exponent, and a fraction of 0.
     return float(np.int64((power + DOUBLE_BIAS) << DOUBLE_FRACTION).view(np.float64))
 
 
@@ -43,8 +44,8 @@ def small_float(bits: int, exponent_bits: int, fraction_bits: int) -> float:
 
 @jitable
 def element_value(bits: int, type: int) -> float:
-    """Returns the value of the bits of an element of a type, as a double; NaN and infinities where
-    the type has them."""
+    """Returns the value of the bits of an element of `type` (E4M3, ...), as a double; NaNs and
+    infinities where the type has them. Of TENSOR_FLOAT (tf32) the low 13 bits are ignored."""
     if type == HALF:
         return float_value(half_to_single(bits))
     if type == BFLOAT:
@@ -72,7 +73,8 @@ def element_value(bits: int, type: int) -> float:
 
 @jitable
 def scale_value(bits: int, type: int) -> float:
-    """Returns the value of the eight bits of a scale of a type (UE4M3 or UE8M0), as a double."""
+    """Returns the value of the eight bits of a block scale of `type` (UE4M3 or UE8M0), as a double;
+    NaN where all bits are set (for UE4M3, all but the unused top one)."""
     if type == UE8M0:
         return np.nan if bits == 0xFF else two_to(bits - 127)
     return np.nan if bits & 0x7F == 0x7F else small_float(bits & 0x7F, 4, 3)
@@ -80,11 +82,11 @@ def scale_value(bits: int, type: int) -> float:
 
 @jitable
 def store_number(scratch: Ints, at: int, value: float) -> None:
-    """Stores a double in the word at index `at`."""
+    """Stores the bits of a double in the word of `scratch` at index `at`."""
     scratch[at] = np.float64(value).view(np.int64)
 
 
 @jitable
 def load_number(scratch: Ints, at: int) -> float:
-    """Loads the double in the word at index `at`."""
+    """Returns the double whose bits are in the word of `scratch` at index `at`."""
     return float(np.int64(scratch[at]).view(np.float64))

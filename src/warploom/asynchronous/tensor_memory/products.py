@@ -82,6 +82,8 @@ from warploom.texture.texels import (
 
 NEGATE_A, NEGATE_B, TRANSPOSE_A, TRANSPOSE_B = 13, 14, 15, 16
 TYPE_A, TYPE_B, TYPE_D, SATURATE = 7, 10, 4, 3
+"""Bit positions in the instruction descriptor of element types, of the flag that negates or
+transposes a matrix, and of the flag that saturates integer sums."""
 HALF_SUMS = 0
 LARGEST, SMALLEST = (1 << 31) - 1, -(1 << 31)
 
@@ -91,9 +93,10 @@ LARGEST, SMALLEST = (1 << 31) - 1, -(1 << 31)
 
 @jitable
 def row_lane(rows: int, parts: int, row: int, part_of_d: int) -> int:
-    """Returns the lane of a row of D, relative to its address's (PTX ISA, "Data Path Layout
-    Organization"). `rows` is M per thread block. The columns of D are cut into `parts` parts, whose
-    lanes follow each other."""
+    """Returns the lane of a row of D, relative to the lane of D's address (PTX ISA, "Data Path
+    Layout Organization"). `rows` is M per thread block. If the columns of D are cut into `parts`
+    parts, the lanes of part `part_of_d` follow those of the parts before it; else 64 rows are in
+    the lower 16 lanes of each quarter."""
     if parts > 1:
         return row + rows * part_of_d
     return row if rows == 128 else 32 * (row >> 4) + (row & 15)
@@ -101,8 +104,9 @@ def row_lane(rows: int, parts: int, row: int, part_of_d: int) -> int:
 
 @jitable
 def parts_of(request: int, rows: int) -> int:
-    """Returns the number of parts that the columns of D are cut into; `rows` is M per thread
-    block."""
+    """Returns the number of parts that the columns of D are cut into, so that they use all 128
+    lanes: 128 / `rows` (M per thread block) for products of pairs and weight-stationary ones, else
+    1."""
     if rows < 128 and request & (PAIR | WEIGHT_STATIONARY):
         return 128 // rows
     return 1
@@ -116,7 +120,8 @@ def shared_element(
     memory: Memory, start: int, descriptor: int, transposed: bool, kind: int, type: int,
     row: int, k: int,
 ) -> float:  # fmt: skip
-    """Returns the element (row, k) of a matrix in the shared memory at address `start`."""
+    """Returns element (`row`, `k`) of a matrix, decoded to a double. It is in the shared memory at
+    host address `start`, where the matrix descriptor places it."""
     unit = unit_elements(kind)
     line, along = (k, row) if transposed else (row, k)
     address = start - ORIGIN + unit_address(descriptor, transposed, line, along // unit)
@@ -132,8 +137,9 @@ def shared_element(
 def tensor_memory_element(
     memory: Memory, start: int, address: int, kind: int, type: int, lane_offset: int, k: int
 ) -> float:
-    """Returns element k of a row of A in tensor memory, `lane_offset` lanes after the address's.
-    A 4-bit element in a byte is bits 2 to 5."""
+    """Returns stored element number `k` of a row of A in tensor memory, decoded to a double. The
+    row is in the lane `lane_offset` after that of `address`. A 4-bit element in a byte is bits 2 to
+    5."""
     width = tensor_memory_bits(kind)
     first = k * width
     lane = lane_of(address) + lane_offset
@@ -150,9 +156,11 @@ def scale_of(
     memory: Memory, start: int, address: int, identifier: int, type: int, lane: int, row: int,
     block: int, words: int,
 ) -> float:  # fmt: skip
-    """Returns the scale of block number `block` of a row of A, or a column of B: a byte in the
-    quarter of tensor memory that contains `lane` (PTX ISA, "Scale Factor A ID", "Scale Factor B
-    ID"). Each further four scales of a row are `words` columns after the previous four."""
+    """Returns the scale of block number `block` along k of row `row` of A, or column `row` of B:
+    byte `identifier` + `block` of its scales, in the quarter of tensor memory that contains `lane`
+    (PTX ISA, "Scale Factor A ID", "Scale Factor B ID"). Each further four scales of a row are
+    `words` columns after the previous four."""
+    # Rows 0 to 31 have a lane each, the next 32 rows are in the same lanes one column further.
     quarter, byte = lane & ~31, identifier + block
     column = column_of(address) + (row >> 5) + words * (byte >> 2)
     offset = word_offset(start, quarter + (row & 31), column)
@@ -163,7 +171,8 @@ def scale_of(
 def sparse_k(
     memory: Memory, start: int, entry: Ints, kind: int, row: int, lane: int, k: int
 ) -> int:
-    """Returns the position along k of stored element number `k` of a sparse A.
+    """Returns the position along k (0 to K - 1) of stored element number `k` of row `row` of a
+    sparse A, from the metadata in tensor memory. `lane` is the row's lane.
 
     The metadata of a row are in its own lane. For kinds f16 and tf32 the metadata of two rows are
     in two lanes at a distance of eight, each with half of k (CUTLASS, `tmem_e_frg`). A field of 4
@@ -172,6 +181,9 @@ def sparse_k(
     """
     column = column_of(int(entry[E_METADATA])) + (int(entry[E_DESCRIPTOR]) & 3)
     first = lane_of(int(entry[E_METADATA])) & 31
+    # `group` is the number of the 4-bit field, `choice` which of its two indices is meant (tf32
+    # uses one index, whose upper bit decides), `shift` the field's position in the words of
+    # metadata.
     if kind in (F16, TF32):
         group, choice = (k, 1) if kind == TF32 else (k >> 1, k & 1)
         half = 4
@@ -200,8 +212,11 @@ def load_b(
     count: int,
     depth: int,
 ) -> None:
-    """Stores `count` columns of B from `first` on, scaled, in the work space, row by row (k). With
-    `.cta_group::2`, each block has half of the columns in its shared memory."""
+    """Decodes columns `first` to `first` + `count` - 1 of B, times their scales and sign, into the
+    work space from SCRATCH_B on, as rows along k of BLOCK_COLUMNS numbers; columns that the
+    zero-column mask clears are zero. `own` is the host address of the shared memory of the block
+    whose part of D is computed. With `.cta_group::2`, each block has half of the columns in its
+    shared memory."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, columns = part(request, KIND), columns_of(descriptor)
     type = type_of(kind, descriptor, TYPE_B)
@@ -242,8 +257,10 @@ def load_a(
     lane_offset: int,
     depth: int,
 ) -> int:
-    """Stores a row of A, scaled, and the position along k of its elements in the work space;
-    returns the number of elements. `lane_offset` is the row's lane relative to D's address."""
+    """Decodes row `row` of A, times its scales and sign, into the work space from SCRATCH_A on, and
+    stores the position along k of each element from SCRATCH_AT on; returns the number of elements
+    (half of `depth` if A is sparse). `own` is as for `load_b`; `lane_offset` is the row's lane
+    relative to D's address."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, start = part(request, KIND), own + int(entry[E_MEMORY])
     type = type_of(kind, descriptor, TYPE_A)
@@ -282,8 +299,8 @@ def load_a(
 
 @jitable
 def accumulator_value(word: int, kind: int, halves: bool) -> float:
-    """Returns the value of a word of D: an integer for kind I8, a half-precision (`halves`) or a
-    single-precision float."""
+    """Returns the value of a 32-bit word of D: an integer for kind I8, a half-precision float in
+    its low half (`halves`), or a single-precision float."""
     if kind == I8:
         return float(signed_value(word, 32))
     return float_value(half_to_single(word & 0xFFFF) if halves else word)
@@ -291,8 +308,8 @@ def accumulator_value(word: int, kind: int, halves: bool) -> float:
 
 @jitable
 def accumulator_bits(value: float, kind: int, halves: bool, saturates: bool) -> int:
-    """Encodes a sum as a word of D: for kind I8 an integer that wraps, or saturates if `saturates`;
-    else a float in half (`halves`) or single precision."""
+    """Encodes a sum as a 32-bit word of D: for kind I8 an integer that wraps, or saturates if
+    `saturates`; else a float in half (`halves`, upper half zero) or single precision."""
     if kind == I8:
         exact = int(value)
         if saturates:
@@ -304,11 +321,12 @@ def accumulator_bits(value: float, kind: int, halves: bool, saturates: bool) -> 
 
 @jitable
 def multiply_row(scratch: Ints, count: int, columns: int, exact: bool) -> None:
-    """Adds the products of a row of A (`count` elements) with a block of B (`columns` columns) to
-    the row of sums, all in the work space. Rounds each step to single precision unless sums are
-    `exact` (integers)."""
+    """Adds the products of the row of A in the work space (`count` elements) with the block of B
+    (`columns` columns) to the row of sums from SCRATCH_SUMS on, in rising order of elements. Rounds
+    each step to single precision unless sums are `exact` (integers)."""
     for number in range(count):
         a = load_number(scratch, SCRATCH_A + number)
+        # The row of B at this element's k: a sparse A skips rows.
         at = SCRATCH_B + BLOCK_COLUMNS * int(scratch[SCRATCH_AT + number])
         # Two loops, so that the inner one has no branch.
         if exact:
@@ -327,8 +345,9 @@ def multiply_row(scratch: Ints, count: int, columns: int, exact: bool) -> None:
 
 @jitable
 def multiply(memory: Memory, entry: Ints, scratch: Ints) -> None:
-    """Executes the product of an entry: D in blocks of columns, for each block of a pair and each
-    part of D. `scratch` is work space of `layout.WORK_WORDS` words."""
+    """Executes the matrix product in an entry: D = A * B or D += A * B, for each block of a pair
+    and each part of D, in blocks of BLOCK_COLUMNS columns. `scratch` is an array of
+    `layout.WORK_WORDS` words, overwritten after its first ENTRY_WORDS."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     blocks = 2 if request & PAIR else 1
     rows, columns = rows_of(descriptor) // blocks, columns_of(descriptor)
@@ -347,9 +366,9 @@ def multiply_block(
     memory: Memory, entry: Ints, scratch: Ints, own: int, block: int, part_of_d: int, first: int,
     count: int,
 ) -> None:  # fmt: skip
-    """Computes all rows of `count` columns of D, from column `first` of part `part_of_d` of D on,
-    and writes them to tensor memory, except disabled lanes. `block` is 0 or 1, the block of a pair,
-    `own` the address of its shared memory."""
+    """Computes the rows of `count` columns of D, from column `first` of part `part_of_d` on, and
+    writes them to tensor memory, except lanes that `disable-output-lane` disables. `block` is the
+    rank in a pair, 0 or 1, and `own` the host address of its shared memory."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, blocks = part(request, KIND), 2 if request & PAIR else 1
     depth = depth_of(kind, descriptor, request & SPARSE != 0)
@@ -362,6 +381,7 @@ def multiply_block(
     for row in range(rows):
         lane_offset = row_lane(rows, parts, row, part_of_d)
         lane = lane_of(address) + lane_offset
+        # 128 bits for each block of the pair, in two words.
         if (int(entry[E_DISABLED + 2 * block + (lane >> 6)]) >> (lane & 63)) & 1:
             continue
         offset = word_offset(start, lane, column_of(address) + first)

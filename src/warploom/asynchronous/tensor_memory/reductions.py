@@ -18,8 +18,8 @@ SIZE_BITS = 0x7FFFFFFF
 
 @jitable
 def comparison_key(word: int, request: int) -> int:
-    """Maps a word to an integer that orders like the word's value: as a float, signed or unsigned,
-    by the flags of `request`."""
+    """Maps a 32-bit word to an integer that orders like the word's value, by the flags of
+    `request`: as a float (no NaN; -0 below +0), as a signed or as an unsigned integer."""
     if request & FLOATS:
         size = word & SIZE_BITS
         return -size - 1 if word >> 31 else size
@@ -28,8 +28,9 @@ def comparison_key(word: int, request: int) -> int:
 
 @jitable
 def reduce_words(first: int, second: int, request: int) -> int:
-    """Returns the minimum or maximum of two words, by the flags of `request`: of absolute values,
-    as floats, signed or unsigned. A NaN only with `.NaN`, or if both are NaNs."""
+    """Returns the minimum (TAKES_MINIMUM) or maximum of two 32-bit words, compared by the flags of
+    `request` as floats, signed or unsigned; of their absolute values with ABSOLUTE_VALUES. If one
+    is a NaN, returns the other; CANONICAL_NAN if both are, or with PROPAGATES_NANS."""
     if request & ABSOLUTE_VALUES:
         first, second = first & SIZE_BITS, second & SIZE_BITS
     if request & FLOATS:

@@ -22,13 +22,15 @@ whether zeros are first; IS_GENERATED: the mask is used; SKIP, USE: lengths, les
 zeros and of columns of B."""
 
 SHIFT, SHIFT_MASK = 56, 63
+"""Bit position and mask of the column shift, and its largest values."""
 MOST_SHIFT, MOST_SHIFT_OF_32_ROWS = 32, 16
 ALL_ROWS = 128
 
 
 @jitable
 def column_shift(mask: int) -> int:
-    """Returns the first column of B that takes part in a product, from a zero-column mask."""
+    """Returns the column shift of a zero-column mask: the first column of B that takes part in the
+    product."""
     return (mask >> SHIFT) & SHIFT_MASK
 
 
@@ -40,12 +42,13 @@ def most_shift(rows: int) -> int:
 
 @jitable
 def is_zero_column(mask: int, rows: int, columns: int, column: int) -> bool:
-    """Returns whether column `column` of B counts as zero, by a zero-column mask, in a product of M
-    `rows` and N `columns`; False if the mask is not in use."""
+    """Returns whether column `column` of B counts as zero in a product of M `rows` and N `columns`,
+    by zero-column mask `mask`; False if its bit IS_GENERATED is 0."""
     if (mask >> IS_GENERATED) & 1 == 0:
         return False
     part_columns = columns * rows // ALL_ROWS
     part, position = column // part_columns, column % part_columns
     zeros, used = ((mask >> SKIP) & SPAN_MASK) + 1, ((mask >> USE) & SPAN_MASK) + 1
+    # Position in a period of both spans, of which the first `zeros`, or the last ones, are zero.
     at = (position + ((mask >> (START + START_BITS * part)) & SPAN_MASK)) % (zeros + used)
     return at < zeros if (mask >> (FIRST + part)) & 1 else at >= used

@@ -54,8 +54,8 @@ LANES = 32
 
 @jitable
 def fail(scratch: Ints, kind: int, address: int, size: int, in_shared: int) -> int:
-    """Records the address and size of a fault in `scratch`, and whether the address is in shared
-    memory; returns its kind."""
+    """Records in `scratch` the address and size of a fault (or other details of its message), and
+    whether it is in shared memory (1 or 0); returns `kind`."""
     scratch[FAULT_ADDRESS] = address
     scratch[FAULT_SIZE] = size
     scratch[FAULT_IN_SHARED] = in_shared
@@ -64,8 +64,8 @@ def fail(scratch: Ints, kind: int, address: int, size: int, in_shared: int) -> i
 
 @jitable
 def block_base(scratch: Ints, rank: int) -> int:
-    """Returns the host address of the shared memory of the block at `rank` of the cluster; 0 if no
-    such block is running."""
+    """Returns the host address of the shared memory of the block at `rank` of the executing block's
+    cluster; 0 if no such block is running."""
     if rank >= MOST_BLOCKS or (int(scratch[LIVE_BLOCKS]) >> rank) & 1 == 0:
         return 0
     return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
@@ -73,16 +73,17 @@ def block_base(scratch: Ints, rank: int) -> int:
 
 @jitable
 def shared_base(scratch: Ints, address: int) -> int:
-    """Returns the host address of the shared memory that a shared address belongs to; 0 if its
-    block is not running."""
+    """Returns the host address of the shared memory of the block that a shared address belongs to:
+    that of the rank in its upper bits, or of the executing block if they are 0. Returns 0 if it is
+    not running."""
     rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
     return int(scratch[OWN_SHARED]) if rank == 0 else block_base(scratch, rank - 1)
 
 
 @jitable
 def check_shared(scratch: Ints, address: int, size: int) -> int:
-    """Returns the kind of fault of an access to `size` bytes of shared memory, or 0: the block of
-    the address is not running, or its shared memory is exceeded."""
+    """Returns 0 if the `size` bytes at a shared address can be accessed, else the kind of fault:
+    the block of the address is not running, or its shared memory is exceeded."""
     if shared_base(scratch, address) == 0:
         rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
         return fail(scratch, NO_BLOCK, rank - 1, 0, 1)
@@ -94,7 +95,7 @@ def check_shared(scratch: Ints, address: int, size: int) -> int:
 
 @jitable
 def host_address(scratch: Ints, address: int) -> int:
-    """Translates a shared address to a host address."""
+    """Translates a shared address to a host address; its block must be running (`check_shared`)."""
     return shared_base(scratch, address) + (address & ((1 << BLOCK_BITS) - 1))
 
 
@@ -102,8 +103,8 @@ def host_address(scratch: Ints, address: int) -> int:
 def check_global(
     scratch: Ints, allocations: Allocations, address: int, size: int, writes: bool
 ) -> int:
-    """Returns the kind of fault of an access to `size` bytes of global memory, or 0: outside of an
-    allocation, or a write to constant memory."""
+    """Returns 0 if the `size` bytes at an address of global memory can be read, or written if
+    `writes`, else the kind of fault: not all in one allocation, or a write to constant memory."""
     row = find_allocation(allocations, np.uint64(address), int(scratch[ALLOCATIONS]))
     if row < 0 or address + size > int(allocations[row + END]):
         return fail(scratch, OUT_OF_BOUNDS, address, size, 0)
@@ -125,13 +126,16 @@ def leading_address(scratch: Ints, address: int) -> int:
     if (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS:
         return address
     rank = (int(scratch[OWN_SHARED]) - int(scratch[CLUSTER_SHARED])) // int(scratch[SHARED_STRIDE])
+    # `rank & ~1` is the pair's first block; addresses hold ranks plus 1.
     return address | ((rank & ~1) + 1) << BLOCK_BITS
 
 
 @jitable
 def prepare_mbarrier(memory: Memory, data: Ints, scratch: Ints, lane: int, tx_bytes: int) -> int:
-    """Checks the mbarrier operand of a copy, and stores its host address and the bytes to signal
-    (`tx_bytes`) in the entry; returns the kind of fault, or 0."""
+    """Checks the mbarrier operand of a lane, and stores its host address (BARRIER) and the bytes to
+    signal (TX_BYTES, `tx_bytes`) in the entry in `scratch`. With PAIR an address in the block
+    itself becomes that of the first block of the pair. Returns 0, or the kind of fault: a bad
+    address, or a word that is no mbarrier."""
     address = int(data[LANES * BARRIER_ROW + lane])
     if field(int(scratch[REQUEST]), PAIR):
         address = leading_address(scratch, address)

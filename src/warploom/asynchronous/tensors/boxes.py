@@ -73,8 +73,8 @@ ATOM = 8
 
 @jitable
 def count_rows(entry: Ints) -> int:
-    """Returns the number of rows of a box, by the mode of its request: pixels for im2col, 4 for a
-    gather, else the product of the outer sizes."""
+    """Returns the number of rows of a box, by the mode of its request: pixels for im2col modes, 4
+    for a gather, else the product of the numbers of elements along the outer axes."""
     mode = field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE:
         return part(entry, COLUMN, 16, 16)
@@ -90,14 +90,15 @@ def count_rows(entry: Ints) -> int:
 
 @jitable
 def box_elements(entry: Ints, axis: int) -> int:
-    """Returns the number of elements of a box along an outer axis."""
+    """Returns the number of elements of a box along an axis: its size divided by the traversal
+    stride, rounded up."""
     return -(-box(entry, axis) // element_stride(entry, axis))
 
 
 @jitable
 def row_elements(entry: Ints) -> int:
-    """Returns the elements of a row of a box: channels for im2col modes, else the innermost
-    size."""
+    """Returns the number of elements of a row of a box: channels for im2col modes, else the
+    innermost box size."""
     mode = field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE or is_wide(mode):
         return part(entry, COLUMN, 0, 16)
@@ -106,13 +107,15 @@ def row_elements(entry: Ints) -> int:
 
 @jitable
 def row_bytes(entry: Ints) -> int:
-    """Returns the bytes of a row of a box in shared memory."""
+    """Returns the bytes that a row of a box occupies in shared memory, gaps of padded types
+    included."""
     return shared_size(map_type(entry), row_elements(entry))
 
 
 @jitable
 def moved_bytes(entry: Ints) -> int:
-    """Returns the bytes of a box that are signalled to an mbarrier: without gaps between groups.
+    """Returns the bytes of a box that are signalled to an mbarrier: as in global memory, without
+    gaps between groups of packed elements, elements outside of the tensor included.
 
     The manual does not say whether gaps count. Kernels of CUTLASS expect 4 or 6 bits per element
     (gemm/collective/sm100_blockscaled_mma_warpspecialized.hpp, ABTmaTransactionBytes).
@@ -122,9 +125,10 @@ def moved_bytes(entry: Ints) -> int:
 
 @jitable
 def find_row(entry: Ints, row: int) -> None:
-    """Locates row number `row` of the box in global memory: sets ROW_COORDINATES, ROW_ADDRESS, and
-    with ROW_FROM and ROW_TO the bytes of it that lie in the tensor (none if an outer coordinate is
-    out of bounds)."""
+    """Locates row number `row` of the box in global memory, and stores in the entry its
+    ROW_COORDINATES, the host address of its first element (ROW_ADDRESS, perhaps outside of the
+    tensor), and the range of its bytes that lies in the tensor (ROW_FROM up to ROW_TO, relative to
+    that address; empty if an outer coordinate is out of bounds)."""
     rank, mode = map_rank(entry), field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE:
         find_pixel(entry, row, rank)
@@ -135,6 +139,8 @@ def find_row(entry: Ints, row: int) -> None:
         entry[ROW_COORDINATES + 1] = entry[COORDINATES + 1 + row]
     else:
         entry[ROW_COORDINATES] = entry[COORDINATES]
+        # The number of a row is a mixed radix number of its positions along the outer axes, the
+        # next to innermost first.
         left = row
         for axis in range(1, rank):
             count = box_elements(entry, axis)
@@ -155,10 +161,14 @@ def find_row(entry: Ints, row: int) -> None:
 
 @jitable
 def find_pixel(entry: Ints, row: int, rank: int) -> None:
-    """Sets ROW_COORDINATES for a pixel of im2col: rows traverse the bounding box along W, then H,
-    then D, then image by image; offsets shift the addresses, not the traversal."""
+    """Sets ROW_COORDINATES of an entry for pixel number `row` of an im2col copy of a tensor with
+    `rank` axes. Pixels begin at the coordinates and traverse the bounding box along W, then H, then
+    D, then image by image; the offsets shift where they are read, not the traversal."""
     entry[ROW_COORDINATES] = entry[COORDINATES]
     left = row
+    # Along each axis the first pass begins at the coordinate, later ones at the lower corner:
+    # `first` and `count` are their numbers of pixels, and `left` the passes completed, which carry
+    # to the next axis.
     for axis in range(1, rank - 1):
         lower = signed_part(entry, LOWER, 16 * (axis - 1))
         upper = dim(entry, axis) - 1 + signed_part(entry, UPPER, 16 * (axis - 1))
@@ -176,7 +186,8 @@ def find_pixel(entry: Ints, row: int, rank: int) -> None:
 
 @jitable
 def move_box(memory: Memory, entry: Ints) -> None:
-    """Executes the load, store or reduction of a box, row by row."""
+    """Executes the load, store or reduction of the box in an entry, row by row, between global
+    memory and the shared memory at TARGET."""
     size = row_bytes(entry)
     for row in range(count_rows(entry)):
         find_row(entry, row)
@@ -186,8 +197,9 @@ def move_box(memory: Memory, entry: Ints) -> None:
 @jitable
 def move_row(memory: Memory, entry: Ints, start: int, size: int) -> None:
     """Loads, stores or reduces the row that `find_row` has located, of `size` bytes at offset
-    `start` in shared memory. A load fills bytes outside of the tensor with zeros or NaNs; stores
-    and reductions skip them. Moves chunks of ATOM bytes, since the swizzle permutes larger ones."""
+    `start` in the block's shared memory, which is swizzled by the tensor map. A load fills bytes
+    outside of the tensor with zeros or NaNs; stores and reductions skip them. Gaps of padded types
+    stay unchanged."""
     request, type = int(entry[REQUEST]), map_type(entry)
     element, group, gap = (
         type_bytes(type),
@@ -201,6 +213,9 @@ def move_row(memory: Memory, entry: Ints, start: int, size: int) -> None:
     if type == B6X16_P32 and op == STORE:
         pack_row(memory, entry, start)
         return
+    # Chunks of ATOM bytes, since the swizzle permutes larger ones. A chunk begins at `chunk` in the
+    # row of shared memory, and at `begin` in that of global memory, which has no gaps; a chunk in a
+    # gap is empty.
     for chunk in range(0, size, ATOM):
         begin, end = chunk, min(chunk + ATOM, size)
         if gap > 0:
@@ -212,6 +227,7 @@ def move_row(memory: Memory, entry: Ints, start: int, size: int) -> None:
             for position in range(begin, end):
                 if first <= position < last:
                     memory[base + position] = memory[global_offset + position]
+                # Bytes FF ... FF 7F of each element: a NaN in every float format.
                 elif nans:
                     memory[base + position] = np.uint8(
                         0x7F if (position + 1) % element == 0 else 0xFF
@@ -229,11 +245,14 @@ def move_row(memory: Memory, entry: Ints, start: int, size: int) -> None:
 
 @jitable
 def pack_row(memory: Memory, entry: Ints, start: int) -> None:
-    """Stores a row of the type b6p2x16: packs 6-bit elements, each in the low bits of a byte of
-    shared memory."""
+    """Stores a row of the type b6p2x16 that `find_row` has located: packs 6-bit elements, each in
+    the low bits of a byte of shared memory from offset `start` on, densely in global memory. Bytes
+    outside of the tensor are skipped."""
     global_offset, shared_offset = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
     size = global_group_bytes(B6X16_P32)
     for position in range(int(entry[ROW_FROM]), int(entry[ROW_TO])):
+        # Each byte of global memory has bits of two consecutive elements: `bit` is its first bit in
+        # the group of 16, `number` the byte in shared memory of the element that it begins in.
         bit = position % size * 8
         number, shift = start + position // size * GROUP + bit // 6, bit % 6
         low = int(memory[shared_offset + swizzled(entry, number)]) & 63

@@ -1,5 +1,6 @@
-"""Executes `clusterlaunchcontrol.try_cancel`: cancels a cluster that has not begun, and writes the
-response to shared memory (PTX ISA, "clusterlaunchcontrol").
+"""Executes `clusterlaunchcontrol.try_cancel`: cancels a cluster that has not begun, so that the
+executing block can take over its work, and writes the response to shared memory (PTX ISA,
+"clusterlaunchcontrol").
 
 The response is the x, y and z index of the cluster's first block and whether one was cancelled, in
 the words COORDINATES of an entry; `isa.ops.launch_control` decodes it.
@@ -37,8 +38,9 @@ RESPONSE_BYTES = WORDS * WORD_BYTES
 
 @jitable
 def prepare_response(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
-    """Fills the entry of a response in `scratch`, except its words, and checks its addresses and
-    mbarrier; returns the kind of fault, or 0."""
+    """Fills the entry of a response in `scratch` from a lane's operands, except COORDINATES
+    (`fill_response`); checks the alignment and address of its 16 bytes, and the mbarrier. Returns
+    the kind of fault, or 0."""
     address = int(data[LANES * SHARED_ROW + lane])
     if address % RESPONSE_BYTES:
         return fail(scratch, BULK_ALIGNMENT, address, RESPONSE_BYTES, 1)
@@ -52,8 +54,9 @@ def prepare_response(memory: Memory, data: Ints, scratch: Ints, lane: int) -> in
 
 @jitable
 def fill_response(scratch: Ints, plan: Ints) -> None:
-    """Cancels the last cluster that has not begun, if there is one, and stores the words of the
-    response in the entry: the index of its first block, and whether one was cancelled."""
+    """Cancels the last cluster of the launch that has not begun, and stores the response in
+    COORDINATES of the entry: x, y and z index of its first block, and 1. If there is none, stores
+    zeros."""
     block = cancel_cluster(plan)
     grid_x, grid_y = int(plan[GRID_X]), int(plan[GRID_Y])
     scratch[COORDINATES + WORDS - 1] = block >= 0
@@ -65,7 +68,7 @@ def fill_response(scratch: Ints, plan: Ints) -> None:
 
 @jitable
 def write_response(memory: Memory, entry: Ints) -> None:
-    """Writes the response words of an entry to shared memory, at its TARGET."""
+    """Writes the four response words of an entry, 4 bytes each, to shared memory at its TARGET."""
     for word in range(WORDS):
         offset = int(entry[TARGET]) - ORIGIN + WORD_BYTES * word
         write_bytes(memory, offset, WORD_BYTES, int(entry[COORDINATES + word]))

@@ -1,4 +1,5 @@
-"""Defines the layout of an entry: one asynchronous request, at issue and in the queue.
+"""Defines the layout of an entry, the array of words that describes one asynchronous request (TMA
+or `tcgen05`), at issue and in the queue.
 
 An entry begins with the words of a tensor map, so that `asynchronous.tensors.maps` can read it. The
 array `scratch` of an issue has an entry, followed by words for a fault and for the state of the

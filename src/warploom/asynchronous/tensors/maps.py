@@ -1,4 +1,5 @@
-"""Reads and writes the fields of a tensor map, an opaque object of 128 bytes.
+"""Reads and writes the fields of a tensor map (CUtensorMap), the opaque object of 128 bytes that
+describes a tensor and its boxes to TMA.
 
 PTX and CUDA do not specify the layout; programs create maps by `cuTensorMapEncode*` and change them
 by `tensormap.replace`. Here a map is 16 words of 64 bits. Code that CuTe DSL 4.8 compiles writes
@@ -29,9 +30,12 @@ last byte of word 6 on. For im2col, LOWER, UPPER: corners of the bounding box, 1
 channels and pixels per column."""
 
 TAG = 2
-"""The required value of the four lowest bits of the flags, by which a map is recognised."""
+"""The required value of the four lowest bits of the flags, by which a map is recognised. Flags,
+from bit 0: tag (4 bits), rank less 1 (3), element type (4), interleave (2), swizzle (3), fill (1);
+from bit 22: mode (2), swizzle atomicity (2)."""
 
 STRIDE_UNIT_BITS = 4
+"""Strides are stored in units of 16 bytes."""
 
 TILED, IM2COL, IM2COL_W, IM2COL_W128 = range(4)
 NO_INTERLEAVE, INTERLEAVE_16B, INTERLEAVE_32B = range(3)
@@ -71,13 +75,14 @@ FIELDS = (
 
 @jitable
 def part(map: Ints, word: int, at: int, bits: int) -> int:
-    """Returns `bits` bits of a word, from bit `at` on, as an unsigned number."""
+    """Returns `bits` bits (less than 64) of word number `word`, from bit `at` on, as an unsigned
+    number."""
     return (int(map[word]) >> at) & ((1 << bits) - 1)
 
 
 @jitable
 def set_part(map: Ints, word: int, at: int, bits: int, value: int) -> None:
-    """Replaces `bits` bits of a word, from bit `at` on, by the low bits of `value`."""
+    """Replaces `bits` bits of word number `word`, from bit `at` on, by the low bits of `value`."""
     value &= (1 << bits) - 1
     mask = ((1 << bits) - 1) << at
     if at + bits == 64:  # the field contains the sign bit of the word
@@ -88,38 +93,39 @@ def set_part(map: Ints, word: int, at: int, bits: int, value: int) -> None:
 
 @jitable
 def signed_part(map: Ints, word: int, at: int) -> int:
-    """Returns 16 bits of a word, from bit `at` on, as a signed number."""
+    """Returns the 16 bits of word number `word` from bit `at` on, as a signed number."""
     value = part(map, word, at, 16)
     return value - ((value & 0x8000) << 1)
 
 
 @jitable
 def is_map(map: Ints) -> bool:
-    """Returns whether words are a tensor map: tag and rank are valid."""
+    """Returns whether the words of a map or entry are a tensor map: the tag is there, and the rank
+    is at most 5."""
     return part(map, FLAGS, 0, 4) == TAG and map_rank(map) <= MOST_RANK
 
 
 @jitable
 def map_rank(map: Ints) -> int:
-    """Returns the number of axes."""
+    """Returns the number of axes of the tensor."""
     return part(map, FLAGS, 4, 3) + 1
 
 
 @jitable
 def map_type(map: Ints) -> int:
-    """Returns the number of the element type."""
+    """Returns the number of the element type, an index of ELEMENT_TYPES."""
     return part(map, FLAGS, 7, 4)
 
 
 @jitable
 def map_interleave(map: Ints) -> int:
-    """Returns the interleave layout."""
+    """Returns the interleave layout: NO_INTERLEAVE, INTERLEAVE_16B or INTERLEAVE_32B."""
     return part(map, FLAGS, 11, 2)
 
 
 @jitable
 def map_swizzle(map: Ints) -> int:
-    """Returns the swizzle mode."""
+    """Returns the swizzle mode: NO_SWIZZLE, SWIZZLE_32B, SWIZZLE_64B or SWIZZLE_128B."""
     return part(map, FLAGS, 13, 3)
 
 
@@ -149,7 +155,8 @@ def dim(map: Ints, axis: int) -> int:
 
 @jitable
 def stride(map: Ints, axis: int) -> int:
-    """Returns the bytes from one element to the next along an outer axis."""
+    """Returns the bytes from one element of the tensor to the next along an outer axis (1 or
+    more)."""
     low = part(map, STRIDES + axis // 2, 32 * (axis % 2), 32)
     # Strides have up to 40 bits: 4 implied zeros, 32 bits in STRIDES, 4 more here.
     high = part(map, HIGH_STRIDES, 32 + 4 * (axis - 1), 4)
@@ -158,7 +165,8 @@ def stride(map: Ints, axis: int) -> int:
 
 @jitable
 def set_stride(map: Ints, axis: int, size: int) -> None:
-    """Sets the bytes from one element to the next along an outer axis."""
+    """Sets the bytes from one element to the next along an outer axis (1 or more); the lowest four
+    bits of `size` are lost."""
     units = size >> STRIDE_UNIT_BITS
     set_part(map, STRIDES + axis // 2, 32 * (axis % 2), 32, units)
     set_part(map, HIGH_STRIDES, 32 + 4 * (axis - 1), 4, units >> 32)
@@ -166,7 +174,8 @@ def set_stride(map: Ints, axis: int, size: int) -> None:
 
 @jitable
 def box(map: Ints, axis: int) -> int:
-    """Returns the size of the box along an axis."""
+    """Returns the size of the box along an axis, 1 to 256 elements of the tensor."""
+    # Axis 0 is in the last byte of word 6, the others in the first bytes of word 7.
     return part(map, BOX + (axis + 7) // 8, 8 * ((axis + 7) % 8), 8) + 1
 
 
@@ -178,8 +187,9 @@ def element_stride(map: Ints, axis: int) -> int:
 
 @jitable
 def replace(map: Ints, field: int, axis: int, value: int) -> None:
-    """Sets a field of a map as `tensormap.replace` does: `field` is an index of FIELDS, `axis` is
-    used by fields with a value for each axis."""
+    """Sets a field of a map as `tensormap.replace` does: `field` is an index of FIELDS; `axis` is
+    used only by fields with a value for each axis. For a stride, axis 0 is the innermost of the
+    outer axes."""
     if field == GLOBAL_ADDRESS:
         map[ADDRESS] = value
     elif field == GLOBAL_STRIDE:
@@ -206,7 +216,7 @@ def replace(map: Ints, field: int, axis: int, value: int) -> None:
 
 @jitable
 def begin_map(map: Ints, mode: int) -> None:
-    """Initialises zeroed words as a tensor map with a mode (TILED, ...)."""
+    """Makes a tensor map of mode `mode` (TILED, ...) from zeroed words: sets tag and mode."""
     set_part(map, FLAGS, 0, 4, TAG)
     set_part(map, FLAGS, 22, 2, mode)
 
@@ -225,14 +235,17 @@ def type_bytes(type: int) -> int:
 
 @jitable
 def swizzled(map: Ints, address: int) -> int:
-    """Returns the swizzled address of a byte of shared memory.
+    """Returns the address at which the swizzle of a map places the byte of shared memory at
+    `address` (relative to the shared window); `address` itself without swizzle.
 
-    The bits that select a chunk in its span are xor-ed with bits that select the span; `address` is
-    relative to the shared window. Source: PTX ISA, "Swizzling Modes"; cuda.h, CUtensorMapSwizzle.
+    The bits that select a chunk in its span are xor-ed with bits that select the span. Source: PTX
+    ISA, "Swizzling Modes"; cuda.h, CUtensorMapSwizzle.
     """
     mode, atomicity = map_swizzle(map), map_atomicity(map)
     if mode == NO_SWIZZLE:
         return address
+    # Bits 4 and up, the number of a 16-byte chunk in its span of 32, 64 or 128 bytes, are xor-ed
+    # with bits 7 and up, the number of the 128-byte line. Larger atoms permute larger chunks.
     if mode == SWIZZLE_32B:
         return address ^ ((address >> 3) & 0x10)
     if mode == SWIZZLE_64B:

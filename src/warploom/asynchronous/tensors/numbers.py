@@ -1,4 +1,5 @@
-"""Reduces numbers in memory, for `cp.reduce.async.bulk`, its tensor form, and `red.async`.
+"""Reduces numbers in memory (add, minimum, ...), for `cp.reduce.async.bulk`, its tensor form, and
+`red.async`.
 
 Every operation rounds once, to nearest even. Values are integers as `read_bytes` returns them.
 Source: PTX ISA, "cp.reduce.async.bulk", ".redOp" and the element types of each.
@@ -33,6 +34,7 @@ CANONICAL = 0x7FFF
 @jitable
 def power(exponent: int) -> float:
     """Returns 2 to the power of `exponent`, from -1022 to 1023."""
+    # The bits of a double: biased exponent, and a fraction of 0.
     return float(np.int64((exponent + 1023) << 52).view(np.float64))
 
 
@@ -44,8 +46,9 @@ def double_bits(value: float) -> int:
 
 @jitable
 def small_value(bits: int, fraction: int, bias: int) -> float:
-    """Returns the value of a 16-bit float with `fraction` fraction bits and an exponent bias of
-    `bias` (f16 or bf16), as a double."""
+    """Returns the value of the bits of a 16-bit float with `fraction` fraction bits and an exponent
+    bias of `bias` (f16: 10, 15; bf16: 7, 127), as a double; subnormals, infinities and NaNs
+    included."""
     sign = -1.0 if bits & 0x8000 else 1.0
     exponent, rest = (bits & 0x7FFF) >> fraction, bits & ((1 << fraction) - 1)
     if exponent == (1 << (15 - fraction)) - 1:
@@ -57,7 +60,8 @@ def small_value(bits: int, fraction: int, bias: int) -> float:
 
 @jitable
 def small_bits(value: float, fraction: int, bias: int) -> int:
-    """Encodes a double as a 16-bit float with `fraction` fraction bits, rounded to nearest even."""
+    """Encodes a double as a 16-bit float with `fraction` fraction bits and an exponent bias of
+    `bias`, rounded to nearest even: infinity beyond the largest number, CANONICAL for a NaN."""
     if value != value:
         return CANONICAL
     infinity = ((1 << (15 - fraction)) - 1) << fraction
@@ -67,7 +71,8 @@ def small_bits(value: float, fraction: int, bias: int) -> int:
     if exponent > bias:
         return sign | infinity
     steps = int(np.rint(abs(value) * power(fraction - exponent)))
-    # Adding, not or-ing, lets a fraction that rounds up carry into the exponent.
+    # `steps` includes the implicit bit, hence `bias - 1`; a subnormal lacks it. Adding, not or-ing,
+    # lets a fraction that rounds up carry into the exponent.
     return sign | min(((exponent + bias - 1) << fraction) + steps, infinity)
 
 
@@ -86,31 +91,34 @@ def min_or_max(op: int, old: float, operand: float) -> float:
 
 @jitable
 def combine_floats(op: int, old: float, operand: float) -> float:
-    """Returns the sum, minimum or maximum of two floats."""
+    """Returns the sum, or the minimum or maximum (`min_or_max`), of two doubles, by `op` (ADD, MIN
+    or MAX)."""
     return old + operand if op == ADD else min_or_max(op, old, operand)
 
 
 @jitable
 def combine_16_bits(op: int, old: int, operand: int, fraction: int, bias: int) -> int:
-    """Returns the sum, minimum or maximum of two 16-bit floats, as bits. The sum in double
-    precision rounds to the same result as the exact sum: double has more than twice the
-    precision."""
+    """Returns the bits of the sum, minimum or maximum of two 16-bit floats, given as bits (f16 or
+    bf16 by `fraction` and `bias`)."""
     a, b = small_value(old, fraction, bias), small_value(operand, fraction, bias)
+    # The sum in double precision rounds to the same result as the exact sum: double has more than
+    # twice the precision.
     return small_bits(combine_floats(op, a, b), fraction, bias)
 
 
 @jitable
 def signed(bits: int, width: int) -> int:
-    """Returns `bits` as a signed integer of `width` bits; 64 bits are signed already."""
+    """Returns the low `width` bits `bits` as a signed integer; 64 bits are signed already."""
     return bits if width == 64 else bits - ((bits >> (width - 1) & 1) << width)
 
 
 @jitable
 def is_less(a: int, b: int, type: int) -> bool:
-    """Returns whether integer `a` of a type is less than `b`, both as `read_bytes` returns them: 4
-    bytes unsigned, 8 bytes signed."""
+    """Returns whether integer `a` is less than `b`, compared as `type` (signed or unsigned). Both
+    are as `read_bytes` returns them: up to 4 bytes unsigned, 8 bytes signed."""
     if type == S32:
         return signed(a, 32) < signed(b, 32)
+    # A negative number stands for an unsigned one of 2^63 or more.
     if type == U64 and (a < 0) != (b < 0):
         return b < 0
     return a < b
@@ -118,9 +126,11 @@ def is_less(a: int, b: int, type: int) -> bool:
 
 @jitable
 def combine_integers(op: int, old: int, operand: int, type: int) -> int:
-    """Returns the result of an operation on the integer in memory `old` and `operand`, compared as
-    `type`; the result is modulo 2^64, the caller stores the low bytes."""
+    """Returns the result of an operation (ADD, MIN, ...) on `old`, the integer in memory, and
+    `operand`, compared as `type`. `inc` wraps to 0 at `operand`, `dec` to `operand` below 0 or
+    above it. The result is modulo 2^64; the caller stores the low bytes."""
     if op == ADD:
+        # Unsigned numbers wrap in NumPy and Numba; the sum of two int64 may overflow.
         return int(np.int64(np.uint64(np.int64(old)) + np.uint64(np.int64(operand))))
     if op == AND:
         return old & operand
@@ -143,7 +153,8 @@ def single_value(bits: int) -> float:
 
 @jitable
 def single_bits(value: float, flushes: int) -> int:
-    """Encodes a double in single precision; a subnormal result as zero if `flushes` is 1."""
+    """Encodes a double in single precision, rounded to nearest even, as an unsigned integer:
+    0x7FFFFFFF for a NaN; a subnormal result as a zero with its sign if `flushes` is 1."""
     bits = int(np.int64(np.float32(value).view(np.uint32)))
     if bits & 0x7FFFFFFF > 0x7F800000:
         return 0x7FFFFFFF
@@ -152,8 +163,8 @@ def single_bits(value: float, flushes: int) -> int:
 
 @jitable
 def reduce_number(memory: Memory, target: int, source: int, op: int, type: int) -> None:
-    """Combines the number at offset `target` in `memory` with that at `source`, and stores the
-    result at `target`."""
+    """Combines the number at offset `target` in `memory` with that at offset `source` by `op` (ADD,
+    ...), and stores the result at `target`. `type` (F16, ...) gives size and arithmetic."""
     size = type_bytes(type)
     old, operand = read_bytes(memory, target, size), read_bytes(memory, source, size)
     # Operations from INC on treat the bits as an integer, whatever the type.
@@ -163,6 +174,7 @@ def reduce_number(memory: Memory, target: int, source: int, op: int, type: int) 
     elif type == BF16 and not bitwise:
         new = combine_16_bits(op, old, operand, 7, 127)
     elif type in (F32, F32_FTZ, TF32, TF32_FTZ) and not bitwise:
+        # As for 16 bits, a double sum rounded to single precision is the correctly rounded sum.
         a, b = single_value(old), single_value(operand)
         new = single_bits(combine_floats(op, a, b), 1 if type in (F32_FTZ, TF32_FTZ) else 0)
     elif type == F64 and not bitwise:

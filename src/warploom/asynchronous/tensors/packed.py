@@ -1,5 +1,5 @@
-"""Defines the layout of packed tensor elements of 4 and 6 bits, and checks the rules of their
-copies.
+"""Defines the layout of packed tensor elements of 4 and 6 bits (b4x16, b4x16_p64, b6x16_p32), and
+checks the rules of their copies.
 
 They are copied in groups of 16 elements, which have a fixed size in global memory, and the same or
 a larger one in shared memory, where a gap follows. A load leaves the gap unchanged. A store of
@@ -62,7 +62,7 @@ PADDED_UNIT = 32
 
 @jitable
 def group_elements(type: int) -> int:
-    """Returns the elements of a group; 1 for types that are not packed."""
+    """Returns the number of elements of a group: 16 for packed types, 1 for all others."""
     return GROUP if type >= FIRST_PACKED else 1
 
 
@@ -86,42 +86,46 @@ def shared_group_bytes(type: int) -> int:
 
 @jitable
 def global_size(type: int, elements: int) -> int:
-    """Returns the bytes of consecutive elements in global memory."""
+    """Returns the bytes of `elements` consecutive elements of a type in global memory."""
     return elements * global_group_bytes(type) // group_elements(type)
 
 
 @jitable
 def shared_size(type: int, elements: int) -> int:
-    """Returns the bytes of consecutive elements in shared memory."""
+    """Returns the bytes of `elements` consecutive elements of a type in shared memory, gaps
+    included."""
     return elements * shared_group_bytes(type) // group_elements(type)
 
 
 @jitable
 def is_padded(type: int) -> bool:
-    """Returns whether a gap follows each group in shared memory."""
+    """Returns whether a gap follows each group of a type in shared memory (b4x16_p64 and
+    b6x16_p32)."""
     return global_group_bytes(type) != shared_group_bytes(type)
 
 
 @jitable
 def fits_row(type: int, elements: int) -> bool:
-    """Returns whether a row of a box may have `elements` packed elements: exactly PADDED_BOX for
-    padded types, else as many as fill a multiple of 16 bytes."""
+    """Returns whether a row of a box may have `elements` elements of a packed type: exactly
+    PADDED_BOX for padded types, else as many as fill a multiple of 16 bytes."""
     if is_padded(type):
         return elements == PADDED_BOX
+    # Elements are multiplied, not divided by GROUP, so that a part of a group does not round away.
     return elements * global_group_bytes(type) % (16 * GROUP) == 0
 
 
 @jitable
 def size_unit(type: int) -> int:
-    """Returns the number that the innermost size of a tensor of packed elements, and the first
+    """Returns the number of elements that the innermost size of a packed tensor, and the first
     coordinate of a box, must be multiples of."""
     return PADDED_BOX if is_padded(type) else 2
 
 
 @jitable
 def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
-    """Returns whether a swizzle is allowed for copies of packed elements: any for types without
-    gaps; else none, or 128 bytes with an atomicity that depends on type and direction."""
+    """Returns whether swizzle mode `mode` is allowed for copies of a packed type: any for types
+    without gaps. With gaps, none, or 128 bytes with an atomicity of 16 or 32 bytes; 64 bytes only
+    when b6x16_p32 is stored (`stores`)."""
     if not is_padded(type) or mode == NO_SWIZZLE:
         return True
     if mode != SWIZZLE_128B:
@@ -133,8 +137,8 @@ def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
 
 @jitable
 def broken_rule(entry: Ints, elements: int) -> int:
-    """Returns the first rule that a copy with rows of `elements` packed elements breaks (REDUCED,
-    ...), or 0; the fault's message names it."""
+    """Returns the first rule of packed elements (REDUCED, ...) that the copy in an entry, with rows
+    of `elements` elements, breaks, or 0; the fault's message names it."""
     type, op = map_type(entry), field(int(entry[REQUEST]), OP)
     if op == REDUCE:
         return REDUCED
@@ -161,6 +165,7 @@ def broken_rule(entry: Ints, elements: int) -> int:
 @jitable
 def is_aligned(entry: Ints) -> bool:
     """Returns whether the address and strides of a padded tensor are multiples of PADDED_UNIT."""
+    # All numbers are multiples of a power of two exactly if the or of their bits is.
     address_bits = int(entry[ADDRESS])
     for axis in range(1, map_rank(entry)):
         address_bits |= stride(entry, axis)

@@ -22,6 +22,8 @@ ALL_BLOCKS = 0xFFFF
 """The mask of a multicast to all blocks of the cluster."""
 
 TILE, IM2COL_MODE, GATHER, WIDE_MODE, WIDE_128_MODE = range(5)
+"""Values of MODE for copies of boxes. For bulk copies of bytes, MODE is 1 if one operand is in
+global memory."""
 
 (
     MAP_ROW,

@@ -44,30 +44,36 @@ def is_wide(mode: int) -> bool:
 
 @jitable
 def column_pixels(entry: Ints) -> int:
-    """Returns the number of pixels that a halo follows: of the column, or of a group of 32."""
+    """Returns the number of pixels before each halo: the column's in `im2col::w`, 32 in
+    `im2col::w::128`."""
     is_w = field(int(entry[REQUEST]), MODE) == WIDE_MODE
     return part(entry, COLUMN, 16, 16) if is_w else GROUP
 
 
 @jitable
 def count_pixels(entry: Ints) -> int:
-    """Returns the number of pixels of a copy, including halos."""
+    """Returns the number of pixels (rows in shared memory) of a copy, halos included: of one
+    column, or of four groups."""
     groups = 1 if field(int(entry[REQUEST]), MODE) == WIDE_MODE else GROUPS
     return groups * (column_pixels(entry) + int(entry[HALO]))
 
 
 @jitable
 def upper_corner(entry: Ints) -> int:
-    """Returns the last coordinate of the bounding box along W."""
+    """Returns the last coordinate of the bounding box along W, shifted by wOffset."""
     return dim(entry, 1) - 1 + signed_part(entry, UPPER, 0) + int(entry[OFFSET])
 
 
 @jitable
 def find_wide_pixel(entry: Ints, row: int, rank: int) -> None:
-    """Sets ROW_COORDINATES of an entry for the pixel with number `row` in shared memory: of the
-    column, or of the halo after it."""
+    """Sets ROW_COORDINATES of an entry for the pixel that is row number `row` in shared memory, of
+    the column or of a halo, in a tensor with `rank` axes. Only W and the image differ from the
+    copy's coordinates."""
     column, halo = column_pixels(entry), int(entry[HALO])
     group, inside = row // (column + halo), row % (column + halo)
+    # Halo pixels follow the last pixel of their column or group, `beyond` steps after it, and do
+    # not advance the traversal. `first` is the number of pixels in the first image, `count` in
+    # later ones.
     number, beyond = column * group + min(inside, column - 1), max(inside - column + 1, 0)
     upper = upper_corner(entry)
     lower = signed_part(entry, LOWER, 0) + int(entry[OFFSET])
@@ -92,8 +98,8 @@ def has_wrong_operands(entry: Ints) -> bool:
 
 @jitable
 def has_open_halo(entry: Ints) -> bool:
-    """Returns whether a halo pixel exceeds the bounding box. Only the last pixel of each halo is
-    checked, as it is the farthest."""
+    """Returns whether a halo pixel of a copy exceeds the bounding box; False without halo. Only the
+    last pixel of each halo is checked, as it is the farthest."""
     rank, column, halo = map_rank(entry), column_pixels(entry), int(entry[HALO])
     if halo > 0:
         for row in range(column + halo - 1, count_pixels(entry), column + halo):

@@ -1,5 +1,5 @@
-"""Processes the completion of asynchronous copies in the race detector: by groups, and at
-mbarriers.
+"""Processes the completion of asynchronous copies in the race detector: by groups (`cp.async`, bulk
+copies), and at mbarriers.
 
 `cp.async; cp.async.commit_group; cp.async.wait_group 0`: the copy is access 0 of the thread's
 agent; the commit notes in the ring that copies before number 1 are in the group; the wait puts the
@@ -68,7 +68,8 @@ from warploom.simt.lane_counts import first_lane, jitable
 @jitable
 def commit_group(state: Any, event: Any, flags: int) -> None:
     """Processes the commit of a group: notes, in each lane's ring of groups (that of bulk copies
-    for BULK), that the copies which the lane has begun so far belong to it."""
+    for BULK), that the copies which the lane has begun so far belong to it, and advances the number
+    of its next copy."""
     left = event[E_LANES]
     count = L_BULK_COMMITS if flags & BULK else L_COMMITS
     ring = L_BULK_RING if flags & BULK else L_RING
@@ -84,8 +85,9 @@ def commit_group(state: Any, event: Any, flags: int) -> None:
 
 @jitable
 def wait_for_copies(state: Any, event: Any, flags: int) -> None:
-    """Processes a wait for groups: lets lanes know their copies, but for those of the last NUMBER
-    groups; all copies if that is -1."""
+    """Processes a wait for groups: lets each lane know its copies, but for those of its last NUMBER
+    groups; all copies if that is -1. Nothing if the lane has committed no more groups than that, or
+    if NUMBER exceeds the ring of 8 groups."""
     left, pending = event[E_LANES], event[E_NUMBER]
     count = L_BULK_COMMITS if flags & BULK else L_COMMITS
     ring = L_BULK_RING if flags & BULK else L_RING
@@ -105,10 +107,11 @@ def wait_for_copies(state: Any, event: Any, flags: int) -> None:
 
 @jitable
 def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
-    """Processes an operation of the current thread on an mbarrier, whose value is `word` before it:
-    by `flags` an initialisation or invalidation (clears its record), a wait (adds what the last
-    phase has to the thread's knowledge), an arrival (adds to the present phase), or an arrival when
-    copies complete."""
+    """Processes an operation of the current thread on the mbarrier of key `key`, whose value is
+    `word` before it: by `flags` an initialisation or invalidation (clears its record), a wait (adds
+    what the last phase has to the thread's knowledge), an arrival (adds to the present phase), or
+    an arrival when the thread's copies complete. Creates the record; nothing if the table or the
+    pool is full."""
     entry = find_location(state, key, 1)
     if entry == 0:
         return
@@ -128,6 +131,7 @@ def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
         state[at + G_GENERATION] = phase
         clear_generation(state, at)
     if flags & WAITS and flags & ACQUIRES and state[ME_OWNER] == state[ME_BLOCK]:
+        # A successful wait is for the phase before the present one.
         odd = phase + 1 & 1
         join_clocks(state, current_clock(state), at + BARRIER_HEAD + odd * state[CLOCK_WORDS])
         learn_set(state, state[at + G_SET + odd])
@@ -140,15 +144,17 @@ def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
 
 @jitable
 def is_mbarrier(state: Any, key: int) -> int:
-    """Returns whether an mbarrier is at a location."""
+    """Returns whether an mbarrier, initialised and not invalidated, is at the location with key
+    `key`."""
     entry = find_location(state, key, 0)
     return int(entry != 0 and state[entry + O_MBARRIER] != 0)
 
 
 @jitable
 def add_to_phase(state: Any, at: int, phase: int) -> None:
-    """Adds what the current thread knows to a phase of an mbarrier: to the vector clock, if it is
-    of the block that owns the mbarrier, else to the block set."""
+    """Adds what the current thread knows to a phase (modulo 4) of the mbarrier whose record is at
+    index `at`: to the phase's vector clock and block set, if the thread is of the block that owns
+    the mbarrier, else to the block set only, as a release."""
     set_at = at + G_SET + (phase & 1)
     if state[ME_OWNER] == state[ME_BLOCK]:
         add_to_clock(state, at + BARRIER_HEAD + (phase & 1) * state[CLOCK_WORDS])
@@ -162,16 +168,16 @@ def add_to_phase(state: Any, at: int, phase: int) -> None:
 
 @jitable
 def complete_copy(state: Any, key: int, word: int) -> None:
-    """Records that the bytes of the current thread's last copy have arrived at an mbarrier, and
-    that its next copy begins."""
+    """Records that the bytes of the current thread's last copy have arrived at the mbarrier of key
+    `key`, whose value is `word`, and that its next copy begins."""
     signal_mbarrier(state, key, word)
     state[state[ME_LANE_AT] + L_COPIES] += 1
 
 
 @jitable
 def signal_mbarrier(state: Any, key: int, word: int) -> None:
-    """Records that the bytes of the current thread's last copy have arrived at an mbarrier, whose
-    value is `word`: the phase makes that copy known to threads that wait."""
+    """Records that the bytes of the current thread's last copy have arrived at the mbarrier of key
+    `key`, whose value is `word`: its phase makes that copy known to threads that wait."""
     signal_for_agent(
         state, key, word, state[ME_THREAD], word_of_copy(state[state[ME_LANE_AT] + L_COPIES])
     )

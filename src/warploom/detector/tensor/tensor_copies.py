@@ -1,5 +1,6 @@
-"""Records copies of tensors: the rows of each box in global memory, and its bytes in shared memory.
-Copies and reductions of contiguous bytes, which the same unit executes, are recorded likewise.
+"""Records in the race detector the accesses of TMA's tensor copies: the rows of each box in global
+memory, and its bytes in shared memory. Copies and reductions of contiguous bytes, which the same
+unit executes, are recorded likewise.
 
     cp.async.bulk [shared + 0], [a], 64, [mbar]:
       reads of a to a + 64 and writes of shared bytes 0 to 64, 16 bytes at a time, by the agent of
@@ -104,10 +105,10 @@ def detect_copies(
     allocations: Any, values: Any, request: int,
 ) -> int:  # fmt: skip
     """Records the copies that the lanes of an event issue by a request
-    (`asynchronous.issue.tensor_copies`, which has the same operands); requests of other kinds are
-    ignored. `all_memory` is the host's memory by address; `values` is a buffer for the bytes that
-    lanes store, which is filled with a number of the copy in place of its bytes. Faults are
-    reported by the code that executes the copies."""
+    (`asynchronous.issue.tensor_copies`, which has the same operands); prefetches and changes of
+    tensor maps are ignored. `all_memory` is the host's memory by address; `values` is a buffer for
+    the bytes that lanes store, which is filled with a number of the copy in place of its bytes.
+    Returns 0; faults are reported by the code that executes the copies."""
     op = field(request, OP)
     boxes = op in (LOAD, STORE, REDUCE)
     if not boxes and op not in (COPY_BYTES, REDUCE_BYTES, CANCEL):
@@ -139,9 +140,9 @@ def detect_copies(
 def record_copy(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, blocks: int
 ) -> None:
-    """Records the accesses of one copy, to the shared memory of each block of the mask `blocks` (0:
-    of the block that the address is in), and the mbarriers that it signals; then counts the copy
-    for its thread if it signals one."""
+    """Records the accesses of the copy whose entry is in `scratch`, in global or remote memory and
+    in the shared memory of each block of the mask `blocks` (0: of the block that the address is
+    in), and the mbarriers that it signals. If it signals one, the thread's next copy begins."""
     # Two copies that write the same bytes must differ, or a race would be reported as "same-value".
     copy = (
         state[state[ME_LANE_AT] + L_COPIES] + 1 + (state[ME_THREAD] << 8) + (state[ME_BLOCK] << 18)
@@ -177,8 +178,8 @@ def record_copy(
 
 @jitable
 def rank_of(scratch: Any, address: int) -> int:
-    """Returns the rank of the block in whose shared memory an address of the host is; -1 if no
-    block of the cluster owns it."""
+    """Returns the rank in the cluster of the running block in whose shared memory an address of the
+    host is; -1 if there is none."""
     offset = address - int(scratch[CLUSTER_SHARED])
     if offset < 0:
         return -1
@@ -196,9 +197,9 @@ def base_of(scratch: Any, rank: int) -> int:
 def record_remote_side(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int
 ) -> None:
-    """Records the accesses of a copy on the side that is not the own shared memory: global memory,
-    row by row for a box, or another block's shared memory. A store writes or updates there, a load
-    reads; a cancelled launch (CANCEL) accesses nothing."""
+    """Records the accesses of the copy in `scratch` on the side that is not the own shared memory:
+    global memory, row by row for a box, or another block's shared memory. A store (GROUPED) writes
+    or updates there, a load reads; a request to cancel a cluster (CANCEL) accesses nothing."""
     grouped, request_op = field(int(scratch[REQUEST]), GROUPED), field(int(scratch[REQUEST]), OP)
     if request_op == CANCEL:
         return
@@ -227,8 +228,9 @@ def record_remote_side(
 
 @jitable
 def act_as_agent(state: Any, kind: int, time: int) -> None:
-    """Makes the current thread's agent of a kind the one that accesses memory; `time`: the number
-    of its copy, in place of the thread's time. Valid until the current lane is set again."""
+    """Makes the current thread's agent of a kind (COPIES_OF_THREAD, ...) the one that accesses
+    memory; `time` is the number of its copy, in place of the thread's time. Valid until the current
+    lane is set again."""
     state[ME_AGENT], state[ME_TIME] = AGENT | kind << AGENT_KIND_AT, time
 
 
@@ -236,9 +238,10 @@ def act_as_agent(state: Any, kind: int, time: int) -> None:
 def record_bytes(
     state: Any, event: Any, memory: Any, values: Any, lane: int, access: Any, start: int, size: int
 ) -> None:
-    """Records an access (a space and an op) of the current thread or its agent to `size` contiguous
-    bytes from `start` on, in aligned pieces of PIECE bytes; global bytes outside of allocations are
-    skipped."""
+    """Records an access of the current thread or its agent to `size` contiguous bytes from `start`
+    on, in aligned pieces of PIECE bytes: touched bytes, unwritten ones (INIT), races (RACE).
+    `access` is a space and an op; `values` has the stored bytes. Global bytes outside of
+    allocations are skipped."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     event[E_SPACE], event[E_OP] = access
     state[ME_SPACE] = event[E_SPACE]

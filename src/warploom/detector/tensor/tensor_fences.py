@@ -69,20 +69,23 @@ one is at 0); which fences are missing."""
 
 @jitable
 def warp_index(state: Any, warp: int) -> int:
-    """Returns the index, in a vector clock, of the first word of a warp's loads and stores."""
+    """Returns the index, in a vector clock, of the first agent word of a warp's loads and stores of
+    tensor memory."""
+    # After the words of threads and three agent words for each.
     return int(4 * state[THREADS] + OF_WARP * warp)
 
 
 @jitable
 def wait_for_moves(state: Any, event: Any, stores: int) -> None:
-    """Processes `tcgen05.wait`: records that lanes wait for their warp's loads of tensor memory,
-    or, if `stores`, its stores: they are complete for the warp, and known in the lanes' agent
-    words."""
+    """Processes `tcgen05.wait`: lanes have waited for their warp's loads of tensor memory (`stores`
+    0) or stores (1) so far: these are complete for the warp, and known in the lanes' agent words.
+    """
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
         left &= left - 1
         warp = state[ME_WARP_AT]
+        # The words of stores follow those of loads.
         state[warp + V_LOADED + stores] = state[warp + V_LOADS + stores]
         agent_word = current_clock(state) + warp_index(state, state[ME_WARP]) + 2 * stores
         state[agent_word] = join_agent_word(state[agent_word], state[warp + V_LOADED + stores])
@@ -91,8 +94,9 @@ def wait_for_moves(state: Any, event: Any, stores: int) -> None:
 @jitable
 def fence_before(state: Any, event: Any) -> None:
     """Processes `tcgen05.fence::before_thread_sync`: marks in the lanes' agent words, as fenced,
-    the loads and stores that their warp has waited for, and what their tensor cores have begun;
-    threads that synchronise with the lanes later learn it."""
+    the loads and stores of tensor memory that their warp has waited for, and what their tensor
+    cores have begun; threads that synchronise with the lanes later learn it. Advances the warp's
+    time."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -113,7 +117,7 @@ def fence_before(state: Any, event: Any) -> None:
 def fence_after(state: Any, event: Any) -> None:
     """Processes `tcgen05.fence::after_thread_sync`: stores what the lanes know now as what their
     warp knew at its last such fence (`after_at`), with which `check_fences` compares what the warp
-    begins next."""
+    begins next. Advances the warp's time."""
     left = event[E_LANES]
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
@@ -128,8 +132,8 @@ def fence_after(state: Any, event: Any) -> None:
 
 @jitable
 def after_at(state: Any) -> int:
-    """Returns the index of what the current warp knew at its last fence after a synchronisation: a
-    block set, then agent words."""
+    """Returns the index in the state of what the current warp knew at its last
+    `tcgen05.fence::after_thread_sync`: a block set, then agent words."""
     return int(state[ME_SLOT] + state[SLOT_AFTER] + state[ME_WARP] * (1 + state[AGENTS]))
 
 
@@ -137,9 +141,9 @@ def after_at(state: Any) -> int:
 def check_fences(
     state: Any, interval_word: int, thread_word: int, access_word: int, own_access: int
 ) -> None:
-    """Reports an access to tensor memory that is ordered after that of another warp, but without a
-    fence before the synchronisation, after it, or both. Nothing if one of the two is no agent's, or
-    both are of one warp."""
+    """Reports an access to tensor memory that is ordered after that of another warp, but without
+    `tcgen05.fence` before the synchronisation, after it, or both (K_UNFENCED). Nothing if one of
+    the two is no agent's, or both are of one warp."""
     who, time, block = thread_word & WHO_BITS, thread_word >> TIME_AT, interval_word >> BLOCK_AT
     same_block = block == state[ME_BLOCK] + 1
     if (
@@ -167,8 +171,9 @@ def check_fences(
 
 @jitable
 def is_unfenced(state: Any, who: int, time: int) -> int:
-    """Returns whether a load or a store of another warp was waited for, but not passed on by a
-    later fence. For other work, its commit is such a fence."""
+    """Returns whether a load or a store of tensor memory by another warp's agent `who`, number
+    `time`, is not known as passed on by a fence before a synchronisation. Never for other work,
+    whose commit is such a fence."""
     if who >> AGENT_KIND_AT < LOADS_OF_WARP:
         return 0
     return 1 - includes_copy(current_agent_word(state, agent_index(state, who) + FENCED), time)
@@ -177,8 +182,8 @@ def is_unfenced(state: Any, who: int, time: int) -> int:
 @jitable
 def is_taken_over(state: Any, who: int, time: int, block: int) -> int:
     """Returns whether the current warp knew access number `time` of agent `who`, of the block with
-    number `block` - 1, at its last fence after a synchronisation; of work of a tensor core, it is
-    enough that it had begun."""
+    number `block` - 1, at its last `tcgen05.fence::after_thread_sync`. For work of a tensor core in
+    its own block, it is enough that it had begun."""
     at = after_at(state)
     if block != state[ME_BLOCK] + 1:
         # An interval is not compared: agents have their own count.

@@ -1,5 +1,5 @@
-"""Records `tcgen05` instructions: the words of tensor memory and the bytes of shared memory that
-they access.
+"""Records in the race detector the accesses of `tcgen05` instructions: to words of tensor memory,
+and to bytes of shared memory.
 
 Products (`mma`), copies (`cp`) and shifts are accesses by the tensor core of the thread that issues
 them; loads and stores by an agent of their warp (`agents`). A `tcgen05.mma` of 128 rows and 64
@@ -151,7 +151,7 @@ def detect_tensor_memory(
     """Records what the lanes of an event do to tensor memory by a request, whose operands are those
     of `asynchronous.issue.tensor_memory`: by the function for its op, once for an op of the whole
     warp, else for each lane. `all_memory` and `values` are as in `tensor_copies.detect_copies`.
-    Faults are reported by the code that executes the request."""
+    Returns 0; faults are reported by the code that executes the request."""
     begin_event(state, event, plan)
     set_current_thread(state, event[E_WARP] << 5)
     event[E_BASE], event[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
@@ -186,16 +186,16 @@ def detect_tensor_memory(
 
 @jitable
 def cell_of(state: Any, lane: int, column: int) -> int:
-    """Returns the index of the cell of a word of tensor memory, of the block whose memory is
-    selected."""
+    """Returns the index in the state of the cell (access records) of a word of tensor memory, by
+    its lane and column, of the block whose memory is selected."""
     return int(state[ME_OWNER_SLOT] + state[SLOT_TENSOR] + (lane * COLUMNS + column) * CELL_WORDS)
 
 
 @jitable
 def record_words(state: Any, event: Any, op: int, lane: int, column: int, count: int) -> None:
     """Records an access of the current agent to `count` words of lane `lane` of tensor memory, in
-    contiguous columns from `column` on; nothing for lanes and columns beyond it, or without
-    RACE."""
+    contiguous columns from `column` on, each checked in its cell; nothing for lanes and columns
+    beyond tensor memory, or without RACE."""
     if state[TOOLS] & RACE == 0 or lane >= LANES:
         return
     state[ME_SPACE], state[ME_SIZE] = TENSOR, COLUMN_BYTES
@@ -213,8 +213,9 @@ def record_matrix_reads(
     state: Any, event: Any, memory: Any, values: Any, lane: int, descriptor: int, transposed: int,
     rows: int, depth: int, elements_per_unit: int,
 ) -> None:  # fmt: skip
-    """Records the reads of a matrix in the selected shared memory: `rows` rows of `depth` elements
-    along k, `elements_per_unit` of them in 16 bytes."""
+    """Records the current agent's reads of the matrix of `descriptor` in the selected shared
+    memory, in units of 16 bytes: `rows` rows of `depth` elements along k, `elements_per_unit` of
+    them in a unit."""
     lines, along = (depth, rows) if transposed else (rows, depth)
     for line in range(lines):
         for unit_number in range((along + elements_per_unit - 1) // elements_per_unit):
@@ -229,9 +230,9 @@ def record_matrix_reads(
 def record_move(
     state: Any, event: Any, memory: Any, data: Any, scratch: Any, lane: int, request: int
 ) -> None:
-    """Records a load or a store of a warp: each word that each thread's registers move, by the
-    agent of the warp's loads or stores, and counts it for the warp. Nothing for a request that
-    faults."""
+    """Records a load or a store of tensor memory by a warp (`request`), with the operands of
+    `lane`: each word that each thread's registers move, by the agent of the warp's loads or stores,
+    whose count it advances. Nothing for a request that faults."""
     address = int(data[WARP_LANES * D_ROW + lane])
     split = int(data[WARP_LANES * A_ROW + lane])
     shape, registers = part(request, SHAPE), request >> REGISTERS & 255
@@ -264,7 +265,8 @@ assert STORES_OF_WARP == LOADS_OF_WARP + 1
 def record_allocation(
     state: Any, event: Any, memory: Any, data: Any, scratch: Any, values: Any, lane: int
 ) -> None:
-    """Records the store by which a thread writes the address of its allocation to shared memory."""
+    """Records the store by which `tcgen05.alloc` writes the address of its columns to shared
+    memory, as the current thread's; nothing if that address would fault."""
     target = int(data[WARP_LANES * SHARED_ROW + lane])
     if check_shared(scratch, target, ADDRESS_BYTES):
         return
@@ -276,8 +278,9 @@ def record_allocation(
 
 @jitable
 def record_deallocation(state: Any, event: Any, data: Any, scratch: Any, lane: int) -> None:
-    """Records the end of an allocation by the current thread as a write to all its words that have
-    records, which reports accesses not ordered before it; then clears their cells."""
+    """Records `tcgen05.dealloc` by the current thread as a write to all words of the columns that
+    have records, which reports accesses not ordered before it; then clears their cells. Nothing for
+    invalid sizes or columns."""
     address = int(data[WARP_LANES * D_ROW + lane])
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     if not is_size(columns) or column_of(address) + columns > COLUMNS:
@@ -299,7 +302,8 @@ def record_deallocation(state: Any, event: Any, data: Any, scratch: Any, lane: i
 @jitable
 def record_commit(state: Any, event: Any, memory: Any, data: Any, lane: int) -> None:
     """Processes `tcgen05.commit`: lets the threads that wait for its mbarrier (in each block of a
-    mask, if it has one) know all that the current thread's tensor core has begun."""
+    mask, if it has one) know all that the current thread's tensor core has begun. Nothing for an
+    address out of bounds."""
     address = int(data[WARP_LANES * SHARED_ROW + lane])
     blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
     at = select_memory(state, event, address)
@@ -333,9 +337,9 @@ def record_tensor_core_op(
     lane: int,
     request: int,
 ) -> None:
-    """Records what a product, a copy or a shift of the current thread's tensor core reads and
-    writes, in both blocks of a pair, as its next work (L_WORKS); nothing for a request that
-    faults."""
+    """Records what a product, a copy or a shift (entry in `scratch`) of the current thread's tensor
+    core reads and writes, in both blocks of a pair, as its next work (L_WORKS); nothing for a
+    request that faults."""
     op, rank = part(request, OP), own_rank(scratch)
     failed = 0
     if op == MULTIPLY:
@@ -365,8 +369,8 @@ def record_tensor_core_op(
 def record_factors(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
 ) -> None:
-    """Records what a product reads in one block: A (in tensor or shared memory), its part of B,
-    and, if the product has them, metadata and scales."""
+    """Records what a product reads in the block whose memory is selected: A (in tensor or shared
+    memory), its part of B, and, if the product has them, metadata and scales."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     pair, sparse = 2 if request & PAIR else 1, request & SPARSE
     rows, columns = rows_of(descriptor) // pair, columns_of(descriptor)
@@ -400,7 +404,8 @@ def record_factors(
 
 @jitable
 def record_column_reads(state: Any, event: Any, address: int, count: int) -> None:
-    """Records reads of `count` columns of all lanes, from the column of `address` on."""
+    """Records reads of `count` columns of all lanes of tensor memory, from the column of `address`
+    on."""
     for tensor_lane in range(LANES):
         record_words(state, event, READS, tensor_lane, column_of(address), count)
 
@@ -410,7 +415,8 @@ def record_accumulator_writes(
     state: Any, event: Any, scratch: Any, block: int, request: int
 ) -> None:
     """Records the writes of a product to D in one block (`block`: 0, or 1 for the second of a
-    pair), but for disabled lanes, whether or not it adds to the old values."""
+    pair), but for disabled lanes. D is not recorded as read even where the product adds to it: the
+    write conflicts with all that a read does."""
     descriptor, address = int(scratch[E_DESCRIPTOR]), int(scratch[E_D])
     rows = rows_of(descriptor) // (2 if request & PAIR else 1)
     parts = parts_of(request, rows)
@@ -428,8 +434,8 @@ def record_accumulator_writes(
 def record_copied(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
 ) -> None:
-    """Records the accesses of a copy in one block: reads of shared memory, and writes of each of
-    its repetitions in tensor memory."""
+    """Records the accesses of a `tcgen05.cp` in one block: reads of shared memory, and writes of
+    each row to every lane that it is multicast to."""
     shape, address = part(request, SHAPE), int(scratch[E_D])
     rows, units = copied_rows(shape), copied_units(shape)
     record_matrix_reads(state, event, memory, values, lane, int(scratch[E_B]), 0, rows, units, 1)
@@ -442,8 +448,8 @@ def record_copied(
 
 @jitable
 def record_shifted(state: Any, event: Any, scratch: Any) -> None:
-    """Records the accesses of a shift in one block: it writes each row but the last, and reads the
-    last one."""
+    """Records the accesses of a `tcgen05.shift` in one block: writes of each row but the last, and
+    a read of the last one; the writes cover the reads of the others."""
     address, columns_per_row = int(scratch[E_D]), ROW_SHIFT_BYTES // COLUMN_BYTES
     for row in range(SHIFTED_ROWS):
         record_words(

@@ -56,10 +56,11 @@ def detect_texels(
     state: Any, event: Any, plan: Any, all_memory: Any, table: Any, memory: Any, data: Any,
     scratch: Any, counts: Any, values: Any, request: int,
 ) -> int:  # fmt: skip
-    """Records what the lanes of an event do to textures or surfaces by a request, whose operands
-    are those of `texture.requests.serve_texels`. `all_memory` is the host's memory by address;
-    `counts` and `values` are scratch buffers. Faults are reported by the code that executes the
-    request."""
+    """Records which texels the lanes of an event read or write by a request of a texture or surface
+    instruction, whose operands are those of `texture.requests.serve_texels`; nothing for queries. A
+    fetch is executed on scratch buffers (`scratch`, `counts`) to find its texels. `all_memory` is
+    the host's memory by address; `values` is a buffer for stored bytes. Returns 0; faults are
+    reported by the code that executes the request."""
     op = request >> OP & 15
     if op in (QUERY, IS_TYPE):
         return 0
@@ -105,8 +106,8 @@ def stage_stored_bytes(
     state: Any, data: Any, values: Any, lane: int, size: int, request: int
 ) -> None:
     """Writes the bytes that a lane stores to a surface into `values`, which the detector compares
-    with a racing write's; if the format converts them (`sust.p`), bytes of the thread's number in
-    their place."""
+    with a racing write's. If the format converts them (`sust.p`) or the store is an atomic, writes
+    bytes of the thread's number in their place, which differ between threads."""
     element = request >> ELEMENT & 31
     for byte in range(min(size, PIECE)):
         value = state[ME_THREAD] >> 8 * (byte & 3)
