@@ -283,8 +283,8 @@ class DeviceMemory:
         return allocation is not None and allocation.address in self._constants
 
     def view(self, address: int, size: int) -> Bytes:
-        """Returns a writable view of the `size` bytes from `address` on. Raises WarploomError unless
-        all of them are in one live allocation, which may be lent or retained."""
+        """Returns a writable view of `size` bytes from `address` on. Raises WarploomError unless
+        all are in one allocation, live (lent ones too) or retained."""
         allocation = self._at_or_below(address)
         if allocation is None or size < 0 or address + size > allocation.address + allocation.size:
             raise WarploomError(f"{size} bytes at {address:#x} are not in one live allocation")
