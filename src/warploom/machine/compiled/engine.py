@@ -59,7 +59,7 @@ class CompiledEngine:
         workers: int = 1,
     ) -> None:
         """`spec`: the device (the default one if None); `options`: choices that the cost rules
-        depend on. Raises for a pass to print (PRINT_VARIABLE) that does not exist."""
+        depend on. Raises WarploomError if the variable PRINT_VARIABLE names an unknown pass."""
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
         self._rules_text = repr(self._rules)

@@ -48,7 +48,8 @@ Capabilities")."""
 
 
 class ByteStore(Protocol):
-    """Bytes that are accessed by address: device memory, or a `ByteArea`."""
+    """Bytes that are accessed by address: device memory, or a `ByteArea`. `find` returns the
+    allocation that contains an address, None if none does; `nearest` the closest, for messages."""
 
     def read(self, address: int, size: int) -> bytes: ...
     def write(self, address: int, data: bytes) -> None: ...
@@ -59,7 +60,8 @@ class ByteStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ByteArea:
-    """Shared memory, or one thread's local memory or parameters: bytes that start at address 0."""
+    """Shared memory, or one thread's local memory or parameters: bytes that start at address 0 and
+    are one writable allocation; `name` stands for it in messages."""
 
     data: Bytes
     name: str

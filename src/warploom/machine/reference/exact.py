@@ -165,8 +165,8 @@ def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
 
 
 def divide(a: int, b: int, format: Format, mode: str) -> int:
-    """Returns a / b, rounded; x / 0 is an infinity, 0 / 0 and infinity / infinity are NaNs; all
-    values are bits."""
+    """Returns a / b, rounded; x / 0 is an infinity, x / infinity a zero, 0 / 0 and infinity /
+    infinity are NaNs; all values are bits."""
     x, y = finite(a, format), finite(b, format)
     negative = bool((a ^ b) & format.sign)
     # Python raises an exception for division by zero, so the special cases are written out.

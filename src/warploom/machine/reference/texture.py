@@ -75,7 +75,7 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
 
 def _handles(warp: Warp, operand: Operand) -> Values:
     """Returns, by lane, the handles that an operand names: the value of a register or of a kernel
-    parameter, or the address of another variable, which is its handle."""
+    parameter, or the address of another variable, in which the handle is stored."""
     if isinstance(operand, Address):
         if isinstance(operand.base, Symbol):
             location = warp.run.program.slots[operand.base.name]
