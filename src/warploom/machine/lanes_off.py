@@ -1,10 +1,10 @@
-"""Reports for each lane of a warp whether it is active, or why it is not.
+"""Reports why each inactive lane of a warp is inactive, and the warp's SIMT stack, from its state
+table (`simt.warp_table`); traces and the debugger show them.
 
 A lane is inactive because it has exited, is on the other path of a divergent branch, waits, or has
-no thread (CUDA C++ Programming Guide, "SIMT Architecture"). All of this is read from the warp's
-state table (`simt.warp_table`); traces and the debugger show it. Example: a block of 40 threads has
-two warps; in the second, lanes 8 to 31 are `absent`. Behind `if (lane < 4)`, while the taken side
-runs, lanes 4 to 7 are on `other_path`.
+no thread (CUDA C++ Programming Guide, "SIMT Architecture"). Example: a block of 40 threads has two
+warps; in the second, lanes 8 to 31 are `absent`. Behind `if (lane < 4)`, while the taken side runs,
+lanes 4 to 7 are on `other_path`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class ReconvergencePoint:
 
 def lanes_off(table: Table, existing: int) -> LanesOff:
     """Returns, by reason, the masks of a warp's inactive lanes, from its state table; `existing` is
-    the mask of lanes that have a thread."""
+    the mask of lanes that have a thread. Live lanes that neither are active nor wait are on another
+    path of a branch."""
     live = int(table[warp_table.LIVE])
     parked = {warp_table.AT_SYNC: 0, warp_table.AT_BARRIER: 0}
     for offset in _parked_offsets(table):
@@ -74,8 +75,8 @@ def lanes_off(table: Table, existing: int) -> LanesOff:
 
 
 def _arrived_lanes(table: Table) -> int:
-    """Returns the mask of lanes that wait at any reconvergence point: those that have arrived at a
-    SIMT-stack node in use."""
+    """Returns the mask of lanes that wait at any reconvergence point, exited ones included: the
+    union of ARRIVED over the SIMT-stack nodes in use."""
     lanes = 0
     for node in range(warp_table.node_count(int(table[warp_table.LANES]))):
         # Nodes in the free list keep the words of their last use, so their `ARRIVED` masks are
@@ -91,11 +92,12 @@ NODE_FIELDS = (
     warp_table.ARRIVED,
     warp_table.OTHER_MASK,
 )
-"""The words of a SIMT-stack node that `ReconvergencePoint` is made from."""
+"""The words of a SIMT-stack node that `reconvergence_points` reads, in its order of unpacking."""
 
 
 def reconvergence_points(table: Table) -> tuple[ReconvergencePoint, ...]:
-    """Returns the SIMT stack of the active lanes, the innermost reconvergence point last."""
+    """Returns the SIMT stack of the active lanes, the innermost reconvergence point last; empty if
+    they are not diverged."""
     points: list[ReconvergencePoint] = []
     node = int(table[warp_table.TOP])
     while node != warp_table.NONE:
@@ -109,8 +111,8 @@ def reconvergence_points(table: Table) -> tuple[ReconvergencePoint, ...]:
 
 
 def parked_splits(table: Table) -> tuple[tuple[int, int], ...]:
-    """Returns the (lane mask, basic block) of each split that is not running, whatever it waits
-    for."""
+    """Returns the (lane mask, basic block where it resumes) of each split, a set of diverged lanes
+    with one program counter, that is not running, whatever it waits for."""
     return tuple(
         (int(table[offset + warp_table.S_MASK]), int(table[offset + warp_table.S_BLOCK]))
         for offset in _parked_offsets(table)
@@ -118,7 +120,7 @@ def parked_splits(table: Table) -> tuple[tuple[int, int], ...]:
 
 
 def _parked_offsets(table: Table) -> Iterator[int]:
-    """Yields the offset in the table of each split that is not running."""
+    """Yields the word offset in the table of the record of each split that is not running."""
     for split in range(int(table[warp_table.LANES])):
         if int(table[warp_table.PARKED]) >> split & 1:
             yield warp_table.split_at(table, split)

@@ -44,7 +44,8 @@ class Schedule:
     `independent` is true if each thread has its own program counter (compute capability 7.0 and
     later); `resident_blocks` is how many thread blocks the device holds at once, `sms` its number
     of SMs. On the reference machine a warp yields each time before it executes one of the
-    instructions `interrupts`, and `turns` lists the warps that run first.
+    instructions `interrupts` (indices in the program), and the first turns of the launch go to the
+    warps `turns`, one turn for each entry.
     """
 
     policy: str = "converge"
@@ -57,25 +58,27 @@ class Schedule:
 
     @property
     def needs_reference(self) -> bool:
-        """Returns true if only the reference machine can run this order."""
+        """Returns true if only the reference machine can run this order: it has `interrupts` or
+        `turns`."""
         return bool(self.interrupts or self.turns)
 
     @property
     def shuffles(self) -> bool:
-        """Returns true if warps and thread blocks run in another order than that of their
-        numbers."""
+        """Returns true if a policy other than the default, `converge`, chooses the order of warps,
+        thread blocks and lanes."""
         return self.policy != "converge"
 
     @property
     def mixes(self) -> bool:
-        """Returns true if the paths of a divergent branch interleave; else one path runs to the
-        reconvergence point before the other starts."""
+        """Returns true if the paths of a divergent branch interleave: with independent threads
+        under a policy other than `converge`; else one path runs to the reconvergence point before
+        the other starts."""
         return self.independent and self.policy != "converge"
 
     def plan(self, launch: Launch, program: Program) -> npt.NDArray[np.int64]:
-        """Returns the array of scheduling parameters that both machines read (`simt.scheduling`),
-        indexed by `simt.schedule_layout`: policy and seed, sizes of grid, block and cluster, and
-        the number of slots for resident blocks."""
+        """Returns a new array of the scheduler's state before a launch, which both machines read
+        and change (`simt.scheduling`), indexed by `simt.schedule_layout`: policy and seed, sizes of
+        grid, block and cluster, the number of slots for resident blocks; other words are 0."""
         plan, size = np.zeros(schedule_layout.LAYOUT_WORDS, np.int64), launch.cluster_blocks
         values = {
             schedule_layout.POLICY: POLICIES.index(self.policy),
@@ -143,9 +146,10 @@ class Launch:
         grid_workspace: int = 0,
         cancellation: Cancellation | None = None,
     ) -> Launch:
-        """Returns a copy of this launch with its arguments and cancellation. Every launch needs
-        one, and `dataclasses.replace` is slow."""
-        # Positional arguments in the order of the fields.
+        """Returns a copy of this launch with these arguments and this cancellation; the fields that
+        are not passed are kept."""
+        # `dataclasses.replace` is slow, and every launch makes a copy. Positional arguments are in
+        # the order of the fields.
         return Launch(
             self.grid,
             self.block,
@@ -186,14 +190,14 @@ class Launch:
         return self.cluster[0] * self.cluster[1] * self.cluster[2]
 
     def rank_of(self, block: int) -> int:
-        """Returns the rank that a thread block of the grid has in its cluster
-        (`%cluster_ctarank`)."""
+        """Returns the rank (linear index, x fastest) that a thread block, by its linear number in
+        the grid, has in its cluster (`%cluster_ctarank`)."""
         (x, y, z), (wide, high, deep) = self.block_index(block), self.cluster
         return x % wide + wide * (y % high + high * (z % deep))
 
     def sm_of(self, block: int) -> int:
-        """Returns the SM that runs a thread block of the grid, from its cluster's number and its
-        rank in that (`simt.placement`)."""
+        """Returns the number of the SM that runs a thread block, by its linear number in the grid,
+        from its cluster's linear number and its rank in that (`simt.placement`)."""
         (x, y, z), (wide, high, deep) = self.block_index(block), self.cluster
         across, down = self.grid[0] // wide, self.grid[1] // high
         cluster = x // wide + across * (y // high + down * (z // deep))
@@ -222,8 +226,9 @@ class Launch:
 
 
 def shared_bytes(program: Program, launch: Launch) -> int:
-    """Returns the bytes of shared memory of a thread block, the program's and the launch's dynamic
-    ones; dynamic memory may begin after an alignment gap."""
+    """Returns the bytes of shared memory of a thread block: the program's static ones and, if the
+    launch has any, its dynamic ones, which begin at the program's `dynamic_shared_offset` (static
+    bytes plus an alignment gap)."""
     if launch.dynamic_shared_bytes == 0:
         return program.shared_bytes
     return program.dynamic_shared_offset + launch.dynamic_shared_bytes
@@ -231,7 +236,7 @@ def shared_bytes(program: Program, launch: Launch) -> int:
 
 def all_shared_bytes(program: Program, launch: Launch) -> int:
     """Returns the bytes of shared memory that a thread block can address: its own, then, if the
-    program uses it, the part that the system reserves."""
+    program uses it, from the next multiple of 128 on the part that the system reserves."""
     block_bytes = shared_bytes(program, launch)
     if not program.reserved_shared_bytes:
         return block_bytes
@@ -239,20 +244,21 @@ def all_shared_bytes(program: Program, launch: Launch) -> int:
 
 
 def shared_stride(program: Program, launch: Launch) -> int:
-    """Returns the distance in bytes between the shared memories of consecutive thread blocks, which
-    includes the tensor memory between them."""
+    """Returns the distance in bytes between the shared memories of consecutive thread blocks: all
+    addressable bytes, rounded up to 128, plus the block's tensor memory if the program uses it."""
     block_bytes = -(-all_shared_bytes(program, launch) // 128) * 128
     return block_bytes + (BLOCK_BYTES if program.has_tensor_memory else 0)
 
 
 def _reserved_start(block_bytes: int) -> int:
-    """Returns the offset of the system's part of shared memory, which follows a block's own."""
+    """Returns the offset of the system's part of shared memory, the end of a block's own bytes
+    rounded up to 128."""
     return -(-block_bytes // 128) * 128
 
 
 def launch_values(program: Program, launch: Launch) -> dict[str, int]:
-    """Returns the values of the special registers `LAUNCH_WIDE`, which are equal in all threads of
-    a launch."""
+    """Returns, by name, the values of the special registers that are equal in all threads of a
+    launch (`isa.special.LAUNCH_WIDE`)."""
     block_bytes, size = shared_bytes(program, launch), program.reserved_shared_bytes
     start = _reserved_start(block_bytes)
     return {

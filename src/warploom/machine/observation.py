@@ -1,5 +1,5 @@
-"""Passes a user-defined observer to a machine: functions in machine code, by address, and the array
-that is their state.
+"""Describes a user-defined observer (functions that are called on events of a launch) for both
+machines: the addresses of its compiled functions, and the array that is their state.
 
 `observe.observer` compiles the functions; `simt.event_layout` defines the table and the events that
 they are called with.
@@ -35,12 +35,14 @@ class Observation:
 
     @property
     def wanted(self) -> Observing:
-        """Returns the kinds of events for which the observer has a function."""
+        """Returns the kinds of events for which the observer has a function, as flags by which
+        code is compiled."""
         return Observing(*(kind in self.functions for kind in words.KINDS))
 
     def begin(self, program: Program) -> ObservedLaunch:
-        """Returns the table through which a launch of a program calls the observer: addresses of
-        functions, of the source lines by instruction, and of the state."""
+        """Returns a new table through which a launch of a program calls the observer: addresses of
+        functions (0 for kinds without one), of the array of source lines by instruction, and of the
+        state."""
         source_lines = np.array([source_line(program, i) for i in range(len(program.instructions))])
         table = np.zeros(words.TABLE_WORDS, np.int64)
         for number, kind in enumerate(words.KINDS):
@@ -63,7 +65,7 @@ class ObservedLaunch:
 
     def check(self) -> None:
         """Raises WarploomError if a function of the observer raised an exception."""
-        failed = int(self.table[words.FAILED])
+        failed = int(self.table[words.FAILED])  # 1 plus the kind, 0 if none has failed
         if failed:
             raise WarploomError(
                 f"on_{words.KINDS[failed - 1]} of the observer {self.observation.name} raised an"

@@ -15,6 +15,9 @@ from collections.abc import Callable
 
 MAX_ARGUMENTS = 32
 MOST_BYTES = 1 << 20
+"""The limits of one call: arguments that it formats, and bytes of text (source: above)."""
+
+# Groups: flags, width, precision, length, conversion character (any, so that unknown ones match).
 SPECIFIER = re.compile(rb"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|z|j|t|L)?(.)", re.DOTALL)
 LONG = ("l", "ll", "z", "j", "t")
 NARROW = {"h": 16, "hh": 8}
@@ -31,8 +34,8 @@ class PrintfArguments:
         self.read, self.at, self.taken = read, at, 0
 
     def take(self, size: int) -> bytes | None:
-        """Returns the next argument, the `size` bytes at the next multiple of its size, and counts
-        it; None after MAX_ARGUMENTS."""
+        """Returns the next argument, the `size` bytes at the next multiple of `size`, and counts
+        it; None (counted too, nothing read) after MAX_ARGUMENTS."""
         self.taken += 1
         if self.taken > MAX_ARGUMENTS:
             return None
@@ -42,7 +45,8 @@ class PrintfArguments:
 
 
 def read_string(read: Read, at: int) -> bytes:
-    """Returns the bytes from an address up to the next zero, at most MOST_BYTES."""
+    """Returns the bytes from an address up to the next zero byte, which is excluded; at most
+    MOST_BYTES."""
     text = bytearray()
     while len(text) < MOST_BYTES and (byte := read(at + len(text), 1)) != b"\0":
         text += byte
@@ -66,8 +70,9 @@ def format_printf(format: bytes, arguments: PrintfArguments) -> str:
 
 
 def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
-    """Returns the text of one conversion specification, which SPECIFIER matched, and consumes its
-    arguments; the specification itself if C has no such conversion or no argument is left."""
+    """Returns the text of one conversion specification, which SPECIFIER matched, and takes its
+    arguments, those of `*` first; the specification itself if C has no such conversion or no
+    argument is left. `%%` gives `%` and takes none."""
     flags, width, precision, length, kind = (
         part.decode("latin-1") if part is not None else None for part in match.groups()
     )
@@ -105,14 +110,15 @@ def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
     value = int.from_bytes(data, "little", signed=kind in "di")
     if length in NARROW:
         bits = NARROW[length]
+        # Truncate to the narrow type, then subtract 2^bits if its sign bit is set.
         value &= (1 << bits) - 1
         value -= (value >> (bits - 1) << bits) if kind in "di" else 0
     return _format_integer(value, flags, width, precision, kind)
 
 
 def _resolved_count(count: str | None, arguments: PrintfArguments) -> str | None:
-    """Returns a width or a precision as digits; `*` is replaced by the next argument, which it
-    consumes, None stays."""
+    """Returns a width or a precision as text: for `*` the next argument, a 32-bit signed integer
+    (empty if none is left); others, and None, unchanged."""
     if count != "*":
         return count
     data = arguments.take(4)
@@ -121,8 +127,9 @@ def _resolved_count(count: str | None, arguments: PrintfArguments) -> str | None
 
 def _capped_count(count: str | None) -> str | None:
     """Returns a width or a precision, limited to MOST_BYTES so that `%2000000000d` cannot exhaust
-    memory."""
+    memory; None stays."""
     most = str(MOST_BYTES)
+    # Compares digit strings by length, then text: int() rejects more than 4300 digits.
     digits = (count or "").lstrip("0")
     return most if (len(digits), digits) > (len(most), most) else count
 
@@ -130,8 +137,9 @@ def _capped_count(count: str | None) -> str | None:
 def _format_integer(
     value: int, flags: str, width: str | None, precision: str | None, kind: str
 ) -> bytes:
-    """Returns an integer as C's conversions print it, with precision, sign or prefix, and padding;
-    Python's differ in `#o` and have no unsigned ones."""
+    """Returns an integer as C's conversion `kind` (one of "diuoxX") prints it: at least `precision`
+    digits (none for 0 with precision 0), sign or prefix, padding to `width`, with zeros for flag
+    `0` unless a precision or `-` is given. Python's `%` differs in `#o` and lacks unsigned ones."""
     digits = {"x": "x", "X": "X", "o": "o"}.get(kind, "d")
     body = format(abs(value), digits)
     if precision is not None:
@@ -153,14 +161,16 @@ def _format_integer(
 
 
 def _python_conversion(flags: str, width: str | None, precision: str | None, kind: str) -> str:
-    """Returns the conversion specification for Python's `%` operator."""
+    """Returns the conversion specification of a float for Python's `%` operator, which prints it as
+    C does; an empty precision (`%.f`) is 0."""
     after = "" if precision is None else f".{precision or 0}"
     return f"%{flags}{width or ''}{after}{kind}"
 
 
 def _format_hexadecimal(data: bytes, precision: str | None, kind: str, flags: str) -> bytes:
-    """Returns a float, given as 8 bytes, as `%a` prints it: with all digits that it has, or cut to
-    the precision (C leaves the choice of the exponent open)."""
+    """Returns a float, given as 8 bytes, as `%a` (`%A`: upper case) prints it: with all hexadecimal
+    digits that it has, or cut, not rounded, to the precision. Width is left to the caller. C leaves
+    the choice of the exponent open."""
     (value,) = struct.unpack("<d", data)
     text = float(value).hex()
     if "p" in text and "." in text:
@@ -174,6 +184,6 @@ def _format_hexadecimal(data: bytes, precision: str | None, kind: str, flags: st
 
 
 def _pad(text: bytes, flags: str, width: str | None) -> bytes:
-    """Returns the text padded to its width, to the right with the flag `-`, else to the left."""
+    """Returns the text padded with spaces to `width`, on the right with flag `-`, else left."""
     size = int(width or 0)
     return text.ljust(size) if "-" in flags else text.rjust(size)

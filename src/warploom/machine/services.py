@@ -27,8 +27,9 @@ KernelFault if the bytes are not all accessible."""
 class ServiceCall:
     """One warp's call of a device function.
 
-    `name` is the function, `instruction`, `block` and `warp` say where the call is, `lanes` which
-    lanes are active; `arguments` has a sequence for each argument, indexed by lane.
+    `name` is the function, `instruction`, `block` and `warp` say where the call is (index in the
+    program, linear numbers), `lanes` which lanes are active; `arguments` has a sequence for each
+    argument, indexed by lane, `read` reads memory as a lane sees it.
     """
 
     name: str
@@ -42,7 +43,7 @@ class ServiceCall:
 
 @dataclass(frozen=True)
 class Services:
-    """Serves the calls of one launch."""
+    """Executes the calls of one launch: both machines make one per launch and call `serve`."""
 
     program: Program
     launch: Launch
@@ -84,7 +85,7 @@ class Services:
         width: int,
     ) -> int:
         """Executes `__assertfail`: raises DeviceAssert with the strings at the addresses `message`,
-        `file` and `function`, which ends the kernel."""
+        `file` and `function`, which ends the kernel. `width` (bytes of a character) is ignored."""
 
         def text(address: int) -> str:
             data = read_string(lambda at, size: call.read(lane, at, size), address)
@@ -103,7 +104,8 @@ class Services:
         )
 
     def allocate(self, call: ServiceCall, lane: int, size: int) -> int:
-        """Executes `malloc`: returns the address, or 0 if the heap is full or `size` is 0."""
+        """Executes `malloc`: returns the address of `size` bytes, named after the thread for
+        messages, or 0 if the heap is full or `size` is 0."""
         block, thread = self._thread_of(call, lane)
         name = f"malloc by thread {thread} of block {block}"
         line = self.program.line(call.instruction)
@@ -111,7 +113,8 @@ class Services:
         return self.memory.heap.allocate(size, allocate_memory, line)
 
     def _allocate_for_kernel(self, name: str, size: int) -> int:
-        """Allocates device memory for a kernel and reports it to the heap's watcher."""
+        """Returns the address of `size` new bytes of device memory, whose allocation has this name
+        and is reported to the heap's watcher (a sanitizer), if there is one."""
         allocation = self.memory.allocate(size, name)
         if self.memory.heap.watcher is not None:
             self.memory.heap.watcher.allocated(allocation)
@@ -119,8 +122,8 @@ class Services:
 
     def release(self, call: ServiceCall, lane: int, address: int) -> int:
         """Executes `free`: ends the allocation at once and reports it to the heap's watcher; a null
-        pointer is ignored. Raises KernelFault for an address that is not a live malloc of a
-        kernel."""
+        pointer is ignored. Returns 0. Raises KernelFault for an address that is not a live malloc
+        of a kernel."""
         if self.memory.heap.release(address):
             if self.memory.heap.watcher is not None:
                 place = call.instruction, call.block, call.warp, lane

@@ -19,7 +19,7 @@ COLUMNS = (
     *("warps", "threads", "threads_on", "divergent", "reconvergences", "exited_members"),
     "routine_calls",
 )
-"""The counts that a tally has for each instruction."""
+"""The fields of a tally that have a count for each instruction."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,12 @@ class Tally:
 
     @property
     def records(self) -> Counts:
+        """Returns a view of the access records: counters, then the costliest access."""
         return self.rows_of_rules[:, :RECORD_WIDTH]
 
     @property
     def accesses(self) -> Counts:
+        """Returns a view of the counters alone, shape (rows, FIELDS)."""
         return self.records[:, : len(FIELDS)]
 
     @classmethod

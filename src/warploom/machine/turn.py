@@ -17,8 +17,8 @@ from warploom.machine.cancellation import Cancellation
 
 
 class _CurrentTicket(local):
-    """Holds the ticket of the launch that this thread runs; None if it runs none, or one without a
-    ticket."""
+    """Holds, per thread, the ticket of the launch that it runs; None if it runs none, or one
+    without a ticket."""
 
     number: int | None = None
 
@@ -32,7 +32,7 @@ class LaunchLock:
     """
 
     def __init__(self) -> None:
-        """Starts unlocked; a forked child process resets it."""
+        """Starts unlocked, and registers the lock to be reset (`forget`) in forked processes."""
         self._current = _CurrentTicket()
         self.forget()
         forget_in_child(self)
@@ -46,8 +46,9 @@ class LaunchLock:
             return self._issued
 
     def await_ticket(self, number: int) -> None:
-        """Waits until every launch with a lower ticket has run or left; this thread then runs the
-        launch of ticket `number`. Ctrl-C cancels the launch that is running."""
+        """Waits until every launch with a lower ticket has left, then records `number` as the
+        ticket of this thread's launch. Ctrl-C cancels the launch that is running. Raises
+        LaunchError in a callback of the running kernel."""
         refuse_in_callback("launch a kernel")
         try:
             with self._changed:
@@ -61,7 +62,8 @@ class LaunchLock:
         self._current.number = number
 
     def leave(self, number: int | None) -> None:
-        """Removes a ticket and wakes the launches that wait for it; does nothing for None."""
+        """Removes a ticket, so that launches with higher ones may run, and wakes those that wait;
+        does nothing for None."""
         if number is None:
             return
         self._current.number = None
@@ -70,8 +72,8 @@ class LaunchLock:
             self._changed.notify_all()
 
     def take(self, cancellation: Cancellation | None = None) -> None:
-        """Acquires the lock: waits until no kernel runs. `cancellation` stops the launch that
-        acquires it.
+        """Acquires the lock: waits until no kernel runs. `cancellation`, kept while the lock is
+        held, is the flag by which Ctrl-C in a waiting thread stops the launch that holds it.
 
         Ctrl-C during the wait cancels the launch that holds the lock. Raises LaunchError in a
         callback of the running kernel, which would wait for itself.
@@ -88,7 +90,7 @@ class LaunchLock:
         self._holder = cancellation
 
     def give_back(self) -> None:
-        """Releases the lock, and leaves the ticket of this thread's launch if it has one."""
+        """Releases the lock, and removes the ticket of this thread's launch if it has one."""
         self._holder = None
         self._lock.release()
         self.leave(self._current.number)
@@ -100,8 +102,8 @@ class LaunchLock:
         self.give_back()
 
     def forget(self) -> None:
-        """Resets the lock in a forked child process, in which the thread that held it does not
-        exist."""
+        """Resets the lock and drops all tickets in a forked child process, in which the threads
+        that hold them do not exist."""
         self._lock, self._changed = Lock(), Condition()
         self._holder: Cancellation | None = None
         self._tickets: OrderedDict[int, None] = OrderedDict()  # the lowest first
@@ -128,8 +130,8 @@ class callback:  # noqa: N801  (used as `with callback():`)
 
 
 def refuse_in_callback(action: str) -> None:
-    """Raises LaunchError if the caller runs in the middle of a kernel; `action` is a verb phrase
-    for the message."""
+    """Raises LaunchError if the calling thread is in a `callback`, so that waiting for the kernel
+    would deadlock; `action` is a verb phrase for the message ("launch a kernel")."""
     if _callback.running:
         raise LaunchError(
             f"cannot {action} from the output callback: the kernel that prints waits for the"

@@ -1,4 +1,5 @@
-"""Computes the cost of single accesses by a device's rules, on the host.
+"""Computes on the host, by a device's rules, the cost (sectors, transactions, ...) of one access
+with given addresses.
 
 Compiled code only counts how often an access pattern occurs; multiplied by the costs from here,
 that gives the counters of a launch.
@@ -35,7 +36,8 @@ class RowRule:
     size: int
 
     def cost(self, mask: int, addresses: tuple[int, ...]) -> Counts:
-        """Returns the counts of one access by the lanes of a mask, in the order of FIELDS."""
+        """Returns the counts of one access by the lanes of a mask, in the order of FIELDS; cached.
+        `addresses` has one for each of 32 lanes."""
         return _cost(self, mask, addresses)
 
 
@@ -53,7 +55,7 @@ def common_cost(program: Program, row: AccessRecord, rules: AccessRules) -> Coun
     """Returns the counts of the common access of a record, in the order of FIELDS: all 32 lanes at
     consecutive elements, in constant memory all at one address, in local memory at consecutive
     words; zeros for textures and surfaces, which have no common access."""
-    if row.space in (Space.TEXTURE, Space.SURFACE):  # they have no common access
+    if row.space in (Space.TEXTURE, Space.SURFACE):
         return np.zeros(len(FIELDS), np.int64)
     rule = row_rule(program, row, rules)
     stride = STRIDES.get(row.space, rule.size)
@@ -62,8 +64,8 @@ def common_cost(program: Program, row: AccessRecord, rules: AccessRules) -> Coun
 
 @lru_cache(maxsize=1 << 14)
 def _cost(rule: RowRule, mask: int, addresses: tuple[int, ...]) -> Counts:
-    """Returns the counts of one access by the lanes of a mask, to which each of the rule's cost
-    functions adds; the results are cached, since kernels repeat few patterns."""
+    """Returns `RowRule.cost`: the sum of the counts of the rule's cost functions; the results are
+    cached, since kernels repeat few patterns."""
     counts = np.zeros(RECORD_WIDTH, np.int64)
     for name in rule.names:
         count_compiled(name, np.array(addresses, np.uint64), mask, rule.size, counts)

@@ -52,9 +52,9 @@ negative."""
 
 @dataclass(frozen=True)
 class LanePattern:
-    """The relative addresses of the lanes of an access: `steps` are the byte offsets of the lanes
-    from the first lane run of the access's group. `local` accesses touch consecutive words whatever
-    the steps, since local memory is interleaved by lane."""
+    """The active mask and relative addresses of an access: `steps` are the byte offsets of its 32
+    lanes from the first lane of the access group's first access. `local` accesses touch consecutive
+    words whatever the steps, since local memory is interleaved by lane."""
 
     mask: int
     steps: tuple[int, ...]
@@ -69,19 +69,18 @@ class LanePattern:
 
 
 class LanePatternCosts:
-    """Caches the costs of a lane pattern by the offset of its group's first lane run in the unit,
-    counted in elements."""
+    """Caches the costs of a lane pattern by the offset of its group's first address in the unit
+    (`unit` bytes, 128 or 256), counted in elements of `rule.size` bytes."""
 
     def __init__(self, pattern: LanePattern, rule: RowRule, unit: int) -> None:
-        """Starts with no cost computed. `unit`: the bytes of a unit, in which offsets are
-        counted."""
+        """Starts with no cost computed, for each of the `unit // rule.size` offsets."""
         self._pattern, self._rule, self._unit = pattern, rule, unit
         self._is_computed = np.zeros(unit // rule.size, np.bool_)
         self._costs = np.zeros((len(self._is_computed), len(FIELDS)), np.int64)
 
     def first_address(self, offset: int) -> int:
-        """Returns an address of lane 0 that puts the first lane run at `offset` (in elements) of a
-        unit."""
+        """Returns an address of lane 0 for which the group's first address is at `offset` (in
+        elements) of a unit; costs depend on nothing else of it."""
         return _ORIGIN + (offset * self._rule.size + self._pattern.steps[0]) % self._unit
 
     def costs_at(self, offsets: Words) -> Words:
@@ -103,7 +102,7 @@ def _costs_of(pattern: LanePattern, rule: RowRule, unit: int) -> LanePatternCost
 
 def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
     """Adds to a tally the costs of the accesses that range caches counted, and skips caches that no
-    access has filled; `words` are a worker's lane sets and caches."""
+    access has filled; `words` are a worker's lane sets and caches (`abi.range_cache`)."""
     for row, cache_at in layout.caches.places.items():
         # LEADER is 0 in a cache that no access has filled.
         if words[cache_at + LEADER]:
@@ -111,12 +110,14 @@ def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
 
 
 def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
-    """Adds to a tally the costs of the accesses that the cache of access record `row` counted, and
-    stores the costliest of them as the record's example if it costs more than the present one."""
+    """Adds to a tally the costs of the accesses that the range cache of access record number `row`
+    counted, each entry's count times the cost of its pattern, and stores the costliest of them (in
+    transactions) as the record's example if it costs more than the present one."""
     caches, cache_at = layout.caches, layout.caches.places[row]
     header, leader = words[cache_at : cache_at + HEADER], int(words[cache_at + LEADER])
     rule = row_rule(layout.program, layout.rows[row], layout.rules)
     entries = _entries(caches, row, words, leader)
+    # Shape (entries, elements in a unit): accesses by the offset of the first address.
     times = entries[:, caches.counts :]
     # The guard of a group is that of its leader, which counts for all members; a member counts in
     # its own cache only when it runs without the group.
@@ -124,6 +125,7 @@ def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
         times = times + _entries(caches, row, words, cache_at)[:, caches.counts :]
     for number in np.flatnonzero(times.any(axis=1)):
         entry = entries[number]
+        # A key is the active mask, and above it the number of the warp's layout.
         pattern = LanePattern(
             int(entry[KEY]) & ALL_LANES,
             _steps(header, entry),
@@ -144,17 +146,18 @@ def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
 
 
 def _entries(caches: RangeCacheLayout, row: int, words: Words, start: int) -> Words:
-    """Returns the entries of a cache that starts at word `start`, one per row. The leader's cache
-    has entries of the same length as the member's own."""
+    """Returns a view of the entries of the cache that starts at word `start`, shape (entries, words
+    of an entry): the cache of `row`, or of its group's leader, whose entries have equal lengths."""
     shape = entries_of(caches.sets), caches.entry(row)
     return words[start + HEADER : start + HEADER + math.prod(shape)].reshape(shape)
 
 
 def _relocation(entry: Words, begin: int, size: int, unit: int) -> int:
-    """Returns the distance in bytes from the first lane run of an access that occurred, or may have
-    occurred, to that of a synthetic access with the same cost, which is at address `begin`. It is a
-    multiple of the unit if the cache's entry holds accesses at several offsets."""
+    """Returns the distance in bytes from the first address of an access that occurred, or may have
+    occurred, to that of a synthetic access with the same cost, which is at address `begin`."""
     distance = begin - int(entry[FIRST])
+    # With bits of `size` or more in WITHIN, the entry counts several offsets, and FIRST may be at
+    # another one than `begin`: a multiple of the unit keeps the synthetic access's offset.
     return unit * round(distance / unit) if entry[WITHIN] >= size else distance
 
 
@@ -173,9 +176,9 @@ def _store_example(
 
 
 def _steps(header: Words, entry: Words) -> tuple[int, ...]:
-    """Returns the byte offset of each lane from the first lane run of its group: `header[AHEAD]`,
-    the member's offset in its group, plus the pitch of the lane's run plus the entry's STEP from
-    lane to lane."""
+    """Returns the byte offset of each of the 32 lanes from its group's first address:
+    `header[AHEAD]`, the member's offset in its group, plus the pitch of the lane's run plus, for
+    each lane before it in the run, the entry's STEP."""
     runs = int(header[RUNS])
     pitches = entry[PITCHES : PITCHES + runs].reshape(runs, 1)
     lanes = pitches + np.arange(LANES // runs) * entry[STEP]

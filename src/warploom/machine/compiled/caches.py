@@ -31,8 +31,8 @@ WAYS = {L1: 4, TEXTURE: 4, CONSTANT: 4, L2: 16}
 def empty_caches(
     spec: DeviceSpec, rules: AccessRules, program: Program, launch: Launch, memory: DeviceMemory
 ) -> npt.NDArray[np.int64]:
-    """Returns the array of `cost.caches`: a header, then the entries of each cache level, L1 and
-    the like once per SM. A single word if caches are not counted."""
+    """Returns the array of the simulated caches (`cost.caches`): a header, then the lines of each
+    level, L2 once, the others once per SM. A single word if the rules do not count caches."""
     if not rules.caches:
         return np.zeros(1, np.int64)
     sizes = {
@@ -49,6 +49,7 @@ def empty_caches(
     for level, size in sizes.items():
         sets = size // (LINE_BYTES * WAYS[level])
         words = sets * WAYS[level] * ENTRY_WORDS
+        # Four header words per level: start, sets, ways, words per SM.
         header[4 * level : 4 * level + 4] = end, sets, WAYS[level], words
         end += words * (1 if level == L2 else sms)
     caches = np.zeros(end, np.int64)
@@ -57,11 +58,11 @@ def empty_caches(
 
 
 def l1_bytes(spec: DeviceSpec, shared: int, launch: Launch) -> int:
-    """Returns the bytes of L1 that remain beside shared memory; `shared` is the bytes that a thread
-    block needs.
+    """Returns the bytes of L1 that remain beside shared memory, if both are one memory, else all of
+    L1; `shared` is the bytes that a thread block needs.
 
-    On 2.x and 3.x the carve-out is as large as it can be, which is their default; later it is the
-    smallest that holds the blocks which are resident on an SM.
+    Before 7.0 the carve-out is as large as it can be, which is the default there; later it is the
+    smallest that holds the blocks which are resident on an SM, else the largest.
     """
     if not spec.l1_holds_shared:
         return spec.l1_bytes
@@ -85,5 +86,6 @@ def local_address(program: Program, launch: Launch, block: int, warp: int) -> in
 
 
 def local_lines(program: Program) -> int:
-    """Returns the cache lines of local memory of 32 lanes: one for each word of a thread's."""
+    """Returns the cache lines (128 bytes) of local memory of 32 lanes: one for each 4-byte word of
+    a thread's, since word w of all lanes is contiguous."""
     return -(-program.local_bytes // 4)

@@ -12,14 +12,15 @@ from warploom.machine.launch import Launch
 
 @dataclass
 class Configuration:
-    """The launches of a kernel that differ from `launch` only in their arguments."""
+    """The launches of a kernel that differ from `launch` only in their arguments: their code tiers
+    and their launch template. The engine makes and keeps one for each configuration."""
 
     tiers: Tiers
     launch: Launch
     _launch_template: LaunchTemplate | None = None
 
     def launch_template(self) -> LaunchTemplate:
-        """Returns the template for a launch in the best code that is compiled now. It is cached;
+        """Returns the template for a launch in the code that the tiers choose now. It is cached;
         when the code has changed since, it is rebuilt and the buffers of the old one are freed."""
         kernel, template = self.tiers.kernel(), self._launch_template
         if template is not None and template.kernel is kernel:

@@ -61,6 +61,7 @@ class Counted:
         )
 
     def __call__(self) -> Tally:
+        """Returns the tally of the launch, computed anew at each call."""
         tally = _tally([self])
         return replace(tally, workers=len(self.parts), serial_reason=self.serial_reason)
 
@@ -80,9 +81,11 @@ def combined_tally(counted: Sequence[Callable[[], Tally]]) -> Tally:
 
 
 def _tally(counted: Sequence[Counted]) -> Tally:
-    """Returns the tally of launches of one compiled kernel: counts of instructions, costs of access
-    records, and the accesses that range caches counted."""
+    """Returns one tally of launches of one compiled kernel: the sums of their counts of
+    instructions, the costs in their access records, and the costs of the accesses that pattern
+    tables, range caches and lists of deferred atomics counted."""
     layout, rows_at = counted[0].kernel.layout, counted[0].rows_at
+    # A row for each worker of each launch; parts of one kernel have equal lengths.
     words = np.stack([part.view(np.int64) for each in counted for part in each.parts])
     tally = Tally.empty(layout.program, counted[0].launched_warps, layout.rows)
     _add_counts(tally, layout, words[:, :rows_at].sum(axis=0))
@@ -100,9 +103,10 @@ def _tally(counted: Sequence[Counted]) -> Tally:
 
 
 def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
-    """Writes the counts of instructions into a tally: warps and threads from the counts of their
-    basic blocks (0 for hidden instructions), and the words of their own that guarded instructions,
-    branches, instructions with members and calls of routines have."""
+    """Writes the counts of instructions into a tally (`CountLayout` has the indices in `counts`):
+    warps and threads from the two counts of their basic blocks (0 for hidden instructions), and the
+    words of their own that guarded instructions, branches, instructions with members and calls of
+    routines have."""
     program = layout.program
     for block in program.blocks:
         in_block = slice(block.start, block.stop)

@@ -59,7 +59,7 @@ class CompiledEngine:
         workers: int = 1,
     ) -> None:
         """`spec`: the device (the default one if None); `options`: choices that the cost rules
-        depend on. Raises for a pass to print (PRINT_VARIABLE) that does not exist."""
+        depend on. Raises WarploomError if the variable PRINT_VARIABLE names an unknown pass."""
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
         self._rules_text = repr(self._rules)
@@ -82,11 +82,10 @@ class CompiledEngine:
         observes: Observing | None = None,
         baseline: bool = False,
     ) -> CompiledKernel:
-        """Returns the machine code of a program for launches like this one, compiled on first use.
-
-        - `records`: with code that writes a log; `sanitizes`: the accesses that a detector checks;
-          `debugging`: the needs of a debugger; `observes`: the events of an observer.
-        - `baseline`: baseline code, which compiles faster.
+        """Returns the machine code of a program for launches like this one, compiled on first use:
+        with code that writes a log (`records`), reports accesses to a detector (`sanitizes`), has
+        what a debugger needs (`debugging`) or reports events to an observer (`observes`);
+        `baseline`: baseline code, which compiles faster, else optimised code.
         """
         variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
         # Code for one block size runs warps in a static schedule, in which events would be out of
@@ -173,6 +172,7 @@ class CompiledEngine:
         """Returns the configuration of launches like this one (program, grid, block and so on, and
         what a detector checks), created on first use; then the oldest beyond MOST_CONFIGURATIONS is
         evicted and its buffers freed."""
+        # A configuration keeps its program alive, so no other program gets that id.
         key = id(program), launch.configuration, sanitizes
         configuration = self._configurations.get(key)
         if configuration is None:
@@ -205,9 +205,9 @@ class CompiledEngine:
         progress: Progress | None = None,
     ) -> Callable[[], Tally]:
         """Runs a launch to its end, its blocks distributed over workers unless there is a reason to
-        run them in one; returns a function that builds the tally when it is first called. Raises as
-        `launch` does; with `max_instructions`, the tally is built here, since only it shows that
-        the last slice exceeded the limit."""
+        run them in one (`why_alone`); returns a function that builds the tally when it is called.
+        Raises as `launch` does; with `max_instructions`, the tally is built here, since only it
+        shows that the last slice exceeded the limit."""
         configuration = self._configuration(program, launch)
         launch_template = configuration.launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
@@ -225,7 +225,6 @@ class CompiledEngine:
         counted = Counted.of(works, serial_reason)
         for work in works:
             work.launch_template.give_back(work.buffers)
-        # Otherwise the last slice may have exceeded the limit, which only the tally shows.
         if launch.max_instructions is None:
             return counted
         tally = counted()
@@ -244,8 +243,9 @@ class CompiledEngine:
         *,
         baseline: bool = False,
     ) -> tuple[WorkerLaunch, Status]:
-        """Runs a launch, or some of its blocks, in code that writes a log and calls an observer, if
-        these are given; returns the part of the launch with its final state, and how it ended."""
+        """Runs a launch, or some of its blocks, in one worker and in code that writes a log and
+        calls an observer, if these are given; returns the worker's launch in its final state, and
+        the status in which it ended. A fault is a status here, not raised."""
         wanted = None if observer is None else observer.observation.wanted
         kernel = self.kernel(
             program, launch, records=log is not None, observes=wanted, baseline=baseline
@@ -271,8 +271,7 @@ class CompiledEngine:
         progress: Progress | None = None,
     ) -> tuple[WorkerLaunch, Status]:
         """Runs a launch in code that passes the wanted events to a detector, whose state is at
-        address `detector`; returns the part of the launch with its final state, and how it
-        ended."""
+        address `detector`; returns what `record` does."""
         launch_template = self._configuration(program, launch, wanted).launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         work = WorkerLaunch.prepare(launch_template, launch, memory, caches, range(launch.blocks))

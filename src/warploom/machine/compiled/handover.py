@@ -23,9 +23,10 @@ that runs next."""
 
 
 def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate) -> LaunchBuffers:
-    """Returns buffers for code of template `after` that continue the launch in the buffers `old` of
-    template `before`: environment, schedule and counts are copied; if the code suspends warps, also
-    the states, shared and local memory and contexts of all block slots that were used."""
+    """Returns new buffers for code of template `after` that continue the paused launch in the
+    buffers `old` of template `before`: environment (but for addresses), schedule and counts are
+    copied; if the code suspends warps, also the states, shared and local memory and contexts of all
+    block slots that were used."""
     new = after.buffers()
     copied = np.ones(len(Slot), bool)
     # Addresses point into the arena, and the new arena is elsewhere.
@@ -66,11 +67,12 @@ def _slot_bytes(
 
 def _resume_from_tables(program: Program, states: np.ndarray, tables: np.ndarray) -> None:
     """Marks warps that wait at a barrier, or continue after one, to resume from their state tables:
-    writes the block after the barrier into the table, and FROM_TABLE as the site in the warp's
-    scheduler state."""
+    parks the active lanes in the table, at the basic block after the barrier, and writes FROM_TABLE
+    as RESUME to the warp's scheduler state. `states` and `tables` have a row for each warp."""
     sites = states[:, schedule_layout.RESUME]
     for warp in np.flatnonzero(sites > 0):
-        # A site's number is one more than that of the block that ends there.
+        # A site is 1 plus the number of the basic block that ends there; the last successor is the
+        # fall-through.
         following = program.blocks[int(sites[warp]) - 1].successors[-1]
         table = tables[warp]
         park(table, following, int(table[MASK]), NONE, READY, 0, 0)

@@ -42,8 +42,8 @@ DONE, FAILED = 0, 1
 
 
 class HostCallbacks:
-    """Serves the callbacks of one launch. `error` is the exception that a service raised;
-    `forget_bounds` invalidates the bounds that range caches hold; `environment` is the worker's."""
+    """Serves the callbacks of one worker's launch. `error` is the exception that a service raised,
+    which the engine raises after the launch."""
 
     def __init__(
         self,
@@ -51,7 +51,8 @@ class HostCallbacks:
         forget_bounds: Callable[[], None],
         environment: npt.NDArray[np.int64],
     ) -> None:
-        """`services` executes the device functions of this launch."""
+        """`services` executes the device functions; `forget_bounds` invalidates the bounds of
+        allocations that range caches hold; `environment` is the worker's."""
         self.services, self.environment = services, environment
         self._forget_bounds = forget_bounds
         self.error: BaseException | None = None
@@ -72,9 +73,9 @@ class HostCallbacks:
         return ctypes.cast(self._function, ctypes.c_void_p).value or 0
 
     def _serve(self, _: int, warp: int, instruction: int, mask: int, data: int) -> int:
-        """Executes a callback of a warp: the function that compiled code calls. `data` is the
-        address of its argument buffer. Returns DONE, or FAILED after an exception, which is stored
-        in `error` and raised after the launch."""
+        """Executes a callback of warp number `warp` of the current block: the function that
+        compiled code calls. `mask` are the lanes that call, `data` is the address of the argument
+        buffer. Returns DONE, or FAILED after an exception or a cancellation, stored in `error`."""
         try:
             self._yield_interpreter()
             self.stop.check()
@@ -122,8 +123,9 @@ class HostCallbacks:
         words[:WARP_SIZE] = [result & ALL_ONES for result in results]
 
     def _read_generic(self, fault: Fault, address: int, size: int) -> bytes:
-        """Returns the bytes at a generic address, as the lane of `fault` sees them; raises that
-        fault if they are not accessible."""
+        """Returns `size` bytes at a generic address (in the shared or local window, else global)
+        as the lane that `fault` names sees them; raises that fault, with address and space filled
+        in, if they are not all in one memory or allocation."""
         program, memory = self.services.program, self.services.memory
         space, offset = Space.GLOBAL, address
         if SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_SIZE:
@@ -148,8 +150,8 @@ class HostCallbacks:
         return memory.read(address, size)
 
     def _read_local(self, fault: Fault, offset: int, size: int) -> bytes:
-        """Returns bytes of local memory, which is interleaved: word w of lane l is word w * 32 + l
-        of the warp's."""
+        """Returns bytes of the local memory of the warp and lane in `fault`, which is interleaved:
+        4-byte word w of lane l is word w * 32 + l of the warp's."""
         stride = local_stride(self.services.program.local_bytes)
         start = int(self.environment[Slot.LOCAL_AT]) + fault.warp * stride
         addresses = (

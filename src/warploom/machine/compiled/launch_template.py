@@ -55,12 +55,12 @@ class LaunchTemplate:
     buffers.
 
     - `slots`: the number of blocks that are resident at once.
-    - `starts`: the offset in the arena of the array whose address an environment slot holds;
-      `address_slots`: these slots, sorted. `counts_at` and `rows_at`: the offsets of counts and
-      access records, which have no slot.
+    - `starts`: the offset in the arena, in bytes, of the array whose address a slot of the
+      environment holds; `address_slots`: these slots, sorted. `counts_at` and `rows_at`: the
+      offsets of counts and access records, which have no slot.
     - `start`: the first bytes of the arena, with offsets in place of addresses; the arena has zeros
       from there up to `size`, but for `costs`, one in each access record (see `_common_costs`).
-    - `bytes_per_slot`: the bytes of each array that every resident block has.
+    - `bytes_per_slot`: the bytes of each array that every resident block has, by environment slot.
     - `calls_host`: the kernel calls printf, malloc, assert or free. `launched_warps`: the number of
       warps. `pace`: how long a launch runs at a time. `full_lane_sets`: the lane sets that the
       range caches start with.
@@ -91,7 +91,7 @@ class LaunchTemplate:
         slots = int(plan[schedule_layout.SLOTS]) if kernel.suspends else 1
         environment = np.zeros(len(Slot), np.int64)
         initial = _initial_arrays(kernel, launch, plan)
-        initial[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)
+        initial[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)  # no block is in any slot
         bytes_per_slot = _bytes_per_slot(kernel, launch)
         # Two words of cached bounds (16 bytes) for each access record.
         zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
@@ -102,6 +102,8 @@ class LaunchTemplate:
         contents = (environment, *initial.values())
         count_bytes = (8 * kernel.layout.size, 8 * kernel.layout.row_words)
         sizes = (*(array.nbytes for array in contents), *count_bytes, *zeros.values())
+        # In this order: environment, nonzero arrays, counts, access records, zeroed arrays. `clear`
+        # and `hand_over` treat neighbouring arrays as one range.
         offsets, end = _lay_out(sizes)
         counts_at, rows_at = offsets[len(contents) : len(contents) + 2]
         addressed_offsets = (*offsets[1 : len(contents)], *offsets[len(contents) + 2 :])
@@ -154,13 +156,14 @@ class LaunchTemplate:
     def is_reusable(self) -> bool:
         """Returns true if buffers are kept for the next launch: the arena has at most REUSED_BYTES
         and its counts at most REUSED_COUNT_BYTES."""
+        # Counts and access records lie between these two offsets.
         counted = self.starts[Slot.CACHE_AT] - self.counts_at
         return self.size <= REUSED_BYTES and counted <= REUSED_COUNT_BYTES
 
 
 class LaunchBuffers:
-    """The buffers of one launch: `arena` holds all of them, as `LaunchTemplate` lays them out, and
-    `address` is its address."""
+    """The buffers of one worker's launch: `arena` holds all of them, as `LaunchTemplate` lays them
+    out, and `address` is its address; the other attributes are views of its parts."""
 
     def __init__(self, launch_template: LaunchTemplate) -> None:
         """Allocates the arena, aligned to ALIGNMENT, fills it as the template says, with this
@@ -183,14 +186,15 @@ class LaunchBuffers:
         self.environment = self.words(0, len(Slot))
         self.plan = self.words(launch_template.starts[Slot.PLAN_AT], schedule_layout.LAYOUT_WORDS)
         self._bounds = self.words(launch_template.starts[Slot.CACHE_AT], 2 * max(1, rows))
+        # Parameters, globals and slots follow one another, so each ends where the next starts.
         ends = launch_template.starts[Slot.GLOBALS_AT]
         self.parameters = self.arena[launch_template.starts[Slot.PARAMETERS_AT] : ends]
         self.globals = self.words(ends, (launch_template.starts[Slot.SLOTS_AT] - ends) // 8)
         self.counted = self.arena[launch_template.counts_at : launch_template.starts[Slot.CACHE_AT]]
 
     def counts(self) -> Bytes:
-        """Returns the counts, for use after the buffers are given back: a copy if another launch
-        may reuse the buffers."""
+        """Returns the bytes of counts and access records, for use after the buffers are given back:
+        a copy if another launch may reuse the buffers."""
         return self.counted.copy() if self._launch_template.is_reusable else self.counted
 
     def clear(self) -> None:
@@ -200,7 +204,6 @@ class LaunchBuffers:
         used = (
             int(self.plan[schedule_layout.MOST_RESIDENT]) if launch_template.kernel.suspends else 1
         )
-        # Of the arrays per slot, only those of slots that were used need clearing.
         self.arena[launch_template.counts_at : launch_template.starts[Slot.STATES_BASE]] = 0
         for base, size in launch_template.bytes_per_slot.items():
             self.arena[launch_template.starts[base] :][: used * size] = 0
@@ -228,8 +231,8 @@ class LaunchBuffers:
 
 
 def _lay_out(sizes: Iterable[int]) -> tuple[list[int], int]:
-    """Returns the aligned offsets of arrays of these sizes, one after the other, and the end of the
-    last."""
+    """Returns the offsets of arrays of these sizes, in bytes, one after the other at multiples of
+    ALIGNMENT, and the end of the last, rounded up."""
     offsets: list[int] = []
     end = 0
     for size in sizes:
@@ -295,18 +298,18 @@ def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
 
 
 def _common_costs(layout: CountLayout) -> Words:
-    """Returns the transactions of the common access of each record: only a costlier access is kept
-    as the record's example."""
+    """Returns the transactions of the common access (`common_cost`) of each access record, its
+    initial EXAMPLE_COST: only a costlier access is kept as the record's example."""
     costs = (common_cost(layout.program, row, layout.rules) for row in layout.rows)
     return np.fromiter((cost[TRANSACTIONS] for cost in costs), np.int64, len(layout.rows))
 
 
 def _full_lane_sets(block: tuple[int, int, int], sets: int) -> Words:
-    """Returns the lane sets of full warps, one for each of the first warp layouts, at most half of
-    `sets`. They are in the range caches from the start (`abi.range_cache`), so that masks at the
-    edge of a grid, which may come first, cannot fill the table."""
+    """Returns the table of `sets` keys (mask and layout) with which range caches begin: full warps
+    of the first warp layouts of the block, at most half of `sets`; of layout 0 alone if a warp is
+    one run of lanes. So masks at the edge of a grid, which may come first, cannot fill the table
+    (`abi.range_cache`)."""
     has_runs = RUNS[warp_layout_of(block)] > 1
-    # Half of the sets stay free for masks of partial warps.
     layouts = min(1 + max(warp_layouts(block)), sets // 2) if has_runs else 1
     keys = np.zeros(sets, np.int64)
     keys[0] = ALL_LANES

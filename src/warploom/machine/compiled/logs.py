@@ -17,8 +17,8 @@ Words = npt.NDArray[np.int64]
 MOST_ENTRIES = 1 << 22
 MOST_CONTROL_WORDS = 1 << 24
 MOST_SCATTERED = 1 << 19
-"""The most entries that a log has space for. The system commits no memory for pages that are never
-written."""
+"""The most entries (words, for control) of the log's regions. The system commits no memory for
+pages that are never written."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Log:
     def empty(
         cls, launch: Launch, *, warps: int, steps: int, blocks: Collection[int] | None
     ) -> Log:
-        """Returns an empty log with capacity for `warps` warps and `steps` steps of each; only
-        warps of `blocks` are recorded if that is given. Regions have space for at most MOST_ENTRIES
-        entries, whatever the number of warps and steps."""
+        """Returns an empty log for a launch, of which the first `warps` warps and `steps`
+        instructions of each are recorded, and only warps of `blocks` if that is given. Regions have
+        space for at most MOST_ENTRIES entries, whatever the number of warps and steps."""
         launched = launch.blocks * launch.warps_per_block
         entries = min(MOST_ENTRIES, max(1, warps * steps))
         sizes = {
@@ -53,6 +53,7 @@ class Log:
         for (capacity, start_word), (rows, width) in sizes.items():
             data[capacity], data[start_word] = rows, offset
             offset += rows * width
+        # These two regions have a word for every launched warp; their capacities are the limits.
         data[words.WARP_CAPACITY], data[words.STEP_CAPACITY] = warps, steps
         data[words.CURRENT] = warp_table.NONE
         log = cls(data)
@@ -65,13 +66,15 @@ class Log:
         return log
 
     def rows(self, count: int, start_word: int, width: int) -> Words:
-        """Returns the rows of a region that were written, shape (rows, width); `count` and
-        `start_word` are the header words with their number and with the region's offset."""
+        """Returns a view of the rows of a region that were written, shape (rows, width); `count`
+        and `start_word` are the indices of the header words with their number and with the region's
+        offset."""
         start, rows = int(self.data[start_word]), int(self.data[count])
         return self.data[start : start + rows * width].reshape(rows, width)
 
     def region(self, start_word: int, length: int) -> Words:
-        """Returns the first `length` words of a region."""
+        """Returns a view of the first `length` words of the region whose offset is in header word
+        `start_word`."""
         return self.data[int(self.data[start_word]) :][:length]
 
     def numbers(self, launch: Launch) -> Words:

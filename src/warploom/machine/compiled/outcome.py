@@ -26,17 +26,17 @@ ACCESSES = {
 
 
 def check_limit(tally: Tally, work: WorkerLaunch) -> None:
-    """Raises InstructionLimit if the tally of a launch shows more warp instructions than
-    `max_instructions`, which its last call of compiled code may have exceeded."""
+    """Raises InstructionLimit if the tally of a launch that has ended shows more warp instructions
+    than `max_instructions`, which its last call of compiled code may have exceeded."""
     limit = work.launch.max_instructions
     if limit is not None and tally.warps.sum() > limit:
         raise error_of(work, Status.LIMIT)
 
 
 def error_of(work: WorkerLaunch, status: Status) -> BaseException:
-    """Returns the exception for a part of a launch that ended with `status`: that of a host
-    callback if one failed, else of a cancellation (PAUSED), a fault, a deadlock or the instruction
-    limit."""
+    """Returns the exception for a worker's launch that did not end, but stopped with `status`: that
+    of a host callback if one failed, else of a cancellation (PAUSED), a fault, a deadlock or the
+    instruction limit (any other status)."""
     if work.host_callbacks is not None and work.host_callbacks.error is not None:
         # An exception of a callback ended the kernel, whatever status it reports.
         return work.host_callbacks.error
@@ -50,8 +50,8 @@ def error_of(work: WorkerLaunch, status: Status) -> BaseException:
 
 
 def _fault(work: WorkerLaunch) -> Exception:
-    """Returns the error of the fault that the environment records: its kind, instruction, thread
-    and address, with the allocation nearest to that."""
+    """Returns the error of the fault that the environment's FAULT_ slots record: its kind,
+    instruction, thread and address, with the allocation nearest to that."""
     slots = {slot: int(work.environment[slot]) for slot in Slot}
     space = {code: space for space, code in SPACE_CODES.items()}[slots[Slot.FAULT_SPACE]]
     kind = FaultKind(slots[Slot.FAULT_KIND])

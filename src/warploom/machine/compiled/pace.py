@@ -13,15 +13,15 @@ are."""
 
 
 class Pace:
-    """The number of warp instructions per call that keeps a kernel's calls between SHORTEST and
-    LONGEST."""
+    """The number of warp instructions that a kernel runs per call (`instructions`), adapted to keep
+    calls between SHORTEST and LONGEST. Each launch template has one."""
 
     def __init__(self) -> None:
         self.instructions = FIRST
 
     def took(self, seconds: float) -> None:
-        """Adjusts the number after a call that took `seconds`: doubles it below SHORTEST, halves it
-        above LONGEST."""
+        """Adjusts `instructions` after a call that took `seconds`: doubles it below SHORTEST,
+        halves it above LONGEST, down to 1."""
         if seconds < SHORTEST:
             self.instructions *= 2
         elif seconds > LONGEST and self.instructions > 1:

@@ -1,6 +1,6 @@
-"""Caches the results of static analyses of a launch (which blocks conflict, for example), by
-program, parameters and the allocations that an analysis looked up, so that a repeated launch is not
-analysed again."""
+"""Caches the results of static analyses of a launch (whether its blocks conflict, for example), so
+that a repeated launch is not analysed again: by program, grid, parameters and the allocations that
+the analysis looked up."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def proven(
     memory: DeviceMemory,
     analysis: Callable[[Program, LaunchInputs], T],
 ) -> T:
-    """Returns the result of `analysis` for a launch. The program caches results, each for as long
-    as the allocations that the analysis looked up do not change."""
+    """Returns the result of `analysis` for a launch, from the program's cache if an equal launch
+    was analysed and every address that the analysis looked up is still in the same allocation. At
+    most MOST_PROOFS results are kept, the oldest is evicted."""
 
     def allocation_of(address: int) -> range | None:
         allocation = memory.find(address)
@@ -52,8 +53,7 @@ def proven(
     ):
         lookups: dict[int, range | None] = {}
 
-        # Note every lookup, so that the proof is dropped when one of them would have another
-        # result.
+        # Records every lookup, so that the proof is dropped when one would have another result.
         def recorded_lookup(address: int) -> range | None:
             lookups[address] = allocation_of(address)
             return lookups[address]

@@ -25,9 +25,9 @@ POLL_SECONDS = 0.1
 
 
 def run_all(works: Sequence[WorkerLaunch], progress: Progress | None) -> list[int]:
-    """Runs each part and returns the Status in which it ended: PAUSED if it was cancelled. The
-    first part runs in the calling thread and the others in pooled ones; all of them run in pooled
-    ones if the kernel calls the host."""
+    """Runs each worker's part of a launch and returns the Status in which each ended: PAUSED if it
+    was cancelled. The first part runs in the calling thread and the others in pooled ones; all of
+    them run in pooled ones if the kernel calls the host."""
     # An interrupt during a function that machine code calls would be lost.
     # So a kernel that calls the host runs in a pooled thread, and this one handles interrupts.
     local = 0 if works[0].launch_template.calls_host else 1
@@ -40,9 +40,9 @@ def run_all(works: Sequence[WorkerLaunch], progress: Progress | None) -> list[in
 def _run_with_threads(
     works: Sequence[WorkerLaunch], local: int, stop: Cancellation, progress: Progress
 ) -> list[int]:
-    """Runs the first `local` parts in this thread and the others in pooled threads, which stop if
-    this thread is interrupted; returns the statuses in the order of the parts. Calls `progress` at
-    pauses and while it waits."""
+    """Runs the first `local` (0 or 1) parts in this thread and the others in pooled threads, which
+    stop if this thread is interrupted; returns the statuses in the order of the parts. Calls
+    `progress` at this thread's pauses, each POLL_SECONDS while it waits, and at the end."""
     running = [Runner.borrow() for _ in works[local:]]
     for work in works:
         if work.host_callbacks is not None:

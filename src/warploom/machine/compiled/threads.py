@@ -16,7 +16,8 @@ Job = Callable[[], int]
 
 
 class Runner:
-    """A thread that runs one job after the other; `borrow` takes one from the pool."""
+    """A pooled thread that runs one job after the other: `borrow`, `start`, `wait_until_idle`, then
+    `give_back`."""
 
     _idle: list[Runner] = []  # noqa: RUF012  (of all runners, on purpose)
 
@@ -26,6 +27,7 @@ class Runner:
         self._thread: int | None = None
         self._bound_from: set[int] | None = None
         self._result = 0
+        # Two locks as binary semaphores: free means that a job is ready, or done.
         self._job_ready, self._job_done = _thread.allocate_lock(), _thread.allocate_lock()
         self._job_ready.acquire()
         self._job_done.acquire()
@@ -42,6 +44,7 @@ class Runner:
     def start(self, job: Job, core: int | None = None) -> None:
         """Starts a job in the thread. If `core` is given, the thread is bound to it so that it
         wakes up there; `_serve` restores its cores."""
+        # An interrupted wait may have left the last job's signal.
         self._job_done.acquire(blocking=False)
         if core is not None and self._thread is not None:
             cores_before = bind(self._thread, {core})

@@ -29,8 +29,8 @@ instruction."""
 
 @dataclass
 class Tiers:
-    """The code of a program for launches of one variant. `seconds` is the time that launches have
-    run in baseline code."""
+    """The code of a program for launches of one variant, which the program caches. `seconds` is the
+    time that launches have run in baseline code so far (`WorkerLaunch.run_slice` adds to it)."""
 
     program: Program
     rules: AccessRules
@@ -43,8 +43,8 @@ class Tiers:
 
     def kernel(self) -> CompiledKernel:
         """Returns the code for a launch that begins now: optimised code if it is compiled, on disk
-        or due; else baseline code, unless the variant has none or the environment variable demands
-        one of the two."""
+        or due, if the variant has no baseline code, or if WARPLOOM_OPT_LEVEL sets a level; else
+        baseline code, always if that variable is `baseline`."""
         if self._optimised is not None:
             return self._optimised
         level = os.environ.get(VARIABLE)
@@ -85,8 +85,8 @@ class Tiers:
 
     def optimised_when_due(self) -> CompiledKernel | None:
         """Returns optimised code, compiled now if necessary, once launches have spent `_threshold`
-        seconds in baseline code; None before that, if the environment variable fixes the code, or
-        if the kernel stays in baseline code because optimising failed."""
+        seconds in baseline code; None before that, if WARPLOOM_OPT_LEVEL is set, or if optimising
+        failed with CompileError, now or before."""
         if self._stays_baseline or self.seconds < self._threshold or os.environ.get(VARIABLE):
             return None
         try:

@@ -29,11 +29,11 @@ Words = npt.NDArray[np.int64]
 
 @dataclass(eq=False)
 class WorkerLaunch:
-    """The buffers of a launch, or of one worker's part of it: `blocks` is the range of its thread
-    blocks.
+    """One worker's part of a launch, with its buffers: `blocks` is the range of its thread blocks.
 
-    `keep_alive` holds arrays that only the environment points to. `configuration` offers better
-    code while the launch runs; None if the launch ends in the code in which it began.
+    `keep_alive` holds arrays that only the environment points to. `configuration` offers optimised
+    code while the launch runs; None if the launch ends in the code in which it began. Errors,
+    traces and the debugger read the warps' states from it afterwards.
     """
 
     launch_template: LaunchTemplate
@@ -90,15 +90,15 @@ class WorkerLaunch:
         )
 
     def run_slice(self) -> int:
-        """Runs blocks in this thread for about as long as the pace says; returns a Status: PAUSED
-        if there is more to do, LIMIT if the part has exceeded `max_instructions`. At a pause it
-        adjusts the pace and may switch to optimised code; time in baseline code is added to the
-        tiers' seconds."""
+        """Runs the part for about as many instructions as the pace says, in this thread; returns
+        the Status of the code: PAUSED if there is more to do, LIMIT if the part has exceeded
+        `max_instructions`. At a pause it adjusts the pace and may switch to optimised code; time in
+        baseline code is added to the tiers' seconds."""
         launch_template, environment = self.launch_template, self.buffers.environment
         kernel, pace, start = launch_template.kernel, launch_template.pace, self.buffers.address
         first_block, last_block = self.blocks.start, self.blocks.stop
-        # A kernel that suspends checks its budget at loop back edges and barriers. One that cannot
-        # has no loop: its slices are whole blocks.
+        # A kernel that suspends checks its budget, which counts down, at back edges and barriers.
+        # One that cannot has no loop: its slices are whole blocks.
         if kernel.suspends:
             environment[Slot.PAUSE_AT] = environment[Slot.BUDGET] - pace.instructions
         else:
@@ -178,7 +178,7 @@ class WorkerLaunch:
 
     @cached_property
     def slots(self) -> Words:
-        """Returns the block in each slot, or -1."""
+        """Returns a view of the number of the block in each slot, negative if none runs there."""
         return self._array(Slot.SLOTS_AT, self._slots)
 
     @cached_property
@@ -196,12 +196,12 @@ class WorkerLaunch:
 
     @property
     def faulted(self) -> int:
-        """Returns the instruction at which a fault was found."""
+        """Returns the index of the instruction at which a fault was found."""
         return int(self.environment[Slot.FAULT_INSTRUCTION])
 
     def unfinished(self) -> dict[int, Words]:
-        """Returns the state tables of the warps that have not ended, by their number in the
-        launch."""
+        """Returns the state tables of the resident blocks' warps that have not ended, by their
+        number in the launch (block * warps per block + warp)."""
         warps = self.launch.warps_per_block
         return {
             block * warps + warp: self.tables[slot * warps + warp]
@@ -216,6 +216,6 @@ class WorkerLaunch:
         return self.launch_template.slots
 
     def _array(self, slot: Slot, words: int) -> Words:
-        """Returns a view of the array that begins at an environment slot's address, as `words`
-        64-bit words."""
+        """Returns a view of the first `words` 64-bit words of the array whose address environment
+        slot `slot` holds."""
         return self.buffers.words(self.launch_template.starts[slot], words)

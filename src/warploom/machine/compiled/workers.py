@@ -24,8 +24,8 @@ from warploom.program.program import Program
 
 def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool) -> str:
     """Returns the reason, as text for the tally, why one worker has to run all blocks of a launch:
-    a policy, an instruction limit, clusters, cancelled launches, counted caches, or conflicting
-    accesses of blocks; empty if several can. The program caches the proof."""
+    a policy, an instruction limit, clusters, cancelled launches, simulated caches (`caches`), or
+    accesses of blocks that may conflict; empty if several can. The program caches the proof."""
     if launch.schedule.policy != "converge":
         return "a policy mixes the blocks"
     # Parallel workers could not stop at the same instruction as one worker.
@@ -54,13 +54,13 @@ _SUMS = (*COLUMNS, "accesses")
 
 def merge_tallies(tallies: Sequence[Tally]) -> Tally:
     """Returns the tally of a launch from those of its parts, which are in the order of their
-    blocks: sums of counts, and for each access record the costliest example. Changes the first
-    one."""
+    blocks: sums of counts, and for each access record the costliest example; `workers` is their
+    number, other fields are the first's. Overwrites the counts of the first one."""
     total = tallies[0]
     for tally in tallies[1:]:
         for name in _SUMS:
             getattr(total, name)[...] += getattr(tally, name)
-        # The costliest access is the first of its cost, as if one worker had seen them all.
+        # Of equally costly ones the first stays, as if one worker had seen them all.
         costlier = tally.records[:, EXAMPLE_COST] > total.records[:, EXAMPLE_COST]
         example_at = total.accesses.shape[1]
         total.records[costlier, example_at:] = tally.records[costlier, example_at:]

@@ -71,9 +71,9 @@ SHOWN = 12
 class WaitingLanes:
     """Lanes of a warp that wait at an instruction, and what they wait for.
 
-    `lanes` is a mask. At a barrier, `barrier` is its number and `threads` the number of threads
-    that it awaits (0: all). An `instruction` of NONE records that `threads` threads have arrived at
-    the barrier without waiting.
+    `lanes` is a mask, `waits_for` a text for the message. At a barrier, `barrier` is its number and
+    `threads` the number of threads that it awaits (0: all). An `instruction` of NONE records that
+    `threads` threads have arrived at the barrier without waiting.
     """
 
     block: int
@@ -88,10 +88,10 @@ class WaitingLanes:
 def waiting_lanes(
     program: Program, block: int, warp: int, state: Words, table: Words
 ) -> Iterator[WaitingLanes]:
-    """Yields what the lanes of a warp wait for, from its scheduler state and its table: the warp as
-    a whole at a barrier, each split that is parked, and the lanes that have arrived at a
-    reconvergence point. Also yields, for each barrier, threads that have arrived without
-    waiting."""
+    """Yields what the lanes of a warp wait for, from its scheduler state and its state table: the
+    warp as a whole at a barrier, else each split (diverged lanes with one program counter) that is
+    parked, and the lanes that wait at each reconvergence point but the exit. First yields, for each
+    barrier, the threads that have arrived without waiting; only these if the warp has ended."""
     for barrier in range(BARRIERS):
         if state[ARRIVALS + barrier]:
             yield WaitingLanes(block, warp, 0, NONE, "", barrier, int(state[ARRIVALS + barrier]))
@@ -121,17 +121,17 @@ def waiting_lanes(
 
 
 def _is_before_exit(program: Program, table: Words, at: int) -> bool:
-    """Returns true if the SIMT-stack node at offset `at` of a table reconverges before the exit;
-    lanes that wait at the exit have ended."""
+    """Returns true if the SIMT-stack node at offset `at` of a state table reconverges before the
+    exit block; lanes that wait there have ended."""
     return int(table[at + POINT]) < program.exit
 
 
 def _parked_lanes(
     program: Program, block: int, warp: int, table: Words, split: Words
 ) -> WaitingLanes:
-    """Returns the lanes of a parked split with the instruction they wait at and what they wait for:
-    a barrier, the lanes of a member mask, or else a value in memory that its loop polls; a loop
-    that reads nothing is endless."""
+    """Returns the lanes of a parked split, whose record in the state table begins `split`, with the
+    instruction at which they wait and what they wait for: a barrier, the lanes of a member mask, or
+    else a value in memory that their loop polls (SPINS); LOOPS if the loop reads nothing."""
     status, lanes, start = int(split[S_STATUS]), int(split[S_MASK]), int(split[S_BLOCK])
     argument, argument_2 = int(split[S_ARGUMENT]), int(split[S_ARGUMENT_2])
     if status == AT_BARRIER:
@@ -184,15 +184,16 @@ def _reachable(edges: Mapping[int, Sequence[int]], start: int) -> set[int]:
 
 
 def _awaited_members(table: Words, members: int) -> str:
-    """Returns a text that names a member mask and its live lanes that have not arrived."""
+    """Returns the text that names a member mask and those of its live lanes that have not
+    arrived."""
     missing = members & int(table[LIVE]) & ~int(synced_lanes(table, members))
     return f"the lanes of member mask {members:#010x}, of which {_mask_text(missing)} have not come"
 
 
 def _awaited_at_barrier(barrier: int, threads: int) -> str:
-    """Returns what lanes await at a barrier, for the message of a deadlock: threads of the block,
-    or of the cluster or warps of a warp group where the number is one of their special ones.
-    `threads`: the number of threads, 0 for all."""
+    """Returns the text for what lanes await at a barrier: `threads` threads of the block (0: all);
+    all of the cluster for the number CLUSTER_BARRIER, or the other warps of the warp group for
+    other numbers from BARRIERS on."""
     if barrier == CLUSTER_BARRIER:
         return "all threads of the cluster that have not exited at the barrier of the cluster"
     if barrier >= BARRIERS:
@@ -205,7 +206,8 @@ def deadlock_error(
     program: Program, launch: Launch, waiting: Sequence[WaitingLanes], started: int
 ) -> DeadlockError:
     """Returns the error to raise: titled "endless loop" if all lanes are in loops that read no
-    memory, else "deadlock". `waiting` are all lanes that are left of the thread blocks that
+    memory, else "deadlock". It lists up to SHOWN groups of lanes, then the barriers, then how many
+    blocks have not started. `waiting` are all lanes that are left of the thread blocks that have
     started, `started` the number of these blocks."""
     groups = tuple(
         WaitingGroup(
@@ -243,8 +245,9 @@ def deadlock_error(
 
 
 def _barrier_lines(launch: Launch, waiting: Sequence[WaitingLanes]) -> Iterator[str]:
-    """Yields, for each barrier of a block at which lanes wait (at most SHOWN), a line of the
-    message: how many threads have arrived and where the block's other threads are."""
+    """Yields a line of the message for each named barrier of a block at which lanes wait (at most
+    SHOWN lines): how many threads have arrived, waiting or not, and which lanes of the block are
+    elsewhere."""
     barriers = dict.fromkeys(
         (w.block, w.barrier) for w in waiting if NONE != w.barrier < BARRIERS and w.lanes
     )

@@ -96,11 +96,11 @@ class FaultKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The first lane (lowest number) of the first warp instruction that failed.
+    """The place and kind of a fault: the lowest lane of the first warp instruction that failed.
 
     `block` and `warp` are linear numbers; `address` is in `space` (an offset in shared and local
     memory), `size` the bytes that the lane accesses. Kinds that are not accesses store other words
-    in these two fields.
+    in these two fields (for a barrier, its number and thread count).
     """
 
     kind: FaultKind
@@ -118,7 +118,8 @@ def fault_error(
 ) -> KernelFault:
     """Returns the exception to raise: DeviceTrap for traps, bad barriers, calls, member masks,
     register counts and warp groups, else MemoryFault. `nearest` is the live allocation closest to a
-    global address; for shared and local memory it is the block's or the thread's own memory."""
+    global address; for shared and local memory it is the block's or the thread's own memory. Only
+    the messages of ordinary accesses name it."""
     line = program.line(fault.instruction)
     location: _FaultLocation = {
         "kernel": program.name,
@@ -193,8 +194,8 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
 
 
 def _verb(instruction: Instruction) -> str:
-    """Returns the noun for the access that an instruction makes ("read", "write", "atomic",
-    ...)."""
+    """Returns the noun for the access that an instruction makes: that of VERBS, else "read",
+    "write", or "atomic", by its first access."""
     name = instruction.operation.name
     if name in VERBS:
         return VERBS[name]
@@ -216,8 +217,8 @@ def _precondition_message(fault: Fault, program: Program, at: str) -> tuple[str,
 
 
 def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
-    """Returns the message of a fault that ends in DeviceTrap: a trap, a bad barrier, or what the
-    four functions called below recognise; None for an access to memory."""
+    """Returns the message of a fault that ends in DeviceTrap: a trap, a bad barrier, or a fault of
+    a call, a member mask, a register count or a warp group; None for an access to memory."""
     if fault.kind is FaultKind.TRAP:
         return (
             f"trap executed\n    {at}\n    The kernel stopped itself; look at the condition that"
@@ -238,6 +239,7 @@ def _call_message(fault: Fault, program: Program, at: str) -> str | None:
     """Returns the message of a call stack overflow (an out-of-bounds access to local memory by an
     instruction of a call), or of a call or indexed branch without a valid target; None for other
     faults."""
+    # `private` instructions access the call stack; `hidden` ones maintain it for calls.
     own = fault.instruction in program.private
     if own and fault.space is Space.LOCAL and fault.kind is FaultKind.OUT_OF_BOUNDS:
         return (
@@ -258,8 +260,8 @@ def _call_message(fault: Fault, program: Program, at: str) -> str | None:
 
 
 def _members_message(fault: Fault, program: Program, at: str) -> str | None:
-    """Returns the message of a lane that is not in the member mask which it passes; None for other
-    faults."""
+    """Returns the message of a lane that is not in the member mask which it passes
+    (`fault.address`); None for other faults."""
     if fault.kind is not FaultKind.NOT_A_MEMBER:
         return None
     opcode = program.instructions[fault.instruction].operation.opcode
@@ -273,12 +275,12 @@ def _members_message(fault: Fault, program: Program, at: str) -> str | None:
 
 def _register_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
     """Returns the message of a `setmaxnreg` that cannot be satisfied; None for other faults.
-    `fault.size` packs a code (from bit CODE_AT) and the number of registers: of a thread of the
-    warp, or for BEYOND_BLOCK of the block's warps together."""
+    `fault.address` is the count that it names; `fault.size` packs an error code (from bit CODE_AT)
+    and a number of registers: those that a thread of the warp has, or for BEYOND_BLOCK the sum over
+    the block's warps of those of a thread."""
     if fault.kind is not FaultKind.REGISTER_COUNT:
         return None
     opcode = program.instructions[fault.instruction].operation.opcode
-    # `register_pool` packs both into the one word that a fault has for them.
     code, number = fault.size >> CODE_AT, fault.size & (1 << CODE_AT) - 1
     if code == BEYOND_BLOCK:
         warps = launch.warps_per_block
@@ -319,8 +321,8 @@ def _group_message(fault: Fault, program: Program, launch: Launch, at: str) -> s
 
 
 def limit_error(program: Program, launch: Launch) -> InstructionLimit:
-    """Returns the error of a launch that exceeded `max_instructions`, with the lines of its
-    loops."""
+    """Returns the error of a launch that exceeded `max_instructions`, with the source lines of the
+    kernel's loops."""
     return InstructionLimit(
         f"kernel {program.title} did not end within its {launch.max_instructions:,} warp"
         f" instructions (max_instructions).\n    {_loop_advice(program)}"
@@ -328,8 +330,8 @@ def limit_error(program: Program, launch: Launch) -> InstructionLimit:
 
 
 def _loop_advice(program: Program) -> str:
-    """Returns advice that names the lines of the kernel's loops (branches to an earlier block), or
-    says that it has none."""
+    """Returns advice that names the source lines of the kernel's loops (ends of blocks with a
+    successor at or before them), at most SHOWN_LOOPS, or says that it has none."""
     backward = [
         block.stop - 1
         for block in program.blocks
@@ -345,7 +347,7 @@ def _loop_advice(program: Program) -> str:
 
 def _locate(fault: Fault, nearest: Allocation | None) -> str:
     """Returns a text that says where the faulting address is relative to the nearest allocation:
-    after, before, too close to its end, or inside."""
+    after, before, too close to its end, or inside; or that there is no allocation."""
     if nearest is None:
         return "in no allocation: none is live."
     name = f"{nearest.name} ({nearest.size} bytes at {nearest.address:#x})"

@@ -63,9 +63,10 @@ MODES = ("tile", "im2col", "im2col::w", "im2col::w::128")
 def tensor_fault(
     kind: int, operation: Operation, address: int, size: int, at: str
 ) -> tuple[str, str]:
-    """Returns the kind and the message of a fault. `address` and `size` are the two words that
-    `asynchronous.tensors` records (their meaning depends on the kind: for OTHER_TENSOR, `size`
-    packs the rank in bits 0-3 and the mode in bits 4-5), `at` says where the fault happened."""
+    """Returns the kind's name and the message of a fault. `address` and `size` are the two words
+    that `asynchronous.tensors` records, by kind: OTHER_TENSOR: `size` packs the map's rank in bits
+    0-3, its mode in bits 4-5; PACKED_RULE: broken rule and element type; NO_BLOCK: `address` is a
+    cluster rank. `at` says where the fault happened."""
     name = operation.opcode
     if kind == NO_TENSOR_MAP:
         title = f"{name}: there is no tensor map at {address:#x}"

@@ -81,17 +81,17 @@ ADVICE = {
 def tensor_memory_fault(
     kind: int, operation: Operation, address: int, size: int, at: str
 ) -> tuple[str, str]:
-    """Returns the kind and the message of a fault. `address` and `size` are the two words that
-    `asynchronous.tensor_memory` records (their meaning depends on the kind), `at` says where the
-    fault happened."""
+    """Returns the kind's name and the message of a fault: opcode, problem, place `at`, rule and
+    remedy. `address` and `size` are the two words that `asynchronous.tensor_memory` records; their
+    meaning depends on the kind (`_problem`)."""
     title = f"{operation.opcode}: {_problem(kind, address, size)}"
     return NAMES[kind], f"{title}\n    {at}\n    {ADVICE[kind]}"
 
 
 def _problem(kind: int, address: int, size: int) -> str:
-    """Returns the sentence that says what was wrong, chosen by the kind of fault, with the two
-    recorded words in it; for NO_SUCH_PRODUCT, the words are an instruction descriptor and the code
-    of its problem."""
+    """Returns the phrase that says what was wrong, chosen by the kind of fault, with the two
+    recorded words in it: mostly an address or a number of columns, for NO_SUCH_PRODUCT an
+    instruction descriptor and the code of its problem (DESCRIPTOR_PROBLEMS)."""
     if kind == c.NO_SUCH_PRODUCT:
         text = DESCRIPTOR_PROBLEMS[size].format(rows=rows_of(address), columns=columns_of(address))
         return f"instruction descriptor {address:#010x} has {text}"

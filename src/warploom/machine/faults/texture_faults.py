@@ -16,12 +16,12 @@ NAMES = {
 def texel_fault(
     kind: int, operation: Operation, address: int, size: int, at: str
 ) -> tuple[str, str]:
-    """Returns the kind and the message of a fault.
+    """Returns the kind's name and the message of a fault.
 
-    `address` and `size` are the two words that `texture.requests` records; their meaning depends on
-    the kind: handle and whether it is a sampler's; nothing and the packed geometry that was found
-    (16 * is_surface + geometry); x and y; or x and the size of the access. `at` says where the
-    fault happened.
+    `address` and `size` are the two words that `texture.requests` records, by kind: BAD_HANDLE: the
+    handle, and 1 if it is a sampler's; OTHER_GEOMETRY: 0, and the geometry that the handle has (16
+    * is_surface + geometry); OUTSIDE_SURFACE: x and y; a misaligned access: x and its bytes. `at`
+    says where the fault happened.
     """
     surface = operation.name.startswith("su")
     noun = "surface" if surface else "texture"

@@ -17,7 +17,8 @@ does not hit a neighbour."""
 
 
 class Allocator:
-    """Allocates ranges from `start` up to `end`; keeps a sorted list of the free ranges."""
+    """Allocates ranges of the addresses from `start` up to `end`; keeps a sorted list of the free
+    ones."""
 
     def __init__(self, start: int, end: int) -> None:
         first = _round_up(start, ALIGNMENT)
@@ -25,7 +26,7 @@ class Allocator:
 
     @property
     def gaps(self) -> tuple[tuple[int, int], ...]:
-        """Returns the free ranges (start, end), in order."""
+        """Returns the free ranges (start, end), in order; can be set, to restore a snapshot."""
         return tuple(self._gaps)
 
     @gaps.setter
@@ -34,12 +35,14 @@ class Allocator:
 
     @property
     def largest(self) -> int:
-        """Returns the largest allocation that would succeed now, in bytes."""
+        """Returns the bytes of the longest free range less GUARD: an estimate of the largest
+        allocation that would succeed now; 0 without free ranges."""
         return max((end - start - GUARD for start, end in self._gaps), default=0)
 
     def take(self, size: int, alignment: int = ALIGNMENT) -> int | None:
-        """Returns the address of a new allocation of `size` bytes, a multiple of `alignment` (a
-        power of 2, at least ALIGNMENT); None if no free range is long enough."""
+        """Returns the address of a new allocation of `size` bytes, in the lowest free range that is
+        long enough; None if none is. It is a multiple of `alignment` (a power of 2, at least
+        ALIGNMENT)."""
         extent = _extent(size)
         for index, (start, end) in enumerate(self._gaps):
             address = _round_up(start, alignment)
@@ -68,6 +71,6 @@ def _round_up(value: int, multiple: int) -> int:
 
 
 def _extent(size: int) -> int:
-    """Returns the bytes that an allocation occupies with its padding and the guard that follows
-    it."""
+    """Returns the bytes that an allocation of `size` bytes occupies: rounded up to ALIGNMENT, plus
+    the guard that follows it."""
     return _round_up(size, ALIGNMENT) + GUARD

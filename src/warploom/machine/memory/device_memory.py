@@ -95,11 +95,11 @@ class DeviceMemory:
         self._lent: dict[int, object] = {}
         self._used = 0
         self._table: AllocationTable | None = None
-        self._launches: set[int] = set()
+        self._launches: set[int] = set()  # the numbers of the launches that run
         self._begun = 0
         self.unwritten: dict[int, npt.NDArray[np.int64]] = {}
-        """Bitmaps of the written bytes of allocations that are not written as a whole, by address:
-        32 bits in a word. For sanitizers."""
+        """Bitmaps of the written bytes, 32 bits in a word, by the address of an allocation; absent
+        for allocations whose bytes are all written. For sanitizers."""
         self.on_copy: Callable[[int, int], None] | None = None
         """Called with the address and the size of what the host copies to the device."""
         self._retained: dict[int, int] = {}
@@ -111,7 +111,7 @@ class DeviceMemory:
         forget_in_child(self)
 
     def forget(self) -> None:
-        """Resets the lock in a forked child process, and drops the parent's launches."""
+        """Resets the lock in a forked child process, and drops the parent's running launches."""
         self._lock = FinalizerLock()
         self._launches.clear()
 
@@ -127,7 +127,7 @@ class DeviceMemory:
 
     @property
     def bytes(self) -> Bytes:
-        """Returns the whole range, for rules that check addresses themselves."""
+        """Returns the whole range, for functions that check addresses themselves (textures)."""
         return self._bytes
 
     def allocate(
@@ -157,8 +157,8 @@ class DeviceMemory:
 
     def lend(self, address: int, size: int, owner: object, name: str = "host memory") -> Allocation:
         """Makes `size` bytes of host memory at `address` accessible to kernels until
-        `free(address)`; `owner` is kept alive until then. Raises WarploomError if they are
-        accessible already."""
+        `free(address)`; `owner` is kept alive until then. Raises WarploomError if some of them are
+        in the device's range or in a live allocation."""
         allocation = Allocation(address, size, name)
         with self._lock:
             index = bisect_right(self._addresses, address)
@@ -215,6 +215,8 @@ class DeviceMemory:
         self._launches.discard(number)
         if self._retained:
             with self._lock:
+                # An allocation was freed when launch `last` was the newest: only launches up to it
+                # can access the memory.
                 first = min(self._launches, default=self._begun + 1)
                 for address in [a for a, last in self._retained.items() if last < first]:
                     del self._retained[address]
@@ -223,7 +225,7 @@ class DeviceMemory:
     def _free_or_retain(self, address: int, *, in_kernel: bool = False) -> bool:
         """Frees an allocation: releases it now if no launch is running or a kernel frees it, else
         retains it until the launches that have begun are over. Returns False if no live allocation
-        starts at `address`; the caller holds the lock."""
+        starts at `address` or it is retained already; the caller holds the lock."""
         # Freed already, though still in memory for a running launch.
         if address in self._retained:
             return False
@@ -234,8 +236,9 @@ class DeviceMemory:
         return True
 
     def _release(self, address: int) -> bool:
-        """Removes an allocation from all tables, clears its bytes and frees its range of addresses;
-        lent memory is only removed. The caller holds the lock. Returns False if there is none."""
+        """Removes the allocation that starts at `address` from all tables, zeroes its bytes and
+        frees its range of addresses; lent memory is only removed. Returns False if there is none.
+        The caller holds the lock."""
         allocation = self._live.pop(address, None)
         if allocation is None:
             return False
@@ -252,8 +255,8 @@ class DeviceMemory:
         return True
 
     def live(self) -> tuple[Allocation, ...]:
-        """Returns the live allocations in order of address, without those that are freed and
-        retained."""
+        """Returns the live allocations, lent ones included, in order of address, without those that
+        are freed but retained."""
         with self._lock:
             return tuple(self._live[a] for a in self._addresses if a not in self._retained)
 
@@ -264,8 +267,8 @@ class DeviceMemory:
         return allocation if allocation and address < allocation.address + allocation.size else None
 
     def nearest(self, address: int) -> Allocation | None:
-        """Returns the allocation with the byte closest to `address`, for messages of faults; None
-        if none is live."""
+        """Returns the allocation that contains `address`, else the one with the byte closest to it,
+        for messages of faults; None if none is live."""
         with self._lock:
             index = bisect_right(self._addresses, address)
             neighbours = [
@@ -280,10 +283,8 @@ class DeviceMemory:
         return allocation is not None and allocation.address in self._constants
 
     def view(self, address: int, size: int) -> Bytes:
-        """Returns a view of the `size` bytes from `address` on.
-
-        Raises WarploomError unless all of them are in one live allocation.
-        """
+        """Returns a writable view of `size` bytes from `address` on. Raises WarploomError unless
+        all are in one allocation, live (lent ones too) or retained."""
         allocation = self._at_or_below(address)
         if allocation is None or size < 0 or address + size > allocation.address + allocation.size:
             raise WarploomError(f"{size} bytes at {address:#x} are not in one live allocation")
@@ -301,7 +302,8 @@ class DeviceMemory:
         self.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
 
     def state(self) -> MemoryState:
-        """Returns a copy of the current allocations, free ranges and heap, for `restore`."""
+        """Returns a copy of the current allocations, free ranges and heap, not of the contents, for
+        `restore`."""
         with self._lock:
             constants = frozenset(self._constants)
             return MemoryState(dict(self._live), self._allocator.gaps, self.heap.sizes, constants)
@@ -319,8 +321,8 @@ class DeviceMemory:
             self._table = None
 
     def table(self) -> AllocationTable:
-        """Returns the live allocations as compiled code reads them; cached until the next
-        allocation or release."""
+        """Returns the live allocations, without retained ones, as compiled code reads them when a
+        launch begins; cached until the next allocation or release."""
         table = self._table
         # Without the lock: tables are immutable, and the attribute is read once.
         if table is not None:
@@ -330,15 +332,16 @@ class DeviceMemory:
             return table
 
     def table_in_launch(self) -> AllocationTable:
-        """Returns the allocations that a launch in progress can access, which include freed ones
-        that are retained."""
+        """Returns the allocations that a launch in progress can access: the live ones and all
+        freed ones that are retained. Not cached."""
         if not self._retained:
             return self.table()
         with self._lock:
             return self._build_table(())
 
     def _build_table(self, excluded: Container[int]) -> AllocationTable:
-        """Returns a table of the allocations, but those at the addresses `excluded`."""
+        """Returns a table of the allocations but those at the addresses `excluded`: for each its
+        start, end, and 1 if kernels cannot write it. The caller holds the lock."""
         live = [self._live[a] for a in self._addresses if a not in excluded]
         rows = [(a.address, a.address + a.size, a.address in self._constants) for a in live]
         return AllocationTable(np.array(rows, np.uint64).reshape(-1), len(live))
@@ -362,8 +365,8 @@ class DeviceMemory:
             return
 
     def _at_or_below(self, address: int) -> Allocation | None:
-        """Returns the allocation with the highest start that is not above `address`; it need not
-        contain the address. None if there is none."""
+        """Returns the allocation with the highest start that is not above `address`, live or
+        retained; it need not contain the address. None if there is none."""
         with self._lock:
             index = bisect_right(self._addresses, address)
             return self._live[self._addresses[index - 1]] if index else None
@@ -381,8 +384,8 @@ class DeviceMemory:
         )
 
     def _clear(self, allocation: Allocation) -> None:
-        """Zeroes the bytes of a released allocation; returns whole pages to the system if it is
-        large."""
+        """Zeroes the bytes of a released allocation; from RETURNED_BYTES on by returning its whole
+        pages to the system, which maps zero pages at the next access."""
         start, end = (
             allocation.address - self._base,
             allocation.address + allocation.size - self._base,
@@ -415,8 +418,8 @@ _NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
 
 
 def _reserve(size: int) -> mmap.mmap:
-    """Reserves `size` bytes of addresses, or half of that, and so on, if the system refuses. Raises
-    LaunchError below SMALLEST."""
+    """Returns a mapping that reserves `size` bytes of addresses, or half of that, and so on, if the
+    system refuses. Raises LaunchError if half of a refused size is below SMALLEST."""
     try:
         reserved = _map(size)
     except OSError as refusal:
@@ -445,8 +448,8 @@ def _map(size: int) -> mmap.mmap:
 
 
 def _advise(reserved: mmap.mmap, advice: int) -> None:
-    """Advises the system about pages; large pages are optional, and a kernel that is built without
-    them rejects the advice."""
+    """Gives the system advice (an madvise value) about all pages; nothing if it rejects that, as a
+    Linux kernel without large pages does."""
     try:
         reserved.madvise(advice)
     except OSError:

@@ -1,7 +1,8 @@
-"""Provides a lock for data that finalizers of Python objects change.
+"""Provides a lock for data that finalizers of Python objects change: a finalizer never waits for
+it, but leaves its change to the thread that holds it.
 
 Python runs finalizers at arbitrary points, including in a call that holds the lock: a finalizer
-that waited for the lock would deadlock with its own thread.
+that waited would deadlock with its own thread.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from threading import Lock
 
 
 class FinalizerLock:
-    """A lock that is held by `with`; changes that finalizers request meanwhile are made when it is
-    released."""
+    """A mutex that is held by `with`; changes that finalizers request meanwhile (`run_locked`) are
+    made when it is released."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -27,13 +28,14 @@ class FinalizerLock:
         self._run_pending()
 
     def run_locked(self, change: Callable[[], object]) -> None:
-        """Calls `change` with the lock held: now, or as soon as the current holder releases it."""
+        """Calls `change` with the lock held: now if the lock is free, else its holder does when it
+        releases it. Never waits."""
         self._pending.append(change)
         self._run_pending()
 
     def _run_pending(self) -> None:
-        """Makes the pending changes, unless another thread holds the lock: that thread does it when
-        it releases the lock."""
+        """Calls the pending changes, each with the lock held; leaves them to the holder if the lock
+        is taken."""
         # The holder of the lock runs this after releasing it, so that no change is lost.
         while self._pending and self._lock.acquire(blocking=False):
             try:

@@ -18,14 +18,15 @@ ALIGNMENT = 16
 
 
 class Watcher(Protocol):
-    """Receives the allocations and releases that kernels make (a sanitizer does)."""
+    """Receives the mallocs and frees of kernels; a sanitizer implements it."""
 
     def allocated(self, allocation: Allocation) -> None:
         """Called with each new allocation."""
         ...
 
     def released(self, address: int, instruction: int, block: int, warp: int, lane: int) -> None:
-        """Called with the address that an instruction is about to free in a lane of a warp."""
+        """Called with the address that an instruction is about to free in a lane of a warp;
+        `instruction` is an index in the program, `block` and `warp` are linear numbers."""
         ...
 
 
@@ -33,7 +34,7 @@ class Heap:
     """Records which allocations were made by kernels, and how many of `limit` bytes they use."""
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
-        """`limit`: the size of the heap in bytes, from which on malloc fails."""
+        """`limit`: the size of the heap in bytes; a malloc that would exceed it fails."""
         self.limit, self.used = limit, 0
         self._sizes: dict[int, int] = {}
         self.lines: dict[int, str] = {}
@@ -42,7 +43,8 @@ class Heap:
 
     @property
     def sizes(self) -> dict[int, int]:
-        """Returns the bytes that each allocation occupies, by its address."""
+        """Returns the bytes that each allocation occupies (its size, rounded up to ALIGNMENT), by
+        its address; can be set, to restore a snapshot."""
         return dict(self._sizes)
 
     @sizes.setter
@@ -51,8 +53,8 @@ class Heap:
         self.used = sum(sizes.values())
 
     def allocate(self, size: int, allocate_memory: Callable[[int], int], line: str) -> int:
-        """Returns the address of `size` new bytes from `allocate_memory`, for the malloc at `line`;
-        0 if the heap is full or `size` is 0."""
+        """Returns the address of `size` new bytes, which `allocate_memory(size)` provides, for the
+        malloc at source line `line`; 0 if they would exceed the limit or `size` is 0."""
         extent = -(-size // ALIGNMENT) * ALIGNMENT
         if size == 0 or self.used + extent > self.limit:
             return 0

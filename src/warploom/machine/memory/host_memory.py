@@ -1,5 +1,5 @@
-"""Exposes all memory of this process as one array of bytes, for rules that access memory by host
-addresses."""
+"""Exposes the address space of this process as one array of bytes, for functions shared with
+compiled code that access memory by host address (`asynchronous`)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ ADDRESS_BITS = 47
 
 @cache
 def host_memory() -> npt.NDArray[np.uint8]:
-    """Returns the bytes from address `ORIGIN` on. Only mapped bytes may be accessed."""
+    """Returns all bytes from address ORIGIN on, as an array that owns none of them: byte i is at
+    address ORIGIN + i. Access to an unmapped one kills the process."""
     size = (1 << ADDRESS_BITS) - ORIGIN
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(ORIGIN))

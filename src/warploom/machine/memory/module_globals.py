@@ -33,8 +33,8 @@ class ModuleGlobals:
     def __init__(
         self, module: Module, memory: DeviceMemory, addresses: Mapping[str, int] | None = None
     ) -> None:
-        """Allocates all variables and writes their initial values, unless `addresses`, by name, are
-        given."""
+        """Allocates all variables and writes their initial values, unless `addresses`, those of all
+        variables by name, are given (a core file is opened)."""
         self._memory = memory
         self._graph = CallGraph(module)
         self._variables = {v.name: v for v in _variables(module)}
@@ -70,20 +70,20 @@ class ModuleGlobals:
                 self._initialise(self._variables[name])
 
     def _initialise(self, variable: Variable) -> None:
-        """Writes the initial value of a variable."""
+        """Writes the initial value of a variable, which has one, to its memory."""
         self._memory.write(self._addresses[variable.name], self._encode(variable))
 
     def contents(self) -> Iterator[tuple[str, npt.NDArray[np.uint8], int]]:
-        """Yields the name, a view of the bytes, and the address of every variable that kernels can
-        write."""
+        """Yields the name, a writable view of the bytes, and the address of every `.global`
+        variable; constants are left out."""
         for variable in self._variables.values():
             if variable.space is not Space.CONST:
                 address = self._addresses[variable.name]
                 yield variable.name, self._memory.view(address, _size(variable)), address
 
     def place_of(self, name: str) -> tuple[int, int] | None:
-        """Returns the address and the size of a variable; None if the module has none of that
-        name."""
+        """Returns the address and the size in bytes of a variable; None if the module has none of
+        that name, or `release` was called."""
         address, variable = self._addresses.get(name), self._variables.get(name)
         return None if address is None or variable is None else (address, _size(variable))
 
@@ -93,16 +93,16 @@ class ModuleGlobals:
         return dict(self._addresses)
 
     def release(self) -> None:
-        """Frees the memory of all variables that this object allocated, and forgets their
-        addresses."""
+        """Frees the memory of all variables that this object allocated, and drops all addresses,
+        given ones too."""
         for address in self._allocations.values():
             self._memory.free(address)
         self._allocations.clear()
         self._addresses.clear()
 
     def addresses(self, names: tuple[str, ...]) -> tuple[int, ...]:
-        """Returns the addresses of the variables of these names. Raises LaunchError for one that is
-        only declared."""
+        """Returns the addresses of the variables or functions of these names, in order. Raises
+        LaunchError for one that is only declared."""
         return tuple(self._address(name) for name in names)
 
     def _address(self, name: str) -> int:
@@ -128,8 +128,8 @@ class ModuleGlobals:
         return bytes(data)
 
     def _scalar(self, item: Scalar, type: ScalarType) -> bytes:
-        """Returns the bytes of one element: a literal, an address, or part of an address
-        (`0xff(a)`)."""
+        """Returns the bytes of one element of `type`: a literal (rounded for float types), an
+        address, or the part of an address under a mask (`0xff00(a)` is its second byte)."""
         if isinstance(item, Symbol):
             value = self._address(item.name) + item.offset
         elif isinstance(item, Masked):
@@ -145,7 +145,7 @@ class ModuleGlobals:
 
 def _variables(module: Module) -> Iterator[Variable]:
     """Yields every `.global` and `.const` variable that the module defines, including those in
-    functions; of `extern` ones only arrays of a constant bank."""
+    functions; of `extern` ones only arrays of a constant bank, which their declaration defines."""
     in_functions = (s for f in module.functions for s in f.body or () if isinstance(s, Variable))
     for variable in (*module.variables, *in_functions):
         is_defined = variable.linkage != "extern" or variable.bank
@@ -154,8 +154,8 @@ def _variables(module: Module) -> Iterator[Variable]:
 
 
 def _dims(variable: Variable) -> tuple[int, ...]:
-    """Returns the extents of the array, and of the vector as the last one; an open first extent is
-    the length of the initialiser."""
+    """Returns the extents of a variable's array, outermost first, then that of its vector type, if
+    any; () for a scalar. An open extent (`a[]`) is the length of the initialiser."""
     initial = variable.initial
     length = len(initial) if isinstance(initial, tuple) else 0
     dims = tuple(length if extent is None else extent for extent in variable.shape)
@@ -178,7 +178,8 @@ def _size(variable: Variable) -> int:
 
 
 def _elements(initial: Initializer | None, dims: tuple[int, ...]) -> Iterator[tuple[int, Scalar]]:
-    """Yields each scalar of an initialiser with its index among the scalars of the variable.
+    """Yields (index among all scalars of the variable, scalar) for each scalar of an initialiser;
+    nothing without one. `dims` are the extents (`_dims`).
 
     Inner braces stand for a whole row each; without them values follow one another. For `a[2][3] =
     {{1}, {2, 3}}`: (0, 1), (3, 2), (4, 3).
@@ -199,8 +200,8 @@ def _elements(initial: Initializer | None, dims: tuple[int, ...]) -> Iterator[tu
 
 
 def _float_bits(item: Immediate, type: ScalarType) -> int:
-    """Returns the bits of a literal in a variable of float type; a wider literal is rounded to that
-    type."""
+    """Returns the bits of a literal in a variable of float type: those of a float literal of the
+    same width as they are, else the number (an integer literal's too), rounded to nearest."""
     if item.float_bits == type.bits:
         return item.value
     value = float(item.value)

@@ -28,8 +28,8 @@ CHUNK_PAGES = 1 << 10
 
 
 class PageStore:
-    """Stores copies of pages of at most PAGE_BYTES, each for as long as it is referenced.
-    `in_memory` and `in_file` are the bytes of the live copies."""
+    """Stores copies of pages of at most PAGE_BYTES, each for as long as it is referenced (memory
+    snapshots hold them). `in_memory` and `in_file` are the bytes of the live copies."""
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
         """`memory_bytes`: the most bytes of copies that are kept in memory; further ones go to the
@@ -40,8 +40,8 @@ class PageStore:
         self._file: IO[bytes] | None = None
 
     def keep(self, page: Bytes) -> Bytes:
-        """Returns a copy of a page, in memory while the copies there take less than the limit, else
-        in the file. Its space is free again when the copy is no longer referenced."""
+        """Returns a copy of a page: in memory if the copies there stay within the limit or the file
+        cannot grow, else in the file. Its space is free again when no reference to it is left."""
         size = len(page)
         file_page = None if self.in_memory + size <= self._limit else self._slot()
         if file_page is None:
@@ -57,16 +57,17 @@ class PageStore:
         return copied
 
     def _drop(self, size: int) -> None:
-        """Subtracts a page in memory that is no longer referenced."""
+        """Subtracts the `size` bytes of a copy in memory that is no longer referenced."""
         self.in_memory -= size
 
     def _give_back(self, slot: Bytes, size: int) -> None:
-        """Makes a page of the file free again."""
+        """Makes a page of the file free again, of which a copy of `size` bytes had the start."""
         self.in_file -= size
         self._free.append(slot)
 
     def _slot(self) -> Bytes | None:
-        """Returns a free page of the file, which grows if it has none; None if it cannot grow."""
+        """Returns a free page of the mapped file, of PAGE_BYTES, and removes it from the free ones;
+        grows the file if there is none, and returns None if it cannot grow."""
         if not self._free:
             try:
                 self._grow()

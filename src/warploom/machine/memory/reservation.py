@@ -23,10 +23,11 @@ _FAILED = (1 << 64) - 1
 
 
 class Reservation:
-    """A mapping of `size` zero bytes at `address`, a multiple of the page size; it lives as long as
-    the process. Raises WarploomError if the addresses are in use or cannot be chosen."""
+    """A mapping of `size` zero bytes at `address`, a multiple of the page size, which lives as long
+    as the process; `bytes` is a view of them. `DeviceMemory` uses it in place of an `mmap`."""
 
     def __init__(self, address: int, size: int) -> None:
+        """Maps the bytes. Raises WarploomError if the addresses are in use, or on Windows."""
         if sys.platform == "win32":
             raise WarploomError("memory can be put back at its addresses on Linux and macOS only")
         self._libc: Any = ctypes.CDLL(None)
@@ -47,7 +48,8 @@ class Reservation:
         self.bytes = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
     def madvise(self, advice: int, start: int = 0, length: int | None = None) -> None:
-        """Advises the system about pages of the mapping, as `mmap.madvise` does."""
+        """Advises the system about `length` bytes from offset `start` (None: to the end), as
+        `mmap.madvise` does, but ignores errors."""
         count = len(self.bytes) - start if length is None else length
         start_address = ctypes.c_uint64(self.address + start)
         self._libc.madvise(start_address, ctypes.c_uint64(count), advice)

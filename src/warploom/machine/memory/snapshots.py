@@ -45,12 +45,12 @@ class MemorySnapshots:
 
     @property
     def bytes(self) -> int:
-        """Returns the memory that snapshots occupy, without what is in files."""
+        """Returns the bytes of memory that stored pages occupy, without those in the file."""
         return self._store.in_memory
 
     @property
     def file_bytes(self) -> int:
-        """Returns the bytes of snapshots that are in files."""
+        """Returns the bytes of stored pages that are in the temporary file."""
         return self._store.in_file
 
     def take(self) -> MemorySnapshot:
@@ -65,13 +65,13 @@ class MemorySnapshots:
         return self._latest
 
     def restore(self, image: MemorySnapshot) -> None:
-        """Restores the contents of a snapshot, and its allocations if kernels allocate; only pages
-        that differ are written."""
+        """Restores the contents of snapshot `image`, and its allocations if kernels allocate; only
+        pages that differ are written. The next snapshot is compared with this one."""
         if self._allocates:
             self._memory.restore(image.state)
         for address, content in self._contents():
             for page, current in zip(image.pages[address], _pages(content), strict=True):
-                # Writing would allocate pages of the device that were never touched.
+                # Writing equal bytes would make the system create pages that were never touched.
                 if not _equal(page, current):
                     current[:] = page
         self._latest = image
@@ -87,7 +87,7 @@ class MemorySnapshots:
 
     def _contents(self) -> Iterator[tuple[int, Bytes]]:
         """Yields the address and a view of the bytes of each live allocation that snapshots
-        include: not of constant memory, unless `constants`."""
+        include: not of empty ones, and of constant ones only with `constants`."""
         memory = self._memory
         for allocation in memory.live():
             constant = not self._constants and memory.is_constant(allocation.address)
@@ -105,4 +105,5 @@ def _pages(content: Bytes) -> Iterator[Bytes]:
 
 
 def _equal(a: Bytes, b: Bytes) -> bool:
+    """Returns true if two contiguous pages of one length have equal bytes (memcmp)."""
     return _compare(a.ctypes.data, b.ctypes.data, len(b)) == 0

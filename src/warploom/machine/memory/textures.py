@@ -1,7 +1,7 @@
-"""Holds the textures and surfaces of a device: their handles, and what each handle describes.
+"""Holds the textures and surfaces of a device: their handles, and a table with a row for each
+handle that describes it, from which kernels read texels (`texture.descriptors`).
 
-The rules that read texels use a table of words (`texture.descriptors`); owning the texels, and the
-options that users have, are left to the host API.
+Owning the texels, and the options that users have, are left to the host API.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ Words = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class TextureDescription:
-    """One texture or surface: sizes in texels, and the addresses of its mipmap levels in device
-    memory.
+    """One texture or surface, as the host API makes it: sizes in texels, and the addresses of its
+    mipmap levels in device memory.
 
-    `geometry` and `format` are of `descriptors.GEOMETRIES` and `FORMATS`; the faces of cubes count
-    as layers. `border` are the words of the border colour.
+    `kind`, `geometry`, `format`: of `texture.descriptors`. The faces of cubes count as layers.
+    `as_float`: integer texels are read as normalised floats. `sampler`: packed options of filtering
+    and addressing. `border`: the words of the border colour.
     """
 
     kind: int
@@ -41,17 +42,15 @@ class TextureDescription:
 
 @dataclass(frozen=True, slots=True)
 class LocatedTable:
-    """The words of a table, and their address."""
+    """An immutable table of descriptions, and the address of its first word."""
 
     words: Words
     address: int
 
 
 class TextureTable:
-    """The descriptions of a device whose memory is `size` bytes at `base`.
-
-    Handles are never reused, so a released handle stays invalid.
-    """
+    """The descriptions of a device whose memory is `size` bytes at `base`, one row for each handle.
+    Handles are never reused, so a released handle stays invalid."""
 
     def __init__(self, base: int, size: int) -> None:
         self._base, self._size = base, size
@@ -68,7 +67,7 @@ class TextureTable:
             return d.HANDLE_TAG + len(self._rows) - 1
 
     def remove(self, handle: int) -> None:
-        """Invalidates a handle."""
+        """Invalidates a handle: instructions that use it fault."""
         with self._lock:
             self._forget(handle)
 
@@ -77,15 +76,15 @@ class TextureTable:
         self._lock.run_locked(partial(self._forget, handle))
 
     def _forget(self, handle: int) -> None:
-        """Overwrites a handle's row with zeros, a row of no kind, which rules reject as an invalid
-        handle; the caller holds the lock."""
-        # All zeros is a row of no kind, which rules reject as an invalid handle.
+        """Overwrites a handle's row with zeros, a row of no kind, which texture instructions reject
+        as an invalid handle; the caller holds the lock."""
         self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)
         self._table = None
 
     @property
     def rows(self) -> list[list[int]]:
-        """Returns the words of each handle's description, in the order of the handles."""
+        """Returns the words of each handle's row, in the order of the handles; can be set, to open
+        a core file."""
         with self._lock:
             return [row.tolist() for row in self._rows]
 
@@ -96,8 +95,8 @@ class TextureTable:
             self._table = None
 
     def table(self) -> LocatedTable:
-        """Returns all descriptions, after a header, as the rules that read texels read them. The
-        table is immutable and cached: the next change creates another one."""
+        """Returns all descriptions, after a header, as texture instructions read them. The table is
+        immutable and cached: the next change creates another one."""
         table = self._table
         if table is not None:
             return table

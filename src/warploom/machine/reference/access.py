@@ -48,7 +48,8 @@ Capabilities")."""
 
 
 class ByteStore(Protocol):
-    """Bytes that are accessed by address: device memory, or a `ByteArea`."""
+    """Bytes that are accessed by address: device memory, or a `ByteArea`. `find` returns the
+    allocation that contains an address, None if none does; `nearest` the closest, for messages."""
 
     def read(self, address: int, size: int) -> bytes: ...
     def write(self, address: int, data: bytes) -> None: ...
@@ -59,7 +60,8 @@ class ByteStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ByteArea:
-    """Shared memory, or one thread's local memory or parameters: bytes that start at address 0."""
+    """Shared memory, or one thread's local memory or parameters: bytes that start at address 0 and
+    are one writable allocation; `name` stands for it in messages."""
 
     data: Bytes
     name: str
@@ -82,9 +84,9 @@ class ByteArea:
 
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
-    """Describes an access by instruction `index`: `op` (load, store, atomic) of `size` bytes per
-    lane in `space`. `framed` is true if the addresses are those of the parameters of a call, which
-    are in the thread's frame."""
+    """Describes a warp's access by instruction `index`: `op` (load, store, atomic) of `size` bytes
+    per lane in `space`, which may be generic. `framed` is true if the addresses are those of the
+    parameters of a call, which are in the thread's frame."""
 
     index: int
     space: Space
@@ -95,8 +97,8 @@ class AccessRequest:
 
 @dataclass(frozen=True, slots=True)
 class LaneAccess:
-    """One lane's access: the space of its address, the address in that space, and the bytes
-    there."""
+    """One lane's access: the space of its address (not generic), the address in that space, and the
+    memory that it addresses."""
 
     lane: int
     space: Space
@@ -126,9 +128,10 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
 
 
 def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `atom`, `red` and operations on mbarriers in the lanes of `mask`: each lane in turn
-    reads, combines and writes, element by element, after a check of the old value; then the result,
-    if there is one, is written. A wait for a phase that fails sets `warp.failed_wait`."""
+    """Executes `atom`, `red` and operations on mbarriers in the lanes of `mask`: each lane in turn,
+    in the order of the policy, reads, combines and writes, element by element, after a check of the
+    old value; then the result, if there is one, is written to the registers. A test of an
+    mbarrier's phase that fails in a lane sets `warp.failed_wait`."""
     operation = instruction.operation
     type = operation.modifiers.scalar()
     count = len(operation.spec.destinations)
@@ -176,19 +179,20 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
 
 
 def elements_of(operand: Operand) -> tuple[Operand, ...]:
-    """Returns the elements of a vector operand, or the operand itself."""
+    """Returns the elements of a vector operand, or a scalar operand as the only element."""
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
 def part(data: Bytes, index: int, type: ScalarType) -> Values:
-    """Returns element `index` of each lane's bytes; `data` has shape (lanes, bytes)."""
+    """Returns element number `index`, of `type`, of each lane's bytes; `data` has shape (lanes,
+    bytes)."""
     columns = data[:, index * type.bytes : (index + 1) * type.bytes]
     return collect((int.from_bytes(row.tobytes(), "little") for row in columns), type)
 
 
 def as_lane_rows(values: Sequence[Values], type: ScalarType) -> Bytes:
-    """Returns each lane's elements as consecutive bytes, shape (lanes, bytes); inverse of
-    `part`."""
+    """Returns each lane's elements, one array of lanes for each, as consecutive bytes, shape
+    (lanes, bytes); inverse of `part`."""
     lanes = zip(*(v.tolist() for v in values), strict=True)
     rows = [b"".join(bits.to_bytes(type.bytes, "little") for bits in lane) for lane in lanes]
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
@@ -197,8 +201,9 @@ def as_lane_rows(values: Sequence[Values], type: ScalarType) -> Bytes:
 def gather(
     warp: Warp, request: AccessRequest, addresses_by_lane: Sequence[int], mask: int
 ) -> Bytes:
-    """Returns the bytes that each lane of `mask` loads, shape (lanes, size); other lanes have
-    zeros."""
+    """Returns the bytes that each lane of `mask` loads, after checks and counting
+    (`lane_accesses`), shape (lanes, size); zeros for other lanes and those that a sanitizer
+    suppresses."""
     data = np.zeros((warp.size, request.size), np.uint8)
     for lane_access in lane_accesses(warp, request, addresses_by_lane, mask):
         loaded = lane_access.store.read(lane_access.address, request.size)
@@ -209,9 +214,9 @@ def gather(
 def scatter(
     warp: Warp, request: AccessRequest, addresses_by_lane: Sequence[int], data: Bytes, mask: int
 ) -> None:
-    """Stores the bytes `data[lane]` of each lane of `mask` at its address, only those that remain
-    if lanes store to one address; counts as a change of memory (CHANGES), by which deadlocks are
-    found."""
+    """Stores the bytes `data[lane]` of each lane of `mask` at its address, after checks and
+    counting (`lane_accesses`); if lanes store to one address, only the value that lasts. Adds 1 to
+    CHANGES, by which deadlocks are found, unless `mask` is 0."""
     for lane_access in _surviving_stores(
         warp, lane_accesses(warp, request, addresses_by_lane, mask, data.tobytes())
     ):
@@ -228,6 +233,7 @@ def _in_atomic_order(warp: Warp, accesses_by_lane: Sequence[LaneAccess]) -> list
             order = lane_order(
                 request.addresses_by_lane, request.mask, warp.run.plan, warp.block.number
             )
+            # `order` packs the first lane (5 bits) and the distance to the next.
             lanes = [(order + step * (order >> 5)) % LANES for step in range(LANES)]
             ordered += [request.lanes[lane] for lane in lanes if lane in request.lanes]
     return ordered
@@ -260,8 +266,8 @@ def _surviving_stores(warp: Warp, accesses_of_warp: Sequence[LaneAccess]) -> lis
 class LaneRequest:
     """The accesses of a warp that memory serves in one request: up to 32 lanes, numbered from 0.
 
-    `addresses_by_lane` has 0 for lanes that are not in `mask`; `first` is the warp's lane that is
-    lane 0 of the request.
+    `addresses_by_lane` has 0 for lanes that are not in `mask` (of the request's lanes); `first` is
+    the warp's lane that is lane 0 of the request.
     """
 
     first: int
@@ -273,8 +279,8 @@ class LaneRequest:
 def _lane_requests(
     warp: Warp, accesses_of_warp: Sequence[LaneAccess], space: Space
 ) -> Iterator[LaneRequest]:
-    """Yields the requests of a warp's accesses to a space: one, or in a warp of 64 lanes one for
-    each half, the lower half first."""
+    """Yields the requests of a warp's accesses to a space: one for each 32 lanes of the warp, lower
+    lanes first, of which any access it. Local addresses are those of the interleaved layout."""
     in_space = [lane_access for lane_access in accesses_of_warp if lane_access.space is space]
     for first_lane in range(0, warp.size, LANES):
         lanes = {
@@ -319,8 +325,9 @@ def lane_accesses(
 ) -> list[LaneAccess]:
     """Returns the accesses of the lanes of `mask`, lane l at `addresses_by_lane[l]`, after they
     were checked, counted and reported to listener and observer; without those that a sanitizer
-    suppresses. `data` are the bytes of the operands, for the sanitizer. Raises the fault of the
-    first lane that may not access memory, before any access takes effect."""
+    suppresses. Generic addresses are resolved. `data` are the bytes of the operands, for the
+    sanitizer. Raises the fault of the lowest lane that may not access memory, before any access
+    takes effect."""
     accesses_of_warp: list[LaneAccess] = []
     for lane in lanes_of(mask):
         space_of_lane, offset = _locate(request.space, addresses_by_lane[lane])
@@ -351,8 +358,8 @@ def lane_accesses(
 def _admitted(
     warp: Warp, request: AccessRequest, accesses_of_warp: Sequence[LaneAccess], data: bytes
 ) -> list[LaneAccess]:
-    """Returns the accesses but for those that the sanitizer suppresses, space by space; parameters
-    are not shown to it."""
+    """Returns the accesses, space by space, but for those that the sanitizer suppresses; accesses
+    to parameters are all kept and not passed to it."""
     sanitizer, admitted = warp.run.sanitizer, list[LaneAccess]()
     assert sanitizer is not None
     for space in accessible_spaces(request.space):
@@ -372,7 +379,7 @@ def _publish(
     warp: Warp, request: AccessRequest, space: Space, accesses_of_warp: Sequence[LaneAccess]
 ) -> None:
     """Reports the accesses to one space, with the bytes that are there before a store takes effect,
-    to the listener and the observer, if there are any."""
+    to the listener and the observer; nothing without these or without accesses."""
     listener, observer = warp.run.listener, warp.run.observer
     if (listener is None and observer is None) or not accesses_of_warp:
         return
@@ -413,7 +420,8 @@ def _is_in_cluster(warp: Warp, request: AccessRequest) -> bool:
 
 def _to_cluster_offset(warp: Warp, request: AccessRequest, lane_access: LaneAccess) -> LaneAccess:
     """Returns an access to shared memory with its offset in the shared memory of the whole cluster.
-    Raises the fault of an access beyond a block's memory, or to a block that is not live."""
+    The address has the rank of the block plus 1 from bit BLOCK_BITS on, 0 for the own block. Raises
+    the fault of an access beyond that block's memory, or to a block that is not live."""
     run, block, address = warp.run, warp.block, lane_access.address
     live, size = live_blocks(run.plan, run.slots), len(block.shared)
     stride = shared_stride(run.program, run.launch)
@@ -436,8 +444,8 @@ def _to_cluster_offset(warp: Warp, request: AccessRequest, lane_access: LaneAcce
 
 
 def _store_of(warp: Warp, space: Space, lane: int, framed: bool) -> ByteStore:
-    """Returns the bytes that a lane's access to a space addresses: the block's shared memory, the
-    thread's local memory or frame, the kernel's parameters, or device memory."""
+    """Returns the memory that a lane's access to a space addresses: the block's shared memory, the
+    thread's local memory or frame (`framed`), the kernel's parameters, else device memory."""
     if space is Space.SHARED:
         return ByteArea(warp.block.shared, "the block's shared memory")
     if space is Space.LOCAL:
@@ -462,8 +470,8 @@ def peek(warp: Warp, request: AccessRequest, lane: int, address: int) -> bytes:
 
 
 def _check(warp: Warp, request: AccessRequest, lane_access: LaneAccess) -> None:
-    """Raises the fault of an access that is out of bounds, misaligned, or a write to constant
-    memory."""
+    """Raises the fault of an access that is not within one allocation, not aligned to its size, or
+    a write to constant memory, in this order; else nothing."""
     size = request.size
     allocation = lane_access.store.find(lane_access.address)
     if allocation is None or lane_access.address + size > allocation.address + allocation.size:
@@ -483,8 +491,8 @@ def _check(warp: Warp, request: AccessRequest, lane_access: LaneAccess) -> None:
 def _count(
     warp: Warp, request: AccessRequest, space: Space, accesses_of_warp: Sequence[LaneAccess]
 ) -> None:
-    """Counts the cost of a warp's accesses to one space in the access record of instruction and
-    space, with the costliest request as its example. Parameters and the call stack are not
+    """Adds the cost of a warp's accesses to one space to the access record of instruction and
+    space, and keeps the costliest request as its example. Parameters and the call stack are not
     counted."""
     if not accesses_of_warp or space is Space.PARAM or request.index in warp.run.program.private:
         return
@@ -494,7 +502,7 @@ def _count(
     writes = rules.writes(space.value) if request.op == "store" else None
     for lane_request in _lane_requests(warp, accesses_of_warp, space):
         request_addresses, mask = lane_request.addresses_by_lane, lane_request.mask
-        # The rule adds to the record; the difference is this request's cost.
+        # The rule adds to the record; the difference to `before` is this request's cost.
         before = int(row[TRANSACTIONS])
         RULES[cost](request_addresses, mask, request.size, row)
         costliest = int(row[EXAMPLE_COST])
@@ -517,8 +525,8 @@ def _count_caches(
     mask: int,
     row: Words,
 ) -> None:
-    """Counts hits and misses of the memory caches in record `row`, if caches are modelled and the
-    access takes a path through one."""
+    """Adds a request's hits and misses in the simulated caches to record `row`; nothing if caches
+    are not simulated or the access takes no path through one."""
     run = warp.run
     route = route_of(run.program.instructions[request.index])
     path = run.rules.path(space.value, request.op, route=route)

@@ -39,14 +39,14 @@ WHOLE = 1
 
 
 def wait_to_vote(warp: Warp) -> int:
-    """Lets the warp wait before a barrier with a vote (`bar.red`), and stores 1 plus the number of
-    active lanes whose predicate counts in VOTE; returns the status of the warp: RUNNABLE if its
-    next instruction is no such barrier, no lane executes it, or the warp has waited already."""
+    """Suspends the lanes that execute the next instruction if it is a barrier with a vote
+    (`bar.red`), after storing in VOTE 1 plus the number of them whose predicate counts; returns the
+    status of the warp: RUNNABLE if it is no such barrier, no lane executes it, or these lanes have
+    waited already (SYNC_DONE, which is cleared)."""
     table, index = warp.splits.table, warp.next
     instruction = warp.run.program.instructions[index]
     if not is_reducing_barrier(instruction):
         return RUNNABLE
-    # The warp has waited already: the barrier released it to execute the instruction.
     if table[SYNC_DONE]:
         table[SYNC_DONE] = 0
         return RUNNABLE
@@ -74,7 +74,6 @@ def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int)
     if not mask:
         return RUNNABLE
     table, next_block = warp.splits.table, warp.run.program.blocks[warp.splits.block].successors[-1]
-    # `bar.arrive` counts the threads and does not wait.
     if "arrive" in instruction.operation.modifiers:
         number, threads = _operands(warp, index, instruction, mask)
         table[ARGUMENT], table[ARGUMENT_2] = number, threads
@@ -129,8 +128,8 @@ def _suspend(
     warp: Warp, index: int, barrier_operands: tuple[int, int], block: int, *, together: bool
 ) -> int:
     """Stores the basic block where lanes resume and the barrier they wait for (its number and
-    thread count): in the warp's scheduler state if it waits as a whole, else as arguments in its
-    table. Returns the status of the warp, BARRIER_WAIT or SPLIT_BARRIER."""
+    thread count): in the warp's scheduler state if it waits as a whole (`together`, or without
+    independent threads), else as arguments in its table. Returns BARRIER_WAIT or SPLIT_BARRIER."""
     (number, threads), state, table = barrier_operands, warp.state, warp.splits.table
     table[BLOCK] = block
     state[schedule_layout.INSTRUCTION] = index
@@ -161,8 +160,8 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
 
 
 def _write_vote(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Writes the result of a barrier with a vote, computed from the count in VOTE, to its
-    destination in the lanes of `mask`, and clears the count."""
+    """Writes the result of a barrier with a vote, computed from the block's count in VOTE (1 plus
+    the lanes that counted), to its destination in the lanes of `mask`, and clears VOTE."""
     table = warp.splits.table
     total = int(table[VOTE]) - 1
     table[VOTE] = 0

@@ -1,5 +1,5 @@
 """Runs all thread blocks of a launch on the reference machine, one instruction of one warp at a
-time.
+time; a turn is what a warp executes between two decisions of the scheduler.
 
 The schedule is that of `simt.scheduling`, which compiled code follows too. A chooser (the explorer
 of interleavings) or scheduler locking (the debugger) may override which warp runs next.
@@ -49,11 +49,11 @@ def schedule_arrays(launch: Launch, plan: Words) -> tuple[Words, Words, Words]:
 class Grid:
     """The thread blocks of a launch in execution.
 
-    `resident` are the warps of the block in each slot, `clusters` the shared memory of each cluster
-    by its first slot, `warp` the warp that runs, None between two turns. `choose` selects the next
-    of the runnable warps (`state.Chooser`); if None, the schedule does. `digest` returns a number
-    that changes with a warp's registers (`scheduling.after_run`). `locked` is the warp, by block
-    and number, that alone runs while it can.
+    `resident` are the warps of the block in each slot (place of a resident block), `clusters` the
+    shared memory of each cluster by its first slot, `warp` the warp whose turn it is, else None.
+    `choose` selects the next of the runnable warps (`state.Chooser`); if None, the schedule does.
+    `digest` returns a number that changes with a warp's registers (`scheduling.after_run`).
+    `locked` is the warp, by block and number, that alone runs while it can.
     """
 
     def __init__(self, run: LaunchState) -> None:
@@ -86,8 +86,8 @@ class Grid:
 
     def begin(self) -> bool:
         """Begins the turn of the next runnable warp, selected by scheduler locking or the chooser
-        if they can, else by the schedule; returns False after ending the launch if all have ended.
-        Raises DeadlockError if no warp can ever run again."""
+        if they can, else by the schedule, unless a turn is in progress; returns False after ending
+        the launch if all blocks have ended. Raises DeadlockError if no warp can ever run again."""
         run = self.run
         while self.warp is None:
             chosen = locked_turn(run, self.locked) if self.locked else self._begin_chosen_turn()
@@ -110,8 +110,8 @@ class Grid:
         return locked_turn(self.run, chosen) if chosen else None
 
     def _begin_scheduled_turn(self) -> int:
-        """Begins a turn of the warp that the schedule selects; returns its number, or a negative
-        status if there is none."""
+        """Begins a turn of the warp that the schedule selects; returns its number in the current
+        block, or DONE or DEADLOCK, which are negative."""
         run = self.run
         number = scheduling.next_warp(run.plan, run.slots, run.states, run.tables)
         if self.choose is not None and number >= 0:
@@ -120,7 +120,7 @@ class Grid:
         return number
 
     def step(self) -> None:
-        """Executes one instruction of the running warp."""
+        """Executes one instruction of the running warp, which may end its turn."""
         assert self.warp is not None
         self._handle_status(self.warp, step_in_turn(self.warp))
 
@@ -131,9 +131,9 @@ class Grid:
         self._handle_status(warp, enter_block(warp, warp.splits.block))
 
     def _handle_status(self, warp: Warp, status: int) -> None:
-        """Keeps running a warp while its status is RUNNABLE, else ends its turn: the schedule
-        stores the status, with the instructions that it used and a digest of its registers, by
-        which a warp that spins is recognised."""
+        """Makes a warp the running one if its status is RUNNABLE, else ends its turn: the scheduler
+        receives the status, the number of instructions that it used, and a digest of its registers,
+        by which a warp that spins is recognised."""
         if status == RUNNABLE:
             self.warp = warp
             return
@@ -146,8 +146,8 @@ class Grid:
             self._observe_end(warp)
 
     def _observe_end(self, ended_warp: Warp) -> None:
-        """Reports to the observer that the block of a warp that has ended has ended, if all its
-        warps have."""
+        """Reports the end of the block of `ended_warp` to the observer, if all its warps have
+        ended."""
         warps = self.resident[int(self.run.plan[schedule_layout.SLOT])]
         if all(warp.state[schedule_layout.STATUS] == schedule_layout.ENDED for warp in warps):
             assert self.run.observer is not None
@@ -161,9 +161,9 @@ class Grid:
         return self.resident[int(self.run.plan[schedule_layout.SLOT])][number]
 
     def _begin_block(self) -> None:
-        """Begins the block that has entered the current slot: retires the slot's last block, and
-        creates shared memory (of a cluster for its first block) and warps, at their first
-        instruction."""
+        """Begins the block that has entered the current slot: completes or drops the copies of the
+        slot's last block, and creates the block's shared memory (a cluster's with its first block,
+        kept for later ones of these slots) and warps; clears FRESH."""
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
         slot, plan[schedule_layout.FRESH] = int(plan[schedule_layout.SLOT]), 0
         # The slot's last block has ended; its asynchronous copies must not write to the new one.
@@ -203,8 +203,8 @@ def run_blocks(run: LaunchState) -> None:
 
 
 def register_digest(warp: Warp) -> int:
-    """Returns a hash of a warp's registers and of the instructions at which it was interrupted;
-    equal states have equal hashes."""
+    """Returns a CRC-32 of a warp's registers and of the instructions at which it was
+    interrupted."""
     digest = 0
     for value in warp.registers.values():
         digest = zlib.crc32(value.tobytes(), digest)
@@ -215,7 +215,7 @@ def register_digest(warp: Warp) -> int:
 def _deadlock(
     run: LaunchState, blocks: dict[int, ThreadBlock], resident: dict[int, list[Warp]]
 ) -> Exception:
-    """Returns the error that lists every unfinished warp of the blocks in the slots `blocks`."""
+    """Returns the error that lists what the lanes of all warps of `blocks`, by slot, wait for."""
     waiting: list[WaitingLanes] = []
     for slot, block in blocks.items():
         for warp in resident[slot]:

@@ -30,9 +30,9 @@ from warploom.machine.reference.lanes import (
 
 
 def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Values, Values]:
-    """Returns the value of `a` that each lane receives, its own if the source is out of range or
-    inactive, and whether its source lane was in range (PTX ISA, shfl). `b` and `c` are the operands
-    of the instruction: source lane or distance, and clamp and segment mask."""
+    """Returns the value of `a` that each lane receives, its own if the source lane is out of range
+    or not in `mask`, and the predicate that it was in range (PTX ISA, shfl). `b` and `c` are the
+    operands of the instruction: source lane or distance, and clamp and segment mask."""
     sources: list[int] = []
     valid: list[bool] = []
     for lane, (source_operand, control) in enumerate(zip(b.tolist(), c.tolist(), strict=True)):
@@ -59,8 +59,8 @@ def match_any(a: Values, mask: int) -> Values:
 
 
 def match_all(a: Values, mask: int) -> tuple[Values, Values]:
-    """Returns the mask if all lanes hold equal values, else 0, and whether they do (PTX ISA,
-    match.all)."""
+    """Returns, in every lane, `mask` if its lanes hold equal values, else 0, and the predicate that
+    they do (PTX ISA, match.all)."""
     all_equal = len({int(a[lane]) for lane in lanes_of(mask)}) == 1
     return splat(mask if all_equal else 0, B32, WARP_SIZE), splat(all_equal, PRED, WARP_SIZE)
 
@@ -84,7 +84,7 @@ _REDUCTIONS: dict[str, Callable[[int, int], int]] = {
 
 def reduction(m: Modifiers, a: Values, mask: int) -> Values:
     """Returns the reduction of the values of the lanes in `mask`, equal in every lane (PTX ISA,
-    redux); of floats the minimum or maximum."""
+    redux): for integers by `op` (modulo 2^32), for floats their minimum or maximum."""
     type, lanes = m.scalar(), lanes_of(mask)
     if type.is_float:
         return splat(_float_extreme(m, a[lanes], type), type, WARP_SIZE)

@@ -30,10 +30,10 @@ from warploom.simt.warp_table import ARGUMENT, BLOCK, LIVE, NONE, SYNC_DONE
 
 
 def enter_block(warp: Warp, block: int) -> int:
-    """Enters basic block `block`: diverged lanes may reconverge there, which is counted, or wait
-    for each other before it; then for the lanes of a member mask, or at a barrier with a vote, if
-    it begins with such an instruction. Returns RUNNABLE if the warp continues, else why it
-    waits."""
+    """Enters basic block `block` with the active lanes: diverged lanes may reconverge there, which
+    is counted for the branch, or wait for each other before it; then they wait for the lanes of a
+    member mask, or at a barrier with a vote, if the block begins with such an instruction. Sets
+    `warp.next`. Returns RUNNABLE if the warp continues, else why it waits."""
     splits, run = warp.splits, warp.run
     status = splits.arrive(block, warp.level)
     for branch in splits.reconverged:
@@ -71,8 +71,9 @@ def _wait_for_members(warp: Warp) -> int:
 
 
 def jump(warp: Warp, block: int) -> int:
-    """Jumps to a basic block. At a back edge (to this or an earlier block) the turn ends if its
-    instructions are used up, or if a wait for a phase of an mbarrier has failed in it."""
+    """Enters a basic block, but at a back edge (to this or an earlier block) first ends the turn,
+    TURN_END, if it has used more than LENGTH instructions or a test of an mbarrier's phase has
+    failed in it; `block` is then stored as where the lanes resume. Returns the status."""
     is_back_edge = block <= warp.splits.block and block != warp.splits.exit
     if is_back_edge and (warp.failed_wait or warp.used > warp.run.plan[schedule_layout.LENGTH]):
         warp.splits.table[BLOCK] = block
@@ -81,8 +82,9 @@ def jump(warp: Warp, block: int) -> int:
 
 
 def advance(warp: Warp) -> int:
-    """Continues with the next instruction; after the last of a basic block, in the next block,
-    unless the policy separates the lanes again that a member mask converged: then the turn ends."""
+    """Continues with the next instruction; after the last of a basic block, at its last successor
+    (the fall-through), unless the policy separates lanes that the instruction's member mask
+    converged: then the turn ends with DIVERGED. Returns the status."""
     program = warp.run.program
     block = program.blocks[warp.splits.block]
     if warp.next + 1 < block.stop:
@@ -97,23 +99,23 @@ def advance(warp: Warp) -> int:
 
 
 def _rediverges(warp: Warp) -> bool:
-    """Returns true if the policy separates lanes again that an instruction with a member mask
-    converged: the adversarial one with independent threads, if several lanes are active."""
+    """Returns true if the policy separates lanes after an instruction with a member mask: the
+    adversarial one with independent threads, if several lanes are active."""
     plan = warp.run.plan
     adversarial = plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] == ADVERSARIAL
     return bool(adversarial) and warp.splits.active.bit_count() > 1
 
 
 def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `bra` for the lanes of `mask`, which take it: a uniform branch is a jump; else lanes
-    diverge until the branch's reconvergence point, and one side runs first."""
+    """Executes `bra` for the lanes of `mask`, which take it: if all active lanes or none are in it,
+    a jump; else lanes diverge, which is counted, until the branch's reconvergence point, and one
+    side runs first. Returns the status."""
     program, splits = warp.run.program, warp.splits
     target = instruction.operands[0]
     assert isinstance(target, Symbol)
     block = program.blocks[splits.block]
     taken = BranchSide(program.targets[target.name], mask)
     fall_through = BranchSide(block.successors[-1], splits.active & ~mask)
-    # Uniform branch: no divergence.
     if not (taken.mask and fall_through.mask):
         return jump(warp, taken.block if taken.mask else fall_through.block)
     warp.run.tally.divergent[index] += 1
@@ -137,9 +139,9 @@ def _order_sides(
 
 
 def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `brx.idx`: each lane of `mask` jumps to the target that its index selects; lanes
-    that go to different targets diverge. Raises the fault of an index that the list does not
-    have."""
+    """Executes `brx.idx`: each lane of `mask` jumps to the target that its index selects, other
+    active lanes fall through; lanes with different targets diverge, which is counted. Raises the
+    fault of an index that the list of targets does not have. Returns the status."""
     program, splits = warp.run.program, warp.splits
     block = program.blocks[splits.block]
     lane_targets = read(warp, instruction.operands[0], U32).astype(np.int64)
@@ -177,8 +179,6 @@ def _run_side(warp: Warp, block: int) -> int:
 def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes `exit` and `ret`: the lanes of `mask` end. If these are all active lanes, the warp
     enters the exit block, where it ends or another path of it continues."""
-    # All active lanes exit, so the warp enters the virtual exit block, where other lanes
-    # reconverge.
     if warp.splits.active == mask:
         return enter_block(warp, warp.splits.exit)
     warp.splits.exit_lanes(mask)

@@ -76,8 +76,8 @@ def _copy_lanes(
     copied_bytes: Values,
     mask: int,
 ) -> None:
-    """Copies in each lane from the second of `endpoints`, in global memory, to the first, in shared
-    memory: `copied_bytes` are read, the rest is zero."""
+    """Copies in each lane of `mask` to the first of `endpoints`, in shared memory, from the second,
+    in global memory: `copied_bytes` (by lane) are read, the rest of the request's size is zero."""
     index, size = to_shared.index, to_shared.size
     target, source = endpoints
     source_addresses = addresses(warp, source)
@@ -96,8 +96,8 @@ def _copy_lanes(
 
 
 def _bulk_copy(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Executes `cp.async.bulk`: every lane copies its `size` bytes piece by piece; then the
-    mbarrier, if one is named, counts them. That update is counted as one more store."""
+    """Executes `cp.async.bulk`: every lane copies its `size` bytes piece by piece; then they are
+    completed at the mbarrier, if one is named, an update that is counted as one more store."""
     target, source, size, *rest = instruction.operands
     (origin, _), _ = accesses(instruction)
     copied_bytes = read(warp, size, U32).astype(np.int64)
@@ -142,7 +142,8 @@ def _copy_pieces(
 
 
 def _late_copy_operands(warp: Warp, instruction: Instruction) -> dict[int, npt.NDArray[np.int64]]:
-    """Returns the operand rows for `asynchronous.late_copies` of an `st.async` or a `red.async`."""
+    """Returns, by row number, the operand rows of an `st.async` or a `red.async` for
+    `asynchronous.late_copies`: addresses of target and mbarrier, and bytes, by lane."""
     return {
         SHARED_ROW: address_words(warp, instruction.operands[0]),
         BARRIER_ROW: address_words(warp, instruction.operands[2]),
@@ -151,7 +152,7 @@ def _late_copy_operands(warp: Warp, instruction: Instruction) -> dict[int, npt.N
 
 
 def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `atom` and `red`; a `red.async` then signals its mbarrier."""
+    """Executes `atom` and `red`; a `red.async` then completes its bytes at its mbarrier."""
     completing = completion(instruction)
     if completing is None:
         access.atomic(warp, index, instruction, mask, on)
@@ -191,8 +192,8 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
 def _complete_mbarriers(
     warp: Warp, request: AccessRequest, addresses_by_lane: Sequence[int], amounts: Values, mask: int
 ) -> None:
-    """Subtracts arrived bytes, `amounts` by lane, from the pending count of the mbarriers at the
-    lanes' addresses, after a check that an mbarrier is there."""
+    """Subtracts arrived bytes, `amounts` by lane, from the transaction count (tx-count) of the
+    mbarrier at each lane's address, after a check that one is there; adds 1 to CHANGES."""
     for lane_access in lane_accesses(warp, request, addresses_by_lane, mask):
         old = int.from_bytes(lane_access.store.read(lane_access.address, U64.bytes), "little")
         precondition = COMPLETE_TX.spec.memory_precondition

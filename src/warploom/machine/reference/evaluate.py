@@ -39,8 +39,8 @@ def evaluate(term: Term, arguments: Sequence[Values], width: int) -> Values:
 def _evaluate(
     term: Term, arguments: Sequence[Values], width: int, computed: dict[Term, Values]
 ) -> Values:
-    """Returns the value of a term in `width` lanes: an argument, a constant, or a node of its
-    operands' values; `computed` caches the values of nodes, which terms share."""
+    """Returns the value of a term in `width` lanes: an argument, a constant, or what the function
+    of its operation (NODES) computes of its operands; `computed` caches values of shared terms."""
     value = computed.get(term)
     if value is None:
         if term.op == "arg":
@@ -59,7 +59,7 @@ def _evaluate(
 
 
 def _modular(operation: Callable[..., Values]) -> Node:
-    """Returns the node of an integer operation modulo 2^width."""
+    """Returns the function for NODES of an integer operation of NumPy, modulo 2^width."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         value = operation(*args)
@@ -70,8 +70,8 @@ def _modular(operation: Callable[..., Values]) -> Node:
 
 
 def _comparison(operation: Callable[[Values, Values], Values]) -> Node:
-    """Returns the node of a comparison, of signed, unsigned or float numbers by the type of the
-    operands."""
+    """Returns the function for NODES of a comparison, of signed, unsigned or float numbers by the
+    type of the operands."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         left, right = (as_numbers(a, term.args[0].type) for a in args)
@@ -86,7 +86,8 @@ def _differ(a: Values, b: Values) -> Values:
 
 
 def _extreme(operation: Callable[[Values, Values], Values]) -> Node:
-    """Returns the node of an integer minimum or maximum, signed or unsigned by the term's type."""
+    """Returns the function for NODES of an integer minimum or maximum, signed by the term's
+    type."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         left, right = (as_numbers(a, term.type) for a in args)
@@ -147,6 +148,8 @@ def _reverse(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _select(_: Term, args: Sequence[Values]) -> Values:
+    """Returns the second operand in the lanes where the first, a predicate, is true, else the
+    third."""
     return np.where(*args)
 
 
@@ -168,8 +171,8 @@ def _same_bits(_: Term, args: Sequence[Values]) -> Values:
 def _correctly_rounded(
     name: str, nearest: Callable[..., Values], precise: Callable[..., int]
 ) -> tuple[str, Node]:
-    """Returns the name and the node of a correctly rounded operation: NumPy's in mode `rn`, else an
-    exact one lane by lane."""
+    """Returns the name of a correctly rounded operation and its function for NODES: NumPy's
+    `nearest` in mode `rn`, else `precise` (of `exact`) lane by lane."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         mode, type = str(term.attr), term.type
@@ -193,7 +196,7 @@ def _fused(term: Term, args: Sequence[Values]) -> Values:
         a, b, c = (as_numbers(x, type).astype(np.float64) for x in args)
         product = a * b
         total = product + c
-        # Infinities and NaNs would make the error terms NaN.
+        # Infinities and NaNs would make the error terms NaN; one in any lane takes the exact path.
         if np.isfinite(total).all():
             return from_floats(_round_to_odd(total, _rounding_error(product, c, total)), type)
     format = exact.FORMATS[type.bits]
@@ -231,7 +234,8 @@ def _integer_to_float(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _float_to_float(term: Term, args: Sequence[Values]) -> Values:
-    """Returns floats in another float type: by NumPy in mode `rn`, else exactly, lane by lane."""
+    """Returns floats converted to the term's float type, rounded by its mode: by NumPy for `rn`,
+    else by `exact`, lane by lane."""
     mode, source = str(term.attr), term.args[0].type
     if mode == "rn":
         return from_floats(as_numbers(args[0], source), term.type)
@@ -276,8 +280,8 @@ def _range(type: ScalarType) -> tuple[int, int]:
 
 
 def _float_extreme(term: Term, args: Sequence[Values]) -> Values:
-    """Returns minimumNumber (`fmin`) or maximumNumber: the other operand if one is NaN; -0 and +0,
-    equal as numbers, differ by their sign bit."""
+    """Returns minimumNumber (`fmin`) or maximumNumber (IEEE 754-2019): the other operand if one is
+    NaN; -0 is below +0."""
     first, second = args
     a, b = (as_numbers(x, term.type) for x in args)
     below = (a < b) | ((a == b) & (np.signbit(a) > np.signbit(b)))

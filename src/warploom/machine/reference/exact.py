@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A binary floating-point format: its width, and the bits of its significand; `code` and
-    `integer_code` are those of `struct`."""
+    """A binary floating-point format: its width in bits, and the bits of its significand with the
+    hidden one; `code` and `integer_code` are those of `struct`."""
 
     bits: int
     precision: int
@@ -26,7 +26,7 @@ class Format:
 
     @property
     def lowest(self) -> int:
-        """Returns the exponent of the last bit of a subnormal."""
+        """Returns the exponent of the last bit of a subnormal: -149 in binary32."""
         return 3 - (1 << (self.bits - self.precision - 1)) - self.precision
 
     @property
@@ -81,7 +81,8 @@ def rounded(negative: bool, ratio: Ratio, format: Format, mode: str) -> int:
 
 
 def _divide_scaled(numerator: int, denominator: int, exponent: int) -> tuple[int, int, int]:
-    """Returns quotient and remainder of numerator / (denominator * 2^exponent), and the divisor."""
+    """Returns quotient, remainder and divisor of numerator / (denominator * 2^exponent), all three
+    scaled by 2^-exponent if `exponent` is negative, so that they are integers."""
     if exponent < 0:
         numerator <<= -exponent
     else:
@@ -110,10 +111,12 @@ class Finite:
 
     @property
     def signed(self) -> int:
+        """Returns the integer with the sign of the number."""
         return -self.integer if self.negative else self.integer
 
     @property
     def ratio(self) -> Ratio:
+        """Returns the absolute value as a ratio."""
         if self.exponent < 0:
             return self.integer, 1 << -self.exponent
         return self.integer << self.exponent, 1
@@ -152,7 +155,7 @@ def multiply(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
-    """Returns a * b + c, rounded once."""
+    """Returns a * b + c, rounded once; all values are bits."""
     x, y, z = finite(a, format), finite(b, format), finite(c, format)
     if x is None or y is None:
         return _special(format.value(a) * format.value(b) + format.value(c), format)
@@ -162,7 +165,8 @@ def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
 
 
 def divide(a: int, b: int, format: Format, mode: str) -> int:
-    """Returns a / b, rounded; x / 0 is an infinity, 0 / 0 and infinity / infinity are NaNs."""
+    """Returns a / b, rounded; x / 0 is an infinity, x / infinity a zero, 0 / 0 and infinity /
+    infinity are NaNs; all values are bits."""
     x, y = finite(a, format), finite(b, format)
     negative = bool((a ^ b) & format.sign)
     # Python raises an exception for division by zero, so the special cases are written out.
@@ -171,7 +175,6 @@ def divide(a: int, b: int, format: Format, mode: str) -> int:
             return format.infinity | (format.sign if negative else 0)
         zero_result = x is not None and not math.isnan(format.value(b))
         return (format.sign if negative else 0) if zero_result else NAN[format.bits]
-    # x / 0 is an infinity, 0 / 0 a NaN.
     if y.integer == 0:
         sign = format.sign if negative else 0
         return format.infinity | sign if x.integer else NAN[format.bits]
@@ -188,7 +191,7 @@ def square_root(a: int, format: Format, mode: str) -> int:
         return a if a == format.infinity else NAN[format.bits]
     if x.integer == 0:
         return a
-    # Twice as many bits as the significand of the result has, and an even exponent.
+    # At least twice as many bits as the significand of the result has, and an even exponent.
     shift = 2 * format.precision + 4 + (x.exponent & 1)
     root = math.isqrt(x.integer << shift)
     exponent = (x.exponent - shift) // 2
@@ -214,8 +217,8 @@ def _product(x: Finite, y: Finite) -> Finite:
 
 
 def _sum(x: Finite, y: Finite, format: Format, mode: str) -> int:
-    """Returns x + y, rounded; a sum of zero is negative if both are, or if they differ in sign and
-    `mode` rounds down."""
+    """Returns the bits of x + y, rounded; a sum of zero is negative if both are, or if they differ
+    in sign and `mode` rounds down (`rm`)."""
     exponent = min(x.exponent, y.exponent)
     total = (x.signed << (x.exponent - exponent)) + (y.signed << (y.exponent - exponent))
     negative = total < 0
@@ -225,7 +228,7 @@ def _sum(x: Finite, y: Finite, format: Format, mode: str) -> int:
 
 
 def _special(value: float, format: Format) -> int:
-    """Returns the bits of a value that is an infinity or a NaN."""
+    """Returns the bits of an infinity; the format's NaN for a NaN, whatever its payload."""
     if math.isnan(value):
         return NAN[format.bits]
     return format.infinity | (format.sign if value < 0 else 0)

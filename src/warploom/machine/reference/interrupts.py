@@ -15,8 +15,9 @@ def interrupt(warp: Warp) -> None:
 
 
 def resume(warp: Warp) -> int:
-    """Begins a turn of the active lanes: at the instruction where they were interrupted, if they
-    were, else by entering their basic block. Returns the status."""
+    """Begins a turn of the active lanes: at the instruction where exactly these lanes were
+    interrupted, if they were, else by entering their basic block. Returns the status: RUNNABLE, or
+    why they wait."""
     following = warp.interrupted.pop(warp.splits.active, None)
     if following is None:
         return enter_block(warp, warp.splits.block)

@@ -41,13 +41,15 @@ def splat(bits: int, type: ScalarType, width: int) -> Values:
 
 
 def collect(values: Iterable[int], type: ScalarType) -> Values:
-    """Returns lanes from Python integers, each modulo 2^width."""
+    """Returns an array of lanes from Python integers, one for each lane, modulo 2^width of the
+    type."""
     mask = (1 << type.bits) - 1
     return np.array([value & mask for value in values], _UNSIGNED[type.bits])
 
 
 def resized(value: Values, bits: int, *, sign: bool = False) -> Values:
-    """Returns the lanes truncated, or extended with zeros or, if `sign`, with the sign."""
+    """Returns the lanes with `bits` bits: truncated, or extended with zeros or, if `sign`, with the
+    sign; the array itself if it has that width."""
     if value.dtype == _UNSIGNED[bits]:
         return value
     width = 128 if value.dtype == np.object_ else 8 * value.dtype.itemsize
@@ -63,7 +65,8 @@ def resized(value: Values, bits: int, *, sign: bool = False) -> Values:
 
 
 def as_numbers(value: Values, type: ScalarType) -> Values:
-    """Returns the lanes as numbers for NumPy's arithmetic, interpreted as `type`."""
+    """Returns the lanes as numbers for NumPy's arithmetic, interpreted as `type`: a view of the
+    bits as signed or float, a new array for signed 128-bit values."""
     if type.is_float:
         return value.view(_FLOAT[type.bits])
     if type.is_signed and type.bits == 128:
@@ -80,7 +83,8 @@ def from_integers(numbers: Values, type: ScalarType) -> Values:
 
 
 def from_floats(numbers: Values, type: ScalarType) -> Values:
-    """Returns the bits of floats, rounded to nearest in `type`."""
+    """Returns the bits of floats of any NumPy type, rounded to nearest even in float type
+    `type`."""
     return numbers.astype(_FLOAT[type.bits], copy=False).view(_UNSIGNED[type.bits])
 
 

@@ -54,7 +54,7 @@ class ReferenceEngine:
         for row, record in zip(tally.rows, tally.records, strict=True):
             record[EXAMPLE_COST] = common_cost(program, row, self._rules)[TRANSACTIONS]
         rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
-        # Python's integers: a mask of 64 lanes is no negative number.
+        # Python's integers, since bit 63 of a mask of 64 lanes would be a sign bit.
         plan = launch.schedule.plan(launch, program).astype(np.object_)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         slots, states, tables = schedule_arrays(launch, plan)

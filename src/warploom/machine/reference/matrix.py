@@ -74,7 +74,7 @@ Metadata = tuple[list[int], int]
 
 
 def read_metadata(warp: Warp, metadata: Operand, selector: Operand) -> Metadata:
-    """Returns the two metadata operands of a sparse product."""
+    """Returns the values of the two metadata operands of a sparse product."""
     assert isinstance(selector, Immediate)
     return read(warp, metadata, U32).tolist(), selector.value
 
@@ -82,8 +82,8 @@ def read_metadata(warp: Warp, metadata: Operand, selector: Operand) -> Metadata:
 def read_scales(
     warp: Warp, scales: Scales, operands: tuple[Operand, ...] | list[Operand]
 ) -> tuple[Matrix, Matrix]:
-    """Returns the scales of A by (row, block), and those of B by (column, block), from the four
-    last operands of a product: scale data and selectors of both."""
+    """Returns the scales of A by (row, block of k), and those of B by (column, block of k), from
+    the four last operands of a product: scale data and selectors of A, then of B."""
     data_a, selectors_a, data_b, selectors_b = operands
     rows = _side_scales(warp, scales, A_SCALES, 2 * GROUPS, data_a, selectors_a)
     return rows, _side_scales(warp, scales, B_SCALES, GROUPS, data_b, selectors_b)
@@ -92,8 +92,9 @@ def read_scales(
 def _side_scales(
     warp: Warp, scales: Scales, side: ScaleSide, row_count: int, data: Operand, selectors: Operand
 ) -> Matrix:
-    """Returns the scales of one matrix, shape (rows, blocks): each row's scale is a byte of the
-    data that a lane holds, which the byte and thread selectors choose."""
+    """Returns the scales of one matrix, shape (rows, blocks of k): each row's scale is a byte of
+    the word `data` of a lane; the row's lane (`side.holder`) selects which lane (thread selector),
+    and which byte for block 0 (byte selector)."""
     words = read(warp, data, U32).tolist()
     byte_selectors, thread_selectors = (
         read(warp, each, U16).tolist() for each in elements_of(selectors)
@@ -134,8 +135,9 @@ def matrix_product(
 
 
 def _sparse_operand(sparsity: Sparsity, b: Matrix, words: list[int], selector: int) -> Matrix:
-    """Returns the elements of B that the stored elements of a sparse A are multiplied with, indexed
-    by row of A, column of B and stored element."""
+    """Returns the elements of B that the stored elements of a sparse A are multiplied with, shape
+    (rows of A, columns of B, stored elements of a row): the metadata words of the lanes that
+    `selector` chooses say in which column each stored element is."""
     lane_metadata = [words[sparsity.contributor(lane, selector)] for lane in range(WARP)]
     columns = np.zeros((ROWS, sparsity.columns // 2), np.int64)
     for row, k in np.ndindex(columns.shape):
@@ -151,8 +153,8 @@ def read_matrix(warp: Warp, fragment: Fragment, operand: Operand) -> Matrix:
 
 
 def assemble(fragment: Fragment, words: list[Values]) -> Matrix:
-    """Returns the matrix whose fragments the lanes hold in the registers `words`, its elements
-    converted to the type in which they are computed."""
+    """Returns the matrix whose fragments the lanes hold in the registers `words` (one array of
+    lanes for each), its elements converted to the type in which they are computed."""
     type = U64 if fragment.bits == 64 else U32
     result = np.zeros((fragment.rows, fragment.columns), _numpy(fragment.type))
     for element in range(fragment.count):
@@ -170,7 +172,8 @@ def assemble(fragment: Fragment, words: list[Values]) -> Matrix:
 def write_matrix(
     warp: Warp, fragment: Fragment, operand: Operand, values: Matrix, on: Values
 ) -> None:
-    """Writes each lane's fragment of a matrix of sums to the registers of an operand."""
+    """Writes each lane's fragment of a matrix of sums, converted to the fragment's type and packed,
+    to the registers of an operand, in the lanes that are on."""
     type = U64 if fragment.bits == 64 else U32
     words = [collect([0] * WARP, type) for _ in range(fragment.registers)]
     for element in range(fragment.count):
@@ -206,8 +209,8 @@ def _sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 def _single(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
     """Returns a * b + c, rounded once to .f32.
 
-    A product has at most 22 bits. Added to C in double precision it is either exact, or so much
-    smaller than C that what is lost cannot change the rounding to .f32.
+    A product of such elements has at most 22 bits. Added to C in double precision it is either
+    exact, or so much smaller than C that what is lost cannot change the rounding to .f32.
     """
     return (a.astype(np.float64) * b.astype(np.float64) + c).astype(np.float32)
 

@@ -56,8 +56,8 @@ def load_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: V
 
 
 def _register_values(layout: RowMatrices, register: int, rows: Bytes) -> Values:
-    """Returns the words that destination register number `register` receives, by lane, made of
-    units of the loaded rows."""
+    """Returns the words that destination register number `register` receives, by lane, each made of
+    one or more units (of `layout.unit_bytes`) of the loaded rows, lowest first."""
     bits, words = 8 * layout.unit_bytes, [0] * WARP
     for lane in range(WARP):
         for unit in range(layout.units):

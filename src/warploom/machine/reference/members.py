@@ -31,8 +31,8 @@ def check_members(warp: Warp, index: int, instruction: Instruction) -> None:
 
 
 def count_exited(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Counts the instruction if a lane of `mask`, which executes it, names a lane that has
-    exited."""
+    """Adds 1 to the instruction's `exited_members` if any lane of `mask`, which executes it, names
+    a lane that has exited; nothing if it has no member mask."""
     members = member_mask(instruction)
     exited = warp.existing & ~warp.splits.live
     if members is None or not exited:

@@ -42,8 +42,8 @@ class ObserverCalls:
             self._call_for_warp(words.ACCESS, warp, access.instruction, mask, *details)
 
     def branch(self, warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-        """Reports a branch, which is taken by the lanes of `mask`, if it is one that observers
-        see."""
+        """Reports a branch with the active lanes and those of `mask`, which take it; nothing for
+        other instructions and branches that observers do not see."""
         if is_observed_branch(warp.run.program, index, instruction):
             self._call_for_warp(words.BRANCH, warp, index, warp.splits.active, mask)
 

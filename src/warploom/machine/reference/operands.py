@@ -50,7 +50,8 @@ def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
 
 
 def guard_mask(warp: Warp, instruction: Instruction) -> int:
-    """Returns the lanes whose guard predicate allows them to execute the instruction."""
+    """Returns the mask of lanes, active or not, whose guard predicate allows them to execute the
+    instruction; all without a guard."""
     if instruction.guard is None:
         return (1 << warp.size) - 1
     holds = to_mask(warp.registers[instruction.guard.register.name])
@@ -73,7 +74,8 @@ def special(warp: Warp, name: str) -> Values:
 
 
 def write(warp: Warp, operand: Operand, value: Values, type: ScalarType, on: Values) -> None:
-    """Writes a result of type `type` to a register, in the lanes that are on.
+    """Writes a result of type `type` to a register, in the lanes that are on; nothing for a sink
+    (`_`), and TypeError for other operands.
 
     A wider register receives it extended by the signedness of the type (PTX ISA, "Operand Size
     Exceeding Instruction-Type Size").
@@ -99,7 +101,7 @@ def immediate_bits(operand: Immediate, type: ScalarType) -> int:
 
 def symbol_address(warp: Warp, symbol: Symbol) -> int:
     """Returns the address of a variable in its own space, plus the symbol's offset: of global and
-    constant ones where the launch has them, of others their offset in the space."""
+    constant ones from the launch's `globals`, of others their offset in the space."""
     location = warp.run.program.slots[symbol.name]
     if location.space in (Space.GLOBAL, Space.CONST):
         return warp.run.launch.globals[location.offset] + symbol.offset

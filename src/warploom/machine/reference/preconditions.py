@@ -24,6 +24,7 @@ def check_operands(warp: Warp, index: int, instruction: Instruction, mask: int) 
             lane = next(iter(lanes_of(failing)))
             address, value = int(_value(warp, check.address)[lane]), int(values[0][lane])
             position = (index, warp.block.number, warp.number, lane)
+            # The fault's second word is the operand's value, 0 if the address is that operand.
             size = value if check.value != check.address else 0
             fault = Fault(FaultKind(check.precondition.number), *position, address, size)
             raise fault_error(fault, warp.run.program, warp.run.launch, None)

@@ -14,8 +14,9 @@ from warploom.ptx.ir import Instruction, Space, Vector
 
 
 def serve(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes a `call` of a device function that the host provides; any other `call` has been
-    lowered to other instructions and does nothing."""
+    """Executes a `call` of a device function that the host provides, in the lanes of `mask`, and
+    writes its result, if any; any other `call` has been lowered to other instructions and does
+    nothing."""
     name = service_of(instruction)
     if name is None:
         return

@@ -48,8 +48,9 @@ class BranchSide:
 
 @dataclass(slots=True)
 class Splits:
-    """A view of a warp's table; `exit` is the number of the virtual exit block. `reconverged`
-    collects the branches whose lanes have reconverged since the list was last cleared."""
+    """A view of a warp's state table, whose active lanes it splits at branches and merges at
+    reconvergence points; `exit` is the number of the virtual exit block. `reconverged` collects the
+    branch instructions whose lanes have reconverged, until `control` counts and clears them."""
 
     table: Table
     exit: int
@@ -73,7 +74,8 @@ class Splits:
     def diverge(
         self, branch: int, point: int, first: BranchSide, other: BranchSide, level: int
     ) -> None:
-        """Splits the active lanes at a branch; those of `first` stay active.
+        """Splits the active lanes at branch instruction `branch`, which reconverge at basic block
+        `point`; those of `first` stay active.
 
         The other side may be at the reconvergence point already. Then it has nothing to run and
         only waits, at an outer node if that has the same point (so that loops do not grow the
@@ -98,16 +100,16 @@ class Splits:
         level: int,
     ) -> int:
         """Splits the active lanes at an indexed branch (`simt.indexed_branch`): `goals` has each
-        lane's index, and is overwritten with its block, `targets` the blocks, `on` the lanes that
-        jump; the others go to block `through`. Returns the basic block of the lanes that run first,
-        NONE if an index selects no target."""
+        lane's index, and is overwritten with its block, `targets` the blocks, `on` the mask of
+        lanes that jump; the others go to block `through`. Returns the basic block of the lanes that
+        run first; NONE, with the lane in ARGUMENT, if an index selects no target."""
         return take_indexed_branch(
             self.table, goals, on, targets, len(targets), through, point, branch, level
         )
 
     def _gathers_at(self, block: int, level: int) -> bool:
-        """Returns true if the innermost node reconverges at that block, and, except at the exit, at
-        that call depth."""
+        """Returns true if the active lanes' innermost SIMT-stack node reconverges at that block,
+        and, except at the exit, at that call depth."""
         table, top = self.table, self.table[TOP]
         if top == NONE or table[node_at(top) + POINT] != block:
             return False
@@ -116,8 +118,10 @@ class Splits:
         return block == self.exit or table[node_at(top) + LEVEL] == level
 
     def arrive(self, block: int, level: int) -> int:
-        """Enters `block` with the active lanes and reconverges as far as possible: returns RUNNABLE
-        with the lanes that continue, RECONVERGING if these wait for others, or ENDED."""
+        """Enters `block` with the active lanes and reconverges as far as possible, at the exit
+        block after they have left the live lanes. Returns RUNNABLE if lanes continue, which are
+        then the active ones (of the branch's other side, if that has not run); RECONVERGING if the
+        active ones wait for others; ENDED if no live lane is left."""
         table = self.table
         if block == self.exit:
             table[LIVE] &= ~table[MASK]

@@ -45,7 +45,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Listener(Protocol):
-    """Receives events of a launch as they happen."""
+    """Receives events of a launch as they happen: a recorder, debugger or `Chooser`."""
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
         """Called before a warp executes an instruction in the lanes of `mask`."""
@@ -61,8 +61,8 @@ class Chooser(Listener, Protocol):
     """A listener that selects which warp runs next."""
 
     def choose(self, able: Sequence[WarpId]) -> WarpId | None:
-        """Returns which of the runnable warps runs next, or None for the schedule's choice. In
-        states where only the schedule can decide, `able` holds its choice alone."""
+        """Returns which of the runnable warps `able` runs next, or None for the schedule's choice.
+        Where only the schedule can decide, `able` holds its choice alone; the result is ignored."""
         ...
 
 
@@ -95,7 +95,7 @@ class Sanitizer(Protocol):
 
     def admitted(self, warp: Warp, wanted: AttemptedAccess) -> int:
         """Called before a warp's instruction accesses memory, before bounds are checked; returns
-        the lanes that may."""
+        the mask of lanes that may, the accesses of others are suppressed."""
         ...
 
     def arrives(self, warp: Warp, instruction: int, mask: int, number: int, threads: int) -> None:
@@ -103,7 +103,7 @@ class Sanitizer(Protocol):
         ...
 
     def passes(self, warp: Warp, instruction: int, mask: int) -> None:
-        """Called when lanes execute an instruction that is neither an access nor a barrier."""
+        """Called before lanes execute any instruction, with the mask of lanes whose guard holds."""
         ...
 
     def copies(self, warp: Warp, instruction: int, mask: int, copies: TensorCopies) -> None:
@@ -187,7 +187,7 @@ class LaunchState:
 
     `rows` maps (instruction, space) to the number of the access record. `plan`, `slots`, `states`
     and `tables` are the arrays of `simt.scheduling`, `caches` that of `cost.caches`; `issued`
-    counts warp instructions.
+    counts the warp instructions that are not hidden.
     """
 
     program: Program
@@ -218,13 +218,13 @@ class LaunchState:
 
     @cached_property
     def services(self) -> Services:
-        """Returns the host functions for the kernel."""
+        """Returns the implementation of printf, assert, malloc and free for the kernel."""
         return Services(self.program, self.launch, self.memory)
 
     def issue(self, instruction: int, active_mask: int, guarded_mask: int) -> None:
-        """Counts a warp instruction that is about to execute, with its active lanes and those that
-        the guard admits; hidden instructions are not counted. Raises InstructionLimit if the launch
-        has used up its instructions, and LaunchCancelled if it should stop."""
+        """Counts a warp instruction that is about to execute, with its active lanes and those whose
+        guard holds (masks); hidden instructions are not counted. Raises InstructionLimit if the
+        launch has used up `max_instructions`, and LaunchCancelled if it should stop."""
         if self.launch.cancellation is not None:
             self.launch.cancellation.check()
         if instruction in self.program.hidden:
@@ -302,7 +302,8 @@ class Warp:
 
     @property
     def level(self) -> int:
-        """Returns the call depth of the active lanes (`program.calls`)."""
+        """Returns the call depth of the active lanes, from the program's register for it, in which
+        they agree; 0 if the program has no calls left."""
         depth = self.run.program.depth
         if depth is None:
             return 0
@@ -326,7 +327,8 @@ def new_block(run: LaunchState, number: int, cluster: Bytes) -> ThreadBlock:
 
 
 def new_cluster(run: LaunchState) -> Bytes:
-    """Returns the shared memory of all thread blocks of a cluster."""
+    """Returns the shared memory of all thread blocks of a cluster, zero; at least one byte, so that
+    it has an address."""
     size = run.launch.cluster_blocks * shared_stride(run.program, run.launch)
     return np.zeros(max(size, 1), np.uint8)
 
@@ -382,10 +384,10 @@ def special_values(block: ThreadBlock, warp: int) -> dict[str, Values]:
 
 
 def _quotients(index: Dim3, sizes: Dim3) -> list[int]:
-    """Returns the index of the cluster of the block with an index, for a cluster size."""
+    """Returns the index of the cluster that contains block `index`, for a cluster size."""
     return [n // size for n, size in zip(index, sizes, strict=True)]
 
 
 def _rests(index: Dim3, sizes: Dim3) -> list[int]:
-    """Returns the index in its cluster of the block with an index, for a cluster size."""
+    """Returns the index that block `index` has in its cluster, for a cluster size."""
     return [n % size for n, size in zip(index, sizes, strict=True)]

@@ -54,7 +54,8 @@ class _Issued:
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes any `tcgen05` that has an effect: at once or, if it is a load that the schedule
-    completes late, when the warp waits for it; until then its registers hold a marker value."""
+    completes late, when the warp waits for it (or CAPACITY loads are in flight); until then its
+    registers hold NOT_LOADED."""
     operation, run = tensor_memory_request(instruction), warp.run
     rows = np.zeros((DATA_ROWS, warp.size), np.int64)
     for row_input in operation.inputs:
@@ -94,8 +95,8 @@ def _complete_loads(warp: Warp) -> None:
 
 
 def _issue(warp: Warp, issued: _Issued) -> None:
-    """Performs an instruction by `asynchronous`, and writes the registers of a load. Raises the
-    fault that this records."""
+    """Performs an instruction by `issue_tensor_memory`, and writes the registers of a load. Raises
+    the fault that it records in the scratch words."""
     run, index = warp.run, issued.index
     scratch, work = (
         new_scratch(warp, 0),
@@ -123,14 +124,14 @@ def _issue(warp: Warp, issued: _Issued) -> None:
 
 
 def _write(warp: Warp, issued: _Issued) -> None:
-    """Writes the registers of a load."""
+    """Writes the values `issued.registers` to the registers of a load, in its lanes."""
     for number, register in enumerate(issued.operation.registers):
         write(warp, register, issued.registers[number], B32, issued.on)
 
 
 def _input(warp: Warp, row_input: RequestOperand) -> Values:
-    """Returns the words of an operand row by lane: addresses, or a register's values (`row_input`:
-    its row, operand, and type, which is None for an address)."""
+    """Returns an operand's words by lane: addresses, or a register's values, zero-extended
+    (`row_input`: row number, operand, and type, which is None for an address)."""
     _, operand, type = row_input
     if type is None:
         assert isinstance(operand, Address)

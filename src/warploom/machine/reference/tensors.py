@@ -1,5 +1,5 @@
 """Executes copies of tensors and waits for asynchronous copies on the reference machine: passes
-operand rows to `asynchronous`, which does the work."""
+operand rows (one word per lane for each operand) to `asynchronous`, which does the work."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ block."""
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes any operation of `isa.ops.tensors`, 32 lanes at a time: converts its operands to
-    rows and issues it, after the sanitizer has seen it. Raises the fault that the rules record."""
+    rows and issues it, after it was reported to the sanitizer. Raises the fault that
+    `issue_copies` records in the scratch words."""
     request = tensor_request(instruction)
     operand_rows = np.zeros((DATA_ROWS, warp.size), np.int64)
     for row, operand, type in request.inputs:
@@ -54,7 +55,7 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
         operand_rows[row] = values.view(np.int64)
     rows = access_row(warp, index, Space.GLOBAL), access_row(warp, index, Space.SHARED)
     table = warp.run.memory.table_in_launch()
-    # The rules process 32 lanes at a time, also in a warp of 64.
+    # `issue_copies` processes 32 lanes, also in a warp of 64.
     for first_lane in range(0, warp.size, LANES):
         scratch = new_scratch(warp, first_lane)
         scratch[entries.ALLOCATIONS] = table.count
@@ -107,8 +108,8 @@ def _addresses(warp: Warp, operand: Operand) -> list[int]:
 
 
 def access_row(warp: Warp, index: int, space: Space) -> Words:
-    """Returns the access record of an instruction for a space; a scratch record if its accesses are
-    not counted."""
+    """Returns the access record of an instruction for a space, to be added to; a new one that
+    nobody reads if its accesses are not counted."""
     row = warp.run.rows.get((index, space))
     return np.zeros(RECORD_WIDTH, np.int64) if row is None else warp.run.tally.rows_of_rules[row]
 
@@ -132,8 +133,9 @@ def tensor_fault(warp: Warp, index: int, first_lane: int, scratch: list[int]) ->
 
 
 def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Completes, before a test of an mbarrier's phase, the copies that have to complete for it
-    (`asynchronous.issue.waits`); nothing for other instructions, or without incomplete copies."""
+    """Completes, before an instruction tests an mbarrier's phase, the late copies that the phase
+    depends on (`asynchronous.issue.waits`); nothing for other instructions, or without incomplete
+    copies."""
     request = wait_request(instruction)
     if request is None or not _pending(warp.run):
         return
@@ -198,17 +200,17 @@ def _pending(run: LaunchState) -> bool:
 def deferring(
     warp: Warp, instruction: Instruction, mask: int, rows: Mapping[int, Words]
 ) -> Generator[None]:
-    """Wraps statements that perform copies of lanes; if the schedule completes the copies late, the
-    bytes that they overwrote are stored before and restored afterwards, and the copies are put into
-    the list of incomplete ones. `rows` are the operands of
-    `asynchronous.late_copies.hold.hold_copies`."""
+    """Wraps statements that perform copies of the lanes of `mask`; if the schedule completes the
+    copies late, the bytes that they overwrite are saved before and restored afterwards, and the
+    copies are put into the list of incomplete ones (`run.held`); only in warps of 32 lanes. `rows`
+    are operands of `asynchronous.late_copies.hold.hold_copies`, by row number."""
     copy, run = late_copy(instruction), warp.run
     # Without shuffling, copies complete at once.
     if copy is None or not run.launch.schedule.shuffles or warp.size != LANES:
         yield
         return
     operand_rows = np.zeros((DATA_ROWS, LANES), np.int64)
-    operand_rows[BARRIER_ROW] = -1
+    operand_rows[BARRIER_ROW] = -1  # no mbarrier, unless `rows` has one
     for row, values in rows.items():
         operand_rows[row] = values
     table, scratch = run.memory.table_in_launch(), new_scratch(warp, 0)
@@ -222,5 +224,5 @@ def deferring(
 
 
 def address_words(warp: Warp, operand: Operand) -> Words:
-    """Returns the addresses of an operand as signed words."""
+    """Returns the addresses of an operand by lane, as signed 64-bit words."""
     return np.array(_addresses(warp, operand), np.uint64).view(np.int64)

@@ -31,7 +31,8 @@ from warploom.texture.requests import NO_PATH, serve_texels
 
 def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes any instruction of textures and surfaces, 32 lanes at a time, and writes its results
-    to registers. Raises the fault that the rules record."""
+    to registers; a residency predicate is always true. Raises the fault that `serve_texels` records
+    in the scratch words."""
     request, run = texel_request(instruction), warp.run
     operand_rows = np.zeros((DATA_ROWS, warp.size), np.uint64)
     operand_rows[HANDLE_ROW] = _handles(warp, request.handle)
@@ -73,8 +74,8 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
 
 
 def _handles(warp: Warp, operand: Operand) -> Values:
-    """Returns the handles that an operand names: a register, the address of a variable, or a
-    parameter."""
+    """Returns, by lane, the handles that an operand names: the value of a register or of a kernel
+    parameter, or the address of another variable, in which the handle is stored."""
     if isinstance(operand, Address):
         if isinstance(operand.base, Symbol):
             location = warp.run.program.slots[operand.base.name]
@@ -87,7 +88,7 @@ def _handles(warp: Warp, operand: Operand) -> Values:
 
 
 def _fault(warp: Warp, index: int, space: Space, scratch: list[int]) -> Exception:
-    """Returns the error of the fault that the scratch words record."""
+    """Returns the error of the fault of instruction `index` that the scratch words record."""
     kind, lane = FaultKind(scratch[FAULT_KIND]), scratch[FAULT_LANE]
     position = (index, warp.block.number, warp.number, lane)
     fault = Fault(kind, *position, scratch[FAULT_ADDRESS], scratch[FAULT_SIZE], space)

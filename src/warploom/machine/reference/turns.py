@@ -1,5 +1,5 @@
-"""Determines which warps of the reference machine can run, for turns that a chooser selects instead
-of the schedule."""
+"""Determines which warps of the reference machine can run, for launches in which a chooser (the
+explorer of interleavings, or a list of turns) selects the next warp instead of the schedule."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ Choose = Callable[[Sequence[WarpId]], WarpId | None]
 
 
 def choice_from_list(turns: Iterable[WarpId]) -> Choose:
-    """Returns a chooser that selects the warps of a list one after the other, then None."""
+    """Returns a chooser that selects the warps of a list one after the other, runnable or not, then
+    None."""
     remaining = iter(turns)
     return lambda runnable: next(remaining, None)
 
 
 def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[WarpId]:
-    """Starts every thread block for which there is a slot, with `begin_block`, and ends blocks that
-    have finished; returns the runnable warps, block by block. Returns none for clusters, whose
-    blocks start and wait together: the schedule decides there."""
+    """Starts every thread block for which there is a slot (calling `begin_block`), releases full
+    barriers of blocks that cannot run otherwise, and ends blocks that have finished; returns the
+    runnable warps, slot by slot. Returns none for clusters, whose blocks start and wait together:
+    the schedule decides there."""
     plan = run.plan
     if plan[p.CLUSTER] > 1:
         return []
@@ -36,6 +38,7 @@ def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Wa
         first_state = plan[p.SLOT] * plan[p.WARPS]
         complete_barrier_if_full(plan, run.states, run.tables, first_state, plan[p.TOUCHED_BARRIER])
         plan[p.TOUCHED_BARRIER] = NONE
+    # A block that ends frees its slot for another, so repeat until no block can start.
     while True:
         while can_start(plan) and enter_slot(plan, run.slots, run.states, run.tables):
             begin_block()
@@ -45,8 +48,8 @@ def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Wa
 
 
 def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
-    """Returns the runnable warps of the block in a slot; if there are none, releases its complete
-    barriers and tries again, or ends the block if all its warps have ended."""
+    """Returns the runnable warps of the block in a slot, none for an empty slot; if there are none,
+    releases its full barriers and tries again, or ends the block if all its warps have ended."""
     plan, block = run.plan, int(run.slots[slot])
     if block < 0:
         return []
@@ -69,12 +72,12 @@ def _running(run: LaunchState, slot: int) -> list[WarpId]:
 
 
 def _can_run(run: LaunchState, index: int) -> bool:
-    """Returns true if `scheduling.can_run` would find runnable lanes in warp `index` of the slots,
-    without selecting any; wakes lanes that waited for memory to change, if it has."""
+    """Returns true if `scheduling.can_run` would find runnable lanes in warp `index` (slot * warps
+    per block + number), without selecting any; makes lanes ready that spun on memory, if memory has
+    changed since."""
     state, table = run.states[index], run.tables[index]
     if state[p.STATUS] != p.RUNNABLE or state[p.RESUME] != p.FROM_TABLE:
         return bool(state[p.STATUS] == p.RUNNABLE)
     if run.plan[p.INDEPENDENT] and not has_ready(table):
-        # Wakes lanes that waited for memory to change, as the scheduler would.
         release_more_lanes(table, run.plan[p.CHANGES], run.plan[p.EXIT])
     return bool(has_ready(table))

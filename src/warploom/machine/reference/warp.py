@@ -52,19 +52,19 @@ def begin_turn(warp: Warp) -> int:
 
 def step_in_turn(warp: Warp) -> int:
     """Executes one instruction of a turn; returns RUNNABLE while the turn continues, else why it
-    has ended: also TURN_END before an instruction at which the schedule interrupts warps."""
+    has ended: also TURN_END before an instruction of the schedule's `interrupts`, at which the
+    lanes then resume."""
     status = step(warp)
     if status == RUNNABLE and warp.next in warp.run.launch.schedule.interrupts:
-        # `next` is the instruction before which the schedule asks for a switch.
         interrupt(warp)
         status = TURN_END
     return status
 
 
 def step(warp: Warp) -> int:
-    """Executes the next instruction of a runnable warp, after it is counted and reported to
-    listener, sanitizer and observer; returns its status. Control flow executes also if no lane's
-    guard is true."""
+    """Executes the next instruction of a runnable warp in the active lanes whose guard holds, after
+    it is counted and reported to listener, sanitizer and observer; returns the warp's status. If no
+    guard holds, only control flow has an effect."""
     index, run = warp.next, warp.run
     instruction = run.program.instructions[index]
     active = warp.splits.active
@@ -147,7 +147,8 @@ by name."""
 
 
 def _compute(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """Executes an instruction that computes the same function in each lane: evaluates its terms."""
+    """Executes an instruction that computes the same function in each lane: evaluates the term of
+    each destination and writes it in the lanes that are on."""
     operation = instruction.operation
     destination_count = len(operation.spec.destinations)
     targets = tuple(spread(instruction.operands[:destination_count]))
@@ -164,8 +165,8 @@ def _compute(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 
 def _count_routine(warp: Warp, index: int, instruction: Instruction, on: Values) -> None:
-    """Counts an instruction for whose result in some lane of `on` machine code calls a routine,
-    such as a square root of a subnormal."""
+    """Adds 1 to the instruction's `routine_calls` if, for its result in some lane of `on`, machine
+    code calls a routine (a square root of a subnormal, for example)."""
     bounds = ordinary_results(instruction.operation)
     if bounds is not None:
         magnitude = read(warp, instruction.operands[0], U32) & np.uint32(0x7FFF_FFFF)
@@ -181,7 +182,8 @@ def _targets(destination: Operand) -> tuple[Operand, ...]:
 
 
 def _is_packing(instruction: Instruction) -> bool:
-    """Returns true if a `mov` has a vector on one side and a scalar on the other."""
+    """Returns true if a `mov` packs a vector into a scalar or unpacks it: it has a vector operand
+    and no modifier `vec`."""
     if "vec" in instruction.operation.modifiers:
         return False
     return any(isinstance(operand, Vector) for operand in instruction.operands)
@@ -209,8 +211,8 @@ def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 
 def _convert_address(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """Executes `cvta`: converts an address in a space to a generic one, by adding the start of the
-    space's window, or with `.to` a generic one to an address in the space."""
+    """Executes `cvta`: converts an address in a space to a generic one by adding the start of the
+    space's window (0 for global), or with `.to` a generic one back by subtracting it."""
     modifiers = instruction.operation.modifiers
     type = modifiers.scalar("size")
     space = Space(modifiers.text("space", "").partition("::")[0])
@@ -226,7 +228,7 @@ def _parameter_base(warp: Warp) -> int:
 
 
 def _is_parameter(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """Executes `isspacep.param`: whether a generic address is within the kernel's parameters."""
+    """Executes `isspacep.param`: true where a generic address is in the kernel's parameters."""
     destination, source = instruction.operands
     start, size = _parameter_base(warp), warp.run.program.parameter_bytes
     is_inside = (start <= a < start + size for a in read(warp, source, U64).tolist())
@@ -244,9 +246,9 @@ def _cluster_rank(warp: Warp, instruction: Instruction, on: Values) -> None:
 
 
 def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting. Raises the
-    fault of a count that `inc` would lower or `dec` raise, or that the block's registers do not
-    allow."""
+    """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting (see
+    `simt.register_pool`). Raises the fault of a count that `inc` would lower or `dec` raise, or
+    that the block's registers do not allow."""
     count = instruction.operands[0]
     assert isinstance(count, Immediate)
     run, grows = warp.run, int("inc" in instruction.operation.modifiers.values.values())

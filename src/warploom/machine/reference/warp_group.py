@@ -38,11 +38,9 @@ WORDS = UNIT_BYTES // U32.bytes
 
 @dataclass(frozen=True)
 class Issued:
-    """A product that was issued in the lanes `on`: instruction `index`, in group `group`.
-
-    `descriptors` are those of A and B (`GroupOperands.descriptors`); `scaled` is true in the lanes
-    whose elements of D are added (`scale-d`).
-    """
+    """A product that was issued in the lanes `on` and may be in flight (`Warp.in_flight`):
+    instruction `index`, in the warp's commit group number `group`. `descriptors` are the words of
+    `GroupOperands.descriptors`; `scaled` is true in the lanes whose elements of D are added."""
 
     index: int
     group: int
@@ -62,6 +60,8 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
     elif "commit_group" in modifiers:
         warp.group += 1
     else:
+        # `wait_group n`: the newest n of the closed groups, numbered up to `warp.group` - 1, may
+        # stay in flight.
         pending = instruction.operands[0]
         assert isinstance(pending, Immediate)
         while warp.in_flight and warp.in_flight[0].group + pending.value < warp.group:
@@ -124,7 +124,8 @@ def _complete(warp: Warp, issued: Issued) -> None:
 def _spread_lanes(
     holders: dict[tuple[int, int], tuple[int, int]], lanes: Values, shape: tuple[int, ...]
 ) -> Matrix:
-    """Returns a predicate of lanes as a predicate of the matrix elements that these lanes hold."""
+    """Returns a matrix of booleans: each element has the value in `lanes` of the lane that holds it
+    (`holders`: (row, column) to (lane, element))."""
     result = np.zeros(shape, np.bool_)
     for position, (lane, _) in holders.items():
         result[position] = lanes[lane]
@@ -134,8 +135,8 @@ def _spread_lanes(
 def _read_shared_matrix(
     warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, first_block: int
 ) -> Matrix:
-    """Returns the matrix that a descriptor names, starting at block `first_block`: A has one block
-    of rows for each warp."""
+    """Returns the rows of the matrix in shared memory that a descriptor names, `operand.rows` of
+    them, from block of rows `first_block` on: of A, each warp has the block of its number."""
     blocks = [
         _read_block(warp, issued, operand, descriptor, (first_block + block, block))
         for block in range(operand.blocks)
@@ -146,8 +147,8 @@ def _read_shared_matrix(
 def _read_block(
     warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, blocks: tuple[int, int]
 ) -> Matrix:
-    """Returns one block of a matrix in shared memory, read request by request; `blocks` is its
-    number in memory and in the matrix."""
+    """Returns one block of rows of a matrix in shared memory, read in requests of one 16-byte unit
+    per lane; `blocks` are its number in memory and in the part that the warp reads."""
     block_in_memory, block_in_matrix = blocks
     first_line, first_position = operand.step(block_in_memory)
     request = AccessRequest(issued.index, Space.SHARED, "load", UNIT_BYTES)
