@@ -26,8 +26,7 @@ from warploom.simt.warp_table import ARRIVED, NONE
 
 class DivergenceCode:
     """Emits the divergence of lanes in one warp function, at branches and before instructions whose
-    affine results wrap around.
-    """
+    affine results wrap around (and are varying then)."""
 
     def __init__(
         self, edges: Edges, simt_stack: SimtStackCode, layout_recovery: LayoutRecovery
@@ -81,9 +80,8 @@ class DivergenceCode:
         self, block: int, taken: tuple[int, Value], through: tuple[int, Value], instruction: int
     ) -> None:
         """Emits the divergence into two sides, each a block and its lanes, of which neither begins
-        at the reconvergence point. The taken side waits, unless the schedule's policy chooses
-        (`branch_first`).
-        """
+        at the reconvergence point. The fall-through side runs first and the taken one waits in a
+        new node, unless the schedule's policy chooses at run time (helper `branch_first`)."""
         b, frame = self.b, self.frame
         point = self.program.reconvergence[block]
         if not self._variant.chooses:
@@ -103,9 +101,10 @@ class DivergenceCode:
         self._run_diverged(through[1], through[0], block)
 
     def _run_diverged(self, bits: Value, index: int, origin: int) -> None:
-        """Makes lanes `bits` active and continues at block `index` in the divergent copy; suspends
-        them instead if the schedule mixes diverged lanes. `origin`: the block that they come from.
-        """
+        """Makes lanes `bits` active and continues at block `index` in the divergent copy; if the
+        schedule mixes diverged lanes, suspends them with DIVERGED instead, and it chooses the side
+        that runs. `origin`: the block that they come from, for the test whether the jump is a back
+        edge."""
         self.frame.active.set(bits)
         if self._variant.mixes:
             self.edges.suspension.suspend(Status.DIVERGED, index)
@@ -114,8 +113,8 @@ class DivergenceCode:
 
     def store_live_lanes(self, block: int) -> None:
         """Stores the registers that successors of a block read lane by lane to the context, before
-        lanes may diverge at its end; nothing in divergent code, whose registers are there.
-        """
+        lanes may diverge at its end, and pushes a node for each masked loop that lanes have left.
+        Emits nothing in divergent code, whose registers are there."""
         if self.frame.registers.convergent:
             successors = self.program.blocks[block].successors
             live = frozenset[Register]().union(
