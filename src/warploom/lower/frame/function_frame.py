@@ -74,9 +74,8 @@ class FunctionFrame:
 
     def of_warp(self, name: str, make: Callable[[], Value]) -> Value:
         """Returns a value that depends on the running warp alone, such as its context's address.
-        `make` emits it at its first use in each LLVM block; later uses in the block, under the same
-        `name`, get that value.
-        """
+        `make` emits it at its first use in each LLVM block, as one of another block need not
+        dominate this; later uses in the block, under the same `name`, get that value."""
         key = name, self.lanes.b.block
         if key not in self._warp_values:
             self._warp_values[key] = make()
@@ -130,7 +129,8 @@ class FunctionFrame:
     # ---- returns ---------------------------------------------------------------------------------
 
     def leave(self, status: int) -> None:
-        """Emits a branch to the function's exit, which stores the state and returns `status`."""
+        """Emits a branch to the function's exit, where the warp's state is stored and `status`
+        returned."""
         self.lanes.b.store(I64(int(status)), self._status)
         self.lanes.b.branch(self.exit_block)
 

@@ -28,8 +28,8 @@ class Specials:
         """The layout of threads in the thread block, in code that runs its warps in one loop."""
 
     def read(self, name: str, width: int = LANES) -> Value:
-        """Returns the value of a special register, in 32 lanes or in the width of its vector
-        shape."""
+        """Returns the value of a special register by its PTX name, in 32 lanes, or in the `width`
+        of its vector shape: one value for each run of lanes."""
         base, _, part = name.partition(".")
         if base == "%tid":
             return self._thread_index("xyz".index(part), width)

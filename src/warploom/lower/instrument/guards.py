@@ -11,7 +11,8 @@ from warploom.ptx.ir import Instruction
 
 
 class Guards:
-    """Emits reads of guards in one warp function at the current insertion point."""
+    """Emits reads of guards in one warp function at the current insertion point. `recording` is
+    None in launches that are not recorded."""
 
     def __init__(self, frame: Frame, recording: RecordingCode | None) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -55,6 +56,7 @@ class Guards:
             return None
         held = self.frame.registers.load(instruction.guard.register)
         if self.frame.variant.baseline and instruction.guard.negated:
+            # Baseline code is not optimised: one operation on an i32 in place of 32 on an i1.
             return self.lanes.mask(self.b.not_(self.lanes.bits(held)))
         return self.b.not_(held) if instruction.guard.negated else held
 

@@ -59,9 +59,8 @@ class CopyRecordingCode:
         self, index: int, addresses: Value, lanes: Value, base: Value, limit: Value
     ) -> None:
         """Records the mbarriers that the lanes `lanes` (bits of an i32) access, if the instruction
-        tests, waits for or signals one, or code is emitted in `completing`. `addresses` count from
-        `base`, and `limit` is the length in bytes.
-        """
+        tests, waits for or signals one, or while `completing` is open; else emits nothing.
+        `addresses` are offsets from the host address `base` of memory of `limit` bytes."""
         program: Program = self.frame.program
         if not self._completes and not is_at_barrier(program.instructions[index]):
             return
@@ -88,17 +87,16 @@ class CopyRecordingCode:
         self._completes = False
 
     def commits(self, index: int, lanes: Value, data: Value, scratch: Value) -> None:
-        """Records the mbarriers that the lanes of a `tcgen05.commit` name; operands are in the rows
-        at `data`.
-        """
+        """Records the mbarriers that the lanes (an i64) of a `tcgen05.commit` name; operands are in
+        the rows at `data`, the block's memory in the words at `scratch`."""
         kind = SPACES.index(Space.SHARED) | words.AT_BARRIER << words.OP_AT
         arguments = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
         call(self.lanes, "record_commits", *arguments, I64(kind))
 
     def copies(self, index: int, lanes: Value, data: Value, scratch: Value, request: int) -> None:
-        """Records the bytes that a tensor copy moves, before it is issued. `data`: operand rows;
-        `request`: its packed options, which are stored in `scratch`.
-        """
+        """Records the bytes that a tensor copy of the lanes (an i64) moves, before it is issued.
+        `data`: operand rows; `request`: its packed options (`asynchronous.tensors.requests`), which
+        are stored in the words at `scratch`."""
         frame = self.frame
         allocations = frame.pointer(Slot.ALLOCATIONS_AT)
         self.b.store(I64(request), self.lanes.slot(scratch, REQUEST))
@@ -126,8 +124,8 @@ class CopyRecordingCode:
         call(self.lanes, "record_bytes", *arguments, I64(kind))
 
     def _scratch(self, values: Mapping[int, Value]) -> Value:
-        """Returns a buffer for the words of a copy (`asynchronous.tensors.entries`), with these
-        values stored."""
+        """Returns a new stack buffer for the words of a copy (`asynchronous.tensors.entries`), with
+        these values stored; other words are undefined."""
         scratch = self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS))
         for word, value in values.items():
             self.b.store(value, self.lanes.slot(scratch, word))
