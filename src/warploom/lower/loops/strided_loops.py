@@ -214,8 +214,8 @@ class StridedLoopCode:
         """
         b = self.b
         first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(PREFETCH_WARPS - 1)), I64(0))
-        # One unsigned comparison tests a step in either direction: |step| >= PAGE (but for +PAGE -
-        # 1).
+        # One unsigned comparison tests a step in either direction: PAGE or more, or less than
+        # -PAGE.
         distant = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
         return b.and_(first, reduce(b.or_, distant))
 

@@ -81,8 +81,8 @@ class WarpLoopCheck:
     def supports(self, warp_loop: WarpLoop) -> bool:
         """Returns true if the loop can be checked: its accesses are extrapolated, and the threads
         that run its body, if it has one, are the first ones of the block. An access in a body that
-        some warp may run with some threads must suit the partial warp as well; it need not be
-        extrapolated, if `make_plan` may require that there is no full warp."""
+        a partial warp may run must suit `PartialAccess` as well; if it is not extrapolated, the
+        loop runs only where no full warp enters the body."""
         instructions, access, part = (
             self.program.instructions,
             self._access(warp_loop),
