@@ -127,10 +127,10 @@ class ControlFlow:
     def _enter_predicated_block(
         self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Emits the entry into a predicated block (the short side of an `if`): saves the active
-        mask, and jumps to the block's masked version with the lanes that run it alone;
-        `leave_predicated_block` restores the mask. Counts the reconvergence here, where the branch
-        is known."""
+        """Emits the entry into a predicated block (the short side of an `if`): stores registers
+        that become varying behind it, saves the active mask, and jumps to the block's masked
+        version with the lanes that run it; the others wait until `leave_predicated_block`. The
+        reconvergence is counted here, as it is certain."""
         target, following = self.program.blocks[block].successors
         body = self.frame.facts.predicated_blocks[block]
         self.frame.counters.add(self.frame.layout.branches[instruction] + 1, I64(1))

@@ -76,10 +76,9 @@ class Edges:
         return self._headers[copy, index]
 
     def _end_turn(self, copy: Copy, index: int) -> None:
-        """Suspends the running lanes with TURN_END; they continue at block `index` in their next
-        turn. If some lanes have left a masked loop around the block, the state is saved as after a
-        divergence.
-        """
+        """Emits the suspension of the running lanes with TURN_END; they continue at block `index`
+        in their next turn. If some lanes have left a masked loop around the block, the state is
+        saved as after a divergence: lane by lane, with a node for these."""
         # In a masked loop that some lanes have left, those inside are a split of their own: the
         # context must hold it as the SIMT stack would.
         together = copy is not Copy.DIVERGENT

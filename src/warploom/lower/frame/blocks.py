@@ -37,9 +37,8 @@ class Blocks:
     """
 
     def __init__(self, frame: Frame) -> None:
-        """Appends an LLVM block for each copy, predicated block, batch and arrival; a batch only
-        for a copy that has all blocks of the loop.
-        """
+        """Appends an LLVM block for each copy, predicated block, batch and possible reconvergence
+        point; a batch only for a copy that has all blocks of the loop."""
         self.frame, self.program = frame, frame.program
         predicated, reconvergence = (
             frame.facts.predicated_blocks.values(),

@@ -85,9 +85,8 @@ class FunctionFrame:
 
     @contextmanager
     def blocks_of(self, size: tuple[int, int, int] | None) -> Generator[None]:
-        """Makes the slots of the block size constants while it is open, if `size` is given: code
-        emitted meanwhile is for thread blocks of that size only.
-        """
+        """Makes the slots of the block size, threads and warps constants while it is open; nothing
+        if `size` is None. Code emitted meanwhile is for thread blocks of that size only."""
         if size is not None:
             threads = math.prod(size)
             words = (*size, threads, -(-threads // LANES))

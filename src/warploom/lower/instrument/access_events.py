@@ -132,7 +132,7 @@ class _Steps:
 
 def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
     """Returns how each lane's address follows that of the lane before, for accesses of `size` bytes
-    a lane: constants within a run, comparisons between runs.
+    a lane: constants for lanes inside of a run, comparisons at run time for each run's first lane.
     """
     b, firsts, (width, stride) = lanes.b, runs.firsts, (runs.layout.width, runs.layout.stride)
     # One bit at the first lane of each run; within a run the constant stride decides, and only

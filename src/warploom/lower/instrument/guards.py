@@ -51,7 +51,8 @@ class Guards:
         return self.b.select(self.lanes.lane(self.uniform_value(instruction), 0), living, I64(0))
 
     def held(self, instruction: Instruction) -> Value | None:
-        """Returns the guard's value as a mask; None for an instruction without a guard."""
+        """Returns the guard's value as a mask, negated for `@!p`, also of inactive lanes; None for
+        an instruction without a guard. Counts nothing."""
         if instruction.guard is None:
             return None
         held = self.frame.registers.load(instruction.guard.register)

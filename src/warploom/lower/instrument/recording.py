@@ -21,6 +21,7 @@ class RecordingCode:
     """Emits the calls that append a warp's blocks, guards and accesses to the log."""
 
     def __init__(self, frame: Frame, saved: SpillCode) -> None:
+        """Allocates the buffer in which addresses pass to the log's helpers."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._saved = saved
         self._scratch = frame.prologue.alloca(vector(I64))

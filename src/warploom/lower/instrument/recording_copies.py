@@ -51,6 +51,7 @@ class CopyRecordingCode:
     """
 
     def __init__(self, frame: Frame, clusters: ClusterCode) -> None:
+        """Allocates a buffer of addresses for the log's helpers."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._clusters, self._completes = clusters, False
         self._touched = frame.prologue.alloca(vector(I64))
@@ -104,9 +105,9 @@ class CopyRecordingCode:
         call(self.lanes, "record_copies", *arguments, I64(index))
 
     def bulk(self, index: int, lanes: Value, data: Value, *, source: Space, target: Space) -> None:
-        """Records the bytes that a `cp.async.bulk` without a tensor map moves between two spaces;
-        its operands are in operand rows at `data`.
-        """
+        """Records the bytes that a `cp.async.bulk` without a tensor map moves from space `source`
+        to `target`, in the lanes `lanes` (an i64); its operands are in operand rows at `data`. A
+        copy to global memory is logged as COPY_OUT, others as COPY_IN."""
         op = words.COPY_OUT if target is Space.GLOBAL else words.COPY_IN
         touches_global = Space.GLOBAL in (source, target)
         scratch = self._scratch(

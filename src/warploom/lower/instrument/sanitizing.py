@@ -209,6 +209,8 @@ class SanitizingCode:
             return check_lanes()
 
         def check_range() -> Value:
+            """Returns true (an i1) if the range may be unwritten and so may some lane's bytes. A
+            store of every byte marks the whole range."""
             function: Value = self._range_function()
             if writes:
                 write = self._function("write", RANGE, emit_range_written)
@@ -241,8 +243,7 @@ class SanitizingCode:
         self, name: str, arguments: Sequence[ir.Type], emit: Callable[[Lanes], None]
     ) -> ir.Function:
         """Returns a function of the module that tests memory and returns an i1; `emit` emits its
-        body at the first use of its name.
-        """
+        body at the first use of its name. It is kept out of line, as it is called rarely."""
         module = self.frame.module
         if name in module.globals:
             return module.globals[name]

@@ -134,10 +134,9 @@ class EventCode:
         call(self.lanes, "detect_texels", *issued_arguments, self._values, I64(request))
 
     def _issued(self, index: int, on: Value) -> tuple[Value, Value, Value]:
-        """Stores an event with the instruction, the block, the warp and the lanes in the buffer;
-        returns the addresses of the detector's state, the event and the schedule, the first
-        arguments of a helper.
-        """
+        """Stores an ACCESS event with the instruction, the block, the warp and the lanes in the
+        buffer; returns the addresses of the detector's state, the event and the schedule: the first
+        arguments of its helpers, which fill in the accesses of a request."""
         frame = self.frame
         fill_event(
             self.lanes,

@@ -83,6 +83,8 @@ def emit_range_unwritten(lanes: Lanes) -> None:
     extends the kept one."""
 
     def check(offset: Value, outside: Value) -> Value:
+        """Returns true (an i1) if all bytes of the range in the bitmap word at an address are
+        written."""
         b = lanes.b
         # Bits outside of the range are set, so that only its own decide.
         loaded = b.or_(b.load(offset, typ=I64), outside)
@@ -102,6 +104,7 @@ def emit_range_written(lanes: Lanes) -> None:
     yet."""
 
     def write(offset: Value, outside: Value) -> Value:
+        """Marks the range's bytes in the bitmap word at an address as written; returns true."""
         b = lanes.b
         b.store(b.or_(b.load(offset, typ=I64), b.xor(outside, FULL)), offset)
         return I1(1)
@@ -237,9 +240,9 @@ def _each_word(
 def _extended_range(
     lanes: Lanes, first: Value, low: Value, high: Value, limit: Value
 ) -> tuple[Value, Value]:
-    """Returns the ends of a range of written bytes, extended by up to MOST_WORDS words at either
-    end whose bytes are all written. `first` is the bitmap's address, `limit` the bytes of shared
-    memory."""
+    """Returns the ends of a range of written bytes (`low`, `high`), moved outwards to word
+    boundaries over up to MOST_WORDS bitmap words at either end whose bytes are all written. `first`
+    is the bitmap's address, `limit` the bytes of shared memory."""
     b, most = lanes.b, I64(MOST_WORDS)
     below = b.lshr(b.add(low, I64((1 << WORD_SHIFT) - 1)), I64(WORD_SHIFT))
     above, of_memory = (b.lshr(at, I64(WORD_SHIFT)) for at in (high, limit))
@@ -278,9 +281,8 @@ def _past_full_words(lanes: Lanes, first: Value, start: Value, end: Value, step:
 
 
 def _some_unwritten(lanes: Lanes, first: Value, offsets: Value, mask: Value, size: int) -> Value:
-    """Returns true (an i1) if the `size` bytes of some lane of `mask` are not all marked in the
-    bitmap at `first`.
-    """
+    """Returns true (an i1) if the `size` bytes (fewer than 32) of some lane of `mask` are not all
+    marked in the bitmap at `first`, or lie in two of its words."""
     b = lanes.b
     # The bits of an aligned access of up to 32 bytes lie in one word. A misaligned one may cross
     # words: the shift then leaves zeros, and it counts as unwritten, which the detector decides.

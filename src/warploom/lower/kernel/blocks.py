@@ -52,8 +52,8 @@ class GridBlocks:
             self.work = self.lanes.alloca(ir.ArrayType(I64, ENTRY_WORDS))
 
     def set_current(self, block: Value) -> None:
-        """Stores the linear index of the current thread block and its `%ctaid` in the
-        environment."""
+        """Stores the linear index of the current thread block (i64, x fastest) and its `%ctaid` in
+        the environment."""
         b = self.b
         b.store(block, self.env.at(Slot.BLOCK))
         across, down = self.env.get(Slot.NCTAID_X), self.env.get(Slot.NCTAID_Y)

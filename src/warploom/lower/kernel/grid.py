@@ -138,14 +138,14 @@ class GridFunction:
 
     def _emit_scheduled(self) -> None:
         """Emits the loop over turns of a scheduled launch: the scheduler chooses a warp, `warp`
-        runs it until its turn ends or it waits, `end_turn` records why. It returns PAUSED, DEADLOCK
-        or ENDED.
-        """
+        runs it until its turn ends or it waits, `end_turn` records why. `run` returns PAUSED, to be
+        called again, if the budget falls below PAUSE_AT; DEADLOCK; or ENDED after all blocks."""
         b = self.b
         plan, slots = self.env.pointer(Slot.PLAN_AT), self.env.pointer(Slot.SLOTS_AT)
         states, contexts = self.env.pointer(Slot.STATES_BASE), self.env.pointer(Slot.CONTEXTS_BASE)
         stride = b.lshr(self.env.get(Slot.CONTEXT_BYTES), I64(3))
         self.blocks.prepare_schedule()
+        # BLOCK is -1 at the first call of a launch; `run` is called again after a pause.
         with b.if_then(b.icmp_signed("==", self.env.get(Slot.BLOCK), I64(-1))):
             call(self.lanes, "begin_launch", plan, slots)
         b.store(I1(0), self.blocks.pure)
@@ -280,9 +280,9 @@ class GridFunction:
                     self.blocks.report_end()
 
     def _run_turn(self, plan: Value, warp: Value, instructions: Value | None = None) -> Value:
-        """Runs a turn of a warp, or the given number of `instructions` of it; subtracts the used
-        instructions from the launch's budget and adds them to the warp's clock. Returns the status
-        of `warp`; `run` returns LIMIT if the budget is used up."""
+        """Emits a turn of a warp of LENGTH (plan) instructions, or a slice of `instructions`;
+        subtracts the used ones from the launch's budget and adds them to the warp's clock (ISSUED).
+        Returns the status of `warp`; `run` returns LIMIT if the budget is used up."""
         b = self.b
         length = (
             self.env.word(plan, schedule_layout.LENGTH) if instructions is None else instructions

@@ -158,8 +158,8 @@ class WarpFunction:
     def _emit_warp_loops(self) -> Mapping[int, ir.Block]:
         """Emits the warp loops, which run all warps of a thread block through a barrier region, and
         the static schedule, which begins at END. Returns their entries by the site where warps
-        wait, END for the begin; none if the kernel has neither.
-        """
+        wait, END for the begin; none if the kernel has neither. If there are some, sets the
+        run-time test whether the launch's blocks have the layout that they need."""
         warp_loops, static_schedule = (
             of(self.program) for of in (self.facts.warp_loops_of, self.facts.static_schedule_of)
         )
@@ -257,12 +257,12 @@ class WarpFunction:
         self.control.leave_predicated_block(copy, block.index)
 
     def _emit_masked(self, block: ProgramBlock) -> None:
-        """Emits the instructions of a predicated block as those of the divergent copy, which leave
-        the registers of inactive lanes as they are.
-        """
+        """Emits the count and the instructions of a predicated block as those of the divergent
+        copy, which leave the registers of inactive lanes as they are, but with vector shapes."""
         self._entries, self.memory.diverged = {}, True
         self._count_block(block)
         self.instructions.affine_access.begin(block, masked=True)
+        # Inactive lanes keep their values: a uniform result must not be expanded over all 32.
         self.instructions.shaped.partly = True
         for index in body_instructions(self.program, block):
             self.frame.remaining_in_block = block.stop - index

@@ -348,8 +348,8 @@ class StridedLoopCode:
         return any(block.start <= index < block.stop for index in loop.compared)
 
     def _instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
-        """Emits and counts an instruction inside of a batch. One with results of a vector shape is
-        emitted without a test of wraparound, which the check has excluded.
+        """Emits and counts an instruction inside of a batch. One with results of a vector shape
+        (uniform or affine) is emitted without a test of wraparound, which the check has excluded.
         """
         code = self.instructions
         guard, on = self.guards.counted(index, instruction), self.frame.active.mask()

@@ -34,9 +34,9 @@ class WarpLoopCounts:
         return used
 
     def _count(self, plan: WarpLoopPlan) -> Value:
-        """Adds the blocks, threads, branches and accesses of one warp loop to the counters; returns
-        its number of instructions (an i64) in all warps.
-        """
+        """Adds the blocks, threads, branches and accesses of one warp loop to the counters, of its
+        body only for the warps and threads that entered it; returns its number of instructions (an
+        i64) in all warps."""
         b, frame, warp_loop = self.b, self.frame, plan.warp_loop
         warps, threads = frame.slot(Slot.WARPS), frame.slot(Slot.THREADS)
         for block in warp_loop.blocks:

@@ -170,9 +170,9 @@ class WarpLoopCode:
             self.warp_order.finish_warp_loop(site, self._counts.count([plan]))
 
     def _finish_warp(self, plan: WarpLoopPlan) -> None:
-        """Saves the running warp's live registers in its context as after the barrier, with its
-        lanes and SIMT stack if it has just begun; or ends the warp.
-        """
+        """Emits the end of the running warp's part of a loop: saves its live registers in its
+        context as after the barrier, with its lanes and SIMT stack if it has just begun; or ends
+        the warp."""
         if plan.warp_loop.ends:
             self._end_warp()
             return

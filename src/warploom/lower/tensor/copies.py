@@ -64,10 +64,10 @@ class CopyCode:
     def _operand_rows(
         self, target: Value, source: Value, byte_counts: Value | None, size: int
     ) -> dict[int, Value]:
-        """Returns the operand rows of a `cp.async` for `asynchronous.late_copies`: both addresses,
-        the bytes copied and those filled with zeros. `byte_counts`: the bytes of each lane, None if
-        all copy `size`.
-        """
+        """Returns the operand rows (32 words by row number) of a `cp.async` for
+        `asynchronous.late_copies`: both addresses, the bytes copied and those filled with zeros.
+        `byte_counts`: the bytes of each lane, None if all copy `size`; those above `size` count as
+        `size`."""
         whole = splat_constant(size, I64)
         if byte_counts is None:
             return {SHARED_ROW: target, GLOBAL_ROW: source, SIZE_ROW: whole}
@@ -140,7 +140,8 @@ class CopyCode:
         self.memory.copy_recording.bulk(index, bits, data, source=source, target=target)
 
     def fill(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits `st.bulk`: each lane fills `size` bytes with zeros, in a loop over pieces."""
+        """Emits `st.bulk`: each lane fills as many bytes with zeros as its operand says, in a loop
+        over pieces of 8."""
         target_address, size = instruction.operands[:2]
         start, byte_counts = self.operands.address(target_address), self.operands.read(size, U64)
         store, zeros = AccessType("store", space_of(instruction), U64), splat_constant(0, I64)

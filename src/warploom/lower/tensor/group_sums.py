@@ -103,6 +103,7 @@ class GroupSums:
         words = operand.requests * WORDS
 
         def load(block: Value) -> None:
+            """Loads one block and stores its words to the buffer."""
             loaded = self._blocks.load(
                 operand, descriptor, block, index, whole=operand.rows % operand.block_rows == 0
             )

@@ -93,7 +93,8 @@ class SumCode:
         self.type = calculated(product.d.type)
 
     def numbers(self, fragment: Fragment, words: list[Value]) -> list[Value]:
-        """Returns the elements of a fragment as numbers, each in 32 lanes, from its registers."""
+        """Returns the elements of a fragment as numbers of the type that they are computed in, each
+        in 32 lanes, unpacked from its registers."""
         type, result = register_type(fragment), list[Value]()
         for element in range(fragment.count):
             register, inside = divmod(element, fragment.packed)
@@ -131,9 +132,9 @@ class SumCode:
         return ir.Constant(vector(I32), None) if self.type.is_integer else start
 
     def step(self, left: Value, right: Value, total: Value) -> Value:
-        """Returns `total` plus the product of `left` and `right`: fused for floats, wrapping for
-        integers, the count of ones of their xor or and for single-bit elements.
-        """
+        """Returns `total` plus the product of `left` and `right`: a fused multiply-add for floats,
+        wrapping for integers; for single-bit elements plus the number of ones in their `xor` or
+        `and`."""
         if not self.type.is_integer:
             return self.lower.vectors.intrinsic("fma", [left, right, total])
         if not self.product.logic:
@@ -169,7 +170,8 @@ class SumCode:
         return self.b.add(start, total)
 
     def registers(self, fragment: Fragment, sums: list[Value]) -> list[Value]:
-        """Returns the registers of a fragment, into which these sums are encoded and packed."""
+        """Returns the registers of a fragment, into which its sums (one vector for each element of
+        a lane) are encoded and packed, the first in the lowest bits."""
         type, result = register_type(fragment), list[Value]()
         for register in range(fragment.registers):
             word: Value = ir.Constant(register_vector(type), None)
@@ -192,8 +194,7 @@ class _ProductBody:
 
     def emit(self) -> None:
         """Emits the body: loads and converts A, B and C, sums each element of D in all lanes, and
-        stores D's registers.
-        """
+        stores D's registers over the operands from the buffer's start."""
         p = self.product
         first = 0
         held: list[list[Value]] = []
@@ -214,7 +215,8 @@ class _ProductBody:
         return [self.b.load(slot(self.b, self.buffer, n), typ=type, align=64) for n in positions]
 
     def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
-        """Returns one element of D in all lanes: C's element, plus every product in rising k."""
+        """Returns element number `element` of D in each lane: C's element, plus every product in
+        rising k."""
         p, code = self.product, self.code
         positions = [p.d.place(lane, element) for lane in range(LANES)]
         start = code.elements_at(p.c, c, positions)
@@ -231,9 +233,8 @@ class _ProductBody:
         return code.finish(start, total)
 
     def _scales(self, positions: list[Place]) -> list[Value]:
-        """Returns the product of A's and B's scales for each block, at the lanes' elements of D; an
-        empty list for products without scales.
-        """
+        """Returns the product of A's and B's scales (.f64) for each block along k, at the lanes'
+        elements of D (`positions`); an empty list for products without scales."""
         p = self.product
         if p.scales is None:
             return []

@@ -57,9 +57,9 @@ class TensorCode:
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits an operation of `isa.ops.tensors` (a tensor copy or reduction, a change of a tensor
-        map, a cancellation of a cluster's launch), if `on` has lanes: the race detector's event,
-        the log's record, the call of the rules, and the exit if it faults.
-        """
+        map, a cancellation of a cluster's launch): stores its operands in rows, and if `on` has
+        lanes at run time, passes it to the race detector, the log and the rules, and exits if it
+        faults."""
         request, b, frame = tensor_request(instruction), self.b, self.frame
         rows = {each[0]: self._input(each, request.map_space) for each in request.inputs}
         self.fill(rows)
@@ -276,9 +276,8 @@ class TensorWaitCode:
             call(self.lanes, "defer_copies", self.tensors.host_memory, *arguments)
 
     def _wait(self, wait: WaitRequest, bits: Value) -> None:
-        """Emits the call that completes the copies for which lanes (`bits`) wait at an mbarrier, by
-        phase or parity.
-        """
+        """Emits the call that completes the copies for which lanes (`bits`, an i64) wait at an
+        mbarrier, whose address and phase or parity are passed in operand rows."""
         value = self.operands.read(wait.value, wait.type)
         if wait.type.bits < 64:
             value = self.b.zext(value, vector(I64))
