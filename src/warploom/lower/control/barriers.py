@@ -123,9 +123,9 @@ class BarrierCode:
         number: Value,
         threads: Value,
     ) -> None:
-        """Emits the wait at a barrier of all living lanes together: saves the warp, stores the
-        barrier in the warp's state and leaves with BARRIER.
-        """
+        """Emits the wait at a barrier of all living lanes together: saves the warp; a call in warp
+        order then runs the next warp, another one stores the barrier in the warp's state and leaves
+        with BARRIER."""
         self.control.suspension.wait_together(block.index, index, _plain_number(instruction))
         self._store_barrier(index, number, threads)
         self.frame.leave(Status.BARRIER)

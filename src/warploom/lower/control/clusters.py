@@ -82,9 +82,9 @@ class ClusterCode:
         return b.load(self._buffer, typ=vector(I64), align=64)
 
     def must_wait(self, on: Value) -> Value:
-        """Emits the call of `cluster_wait`, which records the wait of the lanes `on` at the
-        cluster's barrier; returns true (an i1) if lanes of the cluster have not arrived, so that
-        these must suspend."""
+        """Emits the call of `cluster_wait`, which tests whether the lanes `on` of the running warp
+        have to wait at the cluster's barrier for lanes that have not arrived; returns true (an i1)
+        if so."""
         b, frame = self.b, self.frame
         failed = call(
             self.lanes,

@@ -131,8 +131,8 @@ class CopyCode:
     def _record(
         self, index: int, rows: dict[int, Value], on: Value, *, source: Space, target: Space
     ) -> None:
-        """Stores the operand rows of a bulk copy (row -1 for no mbarrier) and emits the call that
-        logs it."""
+        """Stores the operand rows of a bulk copy (BARRIER_ROW is -1 if no mbarrier is named) and
+        emits the call that logs it."""
         assert self.memory.copy_recording is not None
         tensors, bits = self.waits.tensors, self.b.zext(self.lanes.bits(on), I64)
         tensors.fill({BARRIER_ROW: splat_constant(-1, I64), **rows})
