@@ -1,14 +1,13 @@
 """Emits the barriers of a thread block: arrival, waiting, and the results of counting barriers (PTX
 ISA, "Parallel Synchronization and Communication: bar, barrier").
 
-A barrier ends a basic block. In code for all lanes together, `bar.sync 0` saves the live registers
-and leaves the warp function with `Status.BARRIER`; the call after that resumes in the next block.
-Where all warps of a block run in order, the wait is a jump to the next warp instead
-(`lower.control.warp_order`).
+A barrier ends a basic block; a counting one (`bar.red`) begins one. In code for all lanes together,
+`bar.sync 0` saves the live registers and leaves the warp function with `Status.BARRIER`; the call
+after that resumes in the next block. Where all warps of a block run in order, the wait is a jump to
+the next warp instead (`lower.control.warp_order`).
 
 Number and thread count of a barrier are those of the lowest lane that arrives. `simt.scheduling`
-decides when waiting warps continue.
-"""
+decides when waiting warps continue."""
 
 from __future__ import annotations
 
@@ -44,7 +43,8 @@ BAD_BARRIER = 7
 
 
 class ArrivalCode(Protocol):
-    """Emits code that records lanes which arrive at a barrier."""
+    """Emits code that records lanes which arrive at a barrier: for an observer, or for the race
+    detector."""
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
         """Emits the record of the arrival of lanes `on` at barrier `number` of `threads` threads
@@ -53,9 +53,8 @@ class ArrivalCode(Protocol):
 
 
 class BarrierCode:
-    """Emits the barriers of one warp function. `arrivals` emit the records of arrivals that
-    observers and the race detector need.
-    """
+    """Emits the barriers of one warp function; `WarpFunction` calls it at the begin and the end of
+    basic blocks. `arrivals` emit the records that observers and the race detector need."""
 
     def __init__(
         self,
@@ -83,10 +82,11 @@ class BarrierCode:
         instruction: Instruction,
         guard: Value | None,
     ) -> None:
-        """Emits the barrier at the end of a basic block, if its guard holds in some active lane:
-        the arrival alone (`arrive`), or the wait of the diverged lanes, of the warp as a whole, or
-        of a warp in warp order. Other lanes jump to the next block.
-        """
+        """Emits the barrier at the end of a basic block. If its guard holds in no active lane, code
+        jumps to the next block. Otherwise an arrival alone (`arrive`) leaves with ARRIVED_ONLY, to
+        go on at once; a wait suspends the active lanes in the divergent copy, switches to the next
+        warp in a region version, and else suspends the warp as a whole. The barrier of a cluster is
+        `_end_in_cluster`."""
         frame, following = self.frame, block.successors[-1]
         on = frame.active.mask()
         if guard is not None:
@@ -123,9 +123,9 @@ class BarrierCode:
         number: Value,
         threads: Value,
     ) -> None:
-        """Emits the wait at a barrier of all living lanes together: saves the warp, stores the
-        barrier in the warp's state and leaves with BARRIER.
-        """
+        """Emits the wait at a barrier of all living lanes together: saves the warp; a call in warp
+        order then runs the next warp, another one stores the barrier in the warp's state and leaves
+        with BARRIER."""
         self.control.suspension.wait_together(block.index, index, _plain_number(instruction))
         self._store_barrier(index, number, threads)
         self.frame.leave(Status.BARRIER)
@@ -134,8 +134,8 @@ class BarrierCode:
         self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction, on: Value
     ) -> None:
         """Emits the cluster's barrier at the end of a basic block. An arrival adds the lanes to
-        CLUSTER_ARRIVED in the warp's state; a wait suspends if `must_wait` says that warps of the
-        cluster are missing.
+        CLUSTER_ARRIVED in the warp's state and jumps to the next block; so does a wait, unless
+        `must_wait` says that warps of the cluster are missing: then the lanes leave the function.
         """
         b, frame, following = self.b, self.frame, block.successors[-1]
         self._record_arrival(index, on, I64(CLUSTER_BARRIER), I64(0))
@@ -158,10 +158,10 @@ class BarrierCode:
             frame.leave(Status.BARRIER)
 
     def begin(self, block: ProgramBlock) -> None:
-        """Emits the wait of a counting barrier (`bar.red`), which begins a basic block: stores the
-        number of lanes whose predicate counts plus one in VOTE, and suspends. Nothing for other
-        instructions, without lanes, or once the lanes have waited.
-        """
+        """Emits the wait of a counting barrier (`bar.red`), which begins a basic block: stores in
+        VOTE 1 plus the number of lanes whose predicate is true (for `and`: false), and suspends at
+        this same block. Emits nothing for another instruction; at run time nothing happens without
+        executing lanes, or if they resume after the wait (SYNC_DONE)."""
         instruction = self.frame.program.instructions[block.start]
         if not is_reducing_barrier(instruction):
             return
@@ -169,7 +169,7 @@ class BarrierCode:
         passed = frame.get(frame.context.table(SYNC_DONE))
         b.store(I64(0), frame.context.table(SYNC_DONE))
         on = self.operands.execution_mask(instruction)
-        # PASS is set when the lanes resume here after the wait.
+        # SYNC_DONE is set when the lanes resume here after the wait: they must not wait again.
         must_wait = b.and_(b.icmp_unsigned("==", passed, I64(0)), self.lanes.any(on))
         with b.if_then(must_wait):
             number, threads = self._operands(block.start, instruction, on)
@@ -181,10 +181,10 @@ class BarrierCode:
             self._wait(block.start, number, threads, block.index)
 
     def count_result(self, instruction: Instruction) -> tuple[Value, ScalarType]:
-        """Returns the value and type of a counting barrier's result, from the total that VOTE holds
-        after the wait, and resets VOTE: the count (`popc`), whether no predicate was false (`and`),
-        or whether some was true (`or`).
-        """
+        """Returns the value and type of a counting barrier's result, from the number of counted
+        threads of the block that VOTE holds after the wait (plus 1), and resets VOTE: that number
+        (`popc`, a U32 in 32 lanes), or a predicate: true if it is 0 (`and`, which counts false
+        predicates) or above 0 (`or`)."""
         b, frame = self.b, self.frame
         total = b.sub(frame.get(frame.context.table(VOTE)), I64(1))
         b.store(I64(0), frame.context.table(VOTE))
@@ -194,8 +194,9 @@ class BarrierCode:
         return self.lanes.splat(b.icmp_signed("==" if op == "and" else ">", total, I64(0))), PRED
 
     def _wait(self, index: int, number: Value, threads: Value, block: int) -> None:
-        """Emits the exit that waits at a barrier and continues at a basic block: of the whole warp
-        before compute capability 7.0, else of the lanes that arrived."""
+        """Emits the exit that waits at a barrier and continues at basic block `block`: with
+        SPLIT_BARRIER for the active lanes alone if threads are scheduled independently, else with
+        BARRIER for the whole warp (before compute capability 7.0, where a barrier counts warps)."""
         if self.frame.variant.independent:
             self.frame.context.set_state(INSTRUCTION, I64(index))
             self._store_operands(number, threads)
@@ -220,10 +221,10 @@ class BarrierCode:
         self.b.store(threads, self.frame.context.table(ARGUMENT_2))
 
     def _operands(self, index: int, instruction: Instruction, on: Value) -> tuple[Value, Value]:
-        """Returns the barrier's number and the number of threads that it waits for, 0 for all, from
-        the lowest lane of `on`; checks both and records the arrival. The barrier of a warp group
-        (`is_group_barrier`) has the number plus that of the group, unchecked.
-        """
+        """Returns the barrier's number and the number of threads that it waits for, 0 for all, as
+        i64 from the lowest lane of `on`; emits the fault of invalid ones and the record of the
+        arrival. The barrier of a warp group (`is_group_barrier`) has the number plus that of the
+        group, unchecked."""
         b = self.b
         operands_given = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
         number, *count = (self.operands.uniform(operand, on) for operand in operands_given)
@@ -241,9 +242,8 @@ class BarrierCode:
             code.barrier(index, on, number, threads)
 
     def _check(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emits the fault BAD_BARRIER at a number that does not exist, or a thread count that is
-        not a multiple of 32.
-        """
+        """Emits the fault BAD_BARRIER of the lowest lane of `on` at a number that does not exist
+        (from BARRIERS on), or a thread count that is not a multiple of 32."""
         b = self.b
         unknown = b.icmp_unsigned(">=", number, I64(BARRIERS))
         uneven = b.icmp_unsigned("!=", b.and_(threads, I64(LANES - 1)), I64(0))
@@ -254,9 +254,9 @@ class BarrierCode:
 
 
 def _plain_number(instruction: Instruction) -> int | None:
-    """Returns the number of an unguarded barrier of all threads, if it is a constant; else None.
-    Such a barrier can be waited for in warp order.
-    """
+    """Returns the constant number of an unguarded barrier that all threads of the block wait at:
+    such a barrier can be waited for in warp order. None if the number is not constant or not valid,
+    if there is a thread count, or if the barrier is guarded."""
     match instruction.guard, sources(instruction):
         case None, (Immediate(number),) if number < BARRIERS:
             return number

@@ -21,12 +21,10 @@ from warploom.simt.address_windows import BLOCK_BITS
 
 class ClusterCode:
     """Emits cluster operations of a warp function. `several`: the launch's clusters have several
-    blocks."""
+    blocks; without, no code for other blocks is emitted."""
 
     def __init__(self, frame: Frame, *, several: bool) -> None:
-        """Sets whether clusters have several blocks; without, no code for other blocks is
-        emitted.
-        """
+        """Creates the reader of special registers from which the block's rank is computed."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.several = several
         self._specials = Specials(frame)
@@ -37,9 +35,8 @@ class ClusterCode:
         return self.frame.prologue.b.zext(self._specials.rank(), I64)
 
     def live(self) -> Value:
-        """Returns the ranks of the cluster's blocks that exist at the moment, as bits of an i64; 1
-        (rank 0) without clusters of several blocks.
-        """
+        """Returns the ranks of the cluster's blocks that are resident at the moment, as bits of an
+        i64; 1 (rank 0) without clusters of several blocks."""
         if not self.several:
             return I64(1)
         frame = self.frame
@@ -48,7 +45,9 @@ class ClusterCode:
         )
 
     def start(self) -> Value:
-        """Returns the host address of the shared memory of the cluster's first block, as an i64."""
+        """Returns the host address of the shared memory of the cluster's first block, as an i64:
+        the blocks of a cluster follow each other at a distance of SHARED_STRIDE bytes, in the order
+        of their ranks."""
         if not self.several:
             return self.frame.slot(Slot.SHARED_AT)
         p = self.frame.prologue.b
@@ -56,10 +55,10 @@ class ClusterCode:
         return p.sub(self.frame.slot(Slot.SHARED_AT), before)
 
     def offsets_in_cluster(self, index: int, addresses: Value, mask: Value, size: int) -> Value:
-        """Returns the offsets from `start` of accesses of `size` bytes in shared memory of the
-        cluster, in the lanes of `mask`; leaves with a fault of instruction `index` at an invalid
-        one.
-        """
+        """Returns the byte offsets from `start` (64-bit lanes) of accesses of `size` bytes at
+        shared addresses of the cluster, computed and checked by `check_cluster` in the lanes of
+        `mask`; leaves with a fault of instruction `index` at an invalid one: outside of shared
+        memory, or of a block that is not resident."""
         b, frame = self.b, self.frame
         b.store(addresses, self._buffer, align=64)
         bits = b.zext(self.lanes.bits(mask), I64)
@@ -83,9 +82,9 @@ class ClusterCode:
         return b.load(self._buffer, typ=vector(I64), align=64)
 
     def must_wait(self, on: Value) -> Value:
-        """Calls `cluster_wait` for the lanes `on` of the running warp, and returns true (an i1) if
-        they must wait for others at the cluster's barrier.
-        """
+        """Emits the call of `cluster_wait`, which tests whether the lanes `on` of the running warp
+        have to wait at the cluster's barrier for lanes that have not arrived; returns true (an i1)
+        if so."""
         b, frame = self.b, self.frame
         failed = call(
             self.lanes,
@@ -102,10 +101,10 @@ class ClusterCode:
         return b.icmp_unsigned("!=", failed, I64(0))
 
     def rank_of(self, address: Value) -> Value:
-        """Returns the rank of the block that 64-bit shared addresses belong to (`getctarank`), the
-        own one where their block field is 0.
-        """
+        """Returns the ranks (i32 lanes) of the blocks that 64-bit shared addresses belong to
+        (`getctarank`); the own rank where the address has none."""
         b, splat = self.b, self.lanes.splat
+        # The byte at BLOCK_BITS holds the rank plus one; 0 stands for the own block.
         block_field = b.and_(b.lshr(address, splat(I64(BLOCK_BITS))), splat(I64((1 << 8) - 1)))
         rank = b.sub(block_field, splat(I64(1)))
         is_own = b.icmp_unsigned("==", block_field, splat(I64(0)))

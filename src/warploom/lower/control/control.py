@@ -37,7 +37,7 @@ from warploom.simt.warp_table import ARRIVED
 
 class ControlFlow:
     """Holds the basic blocks of a warp function in all copies and the edges between them, and emits
-    what lanes do at the ends of blocks."""
+    what lanes do at the ends of blocks. `suspends`: a warp may return before it ends."""
 
     def __init__(self, frame: Frame, saved: SpillCode) -> None:
         """Creates the LLVM blocks of all copies and the emitters of control flow that share them,
@@ -63,9 +63,9 @@ class ControlFlow:
 
     def finish(self) -> dict[int, ir.Block]:
         """Emits the code that the copies of blocks share: the warp's end, reconvergence points,
-        resume entries and exits. Returns the entries of a resumed warp, by the site at which it
-        waited.
-        """
+        resume entries and exits. Returns the entries of a resumed warp by the RESUME value of its
+        state: a site (numbered barrier) or FROM_TABLE; none if no warp can be suspended. To be
+        called after all blocks have been emitted, as their jumps create these entries."""
         with self.b.goto_block(self.blocks.ended):
             self.warp_order.end()
         self.reconvergence.emit()
@@ -110,9 +110,8 @@ class ControlFlow:
     def _exit_region(
         self, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Emits the exit of some lanes from a masked loop at the end of `block`: they are masked
-        off, and the others continue in the loop.
-        """
+        """Emits the exit of some lanes from a masked loop at the end of `block`: their values are
+        stored, they are masked off, and the others continue in the loop, in the convergent copy."""
         region = self.masked_loops.region_left_at(block)
         assert region is not None
         target, following = self.program.blocks[block].successors
@@ -128,9 +127,10 @@ class ControlFlow:
     def _enter_predicated_block(
         self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Emits the entry into a predicated block: saves the active mask, and jumps to the block's
-        version under a mask with the lanes that run it; `leave_predicated_block` restores the mask.
-        """
+        """Emits the entry into a predicated block (the short side of an `if`): stores registers
+        that become varying behind it, saves the active mask, and jumps to the block's masked
+        version with the lanes that run it; the others wait until `leave_predicated_block`. The
+        reconvergence is counted here, as it is certain."""
         target, following = self.program.blocks[block].successors
         body = self.frame.facts.predicated_blocks[block]
         self.frame.counters.add(self.frame.layout.branches[instruction] + 1, I64(1))
@@ -144,8 +144,8 @@ class ControlFlow:
         self.b.branch(self.blocks.predicated_copies[self.blocks.entry_copy(copy, body), body])
 
     def leave_predicated_block(self, copy: Copy, index: int) -> None:
-        """Ends a predicated block: restores the mask before it, and jumps to the block that
-        follows."""
+        """Ends predicated block `index`: restores the active mask before it, and jumps to the one
+        block that follows."""
         self.frame.active.set(self.b.load(self._before_predicated, typ=I32))
         self.edges.jump(copy, self.program.blocks[index].successors[0], index)
 
@@ -161,9 +161,9 @@ class ControlFlow:
 
     def leave_lanes(self, copy: Copy, block: int, exiting: Value | None) -> None:
         """Emits `ret` or `exit` at the end of `block`, for the lanes `exiting` or (None) for all
-        active ones. Remaining lanes continue with the next block, in the convergent copy if they
-        were in a region version, which is for full warps.
-        """
+        active ones. If active lanes remain, the exiting ones leave the live mask and the others
+        continue with the next block, in the convergent copy if they were in a region version, which
+        is for full warps; else code jumps to the program's exit."""
         if exiting is None:
             self.edges.jump(copy, self.program.exit, block)
             return

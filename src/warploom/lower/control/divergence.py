@@ -26,8 +26,7 @@ from warploom.simt.warp_table import ARRIVED, NONE
 
 class DivergenceCode:
     """Emits the divergence of lanes in one warp function, at branches and before instructions whose
-    affine results wrap around.
-    """
+    affine results wrap around (and are varying then)."""
 
     def __init__(
         self, edges: Edges, simt_stack: SimtStackCode, layout_recovery: LayoutRecovery
@@ -46,10 +45,10 @@ class DivergenceCode:
     def split(
         self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Emits the divergence of the active lanes at a branch: one side runs, the other waits in a
-        node of the SIMT stack. A side that begins at the reconvergence point counts as arrived, in
-        the innermost node if that has this point.
-        """
+        """Emits the divergence of the active lanes at a branch: their registers are stored, one
+        side runs in the divergent copy, the other waits in a new node of the SIMT stack. A side
+        that begins at the reconvergence point counts as arrived and the other one runs; no node is
+        pushed for it if the innermost one has this point."""
         b = self.b
         self.store_live_lanes(block)
         target, following = self.program.blocks[block].successors
@@ -81,9 +80,8 @@ class DivergenceCode:
         self, block: int, taken: tuple[int, Value], through: tuple[int, Value], instruction: int
     ) -> None:
         """Emits the divergence into two sides, each a block and its lanes, of which neither begins
-        at the reconvergence point. The taken side waits, unless the schedule's policy chooses
-        (`branch_first`).
-        """
+        at the reconvergence point. The fall-through side runs first and the taken one waits in a
+        new node, unless the schedule's policy chooses at run time (helper `branch_first`)."""
         b, frame = self.b, self.frame
         point = self.program.reconvergence[block]
         if not self._variant.chooses:
@@ -103,9 +101,10 @@ class DivergenceCode:
         self._run_diverged(through[1], through[0], block)
 
     def _run_diverged(self, bits: Value, index: int, origin: int) -> None:
-        """Makes lanes `bits` active and continues at block `index` in the divergent copy; suspends
-        them instead if the schedule mixes diverged lanes. `origin`: the block that they come from.
-        """
+        """Makes lanes `bits` active and continues at block `index` in the divergent copy; if the
+        schedule mixes diverged lanes, suspends them with DIVERGED instead, and it chooses the side
+        that runs. `origin`: the block that they come from, for the test whether the jump is a back
+        edge."""
         self.frame.active.set(bits)
         if self._variant.mixes:
             self.edges.suspension.suspend(Status.DIVERGED, index)
@@ -114,8 +113,8 @@ class DivergenceCode:
 
     def store_live_lanes(self, block: int) -> None:
         """Stores the registers that successors of a block read lane by lane to the context, before
-        lanes may diverge at its end; nothing in divergent code, whose registers are there.
-        """
+        lanes may diverge at its end, and pushes a node for each masked loop that lanes have left.
+        Emits nothing in divergent code, whose registers are there."""
         if self.frame.registers.convergent:
             successors = self.program.blocks[block].successors
             live = frozenset[Register]().union(
@@ -124,11 +123,10 @@ class DivergenceCode:
             self.edges.masked_loops.diverge(block, live)
 
     def diverge_within(self, index: int, condition: Value, leave: Callable[[], None]) -> None:
-        """Emits the exit to the divergent copy before instruction `index`, taken if a condition
-        holds (an affine value that wraps around). The guard of that instruction has been counted;
-        `leave` emits code that runs first on the exit. The entry in the divergent copy is recorded
-        in `steps`.
-        """
+        """Emits the exit of all lanes to the divergent copy before instruction `index`, taken if a
+        condition (an i1: an affine value wraps around) holds. `leave` emits code that runs first on
+        the exit. The entry in the middle of the divergent copy is recorded in `steps`, by
+        instruction; the instruction's guard has been counted already."""
         if index not in self.steps:
             self.steps[index] = self.blocks.append(f"step{index}")
         block = next(b for b in self.program.blocks if b.start <= index < b.stop)

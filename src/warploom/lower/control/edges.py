@@ -12,9 +12,8 @@ from warploom.lower.frame.blocks import Blocks, Copy
 
 
 class Edges:
-    """Emits the edges between basic blocks of one warp function, in each copy; the edges of one
-    loop's back edges share a block (`_headers`).
-    """
+    """Emits the edges between basic blocks of one warp function, in each copy. All back edges of
+    one loop share an LLVM block (`_headers`, by copy and loop header)."""
 
     def __init__(
         self, blocks: Blocks, masked_loops: MaskedLoopCode, suspension: Suspension
@@ -24,17 +23,19 @@ class Edges:
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
 
     def jump(self, copy: Copy, index: int, origin: int) -> None:
-        """Emits a jump from block `origin` to block `index` in a copy; `program.exit` ends the
-        lanes."""
+        """Emits a jump from block `origin` to block `index` in a copy (`block_to`); to
+        `program.exit` it ends the active lanes."""
         self.b.branch(self.block_to(copy, index, origin))
 
     def block_to(self, copy: Copy, index: int, origin: int) -> ir.Block:
         """Returns the LLVM block to which code of block `origin` jumps to continue at block
-        `index`: that block's entry, or a new block on the edge that enters or leaves masked loops
-        or stores registers that become varying.
-        """
+        `index`: that block's entry, or its header of back edges; or a new block on the edge that
+        enters or leaves masked loops or stores registers that become varying (never in the
+        divergent copy, which has neither)."""
         if copy is Copy.DIVERGENT:
             return self._direct_block(copy, index, origin)
+        # In a region copy no lane has left a masked loop, for the others then continue in the
+        # convergent copy: leaving one needs no code.
         before, after = (self.frame.shapes.around(block) for block in (origin, index))
         left = [region for region in before if region not in after and copy is not Copy.REGION]
         entered = [region for region in after if region not in before]
@@ -61,9 +62,8 @@ class Edges:
 
     def _header(self, copy: Copy, index: int) -> ir.Block:
         """Returns the LLVM block of a loop's back edges, created at the first use: it ends the
-        warp's turn if its instructions are used up, then enters a batch of iterations, if the loop
-        has batches, or the loop's header.
-        """
+        warp's turn if the turn's instructions are used up, then enters a batch of iterations
+        (`lower.loops.strided_loops`), if the loop has batches, or the loop's header."""
         if (copy, index) not in self._headers:
             header = self.blocks.append(f"back.{copy.value}{index}")
             self._headers[copy, index] = header
@@ -76,10 +76,9 @@ class Edges:
         return self._headers[copy, index]
 
     def _end_turn(self, copy: Copy, index: int) -> None:
-        """Suspends the running lanes with TURN_END; they continue at block `index` in their next
-        turn. If some lanes have left a masked loop around the block, the state is saved as after a
-        divergence.
-        """
+        """Emits the suspension of the running lanes with TURN_END; they continue at block `index`
+        in their next turn. If some lanes have left a masked loop around the block, the state is
+        saved as after a divergence: lane by lane, with a node for these."""
         # In a masked loop that some lanes have left, those inside are a split of their own: the
         # context must hold it as the SIMT stack would.
         together = copy is not Copy.DIVERGENT

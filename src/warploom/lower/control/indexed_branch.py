@@ -2,9 +2,8 @@
 selects.
 
 Lanes with one index, the common case, take a native `switch`. Where indices differ,
-`simt.indexed_branch` pushes the nodes, and the lanes that it selects first continue in the
-divergent copy.
-"""
+`simt.indexed_branch` pushes nodes on the SIMT stack, and the lanes that it selects first continue
+in the divergent copy."""
 
 from __future__ import annotations
 
@@ -41,10 +40,9 @@ class IndexedBranchCode:
         instruction: Instruction,
         guard: Value | None,
     ) -> None:
-        """Emits the branch at the end of `block`: a `switch` if all active lanes execute it with
-        one valid index, else the call `take_indexed_branch`, which diverges lanes or finds the
-        fault.
-        """
+        """Emits the branch at the end of `block`: a `switch` if all active lanes execute it
+        (`guard`) with one valid index, else the call `take_indexed_branch`, which diverges lanes or
+        finds the fault of an index without a target."""
         b, lanes = self.b, self.lanes
         targets = indexed_targets(instruction, self.frame.program.targets)
         table = self._table(index, targets)
@@ -74,14 +72,13 @@ class IndexedBranchCode:
         return self.frame.function.append_basic_block(name)
 
     def _lowest(self, mask: Value) -> Value:
-        """Returns the lowest lane of a mask, as an i32."""
+        """Returns the lowest lane of a mask, as an i32; 32 for an empty mask."""
         arguments = [self.lanes.bits(mask), I1(0)]
         return self.lanes.intrinsic("llvm.cttz.i32", I32, arguments)
 
     def _table(self, index: int, targets: tuple[int, ...]) -> Value:
-        """Returns a constant array: the basic block of each index. It is defined once for all
-        copies of the branch.
-        """
+        """Returns the address of a constant array of i64: the number of the basic block by index.
+        It is defined once for all copies of the branch."""
         name = f"ways{index}"
         if name not in self.frame.module.globals:
             type = ir.ArrayType(I64, len(targets))
@@ -102,13 +99,14 @@ class IndexedBranchCode:
         target: Value,
         jump_block: ir.Block,
     ) -> None:
-        """Emits the branch of lanes with different indices: `take_indexed_branch` pushes the nodes
-        and returns the block that runs first. If all indices select one block, code joins
-        `jump_block`, with that block as the phi `target`; else it continues in the divergent copy.
+        """Emits the branch of lanes with different indices or a guard that not all satisfy: the
+        helper `take_indexed_branch` pushes nodes on the SIMT stack and returns the block that runs
+        first (NONE: a lane faults). If all lanes go to one block, code joins `jump_block`, with
+        that block as the phi `target`; else the divergence is counted and the first lanes continue
+        in the divergent copy.
 
-        `indices`: those of all lanes; `on`: the lanes that branch; `count`: the number of targets
-        in `table`.
-        """
+        `indices`: those of all lanes; `on`: the lanes that branch, while others fall through;
+        `count`: the number of targets in `table`."""
         b, frame, lanes = self.b, self.frame, self.lanes
         goals = self._target_buffer()
         b.store(b.zext(indices, vector(I64)), goals, align=64)
@@ -119,6 +117,8 @@ class IndexedBranchCode:
         following = block.successors[-1] if block.successors else reconvergence
         numbers = (count, following, reconvergence, index)
         count_at, *rest = (I64(number) for number in numbers)
+        # The depth of calls distinguishes reconvergence points in recursive functions; 0 without
+        # them.
         level = I64(0) if frame.program.depth is None else call_depth(frame)
         arguments = [
             frame.context.at(0),
@@ -149,15 +149,15 @@ class IndexedBranchCode:
             self._switch(Copy.DIVERGENT, block, target_block, index)
 
     def _target_buffer(self) -> Value:
-        """Returns a stack buffer with a 64-bit word for each lane, in which indices are passed."""
+        """Returns a stack buffer with a 64-bit word for each lane, in which indices are passed;
+        created at its first use."""
         if not hasattr(self, "_targets"):
             self._targets = self.frame.prologue.alloca(vector(I64), align=64)
         return self._targets
 
     def _switch(self, copy: Copy, block: ProgramBlock, target: Value, index: int) -> None:
-        """Emits the jump to a successor of `block` by the run-time number `target`; a number
-        without a successor faults at instruction `index`.
-        """
+        """Emits the jump to a successor of `block` by the run-time number `target` of its basic
+        block; a number that is no successor's faults at instruction `index`."""
         b, wrong = self.b, self._append("no.target")
         jump = b.switch(target, wrong)
         for successor in dict.fromkeys(block.successors):

@@ -23,8 +23,8 @@ from warploom.ptx.ir import Register
 
 class LayoutRecovery:
     """Emits the transitions to the convergent copy. A flag in a stack slot, *stale*, is set where
-    registers may have lost their shapes since lanes were last together.
-    """
+    registers may have lost their shapes since lanes were last together; only then are shapes
+    checked."""
 
     def __init__(self, blocks: Blocks, saved: SpillCode, masked_loops: MaskedLoopCode) -> None:
         """Allocates the flag; the blocks of transitions are emitted at their first use and kept by
@@ -37,13 +37,13 @@ class LayoutRecovery:
         self._settled_blocks: dict[int, ir.Block] = {}
 
     def set_stale(self, stale: bool) -> None:
-        """Emits a store to the flag *stale*, which `reconverge` tests."""
+        """Emits a store of a constant to the flag *stale*, which `reconverge` tests."""
         self.b.store(I1(int(stale)), self._stale)
 
     def reconverge(self, index: int) -> None:
-        """Emits a jump to a block for all living lanes together: to the convergent copy if the flag
-        *stale* is false, else through the check of `recover`; to the one copy in baseline code.
-        """
+        """Emits the jump by which all living lanes continue at block `index` in the convergent
+        copy: at once if the flag *stale* is false, else through the check of `recover`, which may
+        lead to the divergent copy. Baseline code jumps to its only copy."""
         # Baseline code has one copy of each block, and registers lane by lane.
         if self.frame.variant.baseline:
             self.b.branch(self.blocks.copies[self.blocks.main, index])
@@ -52,10 +52,10 @@ class LayoutRecovery:
         self.b.cbranch(stale, self.recover(index), self._settled(index))
 
     def recover(self, index: int) -> ir.Block:
-        """Returns the LLVM block in which all living lanes continue at a block after registers were
-        kept lane by lane: it checks their shapes, sets *stale* by the result, and goes on in the
-        convergent copy if all have theirs, else in the divergent one.
-        """
+        """Returns the LLVM block in which all living lanes continue at block `index` after
+        registers were kept lane by lane: it checks their shapes, and goes on in the convergent copy
+        with *stale* cleared if all hold, else in the divergent one with *stale* set. There is no
+        check if the kernel has no shapes, or at the exit."""
         if not self.frame.shapes or index == self.blocks.program.exit:
             return self._settled(index)
         if index not in self._recoveries:
@@ -71,9 +71,8 @@ class LayoutRecovery:
 
     def _recover_shapes(self, index: int) -> Value:
         """Emits the call of `reshape_registers` for the live registers of a block that have a shape
-        there, which also stores their short forms. Returns true (an i1) if all of them have their
-        shape, also if there are none.
-        """
+        there: it tests their 32 lanes in the context and stores the first value of each run beside
+        them. Returns true (an i1) if all of them have their shape, also if there are none."""
         frame, shaped = self.frame, self.frame.context_layout.shaped
         here = self.blocks.live(index) & frame.registers.here.keys() & shaped.keys()
         words = [
@@ -93,15 +92,16 @@ class LayoutRecovery:
         return self.b.icmp_signed("!=", recovered, I64(0))
 
     def _descriptor_of(self, register: Register) -> list[int]:
-        """Returns the words of a register in the helper's table: bit offset, stride and size of its
-        lanes and of its short form, width and stride of its shape; a 128-bit register has an entry
-        for each half.
-        """
+        """Returns the words of a register in the helper's table (`helpers.layout_recovery`): bit
+        offset, bits from lane to lane and bits of a value of its slot of 32 lanes; the same of its
+        short slot, by run; number of runs and stride of its shape. A 128-bit register has an entry
+        for each half."""
         frame, bits = self.frame, register.type.bits
         shape, places = frame.registers.here[register], frame.context_layout
         by_lane, shaped = 8 * places.by_lane[register], 8 * places.shaped[register]
         vector_shape = shape.width, shape.stride
         if register.type == PRED:
+            # A predicate is one bit a lane in its wide slot, one byte in its short one.
             return [by_lane, 1, 1, shaped, 8, 8, *vector_shape]
         halves = range(0, bits, 64)
         half_bits = min(64, bits)
@@ -113,9 +113,9 @@ class LayoutRecovery:
 
     def _settled(self, index: int) -> ir.Block:
         """Returns the LLVM block through which all living lanes enter a block's convergent copy
-        once registers have their shapes: it loads registers from the context and enters the masked
-        loops around the block.
-        """
+        once registers have their shapes: it loads live registers from the context, marks the SIMT
+        stack as empty there if registers are spilled, and enters the masked loops around the block.
+        For the exit it is the convergent copy's own end."""
         regions = self.frame.shapes.around(index)
         if index == self.blocks.program.exit:
             return self.blocks.entrance(Copy.CONVERGENT, index)

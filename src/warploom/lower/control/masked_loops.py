@@ -25,9 +25,8 @@ class MaskedLoopCode:
     """Emits the entries and exits of masked loops; holds their variables in stack slots."""
 
     def __init__(self, frame: Frame, simt_stack: SimtStackCode) -> None:
-        """Allocates, for each region, the lanes that entered, the first branch of an exit, and the
-        values of lanes that have left.
-        """
+        """Allocates stack slots for each region: the lanes that entered, the branch at which lanes
+        left first, and the values of lanes that have left (zero at the function's entry)."""
         self.frame, self.simt_stack = frame, simt_stack
         self.lanes, self.b = frame.lanes, frame.lanes.b
         regions = frame.shapes.masked_regions
@@ -42,8 +41,8 @@ class MaskedLoopCode:
         """By region and register, the values of lanes that have left."""
 
     def region_left_at(self, block: int) -> MaskedRegion | None:
-        """Returns the region that some lanes leave at the end of a block while others may stay;
-        None if there is none."""
+        """Returns the masked region that some lanes may leave at the end of a block while others
+        stay; None if there is none."""
         return next(
             (region for region in self.frame.shapes.masked_regions if block in region.exits), None
         )
@@ -64,14 +63,15 @@ class MaskedLoopCode:
         self.enter(regions)
 
     def exit_lanes(self, region: MaskedRegion, bits: Value, branch: int) -> None:
-        """Stores, for active lanes (`bits`) that leave a region at instruction `branch`, the values
-        of its merged registers and, if they are the first, the branch. The caller masks them off.
-        """
+        """Stores, for active lanes (`bits`, an i32) that leave a region at instruction `branch`,
+        the values of its merged registers (those read after it) and, if they are the first to
+        leave, the branch. The caller masks them off."""
         b, exited = self.b, self.lanes.mask(bits)
         for register, variable in self._exited_values[region].items():
             held = b.load(variable, typ=storage_type(register.type))
             b.store(self.lanes.blend(exited, self.frame.registers.load(register), held), variable)
         first = I64(branch)
+        # With one exit all lanes leave at the same branch: storing it again changes nothing.
         if len(region.exits) > 1:
             # Reconvergence is counted for the branch at which the first lanes left.
             first = b.select(
@@ -80,9 +80,9 @@ class MaskedLoopCode:
         b.store(first, self._first_exit[region])
 
     def exit_region_together(self, region: MaskedRegion) -> None:
-        """Emits the exit of a region's last lanes. If lanes have left before, it merges the
-        registers that these stored, counts a reconvergence, and restores the mask that entered.
-        """
+        """Emits the exit of a region's last lanes: stores its merged registers in 32 lanes. If
+        lanes have left before, it blends in the values that these stored, counts a reconvergence of
+        their branch, and makes the lanes that entered active again."""
         b, frame = self.b, self.frame
         for register in self._exited_values[region]:
             frame.registers.store_varying(register, frame.registers.load(register))
@@ -96,23 +96,24 @@ class MaskedLoopCode:
             frame.active.set(self._entered_lanes(region))
 
     def diverge(self, block: int, live: frozenset[Register]) -> None:
-        """Emits the saves that precede a divergence of lanes in a block: live registers go to the
-        context, and lanes that have left masked loops around the block get nodes of the SIMT stack.
-        """
+        """Emits the saves that precede a divergence of lanes in a block: `live` registers go to the
+        context in 32 lanes, and for each masked loop around the block that lanes have left, these
+        get a node of the SIMT stack. The active mask is not changed."""
         self.frame.transfers.save_diverging(live)
         if self.frame.shapes.around(block):
             self._push_exited(block, live)
 
     def _push_exited(self, block: int, live: frozenset[Register]) -> None:
-        """Pushes a node on the SIMT stack for each region around a block that lanes have
-        left, and stores their values in the context, since the lanes inside are about to
-        diverge or to wait."""
+        """Pushes a node on the SIMT stack for each masked region around a block that lanes have
+        left, in which these count as arrived, and stores their values in the context, since the
+        lanes inside are about to diverge or to wait."""
         b, frame = self.b, self.frame
         around = frame.shapes.around(block)
         inside = frame.active.bits()
         masks = [*(self._entered_lanes(region) for region in around), inside]
         # Outermost first, as the stack nests: the lanes inside a region are those that entered the
-        # next inner one.
+        # next inner one. `push` takes the node's lanes from the active mask, which is set to those
+        # that entered for it, and restored at the end.
         for region, entered_lanes, stay in zip(around, masks, masks[1:], strict=False):
             exited = b.and_(entered_lanes, b.not_(stay))
             with b.if_then(b.icmp_unsigned("!=", exited, I32(0))):
@@ -125,10 +126,9 @@ class MaskedLoopCode:
         frame.active.set(inside)
 
     def _store_exited(self, region: MaskedRegion, live: frozenset[Register], exited: Value) -> None:
-        """Stores registers of lanes that have left a region (`exited`) to the context: the saved
-        values of those that are read after the region, zeros of other live ones that the region
-        writes.
-        """
+        """Stores registers of lanes that have left a region (`exited`, a mask) to the context:
+        their saved values of registers that are read after the region, zeros of other `live` ones
+        that the region writes, which are dead for these lanes. Values of other lanes stay."""
         b, frame = self.b, self.frame
         read = region.merged | region.written & live
         for register in _sorted(read & frame.shared_over_blocks):
@@ -146,13 +146,12 @@ class MaskedLoopCode:
         return self._any_exited(self.frame.shapes.around(block)[0])
 
     def _any_exited(self, region: MaskedRegion) -> Value:
-        """Returns true (an i1) if the active lanes are not all that entered a region: some have
-        left it, or one inside of it around the same block.
-        """
+        """Returns true (an i1) if the active lanes are fewer than those that entered a region: some
+        have left it, or another region inside of it."""
         return self.b.icmp_unsigned("!=", self._entered_lanes(region), self.frame.active.bits())
 
     def _entered_lanes(self, region: MaskedRegion) -> Value:
-        """Returns the lanes that entered a region, as bits."""
+        """Returns the lanes that entered a region, as an i32 of bits."""
         return self.b.load(self._entered[region], typ=I32)
 
 

@@ -47,11 +47,11 @@ class ReconvergenceCode:
                 self._arrive(index, block)
 
     def _arrive(self, index: int, arrival: ir.Block) -> None:
-        """Emits the arrival of the running lanes at a point. If it is the innermost node's point
-        they join the node; once it is complete it is popped, and its lanes continue, in the
-        convergent copy if the stack is empty and all living lanes are there. Otherwise they enter
-        the divergent copy of the block.
-        """
+        """Emits the arrival of the running lanes at point `index` in the LLVM block `arrival`. If
+        it is not the innermost node's point, they enter the divergent copy of the block. Else they
+        join the node; once all its lanes have arrived it is popped, and they continue together:
+        again at `arrival` if a node is left, in the convergent copy if the stack is empty and all
+        living lanes are there."""
         b, frame = self.b, self.frame
         gathers = self.blocks.append(f"meet{index}")
         b.cbranch(
@@ -74,14 +74,16 @@ class ReconvergenceCode:
         self.layout_recovery.reconverge(index)
 
     def _join_node(self, point: int) -> Value:
-        """Adds the active lanes to those that have arrived at the innermost node; then runs its
-        other side if that waits, or suspends (RECONVERGING) if lanes are missing. Code goes on
-        where the node is complete. Returns the node.
-        """
+        """Adds the active lanes to those that have arrived at the innermost node; then runs the
+        node's other side if that has not begun, or suspends (RECONVERGING) if lanes are missing, as
+        other splits must bring them. Code goes on where all have arrived. Returns the node's
+        number."""
         b, frame = self.b, self.frame
         node = frame.get(frame.nodes.top)
         arrived = self.simt_stack.add_lanes(frame.nodes.node(node, ARRIVED), frame.active.bits())
         self._other_side(point, node)
+        # Without suspension a warp has no other split: after the other side, all lanes have
+        # arrived.
         if self._suspends:
             missing = b.icmp_unsigned("!=", arrived, frame.get(frame.nodes.node(node, EXPECTED)))
             with b.if_then(missing, likely=False):
@@ -89,11 +91,11 @@ class ReconvergenceCode:
         return node
 
     def _arrive_at_exit(self) -> None:
-        """Emits the end of the running lanes: they are no longer live, and lanes that wait in nodes
-        continue; the warp ends when none is left. Only nodes with the exit as their point can be
-        left: any other reconvergence point post-dominates its branch, and is passed before the
-        exit.
-        """
+        """Emits the end of the running lanes: they are no longer live. While nodes are left, the
+        running lanes join the innermost one, whose other side then runs; without nodes, lanes that
+        wait in other splits continue by the scheduler (RECONVERGING), and the warp ends when no
+        lane is live. Only nodes with the exit as their point can be left: any other reconvergence
+        point post-dominates its branch, and is passed before the exit."""
         b, frame = self.b, self.frame
         frame.active.forget(frame.active.bits())
         inner, inside, outer = (self.blocks.append(name) for name in ("inner", "inside", "outer"))
@@ -114,9 +116,10 @@ class ReconvergenceCode:
         b.branch(self.blocks.ended)
 
     def _other_side(self, point: int, node: Value) -> None:
-        """Switches to the lanes of a node's other side that has not yet run, if there is one: makes
-        them active, marks the side as begun, and jumps to its block.
-        """
+        """Emits the switch to a node's other side, if it has lanes that have not run: makes them
+        active, clears OTHER_MASK so that they run once, and jumps to their block in the divergent
+        copy. Code goes on where no side is left. Emits nothing at a point whose branches have no
+        second side."""
         b, frame, blocks = self.b, self.frame, self._points[point]
         if not blocks:
             return
@@ -128,6 +131,8 @@ class ReconvergenceCode:
         frame.active.set(waiting)
         b.store(I64(0), at)
         chosen = frame.get(frame.nodes.node(node, OTHER_BLOCK))
+        # `blocks` are all possible first blocks of a side with this point; the first serves as
+        # default, since OTHER_BLOCK always is one of them.
         targets = b.switch(chosen, self.blocks.copies[Copy.DIVERGENT, blocks[0]])
         for block in blocks[1:]:
             targets.add_case(I64(block), self.blocks.copies[Copy.DIVERGENT, block])

@@ -22,7 +22,8 @@ from warploom.simt.warp_table import (
 
 
 class SimtStackCode:
-    """Emits operations on the nodes of the running warp."""
+    """Emits operations on the SIMT stack of the running warp; `Value`s named `node` are numbers of
+    nodes (i64), NONE for no node."""
 
     def __init__(self, frame: Frame) -> None:
         """Defines the table of reconvergence counters in the module, which `count_reconvergence`
@@ -33,13 +34,14 @@ class SimtStackCode:
         _reconvergence_table(frame)
 
     def push(self, point: int, other: Value, other_mask: Value, branch: Value) -> None:
-        """Pushes a node for the active lanes, which diverge at instruction `branch` until `point`;
-        of these, the lanes `other_mask` wait in it to begin at block `other` (NONE: no side waits).
-        """
+        """Pushes a node for the active lanes, which diverge at instruction `branch` (i64) and
+        reconverge at block `point`; of these, the lanes `other_mask` (i32) wait in it to begin at
+        block `other` (NONE with an empty mask: no side waits)."""
         b, frame = self.b, self.frame
         free = frame.get(frame.nodes.free)
         node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, I1(1)])
-        # Removes the lowest free node from the set.
+        # Removes the lowest free node from the set. There always is one: the table has a node for
+        # each possible split (`simt.warp_table.node_count`).
         b.store(b.and_(free, b.sub(free, I64(1))), frame.nodes.free)
         words = {
             POINT: I64(point),
@@ -59,8 +61,9 @@ class SimtStackCode:
         b.store(I64(point), frame.nodes.point)
 
     def gathers_at(self, point: int) -> Value:
-        """Returns true (an i1) if the innermost node has this reconvergence point, at the same
-        depth of calls."""
+        """Returns true (an i1) if the innermost node has this reconvergence point, in a program
+        with recursive calls only if pushed at the present depth of calls (but for the exit); false
+        if the stack is empty."""
         b, frame = self.b, self.frame
         here = b.icmp_signed("==", frame.get(frame.nodes.point), I64(point))
         if self.program.depth is None or point == self.program.exit:
@@ -85,13 +88,13 @@ class SimtStackCode:
         return total
 
     def branch(self, node: Value) -> Value:
-        """Returns the number of the branch instruction that pushed a node."""
+        """Returns the number of the branch instruction that pushed a node, NONE for all but one of
+        several nodes of one branch."""
         return self.frame.get(self.frame.nodes.node(node, BRANCH))
 
     def count_reconvergence(self, branch: Value, amount: Value) -> None:
-        """Adds to the counter of reconvergences of a branch instruction; for NONE to one that is
-        discarded.
-        """
+        """Adds an amount (i64) to the counter of reconvergences of branch instruction `branch` (a
+        run-time i64), found by the table in the module; for NONE to a counter that nobody reads."""
         b = self.b
         table = self.frame.module.globals["meetings"]
         # The first element of the table is that of NONE, -1.

@@ -51,10 +51,10 @@ class Suspension:
         the block's number plus one, in baseline and optimised code alike."""
 
     def suspend(self, status: Status, index: int | Value) -> None:
-        """Emits the running lanes' exit from the warp function with a status; they continue at
-        block `index` (a constant or a run-time value) later. Saves registers lane by lane if code
-        is convergent, and stores the block in the warp's table.
-        """
+        """Emits the running lanes' exit from the warp function with a status; a later call
+        continues them at block `index` (a constant or a run-time i64), which is stored in the
+        warp's table. In convergent code registers are saved lane by lane first; in divergent code
+        they are in the context already."""
         b, frame = self.b, self.frame
         is_whole = (
             frame.registers.convergent and status is not Status.DIVERGED and isinstance(index, int)
@@ -70,6 +70,8 @@ class Suspension:
             frame.transfers.save_diverging(
                 self.blocks.live(index) if is_constant else frame.shared_over_blocks
             )
+        # All exits with one status share a block; it saves the head of the table where `save` has
+        # not.
         if (status, is_whole) not in self._exits:
             name = f"leave.{status.name.lower()}{'.saved' if is_whole else ''}"
             self._exits[status, is_whole] = self.blocks.append(name)
@@ -78,10 +80,10 @@ class Suspension:
 
     def wait_together(self, block: int, instruction: int, simple: int | None) -> None:
         """Emits the wait of the warp as a whole at a barrier at the end of `block`: saves it, and
-        sets its resume point to the barrier's site. `simple` is the barrier's number if that is a
-        constant and it waits for all threads: then a call in warp order runs the next warp. Code
-        continues where the caller has to return to the schedule.
-        """
+        sets its resume point to the barrier's site (its number in RESUME). `simple` is the
+        barrier's number if that is a constant and it waits for all threads: then a call in warp
+        order runs the next warp; None for other barriers. Code continues where the caller has to
+        return to the schedule."""
         with self._following_block(block) as following:
             self.saved.save_together(self.blocks.live(following))
         site = self.sites.setdefault(block, block + 1)
@@ -90,8 +92,10 @@ class Suspension:
         self.frame.context.set_state(RESUME, I64(site))
 
     def wait_in_region(self, block: int) -> None:
-        """Emits the wait of a warp in a region version, at a barrier of all threads: the next warp
-        runs. No code follows."""
+        """Emits the wait of a warp in a region version, at a barrier of all threads at the end of
+        `block`: saves its live registers, and runs the next warp. No code follows."""
+        # Lanes and SIMT stack are in the context from an earlier save: a region version is run by
+        # all 32 lanes, and left before any exits or diverges.
         with self._following_block(block) as following:
             self.saved.save_registers(self.blocks.live(following))
             self.warp_order.switch_warp(self.sites[block])
@@ -99,8 +103,8 @@ class Suspension:
     @contextmanager
     def _following_block(self, block: int) -> Generator[int]:
         """Emits code as in the block after a barrier at the end of `block`, with its register
-        shapes, while it is open; yields that block's number.
-        """
+        shapes, while it is open: registers that are varying there have been stored in 32 lanes.
+        Yields that block's number."""
         following = self._following(block)
         self.frame.transfers.to_varying(block, following)
         with self.frame.registers.emitting_block(following, convergent=True):
@@ -111,8 +115,8 @@ class Suspension:
         return self.blocks.program.blocks[block].successors[-1]
 
     def emit_exits(self) -> None:
-        """Emits the blocks that return from the function with a status; the warp resumes from its
-        table.
+        """Emits the LLVM blocks that return from the function with a status: they save the head of
+        the warp's table unless that is done, and make the warp resume from its table (FROM_TABLE).
         """
         for (status, saved), block in self._exits.items():
             self.b.position_at_end(block)
@@ -122,9 +126,9 @@ class Suspension:
             self.frame.leave(status)
 
     def emit_resumes(self) -> dict[int, ir.Block]:
-        """Emits the entries of a resumed warp: one for each site at which it waits as a whole, and
-        one for splits (FROM_TABLE). Returns them by the RESUME value in the warp's state.
-        """
+        """Emits the entries of a resumed warp: one for each site (barrier) at which it waits as a
+        whole, in the main copy, and one for splits (FROM_TABLE). Returns them by the RESUME value
+        in the warp's state."""
         resumes: dict[int, ir.Block] = {}
         for block, site in self.sites.items():
             resumes[site] = self._resume(self.blocks.main, block)
@@ -133,8 +137,7 @@ class Suspension:
 
     def emit_region_versions(self) -> dict[int, ir.Block]:
         """Emits the entries into region copies after the barriers that are followed by one, and
-        returns them by site.
-        """
+        returns them by site. Warps that wait elsewhere have no entry here."""
         copies_by_block = {
             block: self.blocks.entry_copy(Copy.REGION, self._following(block))
             for block in self.sites
@@ -146,9 +149,9 @@ class Suspension:
         }
 
     def _resume(self, copy: Copy, block: int) -> ir.Block:
-        """Emits the entry after a barrier at the end of `block`, which restores the warp and jumps
-        to the next block in a copy; returns it.
-        """
+        """Emits the entry after a barrier at the end of `block`, which restores the live lanes and
+        registers that `wait_together` has saved, and jumps to the next block in `copy`; in the
+        region copy all 32 lanes are live. Returns the entry."""
         following = self._following(block)
         resume_block = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(resume_block)
@@ -160,10 +163,9 @@ class Suspension:
         return resume_block
 
     def _resume_from_table(self) -> ir.Block:
-        """Emits the entry that resumes the split that the scheduler has chosen, at the block in the
-        warp's table: in the convergent copy if all living lanes are in it and the SIMT stack is
-        empty.
-        """
+        """Emits the entry that resumes the split (lanes that run together) that the scheduler has
+        chosen, at the block in the warp's table: in the convergent copy if it has all living lanes
+        and the SIMT stack is empty, else in the divergent one. Returns the entry."""
         b, frame = self.b, self.frame
         resume_block = self.blocks.append("take.up")
         b.position_at_end(resume_block)
@@ -187,9 +189,9 @@ class Suspension:
         return resume_block
 
     def _resume_at(self, index: Value, copy: Copy) -> None:
-        """Emits the switch to a resumable basic block by its number `index`, in a copy; other
-        numbers jump to the program's end.
-        """
+        """Emits the switch to a resumable basic block by its run-time number `index`, in a copy:
+        directly in the divergent one, by `_resume_together` in the convergent one. Numbers that are
+        not resumable jump to the program's end."""
         targets = self.b.switch(index, self.blocks.entrance(copy, self.blocks.program.exit))
         for block_index in sorted(self.frame.facts.reconvergence.resumable):
             diverged = copy is Copy.DIVERGENT
@@ -201,9 +203,8 @@ class Suspension:
             targets.add_case(I64(block_index), to)
 
     def _resume_together(self, block_index: int) -> ir.Block:
-        """Emits the block in which all living lanes resume at a basic block, in the convergent copy
-        if registers have their shapes; returns it.
-        """
+        """Emits the block in which all living lanes resume at a basic block: in the convergent copy
+        if registers have their shapes (`LayoutRecovery.recover`). Returns it."""
         block = self.blocks.append(f"take.up.{block_index}")
         with self.b.goto_block(block):
             first = self.blocks.program.blocks[block_index].start

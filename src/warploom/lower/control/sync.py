@@ -15,7 +15,8 @@ from warploom.simt.warp_table import ARGUMENT, SYNC_DONE
 
 
 class SyncCode:
-    """Emits what precedes and follows an instruction with a member mask."""
+    """Emits what precedes and follows an instruction with a member mask, which begins its basic
+    block."""
 
     def __init__(self, control: ControlFlow, operands: Operands) -> None:
         self.control, self.operands = control, operands
@@ -23,10 +24,10 @@ class SyncCode:
         self.program = control.program
 
     def before(self, block: ProgramBlock) -> None:
-        """Emits the wait of the active lanes for the living lanes of a member mask, if a basic
-        block begins with an instruction that gathers lanes: those that are missing suspend it with
-        SYNC_WAIT, unless it has waited already. Nothing without independent thread scheduling.
-        """
+        """Emits, at the begin of a basic block whose first instruction gathers lanes, the wait for
+        the living lanes of its member mask (the lowest active lane's): if some are not active, the
+        active lanes are suspended with SYNC_WAIT, unless they have waited already. Emits nothing
+        for other blocks, or without independent thread scheduling."""
         instruction = self.program.instructions[block.start]
         mask = gathering_mask(instruction)
         if mask is None or not self.frame.variant.independent:
@@ -38,8 +39,8 @@ class SyncCode:
         missing = b.and_(b.and_(members, live), b.not_(active))
         has_waited = frame.get(frame.context.table(SYNC_DONE))
         b.store(I64(0), frame.context.table(SYNC_DONE))
-        # PASS is set when lanes resume here after the wait: they do not wait again, though members
-        # may still be missing.
+        # SYNC_DONE is set when lanes resume here after the wait: they do not wait again, though
+        # members may still be missing.
         must_wait = b.and_(
             b.icmp_unsigned("!=", missing, I64(0)), b.icmp_unsigned("==", has_waited, I64(0))
         )
@@ -49,10 +50,10 @@ class SyncCode:
             self.control.suspension.suspend(Status.SYNC_WAIT, block.index)
 
     def after(self, block: ProgramBlock) -> None:
-        """Emits the suspension (DIVERGED) after a basic block that begins with an
-        instruction with a member mask, under the adversarial policy and with several active lanes:
-        they may diverge again. Nothing in code for schedules that do not mix diverged lanes.
-        """
+        """Emits the suspension (DIVERGED) after a basic block that begins with an instruction with
+        a member mask, under the adversarial policy and with several active lanes, which the
+        schedule then may run separately. Nothing for other blocks, or in code for schedules that do
+        not mix diverged lanes."""
         if (
             not self.frame.variant.mixes
             or member_mask(self.program.instructions[block.start]) is None

@@ -23,27 +23,27 @@ from warploom.simt.warp_table import NONE
 
 
 class WarpOrder:
-    """Emits what warps do at their end or at a barrier in one warp function. `sites` are those at
-    which they may wait."""
+    """Emits what warps do at their end or at a barrier in one warp function. `sites` are the
+    barriers at which they may wait, `state` has the variables. `scheduled`: a schedule decides what
+    runs where warp order ends."""
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.state, self.sites = WarpOrderState(frame, scheduled=scheduled), WarpOrderSites()
 
     def enter(self, site: Value) -> None:
-        """Begins a call, in which warps continue from `site` (END: from the kernel's begin): enters
-        the warp loop of that region if all warps are full and it is possible, else the first warp's
-        turn.
-        """
+        """Emits the begin of a call, in which warps continue from `site` (END: from the kernel's
+        begin): enters the warp loop of that region if all warps have 32 living threads and the
+        launch's blocks permit it, else the first warp's turn. A call that runs one warp alone
+        begins here, too."""
         # At the beginning of a block no thread has ended; in a later region some may have.
         self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.active.fewer)
         self.state.begin_region(site)
         self.b.cbranch(self.state.all_full(), self.state.warp_loop, self.state.turn)
 
     def end(self) -> None:
-        """Emits the end of the running warp: in warp order a jump to the next one, else the return
-        ENDED.
-        """
+        """Emits the end of the running warp: in warp order a jump to the switch to the next warp,
+        else the return ENDED."""
         with self.b.if_else(self.state.together) as (warp_order, single):
             with warp_order:
                 self._arrive(END)
@@ -62,10 +62,9 @@ class WarpOrder:
 
     def switch_warp(self, site: int) -> None:
         """Emits the wait of a warp in a region version at a barrier of all threads; its state is
-        saved. Records `site` as that of the region, charges the budget, and continues with the next
-        warp; if a warp before waits at another site, code jumps to the switch, which ends warp
-        order.
-        """
+        saved. Stores `site` as the one at which this region's warps wait, charges the budget, and
+        continues with the next warp; if an earlier warp waits at another site, code jumps to the
+        general switch, which ends warp order."""
         b, frame = self.b, self.frame
         waiting_site = frame.get(self.state.site)
         first = b.icmp_signed("==", waiting_site, I64(NONE))
@@ -81,20 +80,22 @@ class WarpOrder:
         b.cbranch(in_region, self.state.region, self.state.after_warp)
 
     def run_in_order(self) -> None:
-        """Emits the jump to the region's first warp, where a warp loop is not possible."""
+        """Emits the jump to the turn of the running warp, the region's first, where the checks of a
+        warp loop fail."""
         self.b.branch(self.state.turn)
 
     def finish_warp_loop(self, site: int, used: Value) -> None:
         """Emits the end of a warp loop, which has moved all warps to a site (END: to their ends) by
-        `used` instructions: subtracts these from the launch's budget, if it is scheduled, and
-        continues with the next region.
-        """
+        `used` warp instructions (an i64): subtracts these from the launch's budget, if a schedule
+        counts it, and continues with the next region."""
         b, frame = self.b, self.frame
         if self.state.scheduled:
             budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
             b.store(b.sub(frame.get(budget), used), budget)
             frame.fuel.begin_turn()
         b.store(I64(NONE if site == END else site), self.state.site)
+        # `over` expects the number after the last warp, which `record` also reports if the call
+        # returns.
         frame.set_warp(frame.slot(Slot.WARPS))
         b.branch(self.state.over)
 

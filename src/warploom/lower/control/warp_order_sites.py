@@ -11,15 +11,16 @@ from warploom.llvm.lanes import I64, PTR, Value
 
 
 class WarpOrderSites:
-    """Holds, by site, the instruction at which a warp waits and the number of its barrier."""
+    """Holds, by site, the instruction at which a warp waits and the number of its barrier.
+
+    Sites are added while barriers are emitted; `end_warp_order` (`helpers.turns`) reads the table.
+    """
 
     def __init__(self) -> None:
         self._waits: dict[int, tuple[int, int]] = {}
 
     def add(self, site: int, instruction: int, barrier: int) -> None:
-        """Records the instruction and the barrier's number of a site; numbers of sites
-        start at 1.
-        """
+        """Records the instruction and the barrier's number of a site; sites are numbered from 1."""
         self._waits[site] = instruction, barrier
 
     def __contains__(self, site: int | None) -> bool:
@@ -28,8 +29,8 @@ class WarpOrderSites:
 
     def table(self, module: ir.Module) -> Value:
         """Defines a constant array in the module, which `end_warp_order` reads: two words for each
-        site from 0 on, the instruction and the barrier's number. Returns its address.
-        """
+        site from 0 on, the instruction and the barrier's number (0, 0 for numbers that are no
+        sites). Returns its address."""
         last = max(self._waits, default=0)
         words = [n for site in range(last + 1) for n in self._waits.get(site, (0, 0))]
         type = ir.ArrayType(I64, len(words))

@@ -19,19 +19,19 @@ warp's state."""
 class WarpOrderState:
     """Holds the variables of warp order in one warp function, and the LLVM blocks of its code.
 
-    `start` is the site from which the warps of this region continue, `site` the one at which they
-    wait, NONE while none waits, `at` the one at which the running warp has arrived. `restarts`
-    counts the barriers that they have passed. `together` is true if this call runs the whole thread
-    block, `fewer_before` if threads of the block may have ended before this region
-    (`frame.active.fewer`: by now). `full_warps` is the number of warps that run region versions:
-    those with 32 threads. `warp_loops` is true if the launch's block size permits warp loops.
-    `scheduled`: the schedule decides what runs where warp order ends.
-    """
+    `start` is the site (numbered barrier) from which the warps of this region continue, `site` the
+    one at which they wait, NONE while none waits, `at` the one at which the running warp has
+    arrived. `restarts` counts the barriers that they have passed in this call. `together` is true
+    if this call runs the whole thread block, `fewer_before` if threads of the block may have ended
+    before this region (`frame.active.fewer`: by now). `full_warps` is the number of warps that run
+    region versions: those with 32 threads. `warp_loops` is true if the launch's block size permits
+    warp loops. `scheduled`: the schedule decides what runs where warp order ends."""
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
-        """Allocates the variables and appends the blocks, which `WarpSwitch` and
-        `WarpOrder` fill.
-        """
+        """Allocates the variables and appends the blocks, which `WarpSwitch` and `WarpOrder` fill:
+        `turn` starts the running warp, `region` a full one in its region version, `arrived` handles
+        its arrival at a site, `after_warp` and `over` follow a warp and the last warp, `warp_loop`
+        runs all warps at once."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.scheduled = scheduled
         together_slot = frame.slot(Slot.TOGETHER)
@@ -48,10 +48,9 @@ class WarpOrderState:
         return self.frame.function.append_basic_block(name)
 
     def begin_region(self, site: Value) -> None:
-        """Emits the start of a region, in which warps continue from `site` and none waits yet;
-        computes how many warps run region versions: all full ones if the call runs the whole block
-        and no thread has ended, else none.
-        """
+        """Emits the start of a region (code from one barrier to the next), in which warps continue
+        from `site` and none waits yet; computes how many warps run region versions: all with 32
+        threads if the call runs the whole block and no thread has ended, else none."""
         b, frame = self.b, self.frame
         fewer = b.load(frame.active.fewer, typ=I1)
         b.store(site, self.start)
@@ -70,8 +69,7 @@ class WarpOrderState:
 
     def charge_budget(self) -> None:
         """Subtracts the instructions that the running warp has used from the launch's budget and
-        resets its fuel; leaves with LIMIT if the budget falls below 0.
-        """
+        resets its fuel for the next warp; leaves with LIMIT if the budget falls below 0."""
         b, frame = self.b, self.frame
         budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))
         used = b.sub(frame.slot(Slot.FUEL), frame.get(frame.fuel.left))
@@ -83,8 +81,8 @@ class WarpOrderState:
 
     def record(self) -> None:
         """Stores the running warp's number, the site at which warps wait, and the site where the
-        region began in the environment; the caller reads them only after warp order.
-        """
+        region began in the environment (WARP, SITE, START), at every return; `run` and
+        `end_warp_order` read them after a call in warp order."""
         frame = self.frame
         frame.record(Slot.WARP, frame.warp)
         frame.record(Slot.SITE, frame.get(self.site))

@@ -13,11 +13,12 @@ from warploom.simt.schedule_layout import STATUS
 from warploom.simt.warp_table import NONE
 
 MOST_RESTARTS = 64
-"""Barriers that a block may pass before the schedule considers other blocks."""
+"""Barriers that a block may pass in one call before the schedule considers other blocks, so that
+blocks that wait for one another progress."""
 
 
 class WarpSwitch:
-    """Emits the blocks between the end of one warp's turn and the start of the next warp's."""
+    """Emits the LLVM blocks between the end of one warp's turn and the start of the next warp's."""
 
     def __init__(self, state: WarpOrderState) -> None:
         self.state, self.frame, self.b = state, state.frame, state.b
@@ -29,11 +30,11 @@ class WarpSwitch:
         warp_loops: Mapping[int, ir.Block],
     ) -> None:
         """Emits the blocks of the switch: those that start a turn, a region version or a warp loop
-        at the region's site, and the one that warps jump to when they arrive.
+        at the region's site, and the one that warps jump to when they arrive at a barrier or end.
 
-        `resumes`: entries of a warp, by site; `restarts`: entries of region versions; `warp_loops`:
-        code that runs all warps at once.
-        """
+        `resumes`: entries of a warp, by site; `restarts`: entries of region versions, which replace
+        these in full warps; `warp_loops`: code that runs all warps at once. Sites without a warp
+        loop start the first warp's turn."""
         b, frame = self.b, self.frame
         b.position_at_end(self.state.turn)
         frame.fuel.begin_turn()
@@ -55,17 +56,18 @@ class WarpSwitch:
         self._next_warp()
 
     def _dispatch(self, resumes: Mapping[int, ir.Block]) -> None:
-        """Emits the jump to the entry of the site from which the warps of this region continue."""
+        """Emits the jump to the entry of the site from which the warps of this region continue
+        (`state.start`)."""
         switch = self.b.switch(self.frame.get(self.state.start), resumes[END])
         for site, block in resumes.items():
             if site != END:
                 switch.add_case(I64(site), block)
 
     def _record_site(self) -> None:
-        """Stores the site at which the running warp has arrived as that of the region, or in its
-        state that it has ended (and that threads have); returns BARRIER, which ends warp order, if
-        other warps wait at another site.
-        """
+        """Stores the site at which the running warp has arrived as the one where this region's
+        warps wait; for END stores ENDED as the warp's status, and that threads have ended. If
+        earlier warps wait at another site, it returns BARRIER with this one in OWN_SITE, which ends
+        warp order."""
         b, frame = self.b, self.frame
         at, site = frame.get(self.state.at), frame.get(self.state.site)
         with b.if_else(b.icmp_unsigned("==", at, I64(END)), likely=False) as (ended, waits):
@@ -82,8 +84,8 @@ class WarpSwitch:
 
     def _next_warp(self) -> None:
         """Emits the jump to the turn of the next warp that has not ended, and after the last one to
-        the next region; in a launch without a schedule, to the end.
-        """
+        the next region; in a launch without a schedule no warp waits at a barrier, and the block
+        ends (ENDED)."""
         b, frame = self.b, self.frame
         next_block, check_fewer, check_ended = (
             self.state.append(f"warp_order.{n}") for n in ("next", "known", "look")
@@ -111,9 +113,10 @@ class WarpSwitch:
             frame.leave(Status.ENDED)
 
     def _next_region(self) -> None:
-        """Emits the start of the next region from warp 0 on; or the return ENDED if no warp waits,
-        or the block has passed MOST_RESTARTS barriers, so that the schedule can run other blocks.
-        """
+        """Emits the start of the next region from warp 0 on, as a warp loop if all warps are full;
+        or the return ENDED if no warp waits, or the block has passed MOST_RESTARTS barriers, so
+        that the schedule can run other blocks. For the caller ENDED with a SITE other than NONE is
+        a pause."""
         b, frame = self.b, self.frame
         site = frame.get(self.state.site)
         restarts = b.add(frame.get(self.state.restarts), I64(1))

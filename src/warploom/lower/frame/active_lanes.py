@@ -34,8 +34,7 @@ class ActiveLanes:
 
     def forget(self, gone: Value) -> None:
         """Removes the lanes `gone` (an i32), which have exited, from the live mask, and sets
-        `fewer`; the active mask is not changed.
-        """
+        `fewer`; the caller changes the active mask."""
         b = self.lanes.b
         b.store(I1(1), self.fewer)
         b.store(b.and_(b.load(self.live, typ=I32), b.not_(gone)), self.live)

@@ -26,8 +26,9 @@ ROW_LANES = LANES // 2
 
 
 class BlockLayout(ABC):
-    """Extrapolates values of the first warp to the other warps of a block. A value is a vector of
-    one element for each run of a warp: 1, or 2 in blocks with 16 threads along x."""
+    """Extrapolates affine values of the first warp to the other warps of a block, for warp loops. A
+    value is a vector of one element for each run of a warp: 1, or 2 in blocks with 16 threads along
+    x."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -47,13 +48,13 @@ class BlockLayout(ABC):
 
     @abstractmethod
     def _span(self, value: Value, stride: int) -> Sequence[Value]:
-        """Returns the differences (i64, of either sign) of the block's corner threads from its
-        first thread; each extreme value in the block is the first plus a sum of some of these."""
+        """Returns the differences (i64, of either sign) from the block's first thread to its last
+        one along each axis; each extreme value in the block is the first plus a sum of some of
+        these."""
 
     def in_running_warp(self, value: Value, stride: int) -> Value:
         """Returns the value of the running warp: the first warp's, `value`, plus the warp's number
-        times `step`. `stride` is the difference from lane to lane.
-        """
+        times `step`, in all elements. `stride` is the difference from lane to lane."""
         b, step, width = self.b, self.step(value, stride), value.type.count
         if step is None:
             return value
@@ -63,14 +64,15 @@ class BlockLayout(ABC):
 
     def overflows(self, value: Value, shape: VectorShape, type: ScalarType) -> Value:
         """Returns whether an affine value, given for the first warp, leaves the range of `type` in
-        some thread of the block, an i1; true for 64-bit types, which are not checked.
-        """
+        some thread of the block, an i1; always true for 64-bit types, which have no wider type to
+        test it in."""
         b = self.b
         if type.bits >= 64:
             return ir.Constant(I1, 1)
         # In i64, sums of values of at most 32 bits and of their differences cannot wrap around.
         first = self.lanes.lane(value, 0)
         lowest = highest = (b.sext if type.is_signed else b.zext)(first, I64)
+        # The least value adds all negative differences, the greatest all positive ones.
         for extent in self._span(value, shape.stride):
             lowest = b.add(lowest, self.lanes.intrinsic("llvm.smin.i64", I64, [extent, I64(0)]))
             highest = b.add(highest, self.lanes.intrinsic("llvm.smax.i64", I64, [extent, I64(0)]))

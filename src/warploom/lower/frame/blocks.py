@@ -37,9 +37,8 @@ class Blocks:
     """
 
     def __init__(self, frame: Frame) -> None:
-        """Appends an LLVM block for each copy, predicated block, batch and arrival; a batch only
-        for a copy that has all blocks of the loop.
-        """
+        """Appends an LLVM block for each copy, predicated block, batch and possible reconvergence
+        point; a batch only for a copy that has all blocks of the loop."""
         self.frame, self.program = frame, frame.program
         predicated, reconvergence = (
             frame.facts.predicated_blocks.values(),
@@ -83,15 +82,14 @@ class Blocks:
 
     def can_run(self, copy: Copy, index: int) -> bool:
         """Returns whether a basic block may be executed in a copy: always in the main one; in
-        another only if lanes may be diverged in the block, or the kernel has registers that are
-        kept as uniform or affine somewhere.
-        """
+        another only if lanes may be diverged in the block, or the kernel has uniform or affine
+        registers, which may lose that form anywhere. A copy that cannot run is `unreachable`."""
         shaped = bool(self.frame.shapes)
         return copy is self.main or index in self.frame.facts.reconvergence.diverged or shaped
 
     def entry_copy(self, copy: Copy, index: int) -> Copy:
         """Returns the copy of a basic block that code of a given copy branches to: the convergent
-        one at the end of a barrier region, else the same."""
+        one where the region copy has no such block (its barrier region ends), else the same."""
         ends = copy is Copy.REGION and (copy, index) not in self.copies
         return Copy.CONVERGENT if ends else copy
 

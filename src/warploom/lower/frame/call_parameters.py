@@ -1,5 +1,5 @@
-"""Emits `ld.param` and `st.param` of inlined calls, whose parameters are registers
-(`abi.pieces`)."""
+"""Emits `ld.param` and `st.param` of inlined calls, whose parameters are registers: pieces of the
+thread's frame (`abi.pieces`)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from warploom.ptx.ir import Register
 
 
 class CallParameterCode:
-    """Emits loads and stores of parameters of inlined calls as moves of registers (pieces); offsets
-    are in bytes of a thread's frame.
-    """
+    """Emits loads and stores of parameters of inlined calls as moves of registers; offsets are in
+    bytes of the thread's frame, and an access covers whole registers."""
 
     def __init__(self, operands: Operands) -> None:
         self.operands, self.frame, self.b = operands, operands.frame, operands.b
 
     def load(self, offset: int, type: ScalarType, parts: int) -> list[Value]:
-        """Returns `parts` consecutive values of `type` from `offset` on, each assembled by shift
-        and or from the registers that begin in it.
-        """
+        """Returns `parts` consecutive values of `type` from `offset` on, in 32 lanes, each
+        assembled by shift and or from the registers that begin in its bytes."""
         values: list[Value] = []
         whole = vector(ir.IntType(type.bits))
         for start in range(offset, offset + parts * type.bytes, type.bytes):
@@ -39,8 +37,7 @@ class CallParameterCode:
 
     def store(self, offset: int, type: ScalarType, values: list[Value], mask: Value) -> None:
         """Writes consecutive values from `offset` on, in the lanes of a mask, to the registers that
-        begin in them.
-        """
+        begin in their bytes: each gets the value shifted down, truncated to its width."""
         for number, value in enumerate(values):
             start = offset + number * type.bytes
             for at, register in self._covered(start, type):

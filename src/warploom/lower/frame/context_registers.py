@@ -51,7 +51,8 @@ class ContextRegisters:
 
     def base(self) -> Value:
         """Returns the address of this warp's context, derived from the function's `contexts`
-        argument: it is `noalias`, so that no other store changes registers."""
+        argument: that is `noalias`, so LLVM knows that no store through another pointer changes
+        registers."""
         return self.frame.of_warp("registers", lambda: self.context.begin(self.frame.contexts))
 
     def _address(self, offset: int) -> Value:

@@ -38,7 +38,8 @@ class FaultExit:
         self.b.position_at_end(after)
 
     def _fault_block(self) -> ir.Block:
-        """Returns the block that all faulting accesses branch to, emitted at its first use."""
+        """Returns the block that all faulting accesses branch to; at its first use emits it, with a
+        phi for each of SLOTS."""
         if self._block is None:
             self._block = self.frame.function.append_basic_block("faulted")
             with self.b.goto_block(self._block):

@@ -44,8 +44,7 @@ class Frame(FunctionFrame):
         pieces: Mapping[int, Register],
     ) -> None:
         """Creates the parts. `context`: the layout of a warp's context; `pieces`: the registers
-        that hold parameters of inlined calls, by offset.
-        """
+        that hold parameters of inlined calls, by byte offset in the thread's frame."""
         program, variant, shapes = layout.program, facts.variant, facts.uniformity
         super().__init__(module, program, layout, variant)
         self.facts, self.shapes = facts, shapes

@@ -11,13 +11,13 @@ from warploom.program.effects.tensor_waits import waits_for_phases
 
 
 class Fuel:
-    """Counts down the instructions of a turn; `left` is the address of the number left, an i64,
-    which may fall below 0 before the next back edge."""
+    """Counts down the warp instructions of a turn; `left` is the address of the number left, an
+    i64, which may fall below 0 before the next back edge: blocks subtract their lengths, back edges
+    test it."""
 
     def __init__(self, frame: FunctionFrame) -> None:
-        """Allocates the budget, and the flag of failed waits in programs that wait for phases of
-        mbarriers.
-        """
+        """Allocates the budget, and in programs that wait for phases of mbarriers a flag of failed
+        waits."""
         self.frame, self.lanes = frame, frame.lanes
         self.left = frame.variable(I64)
         waits = waits_for_phases(frame.program)

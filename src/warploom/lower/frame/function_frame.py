@@ -74,9 +74,8 @@ class FunctionFrame:
 
     def of_warp(self, name: str, make: Callable[[], Value]) -> Value:
         """Returns a value that depends on the running warp alone, such as its context's address.
-        `make` emits it at its first use in each LLVM block; later uses in the block, under the same
-        `name`, get that value.
-        """
+        `make` emits it at its first use in each LLVM block, as one of another block need not
+        dominate this; later uses in the block, under the same `name`, get that value."""
         key = name, self.lanes.b.block
         if key not in self._warp_values:
             self._warp_values[key] = make()
@@ -86,9 +85,8 @@ class FunctionFrame:
 
     @contextmanager
     def blocks_of(self, size: tuple[int, int, int] | None) -> Generator[None]:
-        """Makes the slots of the block size constants while it is open, if `size` is given: code
-        emitted meanwhile is for thread blocks of that size only.
-        """
+        """Makes the slots of the block size, threads and warps constants while it is open; nothing
+        if `size` is None. Code emitted meanwhile is for thread blocks of that size only."""
         if size is not None:
             threads = math.prod(size)
             words = (*size, threads, -(-threads // LANES))
@@ -130,7 +128,8 @@ class FunctionFrame:
     # ---- returns ---------------------------------------------------------------------------------
 
     def leave(self, status: int) -> None:
-        """Emits a branch to the function's exit, which stores the state and returns `status`."""
+        """Emits a branch to the function's exit, where the warp's state is stored and `status`
+        returned."""
         self.lanes.b.store(I64(int(status)), self._status)
         self.lanes.b.branch(self.exit_block)
 

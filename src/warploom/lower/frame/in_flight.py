@@ -2,8 +2,8 @@
 group (`wgmma`), or loads of tensor memory (`tcgen05.ld`).
 
 The ring is in the warp's context: a head of three words, then CAPACITY entries, which complete in
-order. It exists only under schedules that delay completion; otherwise operations complete at once.
-"""
+the order of issue. It exists only under schedules that delay completion; otherwise operations
+complete at once."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ class RingWord(IntEnum):
 HEAD_BYTES = 64
 METADATA_BYTES = 4 * LANES
 ENTRY_BYTES = 64 + METADATA_BYTES
+"""An entry: i64 words 0 to 3 (instruction, group, two descriptors), i32 words 8 and 9 (`on`,
+`scaled`), and from byte 64 on 32 i32 of metadata. The head fills a line of 64 bytes, which keeps
+metadata aligned."""
 RING_BYTES = HEAD_BYTES + CAPACITY * ENTRY_BYTES
 
 
@@ -66,9 +69,8 @@ class InFlightOperation:
 
 
 class InFlightCode:
-    """Emits accesses to the ring of the running warp; operations are issued at its end and complete
-    from its begin.
-    """
+    """Emits accesses to the ring of the running warp. Operations are numbered from 0; number n is
+    in entry n modulo CAPACITY, and those from COMPLETED up to ISSUED are in flight."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -109,7 +111,8 @@ class InFlightCode:
         return self.b.icmp_unsigned("==", in_flight, I64(CAPACITY))
 
     def append(self, entry: InFlightOperation) -> None:
-        """Stores an entry at the ring's end and counts it in ISSUED; an entry has to be free."""
+        """Stores an entry at the ring's end and counts it in ISSUED. The caller has tested
+        `is_full`."""
         b, at = self.b, self._entry(self.get(RingWord.ISSUED))
         words = (entry.instruction, entry.group, *entry.descriptors)
         for number, value in enumerate(words):
@@ -138,11 +141,12 @@ class InFlightCode:
         sites: Iterable[int],
         complete: Callable[[InFlightOperation, int], None],
     ) -> None:
-        """Emits a loop that completes entries, oldest first, until one is not due.
+        """Emits a loop that completes operations in flight, oldest first, until one is not due or
+        none is left, and counts them in COMPLETED.
 
-        `is_due` returns an i1; `complete(entry, index)` emits the completion of an operation of
-        instruction `index`; the loop switches over `sites`, the instructions that issue operations.
-        """
+        `is_due` takes the oldest and returns an i1; `complete(entry, index)` emits the completion
+        of an operation of instruction `index`, once for each of `sites`, the instructions that
+        issue operations, among which a switch selects at run time."""
         b = self.b
         head, matched, done = (b.append_basic_block(n) for n in ("pending", "landing", "landed"))
         b.branch(head)
@@ -167,7 +171,8 @@ class InFlightCode:
         b.position_at_end(done)
 
     def _entry(self, number: Value) -> Value:
-        """Returns the address of the entry of an operation, by its number modulo CAPACITY."""
+        """Returns the address of the entry of an operation, by its number modulo CAPACITY, a power
+        of two."""
         inside = self.b.and_(number, I64(CAPACITY - 1))
         offset = self.b.mul(inside, I64(ENTRY_BYTES))
         start = self.frame.context.at(RING_AT + HEAD_BYTES)

@@ -42,9 +42,8 @@ from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW
 
 
 class Operands:
-    """Emits reads and writes of operands. `lowerings` lowers terms, by vector width; `lower` in 32
-    lanes.
-    """
+    """Emits reads and writes of operands. `lowerings` lowers terms (`isa.terms`), by vector width;
+    `lower` in 32 lanes."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -75,7 +74,8 @@ class Operands:
         raise TypeError(f"no value in {operand}")
 
     def bits(self, operand: Operand, type: ScalarType) -> Value:
-        """Returns the bits of an operand as integers; a literal is first converted to `type`."""
+        """Returns the bits of an operand as integers of the width of `type`, in 32 lanes; a literal
+        is first converted to `type`."""
         if isinstance(operand, Immediate):
             return self.lower.vectors.constant(immediate_bits(operand, type), unsigned(type.bits))
         return self.read(operand, unsigned(type.bits))
@@ -88,9 +88,8 @@ class Operands:
         return self._convert(value, register.type, type)
 
     def uniform(self, operand: Operand, on: Value) -> Value:
-        """Returns the value that a u32 operand has in the lowest lane of `on` (a mask),
-        as an i64.
-        """
+        """Returns the value of a u32 operand in the lowest lane of the mask `on`, as an i64: that
+        of an operand which PTX requires to be the same in all lanes."""
         value = self.read(operand, U32)
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         return self.b.zext(self.lanes.lane(value, lane), I64)
@@ -157,9 +156,8 @@ class Operands:
         return self._convert(self.lanes.splat(self._global(place.offset, 0), width), B64, type)
 
     def _global(self, index: int, offset: int) -> Value:
-        """Returns the address of global variable number `index`, loaded in the prologue from the
-        launch's table of addresses, plus an offset.
-        """
+        """Returns the address of entry `index` of the launch's table of addresses (a module
+        variable, or the parameters) plus an offset, a scalar loaded in the prologue."""
         frame = self.frame
         at = frame.prologue.slot(frame.pointer(Slot.GLOBALS_AT), index)
         return frame.prologue.b.add(frame.prologue.b.load(at, typ=I64), I64(offset))
@@ -195,9 +193,8 @@ class Operands:
         return whole
 
     def host_pointers(self, base: Value | None, offsets: Value) -> Value:
-        """Returns a vector of host pointers: `offsets` (64-bit lanes), added to the host address
-        `base` unless that is None.
-        """
+        """Returns a vector of host pointers to `offsets` (64-bit lanes): added to the host address
+        `base`, or themselves addresses if that is None."""
         pointers = ir.VectorType(PTR, offsets.type.count)
         if base is None:
             return self.b.inttoptr(offsets, pointers)

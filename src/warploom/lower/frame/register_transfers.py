@@ -31,10 +31,8 @@ class RegisterTransfers:
 
     def clear(self, retained: Iterable[Register] = ()) -> None:
         """Sets the registers that basic blocks share to zero, but for those in `retained`, as at
-        the begin of a warp. Zeros also let LLVM drop the values of the previous warp. In baseline
-        code, zeroes the registers that are live at the program's begin, in the context, whatever
-        `retained`.
-        """
+        the begin of a warp; zeros also let LLVM drop the values of the previous warp. In baseline
+        code only registers that are live at the program's begin need it, in the context."""
         if self._frame.variant.baseline:
             for register in _sorted(self._facts.live(0)):
                 self._homes.write(register, zero(storage_type(register.type)))
@@ -62,10 +60,10 @@ class RegisterTransfers:
         return live & self._shapes.becomes_varying(index) - self._shapes.becomes_varying(origin)
 
     def save_diverging(self, live: Iterable[Register]) -> None:
-        """Stores live registers before lanes diverge: those that basic blocks share to the context,
-        in 32 lanes and, if they are uniform or affine here, in their short slots as well; those of
-        one basic block to their allocas of 32 lanes.
-        """
+        """Stores live registers before lanes diverge, so that divergent code finds them: those that
+        basic blocks share to the context, in 32 lanes and, if they are uniform or affine here, in
+        their short slots as well; those of one basic block that are uniform or affine here to their
+        allocas of 32 lanes. Parameters of inlined calls count as live."""
         layout = self._homes.layout
         retained = {*live, *self._pieces.values()}
         for register in _sorted(retained & layout.by_lane.keys()):

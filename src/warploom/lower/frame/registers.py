@@ -28,7 +28,7 @@ from warploom.ptx.ir import Register
 
 class EmittingBlock(Protocol):
     """Types a context manager that emits code as in a basic block while it is open
-    (`Registers.standing`)."""
+    (`Registers.emitting_block`)."""
 
     def __call__(
         self, index: int, /, *, convergent: bool, shapes: BlockShapes | None = None
@@ -36,13 +36,13 @@ class EmittingBlock(Protocol):
 
 
 class Registers:
-    """Loads and stores registers, in their short form where convergent code has one.
+    """Loads and stores registers, in their short form (one value for each run of lanes) where
+    convergent code has one.
 
     `convergent`: whether convergent code is being emitted; `here`: the vector shapes of registers
     in its basic block. `spilled`: registers that are stored to the context at each write, with
-    their offsets (`lower.frame.spills`). `held`: the registers that have allocas: all, in baseline
-    code none.
-    """
+    their byte offsets there (`lower.frame.spills`). `held`: the registers that have allocas: all,
+    in baseline code none."""
 
     def __init__(
         self,
@@ -113,9 +113,9 @@ class Registers:
         """Stores a register in all lanes, and to the context as well if it is one of `spilled` in
         convergent code.
 
-        If it is uniform or affine here, the value may have the width of its shape, fewer lanes, or
-        32: then the active lanes are known to have the shape.
-        """
+        If it is uniform or affine here, the value may have the width of its shape, fewer elements,
+        or 32: then it is known to have the shape in the active lanes, and the short form is
+        computed from these."""
         self._store(register, value)
         if self.convergent and register in self.spilled:
             self.save(register, self.spilled[register])
@@ -144,8 +144,9 @@ class Registers:
             self.store_varying(register, value)
 
     def _affine_slot(self, register: Register, shape: VectorShape) -> Value:
-        """Returns the alloca of a register's short form. One that is assumed in batches of
-        iterations alone is created at its first use."""
+        """Returns the alloca of a register's short form of the width of `shape`: that of the
+        analysis, or another one that only a batch of iterations assumes, created at its first use.
+        """
         known = self._shapes.by_register.get(register)
         if known is not None and known.width == shape.width:
             return self._shaped[register]
@@ -183,14 +184,15 @@ class Registers:
 
 def values_by_shape(lanes: Lanes, whole: Value, bits: Value, shape: VectorShape) -> Value:
     """Returns the first value of each run of an affine value of 32 lanes, computed from the run's
-    lowest lane in `bits`: inactive lanes may hold anything."""
+    lowest lane in `bits`, at distance d: its value minus d times the stride. Inactive lanes may
+    hold anything."""
     b, element = lanes.b, whole.type.element
     values: Value = undefined(ir.VectorType(element, shape.width))
     for row in range(shape.width):
         part = LANES // shape.width
         inside = b.lshr(bits, I32(row * part))
-        # The last lane's bit is set in any case: the count of zeros stays below the run's length
-        # if none of its lanes is active.
+        # The last lane's bit is set in any case: the count of zeros stays below the run's length if
+        # none of its lanes is active. (With one run, that is bit 31, written as a negative i32.)
         inside = b.or_(inside, I32((1 << part - 1) - (1 << part if part == LANES else 0)))
         step = lanes.intrinsic("llvm.cttz.i32", I32, [inside, I1(0)])
         value = lanes.lane(whole, b.add(step, I32(row * part)))

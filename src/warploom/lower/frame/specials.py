@@ -28,8 +28,8 @@ class Specials:
         """The layout of threads in the thread block, in code that runs its warps in one loop."""
 
     def read(self, name: str, width: int = LANES) -> Value:
-        """Returns the value of a special register, in 32 lanes or in the width of its vector
-        shape."""
+        """Returns the value of a special register by its PTX name, in 32 lanes, or in the `width`
+        of its vector shape: one value for each run of lanes."""
         base, _, part = name.partition(".")
         if base == "%tid":
             return self._thread_index("xyz".index(part), width)
@@ -42,9 +42,9 @@ class Specials:
         return self.lanes.splat(self._shared_by_warp(name), width)
 
     def _shared_by_warp(self, name: str) -> Value:
-        """Returns the value of a special register that is uniform in a warp, a scalar. Reading a
-        clock marks the warp's state TIMED with CLOCK_READ.
-        """
+        """Returns the value of a special register that is uniform in a warp, a scalar of its type:
+        a constant if it is fixed, else computed from the environment. Reading a clock marks the
+        warp's state TIMED with CLOCK_READ, by which the scheduler recognises spinning on time."""
         b, special = self.b, SPECIAL_REGISTERS[name]
         type = ir.IntType(special.type.bits)
         if special.fixed is not None:

@@ -24,9 +24,9 @@ class SpillCode:
     """Emits saves and restores of a warp's state: active and live lanes, SIMT stack, registers.
 
     "Together" names the form of a convergent warp: registers in the form that convergent code has,
-    at the offsets `ContextLayout.together`. `delays`: operations may be in flight
-    (`lower.frame.in_flight`).
-    """
+    at the offsets `ContextLayout.together`; the other form has 32 lanes of each. The head of the
+    warp's table (`simt.warp_table`) holds lanes and top of the stack. `delays`: operations may be
+    in flight (`lower.frame.in_flight`)."""
 
     def __init__(self, frame: Frame, *, delays: bool) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -34,12 +34,13 @@ class SpillCode:
         self._together = frame.context_layout.together
 
     def spill(self, spilled: Iterable[Register]) -> None:
-        """Stores these registers to the context at each write in convergent code from now on."""
+        """Makes convergent code emitted from now on store these registers to the context at each
+        write, so that suspending a warp need not."""
         self.frame.registers.spilled = {register: self._together[register] for register in spilled}
 
     def settle(self) -> None:
-        """Writes to the context that no node of the SIMT stack is in use: lanes have
-        reconverged."""
+        """Writes to the context that no node of the SIMT stack is in use: lanes have reconverged.
+        `save_together` relies on it where registers are spilled."""
         self.b.store(I64(NONE), self.frame.context.table(TOP))
         self.b.store(I64(ALL_NODES), self.frame.context.table(FREE))
 
@@ -72,10 +73,10 @@ class SpillCode:
             self.frame.registers.save(register, self._together[register])
 
     def take_up_together(self, live: Iterable[Register], *, whole: bool) -> None:
-        """Restores the live lanes, which become the active ones, and the live registers that
+        """Restores the live lanes, which become the active ones, and the `live` registers that
         `save_together` has saved; the SIMT stack becomes empty. `whole`: all 32 lanes are known to
-        be live, so that the live mask is a constant.
-        """
+        be live, so that the live mask is a constant. Other registers become zero where LLVM
+        optimises."""
         b, frame = self.b, self.frame
         self._set_convergent(
             I32(-1) if whole else b.trunc(frame.get(frame.context.table(LIVE)), I32)
@@ -146,9 +147,8 @@ class SpillCode:
         frame.nodes.set_top(frame.get(frame.context.table(TOP)))
 
     def _registers_to_save(self, live: Iterable[Register]) -> list[Register]:
-        """Returns the live registers and the parameters of calls, in an order that does not depend
-        on the hash seed; none in baseline code, whose registers are in the context always.
-        """
+        """Returns the live registers, by name (not by hash, so that emitted code is reproducible),
+        and the parameters of inlined calls; none in baseline code."""
         if self.frame.variant.baseline:
             return []  # all are in the context already
         return [*sorted(live, key=lambda r: r.name), *self.frame.pieces.values()]

@@ -61,8 +61,9 @@ class LaneRuns:
 def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None:
     """Emits the body of a function that passes an access to the detector, and returns the lanes
     that may perform it (an i32). Its arguments are the environment, the warp, the instruction, the
-    addresses of the first lanes of `runs`, the active lanes, the stored data, and the host address
-    and length of the state space."""
+    addresses of the first lanes of `runs`, the active lanes (an i32), the stored data, and the host
+    address and length of the state space. The quick path permits all active lanes; if it does not
+    apply, `detect_event` decides."""
     environment, warp, index, firsts, mask, data, base, limit = lanes.b.function.args
     b, event = lanes.b, lanes.alloca(ir.ArrayType(I64, words.EVENT_WORDS))
     places = lanes.alloca(vector(I64))
@@ -100,6 +101,7 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
         fill_event(lanes, event, lane_masks)
         with b.if_then(_prefer_runs(lanes, heads, steps)):
             b.store(firsts, places)
+            # The helper gets the length of a run as its logarithm.
             shift = (LANES // runs.width).bit_length() - 1
             run_layout = I64(shift), I64(runs.stride)
             recorded = call(lanes, "detect_lane_runs", state, event, plan, places, *run_layout)
@@ -119,9 +121,9 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Holds masks (i32) of how each lane's address follows that of the lane before: `same` address;
-    `breaks`, not adjacent to its bytes; `strided`, as far after it as that one is after its own
-    predecessor (up to `words.MOST_STRIDE`)."""
+    """Holds masks (i32) of how each lane's address follows that of the lane before: `same`: equal
+    to it; `breaks`: not right after its bytes; `strided`: as far after it as that one is after its
+    own predecessor (at most `words.MOST_STRIDE` bytes, not 0). Lane 0 only `breaks`."""
 
     same: Value
     breaks: Value
@@ -130,13 +132,14 @@ class _Steps:
 
 def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
     """Returns how each lane's address follows that of the lane before, for accesses of `size` bytes
-    a lane: constants within a run, comparisons between runs.
+    a lane: constants for lanes inside of a run, comparisons at run time for each run's first lane.
     """
     b, firsts, (width, stride) = lanes.b, runs.firsts, (runs.layout.width, runs.layout.stride)
     # One bit at the first lane of each run; within a run the constant stride decides, and only
     # these lanes are compared at run time.
     begins = ((1 << LANES) - 1) // ((1 << LANES // width) - 1)
     inside = begins ^ ((1 << LANES) - 1)
+    # The first two lanes of a run have no two predecessors in it, which `strided` needs.
     same, breaks = I32(inside * (stride == 0)), I32(inside * (stride != size) | 1)
     strided = I32(inside & ~(begins << 1) if 0 < abs(stride) <= words.MOST_STRIDE else 0)
     if width == 1:
@@ -149,6 +152,7 @@ def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
         within_limit = b.icmp_unsigned("<=", above, splat_constant(2 * words.MOST_STRIDE, I64))
         moves = b.icmp_unsigned("!=", rise, zero(rise.type))
         strided = lanes.bits(b.and_(b.and_(strided, within_limit), moves))
+    # `rise` is the distance of two runs' first lanes; the lane before is the last one of its run.
     last = stride * (LANES // width - 1)
     equal = b.icmp_unsigned("==", rise, repeated(last, I64, width))
     not_adjacent = b.icmp_unsigned("!=", rise, repeated(last + size, I64, width))
@@ -158,8 +162,8 @@ def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
 
 def _prefer_runs(lanes: Lanes, heads: Value, steps: _Steps) -> Value:
     """Returns true (an i1) if the access should be detected by runs, which begin at the lanes
-    `heads`: if there are few, or if not most of them are strided. Strided lanes are a single run in
-    `detect_event`."""
+    `heads`: if they are at most FEW_RUNS, or if at most half of them are strided lanes, which are a
+    single run in `detect_event`."""
     b = lanes.b
     count, strided = b.ctpop(heads), b.ctpop(b.and_(heads, steps.strided))
     few = b.icmp_unsigned("<=", count, I32(FEW_RUNS))
@@ -180,8 +184,9 @@ def _first_lanes(lanes: Lanes, runs: Value) -> Value:
 
 
 def _reported_lanes(lanes: Lanes, same: Value, mask: Value, thinned: Value) -> Value:
-    """Returns the lanes that the detector records for those of a mask. If `thinned`, only the first
-    and the last of neighbouring lanes at one address are kept (`cells.record_weak_read`)."""
+    """Returns the lanes that the detector records for those of a mask: all of them, or if `thinned`
+    (an i1) all but those between two active neighbours with the same address
+    (`cells.record_weak_read`)."""
     b = lanes.b
     same = b.and_(same, b.and_(mask, b.shl(mask, I32(1))))
     between = b.and_(same, b.lshr(same, I32(1)))
@@ -204,8 +209,9 @@ def _heads(lanes: Lanes, size: int, breaks: Value, reported: Value) -> Value:
 
 
 def _one_head(lanes: Lanes, size: int, addresses: Value, reported: Value, heads: Value) -> Value:
-    """Returns the first reported lane if all of them access consecutive bytes of one run, whatever
-    the addresses of inactive lanes between; else returns `heads`."""
+    """Returns the first reported lane if all of them access consecutive bytes of one run, each at
+    the place of its lane number, whatever the addresses of inactive lanes between; else returns
+    `heads`."""
     b = lanes.b
     # With an empty mask cttz gives 32; any lane serves, but the extraction needs a valid index.
     first = b.and_(lanes.intrinsic("llvm.cttz.i32", I32, [reported, I1(0)]), I32(LANES - 1))

@@ -1,8 +1,8 @@
-"""Emits the range of memory that a warp accesses, from affine addresses.
+"""Emits the range of memory that a warp accesses, from affine addresses, for checks of whole ranges
+in place of lanes (`lower.instrument.sanitizing`).
 
-4-byte elements at 0x100 + 4l, lanes 0..15 active: [0x100, 0x140), dense
-4-byte elements at 0x100 + 8l, all active:         [0x100, 0x1fc), not dense
-"""
+    4-byte elements at 0x100 + 4l, lanes 0..15 active: [0x100, 0x140), dense
+    4-byte elements at 0x100 + 8l, all active:         [0x100, 0x1fc), not dense"""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from warploom.llvm.lanes import I1, I32, I64, LANES, Lanes, Value
 
 @dataclass(frozen=True, slots=True)
 class AccessExtent:
-    """Holds the range of bytes that a warp accesses, from `low` up to `high`; `is_dense` (an i1) is
-    true if its active lanes together access every byte of it."""
+    """Holds the range of bytes that a warp accesses, from `low` up to, without, `high`; `is_dense`
+    (an i1) is true if its active lanes together access every byte of it."""
 
     low: Value
     high: Value
@@ -25,8 +25,9 @@ class AccessExtent:
 def extent_of(
     lanes: Lanes, size: int, width: int, step: Value, addresses: Value, on: Value
 ) -> AccessExtent:
-    """Returns the extent of the lanes `on`, of `size` bytes each, whose addresses have a stride of
-    `step` in each of `width` lane runs."""
+    """Returns the extent of the lanes `on` (a mask with some lane), of `size` bytes each, whose
+    addresses have a stride of `step` (an i64) in each of `width` lane runs. It may be too large
+    where runs do not continue each other."""
     b = lanes.b
     run = LANES // width
     firsts = [lanes.lane(addresses, lane) for lane in range(0, LANES, run)]

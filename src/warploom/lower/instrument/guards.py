@@ -11,7 +11,8 @@ from warploom.ptx.ir import Instruction
 
 
 class Guards:
-    """Emits reads of guards in one warp function at the current insertion point."""
+    """Emits reads of guards in one warp function at the current insertion point. `recording` is
+    None in launches that are not recorded."""
 
     def __init__(self, frame: Frame, recording: RecordingCode | None) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -50,11 +51,13 @@ class Guards:
         return self.b.select(self.lanes.lane(self.uniform_value(instruction), 0), living, I64(0))
 
     def held(self, instruction: Instruction) -> Value | None:
-        """Returns the guard's value as a mask; None for an instruction without a guard."""
+        """Returns the guard's value as a mask, negated for `@!p`, also of inactive lanes; None for
+        an instruction without a guard. Counts nothing."""
         if instruction.guard is None:
             return None
         held = self.frame.registers.load(instruction.guard.register)
         if self.frame.variant.baseline and instruction.guard.negated:
+            # Baseline code is not optimised: one operation on an i32 in place of 32 on an i1.
             return self.lanes.mask(self.b.not_(self.lanes.bits(held)))
         return self.b.not_(held) if instruction.guard.negated else held
 

@@ -18,7 +18,8 @@ from warploom.simt import event_layout as words
 from warploom.simt.schedule_layout import ENDED, STATE_WORDS, STATUS
 
 CALLBACK = ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR, PTR])
-"""The signature `callback(event, source lines, state, failed)`."""
+"""The signature `callback(event, source lines, state, failed)`; a callback sets `failed` if it
+raised."""
 
 
 def has_block_ended(states: Any, warps: int) -> int:
@@ -34,9 +35,8 @@ def has_block_ended(states: Any, warps: int) -> int:
 def call_observer(
     lanes: Lanes, table: Value, event: Value, kind: int, fields: Mapping[int, Value]
 ) -> None:
-    """Emits the call of the observer's callback for events of `kind`, from its table of functions,
-    with an event whose words are `fields`; `event` is the address of its buffer.
-    """
+    """Emits the call of the observer's callback for events of `kind`, whose address is word `kind`
+    of the observer's `table`; it gets the event, `fields` by word, in the buffer at `event`."""
     b = lanes.b
 
     def load(word: int, type: ir.Type = PTR) -> Value:

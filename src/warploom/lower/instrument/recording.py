@@ -21,14 +21,14 @@ class RecordingCode:
     """Emits the calls that append a warp's blocks, guards and accesses to the log."""
 
     def __init__(self, frame: Frame, saved: SpillCode) -> None:
+        """Allocates the buffer in which addresses pass to the log's helpers."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._saved = saved
         self._scratch = frame.prologue.alloca(vector(I64))
 
     def block(self, block: ProgramBlock) -> None:
         """Records that the warp enters a basic block, with its active mask and its number of
-        instructions.
-        """
+        instructions, without hidden ones."""
         frame, layout = self.frame, self.frame.layout
         # The helper reads the active mask and the SIMT stack from the warp's context.
         self._saved.save_head()
@@ -60,8 +60,7 @@ class RecordingCode:
 
     def texels(self, instruction: int, row: AccessRecord, scratch: Value) -> None:
         """Records that a texture or surface request touched the sectors that the rules have stored
-        in `scratch`.
-        """
+        in `scratch`, as an access of `row`'s space and operation by 32-byte sectors."""
         kind = SPACES.index(row.space) | OPS.index(row.op) << 8 | SECTOR_BYTES << 16
         arguments = scratch, I64(instruction), I64(kind)
         call(self.lanes, "record_texels", self._log(), *arguments)
@@ -85,11 +84,12 @@ def record_access(
     addresses: Value,
     on: Value,
 ) -> None:
-    """Emits the record that the lanes `on` (bits of an i32) access addresses, which pass through
-    `scratch`. Emits nothing for spaces that are not recorded."""
+    """Emits the record that the lanes `on` (bits of an i32) access 64-bit addresses, which pass
+    through the buffer at `scratch`. Emits nothing for spaces that are not recorded."""
     if access_type.space not in SPACES:
         return
     lanes.b.store(addresses, scratch)
+    # The log's word for a kind of access: space, operation and bytes of a lane, from bits 0, 8, 16.
     kind = SPACES.index(access_type.space) | OPS.index(access_type.op) << 8 | access_type.size << 16
     arguments = scratch, lanes.b.zext(on, I64), instruction, I64(kind)
     call(lanes, "record_access", log, *arguments)

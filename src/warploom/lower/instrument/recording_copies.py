@@ -51,6 +51,7 @@ class CopyRecordingCode:
     """
 
     def __init__(self, frame: Frame, clusters: ClusterCode) -> None:
+        """Allocates a buffer of addresses for the log's helpers."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._clusters, self._completes = clusters, False
         self._touched = frame.prologue.alloca(vector(I64))
@@ -59,9 +60,8 @@ class CopyRecordingCode:
         self, index: int, addresses: Value, lanes: Value, base: Value, limit: Value
     ) -> None:
         """Records the mbarriers that the lanes `lanes` (bits of an i32) access, if the instruction
-        tests, waits for or signals one, or code is emitted in `completing`. `addresses` count from
-        `base`, and `limit` is the length in bytes.
-        """
+        tests, waits for or signals one, or while `completing` is open; else emits nothing.
+        `addresses` are offsets from the host address `base` of memory of `limit` bytes."""
         program: Program = self.frame.program
         if not self._completes and not is_at_barrier(program.instructions[index]):
             return
@@ -88,17 +88,16 @@ class CopyRecordingCode:
         self._completes = False
 
     def commits(self, index: int, lanes: Value, data: Value, scratch: Value) -> None:
-        """Records the mbarriers that the lanes of a `tcgen05.commit` name; operands are in the rows
-        at `data`.
-        """
+        """Records the mbarriers that the lanes (an i64) of a `tcgen05.commit` name; operands are in
+        the rows at `data`, the block's memory in the words at `scratch`."""
         kind = SPACES.index(Space.SHARED) | words.AT_BARRIER << words.OP_AT
         arguments = self._log(), self._touched, self._memory(), data, scratch, lanes, I64(index)
         call(self.lanes, "record_commits", *arguments, I64(kind))
 
     def copies(self, index: int, lanes: Value, data: Value, scratch: Value, request: int) -> None:
-        """Records the bytes that a tensor copy moves, before it is issued. `data`: operand rows;
-        `request`: its packed options, which are stored in `scratch`.
-        """
+        """Records the bytes that a tensor copy of the lanes (an i64) moves, before it is issued.
+        `data`: operand rows; `request`: its packed options (`asynchronous.tensors.requests`), which
+        are stored in the words at `scratch`."""
         frame = self.frame
         allocations = frame.pointer(Slot.ALLOCATIONS_AT)
         self.b.store(I64(request), self.lanes.slot(scratch, REQUEST))
@@ -106,9 +105,9 @@ class CopyRecordingCode:
         call(self.lanes, "record_copies", *arguments, I64(index))
 
     def bulk(self, index: int, lanes: Value, data: Value, *, source: Space, target: Space) -> None:
-        """Records the bytes that a `cp.async.bulk` without a tensor map moves between two spaces;
-        its operands are in operand rows at `data`.
-        """
+        """Records the bytes that a `cp.async.bulk` without a tensor map moves from space `source`
+        to `target`, in the lanes `lanes` (an i64); its operands are in operand rows at `data`. A
+        copy to global memory is logged as COPY_OUT, others as COPY_IN."""
         op = words.COPY_OUT if target is Space.GLOBAL else words.COPY_IN
         touches_global = Space.GLOBAL in (source, target)
         scratch = self._scratch(
@@ -126,8 +125,8 @@ class CopyRecordingCode:
         call(self.lanes, "record_bytes", *arguments, I64(kind))
 
     def _scratch(self, values: Mapping[int, Value]) -> Value:
-        """Returns a buffer for the words of a copy (`asynchronous.tensors.entries`), with these
-        values stored."""
+        """Returns a new stack buffer for the words of a copy (`asynchronous.tensors.entries`), with
+        these values stored; other words are undefined."""
         scratch = self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS))
         for word, value in values.items():
             self.b.store(value, self.lanes.slot(scratch, word))

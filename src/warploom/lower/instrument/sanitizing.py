@@ -94,11 +94,10 @@ class SanitizingCode:
         memory: SpaceMemory,
         do_access: Callable[[Value], Value],
     ) -> Value:
-        """Emits an access, `do_access`, which takes a mask and returns the fault code, with its
-        event before it; lanes that the detector does not permit are left out, and load zeros. An
-        access without an event gets one only if it faults, and is then repeated. Returns the fault
-        code.
-        """
+        """Emits an access, `do_access`, which takes a mask and returns the fault code (0: none),
+        with its event before it; lanes that the detector does not permit are left out, and load
+        zeros. An access without an event (`unchecked`, or one that is safe under a condition) is
+        repeated with its event if it faults. Returns the fault code."""
         if self.must_check(index, access_type):
             self._zero_results(access_type, memory)
             mask = self.access(index, access_type, addresses, mask, memory)
@@ -123,7 +122,7 @@ class SanitizingCode:
         memory: SpaceMemory,
     ) -> Value:
         """Emits the event of an access that may be to another thread block of the cluster; returns
-        the lanes that may perform it. The others load zeros."""
+        the lanes that may perform it. The data buffer gets zeros, for lanes that may not load."""
         self._zero_results(access_type, memory)
         return self.access(index, access_type, addresses, mask, memory)
 
@@ -131,8 +130,7 @@ class SanitizingCode:
         self, rare_condition: Value, emit: Callable[[], Value], usual: Value
     ) -> Value:
         """Emits a branch to the code of `emit`, taken if `rare_condition` (an i1) holds, and
-        returns the phi of its value and `usual`.
-        """
+        returns its value there, else `usual`, as a phi."""
         b, before = self.b, self.b.block
         rare, done = (b.append_basic_block(name) for name in ("rare", "done"))
         b.cbranch(rare_condition, rare, done).set_weights([1, 1 << 20])
@@ -155,8 +153,10 @@ class SanitizingCode:
         extent: AccessExtent | None = None,
         runs: LaneRuns | None = None,
     ) -> Value:
-        """Emits the event of an access, if it needs one; returns the lanes that may perform it.
-        `extent` and `runs` describe its addresses where they are affine."""
+        """Emits the event of an access, under `_condition` if analysis has found it safe but for
+        that; returns the mask of lanes that may perform it: all of `mask` without an event, as in
+        spaces that the detector does not know. `extent` and `runs` describe its addresses where
+        they are affine."""
         if access_type.space not in SPACES:
             return mask
         condition = self._condition(index, access_type, addresses, mask, memory, extent)
@@ -174,10 +174,9 @@ class SanitizingCode:
         extent: AccessExtent | None,
     ) -> Value | None:
         """Returns true (an i1) if an access that analysis has found safe under a condition violates
-        it, so that the detector must check it: threads of a block wait at different barriers
-        (`aligned`), or it touches shared memory that may be unwritten (`written`). None if the
-        detector always must.
-        """
+        it, so that the detector must check it: threads of a block have waited at different barriers
+        (`aligned`), or it touches shared memory that may be unwritten (`written`). None for other
+        accesses, which the detector always checks."""
         conditions: list[Value] = []
         if index in self._config.aligned:
             state = self.frame.pointer(Slot.DETECTOR_AT)
@@ -196,10 +195,9 @@ class SanitizingCode:
         extent: AccessExtent | None,
     ) -> Value:
         """Returns true (an i1) if some lanes access shared memory that may be unwritten, or outside
-        of the block's. Checks their extent against the written range first, and lane by lane only
-        if that does not decide. A store marks its bytes as written where the detector keeps nothing
-        else of it.
-        """
+        of the block's. Tests the written range, then the access's extent, and lane by lane only if
+        these do not decide, or there is no `extent`. A store marks its bytes as written instead,
+        where the detector keeps nothing else of it."""
         b, environment = self.b, self.frame.environment
         writes = access_type.op == "store" and not self.in_order
 
@@ -211,6 +209,8 @@ class SanitizingCode:
             return check_lanes()
 
         def check_range() -> Value:
+            """Returns true (an i1) if the range may be unwritten and so may some lane's bytes. A
+            store of every byte marks the whole range."""
             function: Value = self._range_function()
             if writes:
                 write = self._function("write", RANGE, emit_range_written)
@@ -231,9 +231,9 @@ class SanitizingCode:
         return self._function("unwritten", RANGE, emit_range_unwritten)
 
     def _lanes_function(self, size: int, ranged: bool, writes: bool) -> ir.Function:
-        """Returns the function that tests whether some lane's bytes are unwritten; if `ranged`, it
-        first tests their whole range. If `writes`, it marks them as written.
-        """
+        """Returns the function (`emit_unwritten`) that tests whether some lane's `size` bytes are
+        unwritten; if `ranged`, it first tests their whole range. If `writes`, it marks them as
+        written."""
         of_range = self._range_function() if ranged else None
         emit = functools.partial(emit_unwritten, size=size, of_range=of_range, writes=writes)
         name = f"{'write' if writes else 'unwritten'}.{'any' if ranged else 'lanes'}.{size}"
@@ -243,8 +243,7 @@ class SanitizingCode:
         self, name: str, arguments: Sequence[ir.Type], emit: Callable[[Lanes], None]
     ) -> ir.Function:
         """Returns a function of the module that tests memory and returns an i1; `emit` emits its
-        body at the first use of its name.
-        """
+        body at the first use of its name. It is kept out of line, as it is called rarely."""
         module = self.frame.module
         if name in module.globals:
             return module.globals[name]
@@ -289,8 +288,8 @@ class SanitizingCode:
 
     def _zero_results(self, access_type: AccessType, memory: SpaceMemory) -> None:
         """Stores zeros in the data buffer, from which lanes that may not perform a load or an
-        atomic read its results; nothing for stores.
-        """
+        atomic read its results; nothing for stores. The results of an atomic follow its two
+        operands there."""
         size, at = (
             access_type.parts * access_type.part_bytes,
             {"load": 0, "atomic": 2}.get(access_type.op),

@@ -39,9 +39,9 @@ class EventCode:
         self._masks = prologue.alloca(vector(I64))
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emits the event of lanes that arrive at barrier `number` of `threads` threads (0: all). A
-        `bar.sync` of the whole block only counts it, where all threads come to the same barriers.
-        """
+        """Emits the event of lanes `on` that arrive at barrier `number` of `threads` threads (0:
+        all). A `bar.sync` of the whole block only counts it, where all threads come to the same
+        barriers (`config.together`)."""
         instruction = self.frame.program.instructions[index]
         kind = event_of(instruction) or 0
 
@@ -55,8 +55,8 @@ class EventCode:
             record_event()
 
     def _count_passed_barrier(self, on: Value, record_event: Callable[[], None]) -> None:
-        """Increments the warp's count of passed barriers, if all its lanes arrive and the
-        detector's state is that of its block; else emits the event by `record_event`."""
+        """Increments the warp's count of passed barriers (V_PASSED), if all its 32 lanes arrive and
+        the detector's state is that of its block; else emits the event by `record_event`."""
         b, whole = self.b, self.b.icmp_unsigned("==", self.lanes.bits(on), I32((1 << LANES) - 1))
         counts = b.and_(whole, is_current(self.lanes, self._block))
         with b.if_else(counts, likely=True) as (count, other):
@@ -74,9 +74,10 @@ class EventCode:
                 record_event()
 
     def instruction(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits the event of lanes that execute an instruction which synchronises or waits; nothing
-        for others, nor for instructions at barriers, which have their own.
-        """
+        """Emits the event of lanes `on` that execute an instruction which synchronises or waits:
+        with its member masks for WARP_SYNC, with the number of groups that may stay pending for
+        ASYNC_WAIT (-1: not given). Emits nothing for others, nor for instructions at barriers,
+        which have their own."""
         kind = event_of(instruction)
         if kind is None or kind in words.AT_BARRIERS:
             return
@@ -133,10 +134,9 @@ class EventCode:
         call(self.lanes, "detect_texels", *issued_arguments, self._values, I64(request))
 
     def _issued(self, index: int, on: Value) -> tuple[Value, Value, Value]:
-        """Stores an event with the instruction, the block, the warp and the lanes in the buffer;
-        returns the addresses of the detector's state, the event and the schedule, the first
-        arguments of a helper.
-        """
+        """Stores an ACCESS event with the instruction, the block, the warp and the lanes in the
+        buffer; returns the addresses of the detector's state, the event and the schedule: the first
+        arguments of its helpers, which fill in the accesses of a request."""
         frame = self.frame
         fill_event(
             self.lanes,
@@ -163,8 +163,7 @@ class EventCode:
 
     def _record(self, index: int, kind: int, on: Value, arguments: dict[int, Value]) -> None:
         """Emits the call of `detect_event` with an event of `kind` that is not an access;
-        `arguments` are further words of the event.
-        """
+        `arguments` are further words of the event, by number."""
         frame = self.frame
         arguments |= {
             words.E_KIND: I64(kind),

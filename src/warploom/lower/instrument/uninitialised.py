@@ -26,6 +26,7 @@ WORD_SHIFT = 5
 """A word of the bitmap has bits for 32 bytes."""
 
 FULL = I64((1 << 32) - 1)
+"""A bitmap word of 32 written bytes; the upper half of a word is not used."""
 MOST_WORDS = 64
 """Words of a range that are tested before each lane is checked; also how many words beyond either
 end extend the range of written bytes."""
@@ -33,9 +34,9 @@ end extend the range of written bytes."""
 
 @dataclass(frozen=True, slots=True)
 class DetectorBlock:
-    """Locates the detector's state of a thread block: `state` is its address, `number` the block
-    that it must name to be current, and `written` the offset of its bitmap of written bytes, in
-    words."""
+    """Locates the detector's state of a thread block: `state` is its address, `number` the block's
+    number plus 1, which the state holds while it is this block's, and `written` the offset of its
+    bitmap of written bytes, in words."""
 
     state: Value
     number: Value
@@ -43,9 +44,8 @@ class DetectorBlock:
 
 
 def block_of(lanes: Lanes, environment: Value) -> DetectorBlock:
-    """Emits the location of the detector's state of the environment's current block, which the
-    schedule's slot of the block selects.
-    """
+    """Emits the location of the detector's state of the environment's current block: the schedule's
+    slot of the block selects it, slot 0 without a schedule."""
     b = lanes.b
     state, plan = (
         b.inttoptr(_word(lanes, environment, int(slot)), PTR)
@@ -60,8 +60,9 @@ def block_of(lanes: Lanes, environment: Value) -> DetectorBlock:
 
 
 def is_known_written(lanes: Lanes, block: DetectorBlock, low: Value, high: Value) -> Value:
-    """Returns true (an i1) if the bytes from `low` to `high` lie in the block's range of written
-    bytes."""
+    """Returns true (an i1) if the bytes from `low` up to `high` (offsets in shared memory) lie in
+    the range of written bytes that is kept of the block, and the detector's state is this block's.
+    """
     b = lanes.b
     begin, end = (
         _word(lanes, block.state, at) for at in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)
@@ -76,12 +77,16 @@ def is_current(lanes: Lanes, block: DetectorBlock) -> Value:
 
 
 def emit_range_unwritten(lanes: Lanes) -> None:
-    """Emits the body of a function of the environment, a first byte, an end and the size of shared
-    memory. It returns true if a byte between is not written, if the range is too long, or if the
-    detector has no state of the block yet."""
+    """Emits the body of the function `unwritten(environment, first byte, end, size of shared
+    memory)`. It returns true if a byte between is not written, if the range is empty, too long or
+    beyond the end, or if the detector has no state of the block yet. A range that is written
+    extends the kept one."""
 
     def check(offset: Value, outside: Value) -> Value:
+        """Returns true (an i1) if all bytes of the range in the bitmap word at an address are
+        written."""
         b = lanes.b
+        # Bits outside of the range are set, so that only its own decide.
         loaded = b.or_(b.load(offset, typ=I64), outside)
         return b.icmp_unsigned("==", b.and_(loaded, FULL), FULL)
 
@@ -93,11 +98,13 @@ def emit_range_unwritten(lanes: Lanes) -> None:
 
 
 def emit_range_written(lanes: Lanes) -> None:
-    """Emits the body of a function of the environment, a first byte, an end and the size of shared
-    memory. It marks the bytes between as written. It returns true, and does nothing, if the range
-    is empty or too long, or if the detector has no state of the block yet."""
+    """Emits the body of the function `write(environment, first byte, end, size of shared memory)`,
+    which marks the bytes between as written and returns false. It returns true, and does nothing,
+    if the range is empty, too long or beyond the end, or if the detector has no state of the block
+    yet."""
 
     def write(offset: Value, outside: Value) -> Value:
+        """Marks the range's bytes in the bitmap word at an address as written; returns true."""
         b = lanes.b
         b.store(b.or_(b.load(offset, typ=I64), b.xor(outside, FULL)), offset)
         return I1(1)
@@ -110,10 +117,11 @@ def _emit_range(
     visit: Callable[[Value, Value], Value],
     around: Callable[[Value], tuple[Value, Value]],
 ) -> None:
-    """Emits the body of a function for a range. It returns false if the range lies in the block's
-    range of written bytes, or if `visit` returns true for each of its words; `visit` takes a word's
-    address and its bits outside of the range. All of the range is then written, and so is the range
-    that `around` returns, given the bitmap's address."""
+    """Emits the body of a function for a range of shared memory. It returns false if the range lies
+    in the block's kept range of written bytes, or if `visit` returns true for each of its bitmap
+    words; `visit` takes a word's address and its bits outside of the range. Then all of the range
+    is written, and so is the larger one that `around` returns, given the bitmap's address, which is
+    merged with the kept one. Else it returns true."""
     b, function = lanes.b, lanes.b.function
     _, low, high, _ = function.args
     block, first, unknown = _locate_block(lanes, low, high)
@@ -140,9 +148,9 @@ def _emit_range(
 
 def _locate_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, ir.Block]:
     """Locates the current block in a function whose first argument is the environment and whose
-    last is the size of shared memory. Returns the addresses of its state and of its bitmap, and a
-    basic block that returns true: code branches there if the detector has no state of the block, or
-    if the range from `low` to `high` is empty or outside of shared memory."""
+    last is the size of shared memory. Returns the addresses of its state and of its bitmap, and an
+    LLVM block that returns true: code branches there if the detector has no state of the block, or
+    if the range from `low` to `high` is empty or ends outside of shared memory."""
     b, function = lanes.b, lanes.b.function
     environment, limit = function.args[0], function.args[-1]
     block = block_of(lanes, environment)
@@ -157,10 +165,10 @@ def _locate_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, 
 
 def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None, *, writes: bool) -> None:
     """Emits the body of a function of the environment, 32 addresses, the lanes that access `size`
-    bytes there, and the size of shared memory. It returns true if some of these bytes are not
-    written, or if the detector has no state of the block yet. If it `writes`, it marks the bytes,
-    and returns true only in the latter case. `of_range` is the function of `emit_range_unwritten`,
-    called first for the whole range; None if that was done before."""
+    bytes there (an i32), and the size of shared memory. It returns true if some of these bytes are
+    not written, or if the detector has no state of the block yet. If it `writes`, it marks the
+    bytes, and returns true only in the latter case. `of_range` is the function of
+    `emit_range_unwritten`, called first for the whole range; None if that was done before."""
     b, function = lanes.b, lanes.b.function
     environment, addresses, bits, limit = function.args
     mask = lanes.mask(bits)
@@ -202,9 +210,10 @@ def _each_word(
     fallback: ir.Block,
     visit: Callable[[Value, Value], Value],
 ) -> None:
-    """Emits a loop of `visit` over the bitmap words of the bytes from `low` to `high`, while it
-    returns true; it takes a word's index and its bits outside of the range. Branches to `fallback`
-    if it returns false, or if there are more than MOST_WORDS words."""
+    """Emits a loop of `visit` over the bitmap words of the bytes from `low` up to `high` (not
+    empty), while it returns true; it takes a word's index and its bits outside of the range. Code
+    continues after the last word, and branches to `fallback` if `visit` returns false, or if there
+    are more than MOST_WORDS words."""
     b, function = lanes.b, lanes.b.function
     loop_block, following, through = (
         function.append_basic_block(name) for name in ("few", "next", "through")
@@ -231,9 +240,9 @@ def _each_word(
 def _extended_range(
     lanes: Lanes, first: Value, low: Value, high: Value, limit: Value
 ) -> tuple[Value, Value]:
-    """Returns the ends of a range of written bytes, extended by up to MOST_WORDS words at either
-    end whose bytes are all written. `first` is the bitmap's address, `limit` the bytes of shared
-    memory."""
+    """Returns the ends of a range of written bytes (`low`, `high`), moved outwards to word
+    boundaries over up to MOST_WORDS bitmap words at either end whose bytes are all written. `first`
+    is the bitmap's address, `limit` the bytes of shared memory."""
     b, most = lanes.b, I64(MOST_WORDS)
     below = b.lshr(b.add(low, I64((1 << WORD_SHIFT) - 1)), I64(WORD_SHIFT))
     above, of_memory = (b.lshr(at, I64(WORD_SHIFT)) for at in (high, limit))
@@ -251,8 +260,9 @@ def _extended_range(
 
 
 def _past_full_words(lanes: Lanes, first: Value, start: Value, end: Value, step: int) -> Value:
-    """Returns the boundary at which a scan of the bitmap from `start` to `end` stops: before the
-    first word whose bits are not all set. `step` is 1 upwards, -1 downwards."""
+    """Returns the word boundary at which a scan of the bitmap from boundary `start` to `end` stops:
+    before the first word (downwards: below it) whose 32 bits are not all set. `step` is 1 upwards,
+    -1 downwards."""
     b, function = lanes.b, lanes.b.function
     scan, test_word, stop = (function.append_basic_block(name) for name in ("walk", "look", "stop"))
     before = b.block
@@ -271,9 +281,8 @@ def _past_full_words(lanes: Lanes, first: Value, start: Value, end: Value, step:
 
 
 def _some_unwritten(lanes: Lanes, first: Value, offsets: Value, mask: Value, size: int) -> Value:
-    """Returns true (an i1) if the `size` bytes of some lane of `mask` are not all marked in the
-    bitmap at `first`.
-    """
+    """Returns true (an i1) if the `size` bytes (fewer than 32) of some lane of `mask` are not all
+    marked in the bitmap at `first`, or lie in two of its words."""
     b = lanes.b
     # The bits of an aligned access of up to 32 bytes lie in one word. A misaligned one may cross
     # words: the shift then leaves zeros, and it counts as unwritten, which the detector decides.

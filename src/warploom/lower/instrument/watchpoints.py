@@ -43,9 +43,8 @@ def watch_access(watch: Any, addresses: Any, lanes: int, kind: int, warp: int) -
 
 
 class WatchingCode:
-    """Emits the calls of `watch_access` for one warp; recording code of the same interface logs
-    accesses instead.
-    """
+    """Emits the calls of `watch_access` for one warp. It stands in for RecordingCode, of the same
+    interface, in kernels that count accesses and do not log them."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b

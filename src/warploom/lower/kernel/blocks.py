@@ -35,8 +35,8 @@ class BlockOptions:
 
 
 class GridBlocks:
-    """Emits the begin and the end of thread blocks. In a scheduled launch `pure` is the address of
-    an i1: the current block has run in warp order only since it began."""
+    """Emits the begin and the end of thread blocks in `run`. In a scheduled launch `pure` is the
+    address of an i1: the current block has run in warp order only since it began."""
 
     def __init__(self, env: GridEnvironment, options: BlockOptions) -> None:
         """Allocates the buffer of events if an observer receives any."""
@@ -45,14 +45,15 @@ class GridBlocks:
             self._event = event_buffer(self.lanes)
 
     def prepare_schedule(self) -> None:
-        """Allocates the stack slots that a scheduled launch needs."""
+        """Allocates the stack slots that a scheduled launch needs: `pure`, and `work` for copies
+        that complete late."""
         self.pure = self.lanes.alloca(I1)
         if self.options.delays:
             self.work = self.lanes.alloca(ir.ArrayType(I64, ENTRY_WORDS))
 
     def set_current(self, block: Value) -> None:
-        """Stores the linear index of the current thread block and its `%ctaid` in the
-        environment."""
+        """Stores the linear index of the current thread block (i64, x fastest) and its `%ctaid` in
+        the environment."""
         b = self.b
         b.store(block, self.env.at(Slot.BLOCK))
         across, down = self.env.get(Slot.NCTAID_X), self.env.get(Slot.NCTAID_Y)
@@ -88,23 +89,25 @@ class GridBlocks:
 
     def retire(self, start: Value, end: Value) -> None:
         """Emits the end of pending asynchronous copies of thread blocks whose shared memory lies
-        between two host addresses: `retire_copies` completes or drops them. Nothing without late
-        copies.
-        """
+        between two host addresses (i64): `retire_copies` completes or drops them. Emits nothing if
+        copies cannot be late."""
         if self.options.delays:
             memory = self.b.inttoptr(I64(ORIGIN), PTR)
             lists = self.env.pointer(Slot.QUEUE_AT), self.env.pointer(Slot.HELD_AT)
             call(self.lanes, "retire_copies", memory, *lists, self.work, start, end)
 
     def check_freed(self, start: Value, count: Value) -> None:
-        """Ends the launch with a fault if one of `count` thread blocks has ended without freeing
-        its tensor memory; the shared memory of the first begins at `start`."""
+        """Emits the return of FAULT from `run` if one of `count` (an i64) thread blocks has ended
+        without freeing its tensor memory; the shared memory of the first begins at `start`, the
+        others follow. Emits nothing if blocks have no tensor memory."""
         if not self.options.tensor_memory:
             return
         b, memory = self.b, self.b.inttoptr(I64(ORIGIN), PTR)
         block = self.env.at(Slot.FAULT_ADDRESS)
         stride = self.env.get(Slot.SHARED_STRIDE)
         unfreed = call(self.lanes, "find_unfreed", memory, start, stride, count, block)
+        # `find_unfreed` returns 1 plus the number of the allocating instruction, and stores the
+        # block.
         with b.if_then(b.icmp_unsigned("!=", unfreed, I64(0)), likely=False):
             record = {
                 Slot.BLOCK: b.load(block, typ=I64),
@@ -135,12 +138,12 @@ class GridBlocks:
         call_observer(self.lanes, self.env.pointer(Slot.OBSERVER_AT), self._event, kind, fields)
 
     def make_current(self, plan: Value) -> None:
-        """Makes the block that the scheduler has chosen that of the environment, if it is another
-        one or begins: its indices and the addresses of its states, contexts and memory.
+        """Makes the block that the scheduler has chosen (in `plan`) that of the environment, if it
+        is another one or begins: its indices and the addresses of its states, contexts and memory,
+        which its slot gives.
 
         A block that begins takes over the slot of one that has ended, whose tensor memory is
-        checked and whose copies are retired; then the memory is cleared.
-        """
+        checked and whose copies are retired; then the memory is cleared and the begin reported."""
         b = self.b
         fresh = b.icmp_unsigned("!=", self.env.word(plan, schedule_layout.FRESH), I64(0))
         block = self.env.word(plan, schedule_layout.CURRENT_BLOCK)

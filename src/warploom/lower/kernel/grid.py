@@ -30,7 +30,7 @@ from warploom.simt import schedule_layout
 from warploom.simt.warp_table import NONE
 
 FURTHEST = (1 << 63) - 1
-"""An address above all others."""
+"""An address above all others, signed."""
 
 RUN_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, I64, I64])
 """The type of `status = run(environment, counts, rows, first block, one past the last)`. A
@@ -52,7 +52,10 @@ class GridOptions:
 
 
 class GridFunction:
-    """Emits `run`, which the host calls, into a module that has the function `warp`."""
+    """Emits `run`, which the host calls, into a module that has the function `warp`. In its
+    methods, `plan` and `slots` are pointers to the schedule's arrays (`simt.schedule_layout`),
+    `stride` is the distance of two warps' contexts in words, `turn` the LLVM block of the loop's
+    next turn."""
 
     def __init__(self, module: ir.Module, options: GridOptions, blocks: BlockOptions) -> None:
         """Declares `run`, whose arguments `first` and `last` delimit the thread blocks of an
@@ -81,9 +84,9 @@ class GridFunction:
         return self.b.icmp_signed("<", self.env.get(Slot.BUDGET), self.env.get(Slot.PAUSE_AT))
 
     def _run(self, warp: Value) -> Value:
-        """Emits a call of `warp` for a warp of the current block, and the return of its status from
-        `run` if that is FAULT or a later one. Returns the status.
-        """
+        """Emits a call of `warp` for a warp (an i64) of the current block, and the return of its
+        status from `run` if that is FAULT, LIMIT or another one that ends the launch. Returns the
+        status."""
         contexts = self.env.pointer(Slot.CONTEXTS_AT)
         arguments = [self.env.environment, self.counts, self.rows, contexts, warp]
         status = self.b.call(self.module.get_global("warp"), arguments)
@@ -135,14 +138,14 @@ class GridFunction:
 
     def _emit_scheduled(self) -> None:
         """Emits the loop over turns of a scheduled launch: the scheduler chooses a warp, `warp`
-        runs it until its turn ends or it waits, `end_turn` records why. It returns PAUSED, DEADLOCK
-        or ENDED.
-        """
+        runs it until its turn ends or it waits, `end_turn` records why. `run` returns PAUSED, to be
+        called again, if the budget falls below PAUSE_AT; DEADLOCK; or ENDED after all blocks."""
         b = self.b
         plan, slots = self.env.pointer(Slot.PLAN_AT), self.env.pointer(Slot.SLOTS_AT)
         states, contexts = self.env.pointer(Slot.STATES_BASE), self.env.pointer(Slot.CONTEXTS_BASE)
         stride = b.lshr(self.env.get(Slot.CONTEXT_BYTES), I64(3))
         self.blocks.prepare_schedule()
+        # BLOCK is -1 at the first call of a launch; `run` is called again after a pause.
         with b.if_then(b.icmp_signed("==", self.env.get(Slot.BLOCK), I64(-1))):
             call(self.lanes, "begin_launch", plan, slots)
         b.store(I1(0), self.blocks.pure)
@@ -185,10 +188,10 @@ class GridFunction:
     def _run_slice(
         self, plan: Value, warp: Value, left: Value, stride: Value, turn: ir.Block
     ) -> None:
-        """Runs at most SLICE of the `left` instructions of a warp's turn, then branches to `turn`.
-        The turn ends with the slice unless the warp has only used up the slice: then TURN_LEFT and
-        IN_TURN hold the rest for `_continue_turn`.
-        """
+        """Emits a slice of a warp's turn: at most SLICE of its `left` instructions (an i64), then
+        the branch to `turn`. If the warp has only used up the slice, TURN_LEFT and IN_TURN hold the
+        rest for `_continue_turn`; otherwise (it waits, has ended, or has polled an incomplete
+        mbarrier) its turn ends."""
         b, most = self.b, self.env.get(Slot.SLICE)
         status = self._run_turn(plan, warp, b.select(b.icmp_signed("<", left, most), left, most))
         left = b.sub(left, b.sub(self.env.get(Slot.GIVEN), self.env.get(Slot.FUEL)))
@@ -206,12 +209,11 @@ class GridFunction:
     def _warp_order(
         self, plan: Value, slots: Value, stride: Value, warp: Value, turn: ir.Block
     ) -> None:
-        """Runs the barrier region of all warps of the block in warp order if possible, and branches
-        to `turn`; otherwise falls through.
+        """Emits the run of all warps of the block in warp order, from one barrier to others, if
+        possible, and then branches to `turn`; if `warp_order_start` says NONE, code falls through.
 
         A block that runs in warp order from its begin to its end is followed by the next block at
-        once, without a call of the scheduler.
-        """
+        once, without a call of the scheduler."""
         b, states = self.b, self.env.pointer(Slot.STATES_AT)
         start = call(self.lanes, "warp_order_start", plan, states, warp)
         names = ("warp_order", "warp_order.over", "warp_order.block", "warp_order.left", "alone")
@@ -226,6 +228,8 @@ class GridFunction:
         status = self._run_turn(plan, first)
         b.store(I64(0), self.env.at(Slot.TOGETHER))
         stopped = self.env.get(Slot.WARP)
+        # All warps have run if the number at return is past the last; none waits if the block has
+        # ended.
         whole = b.icmp_unsigned("==", stopped, self.env.get(Slot.WARPS))
         none_waits = b.icmp_signed("==", self.env.get(Slot.SITE), I64(NONE))
         ends = b.and_(b.and_(whole, none_waits), b.load(self.blocks.pure, typ=I1))
@@ -253,6 +257,8 @@ class GridFunction:
             self.options.sites,
             stride,
         )
+        # `end_warp_order` has written all states but that of a warp which stopped within its
+        # region.
         b.cbranch(whole, turn, left)
         b.position_at_end(left)
         self._end_turn(plan, stopped, status, stride)
@@ -260,9 +266,9 @@ class GridFunction:
         b.position_at_end(separately)
 
     def _end_turn(self, plan: Value, warp: Value, status: Value, stride: Value) -> None:
-        """Records in the schedule why a warp of the current block has returned (`status`), by the
-        call `end_turn`; reports the end of a block when its last warp has ended.
-        """
+        """Emits the call `end_turn`, which records in the schedule why a warp of the current block
+        has returned (`status`); reports the end of a block when its last warp has ended, to an
+        observer."""
         context = self.lanes.slot(self.env.pointer(Slot.CONTEXTS_AT), self.b.mul(warp, stride))
         words = I64(self.options.lasting_bytes // 8)
         call(self.lanes, "end_turn", plan, self.env.state(warp), context, status, words)
@@ -274,9 +280,9 @@ class GridFunction:
                     self.blocks.report_end()
 
     def _run_turn(self, plan: Value, warp: Value, instructions: Value | None = None) -> Value:
-        """Runs a turn of a warp, or the given number of `instructions` of it; subtracts the used
-        instructions from the launch's budget and adds them to the warp's clock. Returns the status
-        of `warp`; `run` returns LIMIT if the budget is used up."""
+        """Emits a turn of a warp of LENGTH (plan) instructions, or a slice of `instructions`;
+        subtracts the used ones from the launch's budget and adds them to the warp's clock (ISSUED).
+        Returns the status of `warp`; `run` returns LIMIT if the budget is used up."""
         b = self.b
         length = (
             self.env.word(plan, schedule_layout.LENGTH) if instructions is None else instructions

@@ -55,7 +55,9 @@ from warploom.simt.schedule_layout import RESUME
 
 
 class WarpFunction:
-    """Emits `warp` into a module; holds the emitters of all kinds of code in it."""
+    """Emits `warp` into a module; holds the emitters of all kinds of code in it. `_entries`: the
+    LLVM blocks, by instruction, at which other code may enter the basic block being emitted in its
+    middle."""
 
     def __init__(self, module: ir.Module, layout: CountLayout, facts: WarpIR) -> None:
         """Creates the emitters that the kernel variant needs: those of recording, watchpoints,
@@ -116,9 +118,10 @@ class WarpFunction:
             self.calls = CallCode(self.memory, self.functions, self.guards, shuffles=shuffles)
 
     def emit(self, before_block: Callable[[], None]) -> None:
-        """Emits the whole function. Calls `before_block` before each copy of a basic block, so that
-        the caller can stop an emission that takes long (deadline, interrupts).
-        """
+        """Emits the whole function, in the order: copies of blocks, predicated blocks, batches,
+        control flow that they share, warp loops, entry and exit. Calls `before_block` before each
+        copy of a basic block, so that the caller can stop an emission that takes long (deadline,
+        interrupts)."""
         for copy, index in self.control.blocks.copies:
             before_block()
             with self._standing(index, convergent=copy is not Copy.DIVERGENT):
@@ -155,8 +158,8 @@ class WarpFunction:
     def _emit_warp_loops(self) -> Mapping[int, ir.Block]:
         """Emits the warp loops, which run all warps of a thread block through a barrier region, and
         the static schedule, which begins at END. Returns their entries by the site where warps
-        wait, END for the begin; none if the kernel has neither.
-        """
+        wait, END for the begin; none if the kernel has neither. If there are some, sets the
+        run-time test whether the launch's blocks have the layout that they need."""
         warp_loops, static_schedule = (
             of(self.program) for of in (self.facts.warp_loops_of, self.facts.static_schedule_of)
         )
@@ -187,7 +190,8 @@ class WarpFunction:
 
     def _emit_begin(self, copy: Copy) -> ir.Block:
         """Emits the begin of a warp, which branches to block 0 of a copy with all lanes that have a
-        thread; in the region copy all 32 have. Returns the LLVM block."""
+        thread; in the region copy all 32 have. Registers are zero and the SIMT stack empty. Returns
+        the LLVM block."""
         b, frame = self.b, self.frame
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
@@ -195,6 +199,7 @@ class WarpFunction:
         self.control.layout_recovery.set_stale(False)
         if frame.registers.spilled:
             self.saved.settle()  # the context may hold SIMT stack nodes of an earlier thread block
+        # Barriers in region versions save registers alone (`Suspension.wait_in_region`).
         if copy is Copy.REGION:
             self.saved.save_head()
         self.control.masked_loops.enter(self.frame.shapes.around(0))
@@ -222,8 +227,8 @@ class WarpFunction:
 
     def _emit_block(self, copy: Copy, block: ProgramBlock) -> None:
         """Emits a copy of a basic block: waits at its begin, its count, its instructions; then its
-        slow version and its masked version, if guards of its fast version may jump to them.
-        """
+        slow version and its masked version, if guards of its fast version may jump to them. A copy
+        that cannot run (`Blocks.can_run`) is `unreachable`."""
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.divergence.steps if copy is Copy.DIVERGENT else {}
         self.memory.diverged = copy is Copy.DIVERGENT
@@ -252,12 +257,12 @@ class WarpFunction:
         self.control.leave_predicated_block(copy, block.index)
 
     def _emit_masked(self, block: ProgramBlock) -> None:
-        """Emits the instructions of a predicated block as those of the divergent copy, which leave
-        the registers of inactive lanes as they are.
-        """
+        """Emits the count and the instructions of a predicated block as those of the divergent
+        copy, which leave the registers of inactive lanes as they are, but with vector shapes."""
         self._entries, self.memory.diverged = {}, True
         self._count_block(block)
         self.instructions.affine_access.begin(block, masked=True)
+        # Inactive lanes keep their values: a uniform result must not be expanded over all 32.
         self.instructions.shaped.partly = True
         for index in body_instructions(self.program, block):
             self.frame.remaining_in_block = block.stop - index
@@ -265,8 +270,9 @@ class WarpFunction:
         self.instructions.shaped.partly = False
 
     def _emit_body(self, copy: Copy, block: ProgramBlock, first: int) -> None:
-        """Emits the instructions of a basic block from number `first` on, and the branch to the
-        next block if it has no branch."""
+        """Emits the instructions of a basic block from number `first` on, each as an entry of the
+        call table in baseline code if it can be, and the jump to the next block if no instruction
+        ends it."""
         for index in range(first, block.stop):
             instruction = self.program.instructions[index]
             self.frame.remaining_in_block = block.stop - index
@@ -281,10 +287,9 @@ class WarpFunction:
             self.control.edges.jump(copy, block.successors[0], block.index)
 
     def _count_block(self, block: ProgramBlock) -> None:
-        """Adds to the counts of a basic block's executions and of its active lanes, subtracts its
-        instructions, but for hidden ones, from the fuel of the turn, and records the block if the
-        launch is recorded.
-        """
+        """Adds 1 to the count of a basic block's executions and its active lanes to their sum,
+        subtracts its instructions, but for hidden ones, from the fuel of the turn, and records the
+        block if the launch is recorded."""
         frame = self.frame
         frame.counters.add(2 * block.index, I64(1))
         frame.counters.add(2 * block.index + 1, self.lanes.popcount(frame.active.bits()))
@@ -297,9 +302,8 @@ class WarpFunction:
     def _emit_control(
         self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction
     ) -> bool:
-        """Emits a branch, exit, trap or barrier that ends a basic block; returns False, and emits
-        nothing, for another instruction.
-        """
+        """Emits a branch, exit, trap or barrier that ends a basic block, and returns True; returns
+        False, and emits nothing, for another instruction."""
         name = instruction.operation.name
         if name not in ("bra", "brx", "ret", "exit", "trap", "bar", "barrier"):
             return False
@@ -345,9 +349,9 @@ class WarpFunction:
     # ---- instructions ---------------------------------------------------------------------------
 
     def _emit_instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
-        """Emits an instruction that does not end a basic block, under its guard. If guards of the
-        fast version jump to it (`_entries`), its code begins a new LLVM block.
-        """
+        """Emits an instruction that does not end a basic block, for the active lanes in which its
+        guard holds. If other code enters the block there (`_entries`), it begins a new LLVM block,
+        where the guard is read again but not counted: the entering code has counted it."""
         guard = self.guards.counted(index, instruction)
         if index in self._entries:
             self.b.branch(self._entries[index])

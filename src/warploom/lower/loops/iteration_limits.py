@@ -27,8 +27,9 @@ MAX_STEP, MAX_VALUE = 1 << 40, 1 << 61
 
 @dataclass(frozen=True)
 class LinearOperand:
-    """Holds an operand in one iteration: its `value` in as many lanes as its vector shape has, and
-    the type that it is read as. `is_loop_variant`: it may differ in the next iteration."""
+    """Holds an operand in one iteration: its `value`, one element for each lane run of its vector
+    shape, and the type that it is read as. `is_loop_variant`: it may differ in the next iteration.
+    """
 
     value: Value
     shape: VectorShape
@@ -37,9 +38,8 @@ class LinearOperand:
 
 
 class IterationLimits:
-    """Collects, while code is emitted, the conditions for a batch and the limits of its number of
-    iterations; `count` returns the result.
-    """
+    """Collects, while the check of a batch is emitted, the conditions for it and the limits of its
+    number of iterations; `count` returns the result."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes, self.b = lanes, lanes.b
@@ -66,9 +66,9 @@ class IterationLimits:
         return self.lanes.intrinsic("llvm.umin.i64", I64, [first_count, second_count])
 
     def bound(self, value: Value, step: Value) -> None:
-        """Limits the iterations to those in which `value`, to which each one adds `step`, is not
-        negative; no limit if it does not fall. Requires that it is not negative in the first.
-        """
+        """Limits the iterations to those in which `value` (an i64), to which each one adds `step`,
+        is not negative; no limit if `step` is not negative. Requires that `value` is not negative
+        in the first."""
         b = self.b
         rises = b.icmp_signed(">=", step, I64(0))
         down = b.select(rises, I64(1), b.neg(step))
@@ -78,7 +78,7 @@ class IterationLimits:
 
     def stays_between(self, offset: Value, last: Value, step: Value) -> None:
         """Limits the iterations to those in which `offset`, to which each one adds `step`, is
-        between 0 and `last`."""
+        between 0 and `last`, both included."""
         b = self.b
         rises = b.icmp_signed(">", step, I64(0))
         distance = b.select(rises, b.sub(last, offset), offset)
@@ -104,7 +104,7 @@ class IterationLimits:
         least, most = _range(first.type)
         if bits == 64:
             # A 64-bit value has no wider type in which a wraparound could be computed: only small
-            # steps and values are accepted.
+            # steps and values are accepted. One unsigned comparison tests |step| <= MAX_STEP.
             is_small = b.icmp_unsigned("<=", b.add(step, I64(MAX_STEP)), I64(2 * MAX_STEP))
             self.require(is_small)
             least, most = max(least, -MAX_VALUE), min(most, MAX_VALUE)
@@ -124,9 +124,8 @@ class IterationLimits:
         right: tuple[LinearOperand, LinearOperand],
     ) -> None:
         """Limits the iterations to those in which `relation` (`lt`, `le`, `gt`, `ge` or `ne`) holds
-        between two operands in all lanes. `distance` is the left operand; each is given in two
-        successive iterations.
-        """
+        between two operands in all lanes, and no lane of them leaves its type. `distance` is the
+        left operand; each is given in two successive iterations."""
         b = self.b
         steps = [self.stays_in_type(*operand) for operand in (distance, right)]
         (low, high), (other_low, other_high) = (

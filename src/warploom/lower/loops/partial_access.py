@@ -2,8 +2,7 @@
 (`lower.loops.warp_loop`): of `if (tid < 100)`, warp 3 with 4 threads.
 
 The addresses are extrapolated from the registers of the block's first warp. They are looked up in
-the range cache before the loop, and accessed without a check in it.
-"""
+the range cache before the loop, and accessed without a check in it."""
 
 from __future__ import annotations
 
@@ -26,9 +25,8 @@ ONE_PLACE_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
 
 
 class PartialAccess:
-    """Emits the accesses of that warp for one warp loop, in thread blocks with all
-    threads along x.
-    """
+    """Emits the accesses of the partial warp (its first lanes run the body) for one warp loop, in
+    thread blocks with all threads along x."""
 
     def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
         """Creates the emitter for one warp loop; `reading` has the vector shapes of operands in a
@@ -42,8 +40,7 @@ class PartialAccess:
 
     def supports(self, index: int, instruction: Instruction) -> bool:
         """Returns true if an access can be emitted here: it is guarded by the range cache, has one
-        part and one lane run, and moves one element or consecutive ones.
-        """
+        part and one lane run, and accesses one address or consecutive elements."""
         group = group_alone(self.memory.accesses, self.reading, index, instruction)
         if group is None or group.shape.parts > 1 or group.base.width > 1:
             return False
@@ -51,9 +48,8 @@ class PartialAccess:
 
     def check(self, index: int, instruction: Instruction, warp: Value, bits: Value) -> Value:
         """Emits the lookup in the range cache for the lanes `bits` (an i32) of warp `warp`, while
-        registers hold the first warp's values; returns true (an i1) on a hit. The address is kept
-        for `load` and `store`.
-        """
+        registers hold the first warp's values; returns true (an i1) on a hit. Keeps the address, by
+        the instruction's number, for `count`, `load` and `store`, which must follow."""
         b, access_group = (
             self.b,
             group_alone(self.memory.accesses, self.reading, index, instruction),

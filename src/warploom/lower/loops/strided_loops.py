@@ -72,9 +72,10 @@ class _Iteration:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Describes a batch: the greatest number of iterations; for each group its addresses in the
-    first iteration, its step, and whether its entry hits (`hits`). `prefetches` (an i1): it
-    prefetches what the next warps access."""
+    """Describes a batch: the greatest number of iterations (`count`, an i64; 0: none); for each
+    group, by its first access, its addresses in the first iteration, its step in bytes, and whether
+    its cache entry hits (`hits`). `lanes`: the set of all lanes, by which entries are found.
+    `prefetches` (an i1): it prefetches what the next warps access."""
 
     batched: BatchedLoop
     shapes: BlockShapes
@@ -108,8 +109,8 @@ class StridedLoopCode:
     def emit(self, copy: Copy, batched: BatchedLoop) -> None:
         """Emits the batch of a loop in one copy of its blocks, as the LLVM block that its back edge
         jumps to: after the backoff, the check, then the iterations if they are at least LEAST; then
-        an ordinary iteration. A failed check fills range caches and lengthens the backoff.
-        """
+        an ordinary iteration. A failed check fills range caches and lengthens the backoff (2n + 1
+        iterations, at most LONGEST_BACKOFF); a successful one resets it."""
         b, header = self.b, batched.loop.header
         ordinary = self.blocks.copies[copy, header]
         b.position_at_end(self.blocks.batches[copy, header])
@@ -126,6 +127,7 @@ class StridedLoopCode:
             with b.goto_block(fails):
                 self._fill_cache(batch)
                 longer = b.add(b.shl(self.frame.get(backoff_length), I64(1)), I64(1))
+                # From 1023 on, 2n + 1 has the same lower ten bits: the mask keeps the maximum.
                 longer = b.and_(longer, I64(LONGEST_BACKOFF))
                 b.store(longer, backoff_length)
                 b.store(longer, backoff)
@@ -155,9 +157,9 @@ class StridedLoopCode:
     # ---- the check ------------------------------------------------------------------------------
 
     def _assume(self, batched: BatchedLoop, limits: IterationLimits) -> None:
-        """Stores the registers that are live at the header in the short forms that a batch assumes,
-        and forbids the batch if the values of some lane differ from them.
-        """
+        """Stores the registers that are live at the header and varying there in the short forms
+        that a batch assumes, and forbids the batch if the values of some lane differ from them. The
+        registers of 32 lanes stay as they are, for ordinary iterations."""
         registers, header = self.frame.registers, batched.loop.header
         live = self.frame.facts.live(header) & batched.shapes.keys()
         values = {r: registers.load(r) for r in sorted(live, key=lambda r: r.name)}
@@ -171,9 +173,8 @@ class StridedLoopCode:
 
     def _check(self, batched: BatchedLoop, shapes: BlockShapes, limits: IterationLimits) -> _Batch:
         """Emits the check of a batch, from two evaluated iterations: all lanes are active, and the
-        limits of groups, widened operands, comparisons and fuel. Restores the registers, and
-        returns the batch with its number of iterations.
-        """
+        limits of groups, widened operands, comparisons and fuel. Restores the registers that these
+        changed, and returns the batch with its number of iterations."""
         frame, b, loop = self.frame, self.b, batched.loop
         limits.require(b.icmp_unsigned("==", frame.active.bits(), I32(-1)))
         registers, live = frame.registers, frame.facts.live(loop.header)
@@ -213,6 +214,8 @@ class StridedLoopCode:
         """
         b = self.b
         first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(PREFETCH_WARPS - 1)), I64(0))
+        # One unsigned comparison tests a step in either direction: PAGE or more, or less than
+        # -PAGE.
         distant = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
         return b.and_(first, reduce(b.or_, distant))
 
@@ -232,9 +235,9 @@ class StridedLoopCode:
         self, batched: BatchedLoop, shapes: BlockShapes, limits: IterationLimits
     ) -> _Iteration:
         """Emits the index arithmetic of one iteration, without its accesses, which advances the
-        registers; forbids the batch if it wraps around. Returns the addresses of groups, and the
-        operands of comparisons and widening instructions.
-        """
+        registers; forbids the batch if an affine value wraps around. Returns the addresses of
+        groups, and the operands of comparisons and widening instructions, as they are at their
+        instructions."""
         loop = batched.loop
         groups = {group.members[0][0]: group for group in batched.groups}
         iteration, widened = _Iteration(), set(loop.widened)
@@ -258,9 +261,8 @@ class StridedLoopCode:
         return iteration
 
     def _operand(self, instruction: Instruction, number: int, advances: set[int]) -> LinearOperand:
-        """Returns source `number` of an instruction with its current value; it varies in the loop
-        if an instruction of `advances` (numbers) writes it.
-        """
+        """Returns source `number` of an instruction with its current value, in its vector shape; it
+        is loop-variant if an instruction of `advances` (numbers) writes its register."""
         operand = tuple(
             spread(instruction.operands[len(instruction.operation.spec.destinations) :])
         )[number]
@@ -288,6 +290,7 @@ class StridedLoopCode:
         offset, last, hit = self._group_guards.cache.allowed_window(group, lane_set)
         limits.require(hit)
         # A step that is no multiple of the element's size would make later accesses misaligned.
+        # Sizes are powers of two.
         limits.require(b.icmp_unsigned("==", b.and_(step, I64(group.access_type.size - 1)), I64(0)))
         limits.stays_between(offset, last, step)
         return step, hit
@@ -295,7 +298,8 @@ class StridedLoopCode:
     # ---- the batch ------------------------------------------------------------------------------
 
     def _run(self, copy: Copy, batch: _Batch) -> None:
-        """Emits the loop over the iterations of a batch, and the counts of all of them after it."""
+        """Emits the loop over the iterations of a batch, and behind it the counts of all of them
+        and the registers in the form that an ordinary iteration reads."""
         b, loop, iterations = self.b, batch.batched.loop, self.frame.variable(I64)
         b.store(I64(0), iterations)
         inside = self.blocks.append("batch.inside")
@@ -339,14 +343,13 @@ class StridedLoopCode:
                 self._leave_if_some_do(copy, batch, iterations, position, instruction)
 
     def _is_bounded(self, loop: StridedLoop, block: ProgramBlock) -> bool:
-        """Returns true if the check has limited the batch by the comparison at the end of a block,
-        so that no lane leaves there.
-        """
+        """Returns true if the check has limited the batch by a comparison in a block, so that no
+        lane leaves at its branch."""
         return any(block.start <= index < block.stop for index in loop.compared)
 
     def _instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
-        """Emits and counts an instruction inside of a batch. One with results of a vector shape is
-        emitted without a test of wraparound, which the check has excluded.
+        """Emits and counts an instruction inside of a batch. One with results of a vector shape
+        (uniform or affine) is emitted without a test of wraparound, which the check has excluded.
         """
         code = self.instructions
         guard, on = self.guards.counted(index, instruction), self.frame.active.mask()
@@ -371,6 +374,7 @@ class StridedLoopCode:
             some_exits = b.not_(held) if stays_if_taken else held
         else:
             bits = self.lanes.bits(self.guards.held(instruction))
+            # All 32 lanes are active in a batch: no mask is needed.
             some_exits = b.icmp_unsigned("!=", bits, I32(-1 if stays_if_taken else 0))
         exit_block, next_block = (
             self.blocks.append("batch.exit"),

@@ -48,7 +48,8 @@ class WarpLoopBody:
     def for_each_warp(
         self, first: Value, last: Value, body: Callable[[], None], *, rolled: bool = False
     ) -> None:
-        """Emits `for warp in range(first, last): body()`; `rolled` keeps LLVM from unrolling it."""
+        """Emits `for warp in range(first, last): body()` (i64 numbers), each made the running warp;
+        `rolled` keeps LLVM from unrolling it."""
         b, frame = self.b, self.frame
         head, inside, done = (b.append_basic_block(f"warps.{n}") for n in ("head", "body", "done"))
         frame.set_warp(first)
@@ -66,10 +67,10 @@ class WarpLoopBody:
     def emit_all(self, plan: WarpLoopPlan, finish: Callable[[], None]) -> None:
         """Emits the code of all warps that have work: a loop over the full warps, the partial warp
         with the body under a mask, and a loop over the warps past these, which skip the body and do
-        what all warps do before and after it. If the body needs all threads of the block, there are
-        full warps only. `finish` emits what ends each warp; a partial warp with no work outside of
-        the body is not ended.
-        """
+        what all warps do before and after it, if there is such work. If the body needs all threads
+        of the block, there are full warps only. `finish` emits what ends each warp (saves it or
+        ends it); it is left out for a partial warp with no work outside of the body, which the
+        caller then finishes."""
         warp_loop, b = plan.warp_loop, self.b
         if plan.handles_full_warps:
             self._emit_warps(plan, I64(0), plan.full_warps, warp_loop.body_blocks, finish)
@@ -110,8 +111,8 @@ class WarpLoopBody:
         self, plan: WarpLoopPlan, masks: Mapping[int, Value | None], finish: Callable[[], None]
     ) -> None:
         """Emits the loop's blocks that are keys of `masks` for the running warp, with all its
-        threads (None) or under a mask, after loading its registers; then `finish`.
-        """
+        threads (None) or under a mask, after loading its registers, and stores registers that
+        become varying between blocks; then `finish`."""
         warp_loop = plan.warp_loop
         self._load_registers(warp_loop, plan.starts)
         blocks = [
@@ -125,15 +126,14 @@ class WarpLoopBody:
 
     def _load_registers(self, warp_loop: WarpLoop, registers: Mapping[Register, Value]) -> None:
         """Sets the running warp's registers: `registers`, given with the first warp's values,
-        extrapolated to it; the others that it reads loaded from its context.
-        """
+        extrapolated to it; others that the loop reads, loaded from its context."""
         self.set_registers(registers)
         self._load_spilled(warp_loop)
 
     def _emit_block(self, plan: WarpLoopPlan, block: int, mask: Value | None) -> None:
-        """Emits the instructions of a block that the loop needs for the running warp. Under a
-        `mask` it is the loop's body, and values of inactive lanes are not read later.
-        """
+        """Emits the instructions of a block that the loop needs for the running warp, without
+        checks and counts. Under a `mask` it is the loop's body, and values of inactive lanes are
+        not read later."""
         warp_loop = plan.warp_loop
         with self._standing(block, convergent=True):
             for index in warp_loop.steps((block,)):
@@ -162,8 +162,8 @@ class WarpLoopBody:
     def _load(
         self, index: int, instruction: Instruction, plan: WarpLoopPlan, mask: Value | None
     ) -> None:
-        """Emits a load of a full warp, or of the partial one under a mask, and writes its results,
-        which have 1 lane for a uniform address, or 2 for uniform half-warps.
+        """Emits a load of a full warp, or of the partial one under a mask, and writes its results;
+        those of a uniform address have 1 element, of uniform half-warps 2, and stay in that form.
         """
         type = instruction.operation.modifiers.scalar()
         is_full = mask is None
@@ -177,8 +177,8 @@ class WarpLoopBody:
                 self.instructions.write(Copy.REGION, None, [(target, value, type)])
 
     def set_registers(self, registers: Mapping[Register, Value]) -> None:
-        """Sets registers of the running warp, given their values in the first one: adds its number
-        times the step from warp to warp."""
+        """Sets registers of the running warp in their short forms, given their values in the first
+        one: adds its number times the step from warp to warp."""
         for register, value in registers.items():
             stride = self.frame.registers.here[register].stride
             self.frame.registers.store(

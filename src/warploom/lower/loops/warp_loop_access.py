@@ -27,9 +27,9 @@ whole lines."""
 
 
 class WarpLoopAccess:
-    """Emits the accesses of one warp loop. `reading` has the vector shapes of operands in a warp,
-    `block` those in a whole thread block. `extrapolated` are the accesses whose addresses in all
-    warps follow from the first one."""
+    """Emits the accesses of one warp loop by full warps. `reading` has the vector shapes of
+    operands in a warp, `block` those in a whole thread block. `extrapolated`: instructions whose
+    addresses in all warps follow from the first one."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class WarpLoopAccess:
 
     @property
     def accesses_memory(self) -> bool:
-        """Returns true if some access of the loop is to global memory."""
+        """Returns true if some grouped access of the loop is to global memory."""
         return any(group.access_type.space is Space.GLOBAL for group in self._groups.values())
 
     # ---- for all warps --------------------------------------------------------------------------
@@ -73,8 +73,8 @@ class WarpLoopAccess:
     def check(self, index: int, instruction: Instruction, warps: Value) -> Value:
         """Emits the check that an access hits in the first `warps` warps (i64), while registers
         hold the first warp's values: at the first and the last warp's address, with one counter for
-        all. Returns an i1, true for no warps and for groups that have been checked.
-        """
+        all. Returns an i1, true for no warps and for a member of a group that has been checked.
+        Keeps addresses and step for `count`, `load` and `store`."""
         b, group = self.b, self._groups[index]
         # The group was checked at its first access.
         if group.firsts:
@@ -88,6 +88,7 @@ class WarpLoopAccess:
         step = self.layout.step(base, group.base.stride)
         self._steps[group.members[0][0]] = step = I64(0) if step is None else step
         hit = self._cache.hits_until(group, b.mul(b.sub(warps, I64(1)), step))
+        # All warps are counted at once in one counter: their places in the unit must be equal.
         hit = b.and_(hit, self._cache.keeps_counter(group, step))
         return b.or_(hit, b.icmp_unsigned("==", warps, I64(0)))
 

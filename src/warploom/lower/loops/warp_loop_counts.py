@@ -25,8 +25,8 @@ class WarpLoopCounts:
 
     def count(self, plans: Sequence[WarpLoopPlan]) -> Value:
         """Adds to the launch's counters what all warps have executed in consecutive warp loops, and
-        to its count of memory changes; returns the number of instructions.
-        """
+        to its count of memory changes one for each store of each warp; returns the number of warp
+        instructions (an i64)."""
         with self.frame.counters.adding_up():
             used = reduce(self.b.add, map(self._count, plans))
         changes = reduce(self.b.add, (n for plan in plans for n in self._changes(plan)), I64(0))
@@ -34,9 +34,9 @@ class WarpLoopCounts:
         return used
 
     def _count(self, plan: WarpLoopPlan) -> Value:
-        """Adds the blocks, threads, branches and accesses of one warp loop to the counters; returns
-        its number of instructions (an i64) in all warps.
-        """
+        """Adds the blocks, threads, branches and accesses of one warp loop to the counters, of its
+        body only for the warps and threads that entered it; returns its number of instructions (an
+        i64) in all warps."""
         b, frame, warp_loop = self.b, self.frame, plan.warp_loop
         warps, threads = frame.slot(Slot.WARPS), frame.slot(Slot.THREADS)
         for block in warp_loop.blocks:
@@ -65,9 +65,9 @@ class WarpLoopCounts:
     def _count_block(
         self, plan: WarpLoopPlan, block: int, full_warps: Value, warps: Value, threads: Value
     ) -> None:
-        """Adds to the counters of a block its `warps` and `threads`, and the accesses of the
-        `full_warps` that entered it with all their threads.
-        """
+        """Adds to the counters of a block the `warps` that entered it and their `threads`, and to
+        the range cache's counters the accesses of the `full_warps` that entered it with all their
+        threads."""
         self.frame.counters.add(2 * block, warps)
         self.frame.counters.add(2 * block + 1, threads)
         for index in plan.warp_loop.steps((block,)):

@@ -4,8 +4,7 @@ the loop's body.
 
 For `if (tid < n) ...` in a block of 256 threads, n = 100: three full warps, 4 threads of warp 3,
 and nothing for the others. If a check fails, nothing has been executed, and the warps run in order
-instead.
-"""
+instead."""
 
 from __future__ import annotations
 
@@ -29,11 +28,12 @@ from warploom.ptx.ir import Instruction, Register
 
 @dataclass
 class WarpLoopPlan:
-    """Holds the results of the checks. `starts`, `inside` and `ends` are the first warp's affine
-    registers at the beginning, before the body and at the end. `full_warps` is how many warps run
-    the body with all their threads, `partial_threads` how many threads of the next warp do; both
-    i64. All `conditions` (i1) must hold. `access` and `partial` emit the accesses of full warps and
-    of that next one."""
+    """Holds the results of the checks of one warp loop, from which its code is emitted. `starts`,
+    `inside` and `ends` are the first warp's affine registers at the beginning, before the body and
+    at the end. `full_warps` is how many warps run the body (without a body, the loop) with all
+    their threads, `partial_threads` how many threads of the next warp do; both i64. All
+    `conditions` (i1) must hold. `access` and `partial` emit the accesses of full warps and of that
+    next one."""
 
     warp_loop: WarpLoop
     access: WarpLoopAccess
@@ -80,8 +80,9 @@ class WarpLoopCheck:
 
     def supports(self, warp_loop: WarpLoop) -> bool:
         """Returns true if the loop can be checked: its accesses are extrapolated, and the threads
-        that run its body, if it has one, are the first ones of the block. An access in the body
-        that is not extrapolated is possible if only threads of the first warp run the body."""
+        that run its body, if it has one, are the first ones of the block. An access in a body that
+        a partial warp may run must suit `PartialAccess` as well; if it is not extrapolated, the
+        loop runs only where no full warp enters the body."""
         instructions, access, part = (
             self.program.instructions,
             self._access(warp_loop),
@@ -129,9 +130,8 @@ class WarpLoopCheck:
 
     def make_plan(self, warp_loop: WarpLoop) -> WarpLoopPlan:
         """Emits the index arithmetic of the loop for the first warp, whose registers are loaded,
-        and the checks that it holds for all warps. Returns the plan with their conditions;
-        registers are then as after the loop.
-        """
+        and the checks that it holds for all warps. Returns the plan with their conditions, which
+        the caller tests; registers are then as after the loop in the first warp."""
         warps = self.frame.slot(Slot.WARPS)
         starts = self._registers(self.block_affine_registers)
         plan = WarpLoopPlan(warp_loop, self._access(warp_loop), self._part(), warps, I64(0), starts)
@@ -152,8 +152,7 @@ class WarpLoopCheck:
     def _count_body_threads(self, warp_loop: WarpLoop, plan: WarpLoopPlan) -> None:
         """Emits the number of threads for which the body's condition holds, as full warps and the
         threads of a partial one, into the plan; requires that they are the block's first threads,
-        and all of them where the loop needs that.
-        """
+        and where the loop needs all threads in the body, that it holds for all."""
         b, threads = self.b, self.frame.slot(Slot.THREADS)
         negated, instruction = self._body_condition(warp_loop)
         count, is_prefix = self._prefix_masks.count_prefix(instruction, threads, opposite=negated)
@@ -167,9 +166,9 @@ class WarpLoopCheck:
     def _check_block(
         self, warp_loop: WarpLoop, block: int, warps: Value, plan: WarpLoopPlan
     ) -> None:
-        """Emits the checks of a block that the first `warps` warps run: affine values do not wrap
-        around, accesses hit, and its branch goes the way that the loop assumes.
-        """
+        """Emits the checks of a block that the first `warps` warps run, as conditions of `plan`:
+        affine values do not wrap around, accesses hit, and its branch goes the way that the loop
+        assumes."""
         for index in warp_loop.steps((block,)):
             instruction = self.program.instructions[index]
             if warp_loop.kinds[index] is StepKind.SHAPED:
@@ -219,8 +218,8 @@ class WarpLoopCheck:
         }
 
     def _body_condition(self, warp_loop: WarpLoop) -> tuple[bool, Instruction]:
-        """Returns the comparison that selects the threads of the body, and true first if it selects
-        them where it does not hold."""
+        """Returns the comparison that selects the threads of the body, preceded by true if it
+        selects those in which it does not hold."""
         block = self.program.blocks[warp_loop.before[-1]]
         instruction, guard = (
             deciding_comparison(self.program, block),

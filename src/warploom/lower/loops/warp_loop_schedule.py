@@ -50,10 +50,9 @@ class WarpLoopCode:
         self._counts, self._standing = WarpLoopCounts(self.frame), emitting_block
 
     def emit(self, warp_loops: Iterable[WarpLoop], sites: Mapping[int, int]) -> dict[int, ir.Block]:
-        """Emits the warp loops that are supported, without the static schedule
-        (`emit_static_schedule`); returns their LLVM entry blocks by the site from which
-        they begin (END: the kernel's begin). `sites` has the numbers of sites by block.
-        """
+        """Emits the warp loops that are supported, each with its check; returns their LLVM entry
+        blocks by the site from which they begin (END: the kernel's begin). `sites` has the numbers
+        of sites by the block that ends with the barrier."""
         entries: dict[int, ir.Block] = {}
         for warp_loop in warp_loops:
             if self._supports(warp_loop, sites):
@@ -101,9 +100,9 @@ class WarpLoopCode:
 
     @contextmanager
     def _at_beginning(self, warp_loop: WarpLoop) -> Generator[None]:
-        """Emits code as in the first block of a warp loop while it is open; registers are not
-        spilled at each write meanwhile, as the loop saves them at its end.
-        """
+        """Emits code as in the first block of a warp loop while it is open. Registers are not
+        spilled at each write meanwhile: the loop saves them at its end, and the check changes none
+        in the context."""
         spilled, self.frame.registers.spilled = self.frame.registers.spilled, {}
         with self._standing(warp_loop.blocks[0], convergent=True):
             yield
@@ -112,10 +111,9 @@ class WarpLoopCode:
     def _make_plans(
         self, warp_loops: Sequence[WarpLoop], otherwise: ir.Block | None
     ) -> list[WarpLoopPlan]:
-        """Emits the checks of consecutive warp loops, on the first warp. If a condition fails, code
-        branches to `otherwise`, or (None) runs warps in order; else it continues. Returns the
-        plans.
-        """
+        """Emits the checks of consecutive warp loops, on the first warp, which stays the running
+        one with registers as after the last. If a condition fails, code branches to `otherwise`, or
+        (None) runs warps in order; else it continues. Returns the plans."""
         b, plans = self.b, list[WarpLoopPlan]()
         # All conditions are evaluated before the first loop runs, so that a failed one leaves
         # nothing to undo.
@@ -136,9 +134,8 @@ class WarpLoopCode:
         return plans
 
     def _fuel_suffices(self, warp_loops: Sequence[WarpLoop]) -> list[Value]:
-        """Returns conditions (i1) that the instructions left in the turn suffice for each loop, and
-        those left in the launch for all warps; always true without a schedule.
-        """
+        """Returns conditions (i1) that the instructions of a turn suffice for the longest loop, and
+        those left in the launch for all loops of all warps; constant true without a schedule."""
         if not self.warp_order.state.scheduled:
             return [I1(1)]
         b, frame = self.b, self.frame
@@ -156,9 +153,8 @@ class WarpLoopCode:
 
     def _warp_loop(self, warp_loop: WarpLoop, site: int) -> None:
         """Emits one warp loop, which ends at a site (END: the kernel's end): its check, its warps,
-        and its counts. Warps without work in it get a loop of their own if they have registers to
-        store, or begin or end here.
-        """
+        and its counts. Warps that `emit_all` leaves out or does not finish get a loop of their own
+        if they have registers to store, or begin or end here."""
         [plan] = self._make_plans([warp_loop], None)
         with self._at_beginning(warp_loop):
             self._body.emit_all(plan, partial(self._finish_warp, plan))
@@ -174,9 +170,9 @@ class WarpLoopCode:
             self.warp_order.finish_warp_loop(site, self._counts.count([plan]))
 
     def _finish_warp(self, plan: WarpLoopPlan) -> None:
-        """Saves the running warp's live registers in its context as after the barrier, with its
-        lanes and SIMT stack if it has just begun; or ends the warp.
-        """
+        """Emits the end of the running warp's part of a loop: saves its live registers in its
+        context as after the barrier, with its lanes and SIMT stack if it has just begun; or ends
+        the warp."""
         if plan.warp_loop.ends:
             self._end_warp()
             return

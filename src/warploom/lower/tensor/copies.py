@@ -64,10 +64,10 @@ class CopyCode:
     def _operand_rows(
         self, target: Value, source: Value, byte_counts: Value | None, size: int
     ) -> dict[int, Value]:
-        """Returns the operand rows of a `cp.async` for `asynchronous.late_copies`: both addresses,
-        the bytes copied and those filled with zeros. `byte_counts`: the bytes of each lane, None if
-        all copy `size`.
-        """
+        """Returns the operand rows (32 words by row number) of a `cp.async` for
+        `asynchronous.late_copies`: both addresses, the bytes copied and those filled with zeros.
+        `byte_counts`: the bytes of each lane, None if all copy `size`; those above `size` count as
+        `size`."""
         whole = splat_constant(size, I64)
         if byte_counts is None:
             return {SHARED_ROW: target, GLOBAL_ROW: source, SIZE_ROW: whole}
@@ -85,9 +85,9 @@ class CopyCode:
         size: int,
         on: Value,
     ) -> None:
-        """Emits the load from the first of two addresses (`places`) and the store to the second: as
-        words in lanes that copy `size` bytes, byte by byte in lanes that copy fewer.
-        """
+        """Emits the load from the first of two addresses (`places`) and the store of `size` bytes
+        to the second: loaded as words in lanes that copy `size` bytes, byte by byte in lanes that
+        copy fewer (of `byte_counts`), which store zeros behind."""
         b, (source, target) = self.b, places
         load, whole = AccessType("load", Space.GLOBAL, B32, size // 4), on
         if byte_counts is not None:
@@ -101,10 +101,9 @@ class CopyCode:
         self.memory.store_any(index, store, target, values, on)
 
     def _bulk(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits `cp.async.bulk`: each lane copies its bytes in a loop over pieces, then signals an
-        mbarrier, if one is named, which counts as one more store. The copy is recorded in a
-        recorded launch.
-        """
+        """Emits `cp.async.bulk`: each lane copies its bytes in a loop over pieces of 16, then
+        signals the mbarrier, if one is named, with the bytes copied. The copy is logged in a
+        recorded launch."""
         b, operands = self.b, self.operands
         target_address, source = (operands.address(operand) for operand in instruction.operands[:2])
         byte_counts = b.zext(operands.read(instruction.operands[2], U32), vector(I64))
@@ -132,7 +131,8 @@ class CopyCode:
     def _record(
         self, index: int, rows: dict[int, Value], on: Value, *, source: Space, target: Space
     ) -> None:
-        """Stores the operand rows of a bulk copy and emits the call that logs it."""
+        """Stores the operand rows of a bulk copy (BARRIER_ROW is -1 if no mbarrier is named) and
+        emits the call that logs it."""
         assert self.memory.copy_recording is not None
         tensors, bits = self.waits.tensors, self.b.zext(self.lanes.bits(on), I64)
         tensors.fill({BARRIER_ROW: splat_constant(-1, I64), **rows})
@@ -140,7 +140,8 @@ class CopyCode:
         self.memory.copy_recording.bulk(index, bits, data, source=source, target=target)
 
     def fill(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits `st.bulk`: each lane fills `size` bytes with zeros, in a loop over pieces."""
+        """Emits `st.bulk`: each lane fills as many bytes with zeros as its operand says, in a loop
+        over pieces of 8."""
         target_address, size = instruction.operands[:2]
         start, byte_counts = self.operands.address(target_address), self.operands.read(size, U64)
         store, zeros = AccessType("store", space_of(instruction), U64), splat_constant(0, I64)
@@ -153,9 +154,9 @@ class CopyCode:
     def _pieces(
         self, byte_counts: Value, on: Value, step: int, each: Callable[[Value, Value], None]
     ) -> None:
-        """Emits a loop of `each` over pieces of `step` bytes, with the piece's offset and the lanes
-        whose `byte_counts` include it.
-        """
+        """Emits a loop of `each` over pieces of `step` bytes, with the piece's offset in all lanes
+        and the lanes whose `byte_counts` include all of it, until there are none: sizes are
+        multiples of a piece."""
         b, done_bytes = self.b, self.operands.frame.variable(I64)
         b.store(I64(0), done_bytes)
         head, body, done = (b.append_basic_block(name) for name in ("bulk", "piece", "copied"))
@@ -172,9 +173,9 @@ class CopyCode:
         b.position_at_end(done)
 
     def _counts(self, instruction: Instruction, size: int) -> Value | None:
-        """Returns how many bytes each lane copies from global memory (`src-size`; 0 where the
-        predicate to ignore the source holds); None if all copy their full size.
-        """
+        """Returns how many bytes each lane copies from global memory (i32 lanes): `src-size`, or 0
+        where the predicate to ignore the source holds and else all `size`; None if there is neither
+        operand."""
         optional = instruction.operands[3:]
         if "L2::cache_hint" in instruction.operation.modifiers:
             optional = optional[:-1]
@@ -193,9 +194,9 @@ class CopyCode:
     def _with_partial(
         self, index: int, source: Value, values: list[Value], byte_counts: Value, partial: Value
     ) -> list[Value]:
-        """Returns the words of a copy (`values`), in which the lanes of `partial` have loaded
-        `byte_counts` bytes one by one, and zeros in the others.
-        """
+        """Returns the words of a copy: `values`, into which the lanes of `partial` have loaded
+        their first `byte_counts` bytes one by one. `values` are zero in these lanes, as are the
+        bytes behind."""
         b, words = self.b, [self.operands.frame.variable(vector(I32)) for _ in values]
         for word, value in zip(words, values, strict=True):
             b.store(value, word)

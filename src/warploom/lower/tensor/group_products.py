@@ -1,10 +1,9 @@
 """Emits the function that computes 16 rows of a warp group's product (`wgmma`) in vector code.
 
-B is read from shared memory in blocks of 32 columns and converted to numbers once, one row of each
-k. D is then summed in groups of eight columns, in the registers in which lanes hold them: for each
-k, a multiply-add of A's element in the lane's row and B's element in its column. There is one
-function for each opcode and each kind of operands.
-"""
+B's words, which the caller has loaded from shared memory, are converted to numbers once, in blocks
+of 32 columns, one row of each k. D is then summed in groups of eight columns, in the registers in
+which lanes hold them: for each k, a multiply-add of A's element in the lane's row and B's element
+in its column. There is one function for each opcode and each kind of operands."""
 
 from __future__ import annotations
 
@@ -33,8 +32,8 @@ HALVES = ROWS // 8
 
 @dataclass(frozen=True)
 class ProductBuffer:
-    """Locates the operands of a product in its buffer, in vectors of 32 words: the registers of D
-    and of A, the metadata, the words of B, and B converted to numbers."""
+    """Locates the operands of a product in its buffer: positions in vectors of 128 bytes (32 words)
+    of the registers of D and of A, the metadata, the words of B, and B converted to numbers."""
 
     group_product: GroupProduct
 
@@ -60,7 +59,8 @@ class ProductBuffer:
 
     @property
     def numbers(self) -> int:
-        """Returns the position of B converted to numbers."""
+        """Returns the position of B converted to numbers: for each k, a vector for each block of 32
+        columns."""
         operand = self.group_product.shared_b
         return self.b + operand.blocks * operand.requests * WORDS
 
@@ -96,9 +96,8 @@ def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
 
 
 def group_product_function(module: ir.Module, opcode: str, group_product: GroupProduct) -> Value:
-    """Returns the function `void(buffer)`, which reads D, A, metadata and the words of B, and
-    stores D; it is emitted at its first use in a module.
-    """
+    """Returns the function `void(buffer)` of a product, which reads D, A, metadata and the words of
+    B from a buffer (`ProductBuffer`), and stores D; it is emitted at its first use in a module."""
     a = group_product.shared_a
     kinds = (
         "registers" if a is None else "transposed" if a.transposed else "rows",
@@ -116,7 +115,7 @@ def group_product_function(module: ir.Module, opcode: str, group_product: GroupP
 
 
 class _GroupProductBody:
-    """Emits the body of one product's function."""
+    """Emits the body of one product's function, for the 16 rows of D of one warp."""
 
     def __init__(self, lanes: Lanes, buffer: Value, group_product: GroupProduct) -> None:
         self.lanes, self.b, self.buffer, self.group_product = lanes, lanes.b, buffer, group_product
@@ -147,9 +146,8 @@ class _GroupProductBody:
         ]
 
     def _number_block(self, block: Value) -> None:
-        """Converts 32 columns of B (number `block`) to numbers and stores them in the buffer: for
-        each k, a row of 32.
-        """
+        """Converts 32 columns of B (block number `block`, an i64) to numbers and stores them in the
+        buffer: for each k, a vector with one column in each lane."""
         b, operand = self.b, self.group_product.shared_b
         words = operand.requests * WORDS
         first = b.add(I64(self.layout.b), b.mul(block, I64(words)))
@@ -161,8 +159,7 @@ class _GroupProductBody:
 
     def _rows(self) -> list[list[Value]]:
         """Returns A's elements by k and by half of the 16 rows: in each lane the element in the row
-        that the lane has of D; negated if the product is.
-        """
+        of D that the lane holds there; negated if the instruction says so."""
         operand: SharedOperand | None = self.group_product.shared_a
         fragment: Fragment = self.product.a if operand is None else operand.fragment
         numbers = self.code.numbers(fragment, self._words(I64(self.layout.a), WORDS))
@@ -175,9 +172,8 @@ class _GroupProductBody:
         ]  # fmt: skip
 
     def _selectors(self) -> list[list[Value]]:
-        """Returns, by k and half of the rows, which element of its chunk each stored element of a
-        sparse A is; an empty list for a dense A.
-        """
+        """Returns, by k and half of the rows, the position in its chunk of the k-th stored element
+        of a sparse A's row (i32 lanes); an empty list for a dense A."""
         sparsity = self.product.sparsity
         if sparsity is None:
             return []
@@ -188,8 +184,8 @@ class _GroupProductBody:
         ]
 
     def _sum(self, column: Value, rows: list[list[Value]], selectors: list[list[Value]]) -> None:
-        """Emits the sums of the eight columns of D in group `column`: loads D, adds the products of
-        all k, stores D.
+        """Emits the sums of the eight columns of D in group `column` (an i64): loads D, adds the
+        products of all k, stores D. `rows` and `selectors` are those of `_rows` and `_selectors`.
         """
         b, code = self.b, self.code
         fragment = accumulator(self.product.d.type, ROWS, COLUMNS)
@@ -199,6 +195,8 @@ class _GroupProductBody:
         for k, halves in enumerate(rows):
             columns = self._columns(column, k)
             for element in range(fragment.count):
+                # A lane holds four elements: an even and an odd column in the upper eight rows,
+                # then below.
                 half, inside = divmod(element, 2)
                 choices = [pair[inside] for pair in columns]
                 right = code.select(selectors[k][half], choices) if selectors else choices[0]
@@ -209,9 +207,9 @@ class _GroupProductBody:
             b.store(word, vector_at(b, self.buffer, position), align=64)
 
     def _columns(self, column: Value, k: int) -> list[tuple[Value, Value]]:
-        """Returns the elements of eight columns of B that the k-th stored elements of A may
-        multiply: for each possible position in the chunk, those of the even and of the odd columns
-        in the lanes of D."""
+        """Returns the elements of eight columns of B (group `column`) that the k-th stored elements
+        of A may multiply: for each possible position in the chunk (one for a dense A), those of the
+        even and of the odd columns, in the lanes that hold these columns of D."""
         b, operand, sparsity = self.b, self.group_product.shared_b, self.product.sparsity
         rows = [k] if sparsity is None else [sparsity.column(k, c) for c in range(sparsity.choices)]
         pairs: list[tuple[Value, Value]] = []
@@ -227,10 +225,12 @@ class _GroupProductBody:
 
 
 def _rows_of(half: int) -> list[int]:
-    """Returns the row of each lane in one half of a warp's 16 rows."""
+    """Returns the row of D of each lane in one half (0 or 1) of a warp's 16 rows: four lanes share
+    one."""
     return [8 * half + lane // 4 for lane in range(LANES)]
 
 
 def _lane_columns(inside: int) -> ir.Constant:
-    """Returns each lane's column of eight as a constant: the even or the odd one."""
+    """Returns a shuffle's indices: each lane's column of eight, the even (`inside` 0) or odd (1)
+    one."""
     return ir.Constant(vector(I32), [I32(2 * (lane % 4) + inside) for lane in range(LANES)])

@@ -33,11 +33,10 @@ from warploom.simt.schedule_layout import GROUP_WARPS
 
 class GroupSums:
     """Emits the products of one warp function; `sites` are their operands by instruction. All share
-    one buffer on the stack.
-    """
+    one buffer on the stack, None without products."""
 
     def __init__(self, memory: MemoryCode, sites: Mapping[int, GroupOperands]) -> None:
-        """Allocates the buffer, as large as the largest product needs; none without products."""
+        """Allocates the buffer, as large as the largest product needs."""
         self.operands, self.frame = memory.operands, memory.frame
         self.lanes, self.b = memory.lanes, memory.b
         self._sites, self._blocks = sites, SharedBlocks(memory)
@@ -47,9 +46,9 @@ class GroupSums:
         )
 
     def emit(self, entry: InFlightOperation, index: int) -> list[Result]:
-        """Emits the product of instruction `index` (of `entry`), with the values that registers and
-        shared memory have now; returns the registers of D with their sums.
-        """
+        """Emits the product of instruction `index` with the descriptors, metadata and lanes of
+        `entry`, and the values that registers and shared memory have now; returns the registers of
+        D with their sums."""
         b, operands = self.b, self._sites[index]
         layout = ProductBuffer(operands.product)
         self._store(layout.d, self._scaled(operands, entry.scaled))
@@ -68,9 +67,8 @@ class GroupSums:
         ]
 
     def _scaled(self, operands: GroupOperands, scaled: Value) -> list[Value]:
-        """Returns the registers of D; zeros in lanes that do not accumulate (`scaled`, an i32,
-        unless `scale-d` is the constant true).
-        """
+        """Returns the registers of D; zeros in lanes that do not accumulate (not in `scaled`, an
+        i32), where `scale-d` is not the constant true."""
         words = [self.operands.read(register, U32) for register in elements(operands.d)]
         if isinstance(operands.scale_d, Immediate) and operands.scale_d.value:
             return words
@@ -88,9 +86,7 @@ class GroupSums:
     def _multiplicand(
         self, operands: GroupOperands, entry: InFlightOperation, index: int
     ) -> list[Value]:
-        """Returns the words of A: its registers, or the warp's 16 rows loaded from shared
-        memory.
-        """
+        """Returns the words of A's 16 rows: its registers, or loaded from shared memory."""
         shared = operands.product.shared_a
         if shared is None:
             return [self.operands.read(register, U32) for register in elements(operands.a)]
@@ -107,6 +103,7 @@ class GroupSums:
         words = operand.requests * WORDS
 
         def load(block: Value) -> None:
+            """Loads one block and stores its words to the buffer."""
             loaded = self._blocks.load(
                 operand, descriptor, block, index, whole=operand.rows % operand.block_rows == 0
             )
@@ -123,5 +120,5 @@ class GroupSums:
             self.b.store(word, self._at(first + number), align=64)
 
     def _at(self, slot: int) -> Value:
-        """Returns the address of vector `slot` of the buffer."""
+        """Returns the address of vector number `slot` of the buffer."""
         return self.b.gep(self._buffer, [I64(slot * VECTOR_BYTES)], source_etype=I8)

@@ -64,9 +64,9 @@ class MatrixCode:
     # ---- products -------------------------------------------------------------------------------
 
     def _multiply(self, instruction: Instruction) -> Results:
-        """Emits `mma` or `wmma.mma`: stores operands in a buffer, calls the product function, and
-        returns the registers of D with their values.
-        """
+        """Emits `mma` or `wmma.mma`: stores the registers of A, B, C, then metadata and scales, in
+        a buffer, calls the product function, and returns the registers of D with their values. All
+        lanes take part, as PTX requires."""
         product = product_of(instruction.operation)
         function = product_function(self.lanes.module, instruction.operation.opcode, product)
         d, *sources = instruction.operands
@@ -102,14 +102,14 @@ class MatrixCode:
         return pick(self.lanes, [word], [(0, holder) for holder in holders])
 
     def _scales(self, side: ScaleSide, scales: Operand, selectors: Operand) -> Value:
-        """Returns the block scales of A or B (`side`), moved from the threads and bytes that the
-        selectors name to those that hold them with selectors 0.
-        """
+        """Returns the words of block scales of A or B (`side`), moved from the threads and bytes
+        that the selectors name to those that hold them with selectors 0."""
         b, word = self.b, self.operands.read(scales, U32)
         byte, thread = (
             b.zext(self.operands.read(s, U16), vector(I32)) for s in elements(selectors)
         )
         register_operand = word
+        # One of `threads` neighbouring lanes contributes, as the selector's low bits say.
         for number in range(1, side.threads):
             holders = [side.contributor(lane, number) for lane in range(LANES)]
             moved = pick(self.lanes, [word], [(0, holder) for holder in holders])
@@ -128,9 +128,7 @@ class MatrixCode:
         return self.b.and_(value, splat_constant(count - 1, I32))
 
     def _buffer(self) -> Value:
-        """Returns the buffer on the stack, created at its first use, that passes operands and
-        results of products.
-        """
+        """Returns the stack buffer, created at its first use, that passes registers of products."""
         if not hasattr(self, "_data"):
             prologue = self.operands.frame.prologue
             self._data = prologue.alloca(ir.ArrayType(I8, BUFFER_BYTES), align=64)
@@ -139,9 +137,9 @@ class MatrixCode:
     # ---- wmma.load and wmma.store ---------------------------------------------------------------
 
     def _move(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """Emits `wmma.load` or `wmma.store` of a fragment, piece by piece of the registers that
-        each lane holds; returns the registers of a load with their values.
-        """
+        """Emits `wmma.load` or `wmma.store` of a fragment, one access for each piece of the
+        registers that each lane holds (`isa.moves.Piece`: elements that are neighbours in memory);
+        returns the registers of a load with their values, an empty list for a store."""
         b, move = self.b, matrix_move(instruction.operation)
         first, second, *stride = instruction.operands
         address, register_operand = (first, second) if move.stores else (second, first)
@@ -170,9 +168,8 @@ class MatrixCode:
         return [] if move.stores else [(r, w, type) for r, w in zip(registers, words, strict=True)]
 
     def _offsets(self, piece: Piece, stride: Value) -> Value:
-        """Returns the bytes from the start of the matrix to each lane's piece; `stride`: the
-        elements from one row (or column) to the next, in 64-bit lanes.
-        """
+        """Returns the bytes from the start of the matrix to each lane's piece, in 64-bit lanes;
+        `stride`: the elements from one row (or column) to the next."""
         steps = [piece.steps(lane) for lane in range(LANES)]
         strides, offsets = (constant([s[n] for s in steps], I64) for n in (0, 1))
         offset = self.b.add(self.b.mul(strides, stride), offsets)

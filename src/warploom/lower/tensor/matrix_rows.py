@@ -26,7 +26,9 @@ Results = list[tuple[Operand, Value, ScalarType]]
 
 
 class MatrixRowCode:
-    """Emits `ldmatrix`, `stmatrix` and `movmatrix` of one warp function."""
+    """Emits `ldmatrix`, `stmatrix` and `movmatrix` of one warp function. A *unit* is the part of a
+    32-bit register whose bytes stay together: an element of two bytes, or a byte
+    (`isa.row_matrices`)."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
@@ -43,8 +45,8 @@ class MatrixRowCode:
         return (self._load_rows if load else self._store_rows)(index, instruction, on)
 
     def _load_rows(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """Emits `ldmatrix`: loads the rows in the lanes that have their addresses, and returns the
-        registers to which shuffles distribute them.
+        """Emits `ldmatrix`: each lane whose address is used loads a row of 16 bytes; returns the
+        registers to which shuffles distribute the rows' words, packed elements expanded to bytes.
         """
         matrices = row_matrices(instruction.operation)
         access_type = AccessType("load", space_of(instruction), B32, WORDS)
@@ -73,24 +75,24 @@ class MatrixRowCode:
         return []
 
     def _pointing(self, matrices: RowMatrices, on: Value) -> Value:
-        """Returns the executing lanes whose addresses are used: the first ones, as many as rows."""
+        """Returns the executing lanes whose addresses are used: the lowest lanes, one for each
+        row."""
         return self.b.and_(on, self.lanes.mask(I32((1 << matrices.rows) - 1)))
 
     def _register_of(self, matrices: RowMatrices, register: int, words: list[Value]) -> Value:
-        """Returns register number `register` of the matrices, by shuffles of `words`: those of each
-        row, in the lane that has the row's address.
-        """
+        """Returns register number `register` of all lanes, by shuffles of `words`: the four words
+        of each row, in the lane that has the row's address."""
         parts: list[Value] = []
         for unit in range(matrices.units):
             places = [matrices.place(lane, register, unit) for lane in range(LANES)]
+            # A unit at place p of a row is number p % units in its word p // units, in lane `row`.
             picked = pick(self.lanes, words, [(p // matrices.units, row) for row, p in places])
             parts.append(self._part(picked, matrices, [p % matrices.units for _, p in places]))
         return self._joined(parts, matrices)
 
     def _row_word(self, matrices: RowMatrices, registers: list[Value], word: int) -> Value:
-        """Returns word `word` of each row, in the lane that has the row's address, from the
-        registers of the matrices.
-        """
+        """Returns word `word` of each row, in the lane that has the row's address, by shuffles of
+        the matrices' registers; lanes without a row get any value."""
         parts: list[Value] = []
         for unit in range(matrices.units):
             place = word * matrices.units + unit
@@ -101,9 +103,8 @@ class MatrixRowCode:
         return self._joined(parts, matrices)
 
     def _part(self, words: Value, matrices: RowMatrices, units: list[int]) -> Value:
-        """Returns one unit (element or byte) of each lane's word, by its number `units[lane]`,
-        shifted down to the lowest bits.
-        """
+        """Returns unit number `units[lane]` of each lane's word, shifted down to the lowest
+        bits."""
         bits = BYTE_BITS * matrices.unit_bytes
         moved = self.b.lshr(words, constant([bits * unit for unit in units], I32))
         return self.b.and_(moved, splat_constant((1 << bits) - 1, I32))
@@ -117,10 +118,12 @@ class MatrixRowCode:
         return word
 
     def _transposed(self, word: Value) -> Value:
-        """Emits `movmatrix`: returns the rows that `word` holds, transposed as `ldmatrix` with
-        .trans does."""
+        """Emits `movmatrix`: returns the transposed 8x8 matrix of two-byte elements whose rows
+        `word` holds, four lanes to a row, two elements to a lane."""
         halves: list[Value] = []
         for element in (0, 1):
+            # The lane gets element (row lane // 4, column 2 (lane % 4) + element), which stood at
+            # (column, row).
             places = [(2 * (lane % 4) + element, lane // 4) for lane in range(LANES)]
             holders = [(4 * row + column // 2, column % 2) for row, column in places]
             picked = pick(self.lanes, [word], [(0, lane) for lane, _ in holders])

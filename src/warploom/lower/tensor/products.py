@@ -38,7 +38,7 @@ QUAD_DEPTH = 4
 FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
 
 BUFFER_BYTES = 24 * LANES * 8
-"""Bytes of the operands of the largest product, `wmma` on f16: eight registers each."""
+"""Bytes of the buffer of the largest product, `wmma` on f16: eight registers each of A, B and C."""
 
 
 def register_type(fragment: Fragment) -> ScalarType:
@@ -57,15 +57,15 @@ def constant(values: list[int], element: ir.IntType) -> ir.Constant:
 
 
 def slot(b: Value, buffer: Value, place: int) -> Value:
-    """Returns the address of a register in a product's buffer."""
+    """Returns the address of register number `place` in a product's buffer: 256 bytes each, enough
+    for 64-bit registers."""
     return b.gep(buffer, [I64(place * LANES * 8)], source_etype=I8)
 
 
 def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
-    """Returns the function `void(buffer)`, which reads the registers of A, B, C and metadata, and
-    stores those of D; it is emitted at its first use in a module. Opcodes that differ only in
-    layouts that do not change the code share one.
-    """
+    """Returns the function `void(buffer)` of a product, which reads the registers of A, B, C and
+    metadata, and stores those of D from the buffer's start; it is emitted at its first use in a
+    module. Opcodes that differ only in layouts that do not change the code share one."""
     # Only the quads of m8n8k4 on f16 hold their elements by the layouts of A and B.
     by_layout = product.a.rows == LANES and product.a.columns == QUAD_DEPTH
     parts = opcode.split(".")
@@ -93,7 +93,8 @@ class SumCode:
         self.type = calculated(product.d.type)
 
     def numbers(self, fragment: Fragment, words: list[Value]) -> list[Value]:
-        """Returns the elements of a fragment as numbers, each in 32 lanes, from its registers."""
+        """Returns the elements of a fragment as numbers of the type that they are computed in, each
+        in 32 lanes, unpacked from its registers."""
         type, result = register_type(fragment), list[Value]()
         for element in range(fragment.count):
             register, inside = divmod(element, fragment.packed)
@@ -103,14 +104,14 @@ class SumCode:
         return result
 
     def elements_at(self, fragment: Fragment, values: list[Value], positions: list[Place]) -> Value:
-        """Returns the elements at given places of a fragment, lane by lane."""
+        """Returns the elements at given places (row, column) of a fragment, one place for each
+        lane; `values` are its numbers (`numbers`)."""
         holders = [fragment.holders[place] for place in positions]
         return pick(self.lanes, values, [(element, lane) for lane, element in holders])
 
     def selector(self, sparsity: Sparsity, metadata: Value, rows: list[int], k: int) -> Value:
-        """Returns which element of its chunk (0 to `choices` - 1) the k-th stored element of each
-        row of a sparse A is, from the metadata; one row a lane.
-        """
+        """Returns the position in its chunk (0 to `choices` - 1) of the k-th stored element of a
+        sparse A's rows, one row a lane, from the metadata (i32 lanes)."""
         held = [sparsity.place(row, k) for row in rows]
         moved = pick(self.lanes, [metadata], [(0, lane) for lane, _ in held])
         index = self.b.lshr(moved, constant([bit for _, bit in held], I32))
@@ -131,9 +132,9 @@ class SumCode:
         return ir.Constant(vector(I32), None) if self.type.is_integer else start
 
     def step(self, left: Value, right: Value, total: Value) -> Value:
-        """Returns `total` plus the product of `left` and `right`: fused for floats, wrapping for
-        integers, the count of ones of their xor or and for single-bit elements.
-        """
+        """Returns `total` plus the product of `left` and `right`: a fused multiply-add for floats,
+        wrapping for integers; for single-bit elements plus the number of ones in their `xor` or
+        `and`."""
         if not self.type.is_integer:
             return self.lower.vectors.intrinsic("fma", [left, right, total])
         if not self.product.logic:
@@ -143,17 +144,16 @@ class SumCode:
         return self.b.add(total, self.lower.vectors.intrinsic("ctpop", [combine(left, right)]))
 
     def scaled_step(self, left: Value, right: Value, scale: Value, total: Value) -> Value:
-        """Returns a sum with one more product times a scale (.f64), rounded once to .f32: the
-        product with its scale is exact in double precision."""
+        """Returns `total` plus a product times a scale (.f64), rounded once to .f32: the product
+        with its scale is exact in double precision."""
         b, wide, narrow = self.b, vector(DOUBLE), vector(FLOAT)
         product = b.fpext(b.fmul(left, right), wide)
         result = self.lower.vectors.intrinsic("fma", [product, scale, b.fpext(total, wide)])
         return b.fptrunc(result, narrow)
 
     def scale(self, type: str, words: Value, lanes: list[int], block: int) -> Value:
-        """Returns block `block`'s scales as .f64 from packed words, taking in each lane the word of
-        the lane in `lanes`.
-        """
+        """Returns the scales of block `block` as .f64, one for each lane: of the packed word in
+        lane `lanes[lane]`, byte `block`."""
         held = pick(self.lanes, [words], [(0, lane) for lane in lanes])
         bits = self.b.lshr(held, splat_constant(BYTE_BITS * block, I32))
         return self.b.fpext(self.lower(scale_number(type), [bits]), vector(DOUBLE))
@@ -170,7 +170,8 @@ class SumCode:
         return self.b.add(start, total)
 
     def registers(self, fragment: Fragment, sums: list[Value]) -> list[Value]:
-        """Returns the registers of a fragment, into which these sums are encoded and packed."""
+        """Returns the registers of a fragment, into which its sums (one vector for each element of
+        a lane) are encoded and packed, the first in the lowest bits."""
         type, result = register_type(fragment), list[Value]()
         for register in range(fragment.registers):
             word: Value = ir.Constant(register_vector(type), None)
@@ -193,8 +194,7 @@ class _ProductBody:
 
     def emit(self) -> None:
         """Emits the body: loads and converts A, B and C, sums each element of D in all lanes, and
-        stores D's registers.
-        """
+        stores D's registers over the operands from the buffer's start."""
         p = self.product
         first = 0
         held: list[list[Value]] = []
@@ -215,7 +215,8 @@ class _ProductBody:
         return [self.b.load(slot(self.b, self.buffer, n), typ=type, align=64) for n in positions]
 
     def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
-        """Returns one element of D in all lanes: C's element, plus every product in rising k."""
+        """Returns element number `element` of D in each lane: C's element, plus every product in
+        rising k."""
         p, code = self.product, self.code
         positions = [p.d.place(lane, element) for lane in range(LANES)]
         start = code.elements_at(p.c, c, positions)
@@ -232,9 +233,8 @@ class _ProductBody:
         return code.finish(start, total)
 
     def _scales(self, positions: list[Place]) -> list[Value]:
-        """Returns the product of A's and B's scales for each block, at the lanes' elements of D; an
-        empty list for products without scales.
-        """
+        """Returns the product of A's and B's scales (.f64) for each block along k, at the lanes'
+        elements of D (`positions`); an empty list for products without scales."""
         p = self.product
         if p.scales is None:
             return []
@@ -250,8 +250,8 @@ class _ProductBody:
         ]
 
     def _right_operand(self, b: list[Value], positions: list[Place], k: int) -> Value:
-        """Returns the elements of B by which the k-th stored elements of A's rows are
-        multiplied."""
+        """Returns the elements of B by which the k-th stored elements of A's rows are multiplied at
+        the lanes' elements of D (`positions`); with a sparse A selected by metadata."""
         p, code, sparsity = self.product, self.code, self.product.sparsity
         if sparsity is None:
             return code.elements_at(p.b, b, [(column, k) for _, column in positions])

@@ -24,10 +24,9 @@ class SharedBlocks:
     def load(
         self, operand: SharedOperand, descriptor: Value, block: Value, index: int, *, whole: bool
     ) -> list[Value]:
-        """Returns the words of block number `block` of the matrix that a descriptor names, each in
-        32 lanes, loaded for instruction `index`. `whole`: every block has all its rows, so that no
-        lane is masked.
-        """
+        """Returns the words of block number `block` (an i64) of the matrix that a descriptor names,
+        each in 32 lanes, loaded for instruction `index`: in each *request* a lane loads a unit of
+        16 bytes, four words. `whole`: every block has all its rows, so that no lane is masked."""
         words = list[Value]()
         access_type = AccessType("load", Space.SHARED, B32, WORDS)
         for request in range(operand.requests):
@@ -41,9 +40,8 @@ class SharedBlocks:
         return words
 
     def _units(self, operand: SharedOperand, block: Value, request: int) -> tuple[Value, Value]:
-        """Returns the line and the place in it of the unit (16 bytes) that each lane reads in a
-        request.
-        """
+        """Returns the line of the block, and the place in it, of the unit that each lane reads in a
+        request."""
         units = [operand.unit_of(request, lane) for lane in range(LANES)]
         line_step, place_step = operand.step(1)
         lines = self._from(block, line_step, [line for line, _ in units])
@@ -51,15 +49,14 @@ class SharedBlocks:
 
     def _inside(self, operand: SharedOperand, block: Value, request: int) -> Value:
         """Returns the lanes whose units are of rows that the matrix has: the last block may have
-        fewer.
-        """
+        fewer than `block_rows`."""
         first = request * operand.unit
         rows = [operand.fragment.place(lane, first)[0] for lane in range(LANES)]
         row = self._from(block, operand.block_rows, rows)
         return self.b.icmp_unsigned("<", row, splat_constant(operand.rows, I32))
 
     def _from(self, block: Value, step: int, offsets: list[int]) -> Value:
-        """Returns the lanes' offsets plus the start of a block; `step` is the distance of
-        blocks."""
+        """Returns `offsets` (one a lane) plus the start of a block, which is `step` times its
+        number, as i32."""
         start = self.b.mul(self.b.trunc(block, I32), I32(step))
         return self.b.add(self.lanes.splat(start), constant(offsets, I32))

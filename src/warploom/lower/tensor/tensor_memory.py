@@ -1,6 +1,6 @@
-"""Emits `tcgen05` instructions as calls of the rules (`asynchronous.issue.tensor_memory`), which
-the interpreter uses, too: operands pass in rows of 32 words, registers in an array beside them.
-"""
+"""Emits `tcgen05` instructions as calls of helpers shared with the interpreter
+(`asynchronous.issue.tensor_memory`, "the rules"): operands pass in rows of 32 words, one for each
+lane, registers in an array beside them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ VECTOR_BYTES = 4 * LANES
 
 class TensorMemoryCode:
     """Emits the `tcgen05` instructions of one warp function. `delays`: the code is for schedules in
-    which loads and stores may complete late."""
+    which loads and stores may complete late; loads then wait in the ring `flight`."""
 
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
         """Finds the program's loads of tensor memory, which may be in flight."""
@@ -58,10 +58,10 @@ class TensorMemoryCode:
         ]
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a `tcgen05` instruction other than a fence or wait, if `on` has lanes: stores
-        operands and registers, and calls the rules, or appends a load that completes late to those
-        in flight. Returns the results of a load.
-        """
+        """Emits a `tcgen05` instruction other than a fence or wait, at run time if `on` has lanes:
+        stores operands and registers, and calls the rules; a load that completes late is appended
+        to those in flight instead. Returns the registers of a load with their values, an empty list
+        for others."""
         request, b = tensor_memory_request(instruction), self.b
         loads = part(request.request, OP) == LOAD
         self._fill(
@@ -92,9 +92,8 @@ class TensorMemoryCode:
         return self._load_results(request) if loads else []
 
     def wait(self, instruction: Instruction, on: Value) -> None:
-        """Emits the completion of the warp's loads or stores in flight before a `tcgen05.wait`;
-        nothing for other instructions, or if none may complete late.
-        """
+        """Emits, at a `tcgen05.wait`, the completion of the warp's loads or stores in flight;
+        nothing for other instructions, or if none may complete late."""
         if not self.delays or not is_tensor_memory_operation(instruction.operation):
             return
         if waits_for_loads(instruction.operation):
@@ -103,9 +102,8 @@ class TensorMemoryCode:
             self.lanes.when(self.lanes.any(on), self._complete_stores)
 
     def _issue(self, index: int, request: TensorMemoryRequest, bits: Value) -> None:
-        """Emits the call of the rules for a request whose operands are in their rows, and the exit
-        if it faults.
-        """
+        """Emits the call of the rules for a request whose operands are in their rows, in the lanes
+        `bits` (an i64), and the exit if it faults."""
         b, frame, tensors = self.b, self.frame, self.tensors
         failed = call(
             self.lanes,
@@ -137,9 +135,8 @@ class TensorMemoryCode:
     # ---- what completes late --------------------------------------------------------------------
 
     def _defer_load(self, index: int, request: TensorMemoryRequest, on: Value) -> None:
-        """Appends a load to those in flight, until its warp waits; its registers hold the marker
-        NOT_LOADED meanwhile. If the ring is full, all loads in flight complete first.
-        """
+        """Appends a load to those in flight, until its warp waits; its registers get the marker
+        NOT_LOADED meanwhile. If the ring is full, all loads in flight complete first."""
         first = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         address, split = (self._operand(row, first) for row in (D_ROW, A_ROW))
         with self.b.if_then(self.flight.is_full(), likely=False):
@@ -161,9 +158,8 @@ class TensorMemoryCode:
         self.flight.complete(lambda _: I1(1), self.loads, self._complete)
 
     def _complete(self, entry: InFlightOperation, index: int) -> None:
-        """Emits a deferred load of instruction `index` with the operands of its entry, and writes
-        its registers in the lanes that issued it.
-        """
+        """Emits a deferred load of instruction `index` with the address of its entry, and writes
+        its registers in the lanes that issued it. Overwrites the operand rows."""
         request = tensor_memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
         self._fill({D_ROW: self.lanes.splat(address), A_ROW: self.lanes.splat(split)})
@@ -183,7 +179,8 @@ class TensorMemoryCode:
     # ---- operands -------------------------------------------------------------------------------
 
     def _input(self, arguments: RequestOperand) -> Value:
-        """Returns the 32 words of an operand row: addresses, or values zero-extended to 64 bits."""
+        """Returns the 32 words of an operand row (row, operand, type): addresses if there is no
+        type, else values zero-extended to 64 bits."""
         _, operand, type = arguments
         if type is None:
             return self.operands.address(operand)
@@ -193,13 +190,13 @@ class TensorMemoryCode:
         return value if type.bits == 64 else self.b.zext(value, vector(I64))
 
     def _fill(self, rows: dict[int, Value]) -> None:
-        """Stores operand rows, and zeros in the others."""
+        """Stores operand rows, by number, and zeros in the others."""
         zero = splat_constant(0, I64)
         for row in range(DATA_ROWS):
             self.b.store(rows.get(row, zero), self._row(row), align=64)
 
     def _row(self, row: int) -> Value:
-        """Returns the address of an operand row."""
+        """Returns the address of an operand row in the stack buffer."""
         return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
 
     def _register(self, number: int) -> Value:
@@ -208,12 +205,12 @@ class TensorMemoryCode:
 
     @cached_property
     def _data(self) -> Value:
-        """Returns the buffer of operand rows, created at its first use."""
+        """Returns the buffer of operand rows."""
         size = ir.ArrayType(I8, ROW_BYTES * DATA_ROWS)
         return self.frame.prologue.alloca(size, align=64)
 
     @cached_property
     def _values(self) -> Value:
-        """Returns the array of registers, created at its first use."""
+        """Returns the array of registers."""
         size = ir.ArrayType(I8, VECTOR_BYTES * MOST_REGISTERS)
         return self.frame.prologue.alloca(size, align=64)

@@ -1,7 +1,6 @@
-"""Emits tensor copies of the Tensor Memory Accelerator as calls of the rules
-(`asynchronous.issue.tensor_copies`), which the interpreter uses, too, with operands in rows of 32
-words, and the completion of copies that complete late.
-"""
+"""Emits tensor copies of the Tensor Memory Accelerator as calls of helpers shared with the
+interpreter (`asynchronous.issue.tensor_copies`, "the rules"), with operands in rows of 32 words,
+one for each lane; and the completion of copies that complete late."""
 
 from __future__ import annotations
 
@@ -36,7 +35,8 @@ from warploom.ptx.ir import Instruction, Space
 ROW_BYTES = 8 * LANES
 
 THREADS_BITS = 6
-"""Bits of a warp's number, and of a lane's, in `entries.FIRST_THREAD`."""
+"""Bits of a warp's number in its block, and of a lane's, in `entries.FIRST_THREAD`: block << 12 |
+warp << 6 | lane."""
 
 RECORD = {
     Slot.FAULT_KIND: entries.FAULT_KIND,
@@ -48,9 +48,8 @@ RECORD = {
 
 
 class TensorCode:
-    """Emits the tensor copies of one warp function; owns the buffers that pass operands to the
-    rules.
-    """
+    """Emits the tensor copies of one warp function; owns the stack buffers that pass operands
+    (*rows*), context and faults (*scratch words*, `asynchronous.tensors.entries`) to the rules."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
@@ -58,9 +57,9 @@ class TensorCode:
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits an operation of `isa.ops.tensors` (a tensor copy or reduction, a change of a tensor
-        map, a cancellation of a cluster's launch), if `on` has lanes: the race detector's event,
-        the log's record, the call of the rules, and the exit if it faults.
-        """
+        map, a cancellation of a cluster's launch): stores its operands in rows, and if `on` has
+        lanes at run time, passes it to the race detector, the log and the rules, and exits if it
+        faults."""
         request, b, frame = tensor_request(instruction), self.b, self.frame
         rows = {each[0]: self._input(each, request.map_space) for each in request.inputs}
         self.fill(rows)
@@ -109,9 +108,9 @@ class TensorCode:
         frame.leave(Status.FAULT)
 
     def _input(self, arguments: RequestOperand, map_space: Space) -> Value:
-        """Returns the 32 words of an operand row: addresses (that of a tensor map in shared or
-        parameter memory as a generic one), or values extended to 64 bits.
-        """
+        """Returns the 32 words of an operand row (row, operand, type): addresses if there is no
+        type (that of a tensor map in shared or parameter memory as a generic one), else values
+        extended to 64 bits."""
         row, operand, type = arguments
         if type is None:
             # The rules address a tensor map by its generic address.
@@ -151,9 +150,8 @@ class TensorCode:
             b.store(value, self.scratch(word))
 
     def counts(self, index: int, space: Space) -> Value:
-        """Returns the address of the access record of an instruction and a space; for an access
-        that is not counted, a buffer that is discarded.
-        """
+        """Returns the address of the access record (counts) of an instruction and a space; for an
+        access that is not counted, a buffer that is discarded."""
         if (index, space) in self.memory.places.rows:
             return self.memory.places.row(index, space)
         return self._discarded_counts
@@ -162,7 +160,7 @@ class TensorCode:
 
     @property
     def host_memory(self) -> Value:
-        """Returns the pointer to `ORIGIN`, from which the rules address all memory."""
+        """Returns the pointer to host address `ORIGIN`, from which the rules address all memory."""
         return self.b.inttoptr(I64(ORIGIN), PTR)
 
     def row(self, row: int) -> Value:
@@ -170,41 +168,35 @@ class TensorCode:
         return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
 
     def scratch(self, word: int) -> Value:
-        """Returns the address of a scratch word, through which code and the rules exchange context
-        and faults.
-        """
+        """Returns the address of a scratch word."""
         return self.b.gep(self._words, [I64(8 * word)], source_etype=I8)
 
     @cached_property
     def work(self) -> Value:
-        """Returns a buffer for an entry of the queue of copies, in which the rules build it;
-        created at its first use.
-        """
+        """Returns a stack buffer in which the rules build an entry of the queue of copies."""
         size = work_words(self.frame.program.has_tensor_memory)
         return self.frame.prologue.alloca(ir.ArrayType(I64, size), align=64)
 
     @cached_property
     def _data(self) -> Value:
-        """Returns the buffer of operand rows, created at its first use."""
+        """Returns the buffer of operand rows."""
         size = ir.ArrayType(I8, ROW_BYTES * DATA_ROWS)
         return self.frame.prologue.alloca(size, align=64)
 
     @cached_property
     def _words(self) -> Value:
-        """Returns the buffer of scratch words, created at its first use."""
+        """Returns the buffer of scratch words."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS), align=64)
 
     @cached_property
     def _discarded_counts(self) -> Value:
-        """Returns a buffer for the costs of accesses that are not counted, created at its first
-        use.
-        """
+        """Returns a buffer for the costs of accesses that are not counted."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
 
 
 class TensorWaitCode:
     """Emits the completion of pending copies before instructions that wait for asynchronous copies,
-    in code for schedules in which copies may complete late (`delays`).
+    and the deferral of copies, in code for schedules in which copies may complete late (`delays`).
     """
 
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
@@ -226,8 +218,8 @@ class TensorWaitCode:
             self._when_pending(on, lambda bits: self._group(group, bits))
 
     def _when_pending(self, on: Value, emit: Callable[[Value], None]) -> None:
-        """Emits code that runs only if copies are queued or held and some lane is active; `emit`
-        takes the lanes as bits of an i64.
+        """Emits code that runs only if copies are pending in either list (tensor copies: QUEUE_AT,
+        copies of lanes: HELD_AT) and some lane executes; `emit` takes the lanes as bits of an i64.
         """
         b = self.b
         bits = b.zext(self.lanes.bits(on), I64)
@@ -241,8 +233,7 @@ class TensorWaitCode:
 
     def _state(self) -> tuple[Value, ...]:
         """Stores the warp's context for the rules; returns the arguments that the helpers of waits
-        have in common after memory and operands.
-        """
+        share: scratch words, schedule, both lists of copies, and the buffer of an entry."""
         self.tensors.store_context()
         slots = Slot.PLAN_AT, Slot.QUEUE_AT, Slot.HELD_AT
         lists = (self.frame.pointer(slot) for slot in slots)
@@ -252,11 +243,10 @@ class TensorWaitCode:
     def deferring(
         self, copy: LateCopy | None, rows: Mapping[int, Value], on: Value
     ) -> Generator[None]:
-        """Wraps the code of copies that may complete late: the bytes that it overwrites are saved
-        before and put back after, and the new ones kept until the copies complete. `rows` are the
-        operands of `asynchronous.late_copies.hold.hold_copies`; `copy` is None for copies that
-        complete at once, which are not wrapped.
-        """
+        """Wraps the code of a copy that may complete late: `hold_copies` saves the bytes that it
+        will overwrite, and behind it `defer_copies` keeps the new ones until the copy completes and
+        puts the old ones back; the latter only if the former held any at run time. `rows` are its
+        operands by row; `copy` is None for copies that complete at once, which are not wrapped."""
         if copy is None or not self.delays:
             yield
             return
@@ -286,9 +276,8 @@ class TensorWaitCode:
             call(self.lanes, "defer_copies", self.tensors.host_memory, *arguments)
 
     def _wait(self, wait: WaitRequest, bits: Value) -> None:
-        """Emits the call that completes the copies for which lanes (`bits`) wait at an mbarrier, by
-        phase or parity.
-        """
+        """Emits the call that completes the copies for which lanes (`bits`, an i64) wait at an
+        mbarrier, whose address and phase or parity are passed in operand rows."""
         value = self.operands.read(wait.value, wait.type)
         if wait.type.bits < 64:
             value = self.b.zext(value, vector(I64))
@@ -298,9 +287,8 @@ class TensorWaitCode:
         call(self.lanes, "wait_copies", self.tensors.host_memory, *arguments)
 
     def _group(self, group: GroupRequest, bits: Value) -> None:
-        """Emits the call that commits a group of the lanes' copies, or completes the groups that
-        they wait for.
-        """
+        """Emits the call that commits a group of the lanes' copies, or completes groups until no
+        more than the instruction allows are pending, as `group` says."""
         numbers = (I64(n) for n in (group.action, group.left, group.groups))
         arguments = (*self._state(), bits, *numbers)
         call(self.lanes, "group_copies", self.tensors.host_memory, *arguments)

@@ -1,7 +1,6 @@
-"""Emits accesses to textures and surfaces as calls of the rules (`texture.requests`), which the
-interpreter uses, too: operands and results pass in rows of 32 words. `program.requests.texture`
-decodes the instructions.
-"""
+"""Emits accesses to textures and surfaces as calls of helpers shared with the interpreter
+(`texture.requests`, "the rules"): operands and results pass in rows of 32 words, one for each lane.
+`program.requests.texture` decodes the instructions."""
 
 from __future__ import annotations
 
@@ -63,8 +62,8 @@ class TextureCode:
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         """Emits a texture or surface instruction: stores its operands in rows and calls the rules;
-        returns its destinations with the values of result rows.
-        """
+        returns its destinations with the values of result rows. The predicate that texels are
+        resident is always true."""
         request = texel_request(instruction)
         rows = {HANDLE_ROW: self._handle(request.handle, on)}
         if request.sampler is not None:
@@ -86,9 +85,8 @@ class TextureCode:
         return results
 
     def _handle(self, operand: Operand, on: Value) -> Value:
-        """Returns the handles of a texture, surface or sampler: a register's values, a variable's
-        address, or a kernel parameter.
-        """
+        """Returns the handles of a texture, surface or sampler (64-bit lanes): a register's values,
+        a variable's address, or the value of a kernel parameter."""
         if not isinstance(operand, Address):
             return self.operands.read(operand, U64)
         if isinstance(operand.base, Symbol):
@@ -98,9 +96,8 @@ class TextureCode:
         return self.operands.address(operand)
 
     def _result(self, row: int, type: ScalarType) -> Value:
-        """Returns a result row as a value of `type`: truncated, or a test for other than 0 for a
-        predicate.
-        """
+        """Returns a result row as a value of `type`: truncated, or for a predicate tested for not
+        0."""
         value = self.b.load(self._row(row), typ=vector(I64), align=64)
         if type == PRED:
             return self.b.icmp_unsigned("!=", value, splat_constant(0, I64))
@@ -109,8 +106,8 @@ class TextureCode:
 
     def _serve(self, index: int, request: int, on: Value) -> None:
         """Emits the call of the rules for the lanes `on`, after the race detector's event; then the
-        exit on a fault and the record of the sectors. `request`: its packed options.
-        """
+        exit on a fault, and in a recorded launch the record of the sectors. `request`: its packed
+        options (`program.requests.texture`)."""
         b, frame = self.b, self.frame
         row = next((r for r in frame.layout.rows if r.instruction == index), None)
         space = row.space if row else Space.TEXTURE
@@ -154,11 +151,11 @@ class TextureCode:
 
     @cached_property
     def _data(self) -> Value:
-        """Returns the buffer of rows, created at its first use."""
+        """Returns the buffer of rows."""
         size = ir.ArrayType(I8, ROW_BYTES * DATA_ROWS)
         return self.frame.prologue.alloca(size, align=64)
 
     @cached_property
     def _words(self) -> Value:
-        """Returns the buffer of scratch words, created at its first use."""
+        """Returns the buffer of scratch words."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS), align=64)

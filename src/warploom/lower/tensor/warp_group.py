@@ -1,9 +1,8 @@
-"""Emits `wgmma` instructions: each warp of a warp group multiplies its own 16 rows.
+"""Emits `wgmma` instructions: each warp of a warp group (four warps) multiplies its own 16 rows.
 
 By default a product completes when it is issued. Code for other schedules may complete it where the
 warp waits for it (`simt.product_groups`), with the contents that registers and shared memory have
-then.
-"""
+then."""
 
 from __future__ import annotations
 
@@ -42,9 +41,9 @@ class WarpGroupCode:
         self.sums = GroupSums(memory, self.sites)
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a `wgmma` product, commit or wait; returns the sums of a product in code where all
-        complete at once. Commits and waits have code only where products may complete late.
-        """
+        """Emits a `wgmma` product, commit or wait; returns the registers of a product with their
+        sums, in code where all complete at once, else an empty list. Commits and waits have code
+        only where products may complete late."""
         if is_group_product(instruction.operation):
             return self._issue(index, on)
         if self.delays and self.sites:
@@ -59,10 +58,9 @@ class WarpGroupCode:
     # ---- issue ----------------------------------------------------------------------------------
 
     def _issue(self, index: int, on: Value) -> list[Result]:
-        """Emits the product at once; in code for schedules with late completion the run-time test
-        `is_late` decides whether it is appended to those in flight instead, and registers are
-        written here, so that no results are returned.
-        """
+        """Emits a product. In code where all complete at once it returns the sums; else the
+        run-time test `is_late` decides whether it is appended to those in flight, or computed and
+        its registers written here, and the list is empty."""
         if not self.delays:
             self._check_group(index, on)
             return self.sums.emit(self._entry(index, on), index)
@@ -101,10 +99,10 @@ class WarpGroupCode:
         return self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
 
     def _check_group(self, index: int, on: Value) -> None:
-        """Emits the fault of a block that has only some of the four warps of the running warp's
-        group.
-        """
+        """Emits the fault of a block whose last warp group is incomplete, if the running warp is in
+        it."""
         b = self.b
+        # Warp number with both low bits set: the last warp of its group of four.
         last = b.or_(self.frame.warp, I64(GROUP_WARPS - 1))
         missing = b.icmp_unsigned(">=", last, self.frame.slot(Slot.WARPS))
         self._fault_where(missing, PART_OF_A_WARP_GROUP, index, on)
@@ -123,11 +121,11 @@ class WarpGroupCode:
     # ---- completion -----------------------------------------------------------------------------
 
     def _wait(self, newest: int) -> None:
-        """Completes, oldest first, the warp's products in flight of all committed groups but the
-        `newest` last ones.
-        """
+        """Emits the completion, oldest first, of the warp's products in flight of all committed
+        groups but the `newest` last ones."""
         b, flight = self.b, self.flight
 
+        # GROUP is the number of groups committed.
         def is_committed(entry: InFlightOperation) -> Value:
             return b.icmp_unsigned("<", b.add(entry.group, I64(newest)), flight.get(RingWord.GROUP))
 
