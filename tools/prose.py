@@ -1,9 +1,10 @@
 """Checks the words of the documentation, the lessons and the page by `styles/Warploom/Words.yml`,
-the names and docstrings of the engine by `Names.yml` beside it, and the first words of docstrings.
+the names and docstrings of the package and the prose of the documentation by `Names.yml` beside it,
+and the first words of docstrings.
 
 python tools/prose.py [FILE ...]
 
-The file is a style of Vale, which reads it as well. Exit status 1 if something was found.
+Words.yml is a style of Vale, which reads it as well. Exit status 1 if something was found.
 """
 
 from __future__ import annotations
@@ -38,11 +39,16 @@ PACKAGES = sorted(
 )
 """Packages whose docstrings are checked."""
 
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/howto/*.md")
+"""The documentation whose prose is checked for terms of Names.yml. Decisions are not: they keep the
+terms of their date."""
+
 ENGINE = (
     *("simt", "cost", "texture", "asynchronous", "detector", "program", "analysis", "llvm", "abi"),
     *("helpers", "ir", "passes", "lower", "compilation", "machine", "timing"),
 )
-"""Packages whose names, and the words of whose docstrings, are checked."""
+"""The packages of the engine, whose names and docstrings have none of the terms of the section
+`engine` of Names.yml either."""
 
 QUESTIONS = frozenset(["How", "What", "When", "Where", "Whether", "Which", "Who", "Why"])
 """Words that no docstring begins with."""
@@ -88,10 +94,9 @@ def findings(file: Path, words: dict[str, str]) -> Iterator[str]:
 
 def name_findings(file: Path, terms: dict[str, str]) -> Iterator[str]:
     """Yields where a name of a file, the file's own among them, or a docstring has a term that is
-    to be avoided, and what to write."""
-    tree = ast.parse(file.read_text())
+    to be avoided, and what to write. Deprecated aliases keep the term that they had."""
     texts = {(1, file.stem)}
-    for node in ast.walk(tree):
+    for node in _walk(ast.parse(file.read_text())):
         names = (getattr(node, field, None) for field in ("id", "name", "attr", "arg", "asname"))
         texts |= {(getattr(node, "lineno", 1), name) for name in names if isinstance(name, str)}
         if isinstance(node, FUNCTIONS | ast.ClassDef | ast.Module):
@@ -100,6 +105,40 @@ def name_findings(file: Path, terms: dict[str, str]) -> Iterator[str]:
         for term, better in terms.items():
             for found in re.finditer(rf"\b(?:{term})\b", _as_words(text)):
                 yield f"{_shown(file)}:{line}: write {better!r} instead of {found[0]!r}"
+
+
+def prose_findings(file: Path, terms: dict[str, str]) -> Iterator[str]:
+    """Yields where the prose of a page of documentation has a term that is to be avoided, and what
+    to write. Code is none: neither blocks between fences nor what stands between backticks."""
+    text = re.sub(r"^```.*?^```$", _blank, file.read_text(), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"`[^`\n]+`", "", text)
+    for number, line in enumerate(text.splitlines(), 1):
+        for term, better in terms.items():
+            for found in re.finditer(rf"\b(?:{term})\b", line, re.IGNORECASE):
+                yield f"{_shown(file)}:{number}: write {better!r} instead of {found[0]!r}"
+
+
+def _blank(found: re.Match[str]) -> str:
+    """Returns the line breaks of a match."""
+    return "\n" * found[0].count("\n")
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields a node and its descendants, without functions that warn that they are deprecated."""
+    if not (isinstance(node, FUNCTIONS) and _is_deprecated(node)):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from _walk(child)
+
+
+def _is_deprecated(function: FUNCTIONS) -> bool:
+    """Returns whether a function warns with a DeprecationWarning."""
+    return any(
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "warnings.warn"
+        and any(ast.unparse(argument) == "DeprecationWarning" for argument in node.args)
+        for node in ast.walk(function)
+    )
 
 
 def _shown(file: Path) -> Path:
@@ -111,24 +150,33 @@ def _as_words(text: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).replace("_", " ").lower()
 
 
-def _swaps(name: str) -> dict[str, str]:
-    found: dict[str, str] = yaml.safe_load((STYLES / name).read_text())["swap"]
-    return found
+def _swaps(name: str, *sections: str) -> dict[str, str]:
+    """Returns the patterns of sections of a style, and what to write instead; by default `swap`."""
+    style: dict[str, dict[str, str]] = yaml.safe_load((STYLES / name).read_text())
+    return {
+        pattern: better
+        for section in sections or ("swap",)
+        for pattern, better in style[section].items()
+    }
 
 
 def main() -> None:
     words: dict[str, str] = _swaps("Words.yml")
     named = [Path(name).absolute() for name in sys.argv[1:]]
     files = named or sorted(file for pattern in WHERE for file in ROOT.glob(pattern))
-    found = [told for file in files for told in findings(file, words)]
+    found = [finding for file in files for finding in findings(file, words)]
     if not named:
         sources = (ROOT / "src" / "warploom" / name for name in PACKAGES)
         modules = sorted(file for folder in sources for file in folder.rglob("*.py"))
-        found += [told for file in modules for told in docstring_findings(file)]
+        found += [finding for file in modules for finding in docstring_findings(file)]
+        package = ROOT / "src" / "warploom"
+        for file in sorted(package.rglob("*.py")):
+            engine = file.relative_to(package).parts[0] in ENGINE
+            terms = _swaps("Names.yml", "swap", "code", *(["engine"] if engine else []))
+            found += name_findings(file, terms)
+        pages = sorted(file for pattern in PAGES for file in ROOT.glob(pattern))
         terms = _swaps("Names.yml")
-        engine = (ROOT / "src" / "warploom" / name for name in ENGINE)
-        names = sorted(file for folder in engine for file in folder.rglob("*.py"))
-        found += [told for file in names for told in name_findings(file, terms)]
+        found += [finding for file in pages for finding in prose_findings(file, terms)]
     print("\n".join(found), end="\n" if found else "")
     sys.exit(bool(found))
 

@@ -32,7 +32,7 @@ def assert_coalesced(run: Run, max_sectors_per_request: float = 4) -> None:
             sectors = counts[f"global_{op}_sectors"]
             if sectors > max_sectors_per_request * requests:
                 found.append(
-                    _told(line, f"{sectors / requests:.2f} sectors a {op}{_why(run, line)}")
+                    _line_text(line, f"{sectors / requests:.2f} sectors a {op}{_why(run, line)}")
                 )
     limit = f"{max_sectors_per_request:g} sectors a request"
     _fail_if(found, f"global memory is not coalesced (at most {limit})")
@@ -41,7 +41,7 @@ def assert_coalesced(run: Run, max_sectors_per_request: float = 4) -> None:
 def assert_no_bank_conflicts(run: Run) -> None:
     """Raise AssertionError where an access to shared memory took more wavefronts than it needs."""
     found = [
-        _told(line, f"{conflicts:,} wavefronts too many{_colliding(run, line)}")
+        _line_text(line, f"{conflicts:,} wavefronts too many{_colliding(run, line)}")
         for line, counts in run.counters.by_line().items()
         if (conflicts := _conflicts(counts))
     ]
@@ -49,11 +49,11 @@ def assert_no_bank_conflicts(run: Run) -> None:
 
 
 def assert_no_divergence(run: Run, lines: Iterable[int] | None = None) -> None:
-    """Raise AssertionError where a branch parted the lanes of a warp: on these source lines, or on
-    any where none are given."""
+    """Raise AssertionError where a warp diverged at a branch: on these source lines, or on any
+    where none are given."""
     wanted = None if lines is None else set(lines)
     found = [
-        _told(line, f"{counts.divergent_branches:,} of {counts.branches:,} branches parted a warp")
+        _line_text(line, f"{counts.divergent_branches:,} of {counts.branches:,} branches diverged")
         for line, counts in run.counters.by_line().items()
         if counts.divergent_branches and (wanted is None or split_line(line)[1] in wanted)
     ]
@@ -92,7 +92,7 @@ def _colliding(run: Run, line: str) -> str:
     return ""
 
 
-def _told(line: str, what: str) -> str:
+def _line_text(line: str, what: str) -> str:
     source = source_line(*split_line(line))
     return f"  {_place(line)}: {what}" + (f"\n      {source}" if source else "")
 

@@ -158,11 +158,11 @@ def test_a_report_fits_a_narrow_terminal_with_its_values(kernel: Path, width: in
 
 def test_progress_says_what_happens() -> None:
     line = ProgressLine("k")
-    assert line._told() == "compiling"  # pyright: ignore[reportPrivateUsage]
+    assert line._status_text() == "compiling"  # pyright: ignore[reportPrivateUsage]
     line(3, 10)
-    assert line._told() == "3 of 10 blocks"  # pyright: ignore[reportPrivateUsage]
+    assert line._status_text() == "3 of 10 blocks"  # pyright: ignore[reportPrivateUsage]
     line(10, 10)
-    assert "finishing" in line._told()  # pyright: ignore[reportPrivateUsage]
+    assert "finishing" in line._status_text()  # pyright: ignore[reportPrivateUsage]
 
 
 def test_doctor_says_what_works(

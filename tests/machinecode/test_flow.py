@@ -8,7 +8,7 @@ from listings import listing
 
 from warploom.machinecode.divergence import ConvergenceRegion, regions_of
 from warploom.machinecode.evidence import ANCHOR, Evidence
-from warploom.machinecode.flow import Demands, Parting, flow_of
+from warploom.machinecode.flow import CountedDivergence, Demands, flow_of
 from warploom.machinecode.graph import Node, graph_of
 from warploom.machinecode.loops import Loop, loops_of
 from warploom.machinecode.operands import ListingError
@@ -104,7 +104,7 @@ REGION = ConvergenceRegion((0,), 3, frozenset({0, 1, 2}), breaks=False)
 def test_lanes_that_part_go_both_ways_and_meet_at_the_barrier() -> None:
     """10 warps: 3 go one way, 3 the other, 4 part: 14 groups come to the BSYNC."""
     evidence = [anchor(1, {1: 1}), anchor(2, {2: 1}), anchor(3, {4: 1})]
-    demands = Demands(10, [Parting((0,), 4)], [REGION])
+    demands = Demands(10, [CountedDivergence((0,), 4)], [REGION])
     found = flow_of(DIAMOND, evidence, np.array([7.0, 7.0, 10.0]), demands).executed
     assert found == pytest.approx([10, 7, 7, 14, 10])
 
@@ -112,7 +112,7 @@ def test_lanes_that_part_go_both_ways_and_meet_at_the_barrier() -> None:
 def test_without_parted_lanes_flow_is_kept() -> None:
     """The same counts where no lanes parted are wrong; 10 warps go through all the same."""
     evidence = [anchor(1, {1: 1}), anchor(2, {2: 1}), anchor(3, {4: 1})]
-    demands = Demands(10, [Parting((0,), 0)], [REGION])
+    demands = Demands(10, [CountedDivergence((0,), 0)], [REGION])
     found = flow_of(DIAMOND, evidence, np.array([7.0, 7.0, 10.0]), demands).executed
     assert found[1] + found[2] == pytest.approx(10)
     assert found[[0, 3, 4]] == pytest.approx([10, 10, 10])
@@ -122,7 +122,7 @@ def test_groups_that_leave_inside_do_not_come_to_the_barrier() -> None:
     """Of 10 warps 4 part; everybody on the one way leaves the kernel there."""
     leaving = (*DIAMOND[:1], Node(2, 6, (), leaves=True), *DIAMOND[2:])
     evidence = [anchor(1, {1: 1}), anchor(2, {2: 1})]
-    demands = Demands(10, [Parting((0,), 4)], [REGION])
+    demands = Demands(10, [CountedDivergence((0,), 4)], [REGION])
     found = flow_of(leaving, evidence, np.array([7.0, 7.0]), demands).executed
     assert found == pytest.approx([10, 7, 7, 7, 7])
 

@@ -25,7 +25,7 @@ def test_entries_with_equal_turns_use_each_copy_for_what_is_left() -> None:
     assert fifty.executed == {4: 120, 2: 10, 1: 0}
     assert seven.executed == {4: 10, 2: 10, 1: 10}
     assert seven.entered == {4: 10, 2: 10, 1: 10}
-    assert (fifty.turns, fifty.partings) == (500, 0)
+    assert (fifty.turns, fifty.divergences) == (500, 0)
 
 
 def test_turns_are_as_equal_as_their_sum_permits() -> None:
@@ -39,7 +39,7 @@ def test_lanes_that_leave_early_do_their_last_turns_apart() -> None:
     uses = uses_of([4, 1], 1, 5, 2)
     assert uses.executed == {4: 1, 1: 3}
     assert uses.turns == 7
-    assert uses.partings == 1 + 2
+    assert uses.divergences == 1 + 2
 
 
 def test_lanes_that_do_one_turn_are_not_left_by_others() -> None:

@@ -158,8 +158,8 @@ def _exit(summary: Summary, exitcode: int) -> None:
 def check_program(
     file: Program, arguments: Arguments = None, *, options: ProgramOptions, found: FindingOptions
 ) -> None:
-    """Run a program as `warploom run` does, with the sanitizers at each launch; what they find is
-    told on standard error at its end.
+    """Run a program as `warploom run` does, with the sanitizers at each launch, and print what
+    they find on standard error at its end.
 
     Example: `warploom check --tool race train.py --epochs 1`
     """

@@ -46,7 +46,7 @@ class Finding:
 
     name: str
     works: bool
-    told: str
+    message: str
 
 
 def doctor(
@@ -56,11 +56,12 @@ def doctor(
     where a kernel cannot be run."""
     found = list(findings())
     if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=2))
+        # `told` is the key that `message` had before.
+        print(json.dumps([asdict(one) | {"told": one.message} for one in found], indent=2))
     else:
         width = max(len(one.name) for one in found)
         for one in found:
-            print(f"{'✓' if one.works else '✕'} {one.name:<{width}}  {one.told}")
+            print(f"{'✓' if one.works else '✕'} {one.name:<{width}}  {one.message}")
     if not all(one.works for one in found if one.name in REQUIRED):
         sys.exit(1)
 

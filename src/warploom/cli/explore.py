@@ -58,9 +58,9 @@ def _as_text(found: Exploration) -> str:
     if found.first is None or found.second is None:
         alike = f"{orders} orders, one result"
         error = found.outcomes[0].error
-        told = f"{alike}: every one fails.\n{error}" if error else f"{alike}."
-        told += f"\n  {COMPLETE}" if found.complete else ""
-        return f"{told}\n{_uninterrupted(found)}" if found.uninterrupted else told
+        text = f"{alike}: every one fails.\n{error}" if error else f"{alike}."
+        text += f"\n  {COMPLETE}" if found.complete else ""
+        return f"{text}\n{_uninterrupted(found)}" if found.uninterrupted else text
     lines = [f"{orders} orders, {found.results} different results."]
     if found.difference is not None and found.difference.buffer:
         where = found.difference

@@ -52,7 +52,7 @@ class GroupedCommands(TyperGroup):
 
 def usage_message(error: Exception) -> str:
     """Returns a usage error in one line, with the command whose help says more."""
-    told = getattr(error, "format_message", lambda: str(error))()
+    message = getattr(error, "format_message", lambda: str(error))()
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "warploom"
-    return f"error: {told.rstrip('.')}. See `{command} --help`."
+    return f"error: {message.rstrip('.')}. See `{command} --help`."

@@ -129,12 +129,16 @@ def _grade(lesson: Lesson, file: Path, *, as_json: bool) -> None:
     verdict = grade(lesson, source, str(file))
     if verdict.passed:
         note_progress(lesson.id, DONE)
-    print(msgspec.json.format(msgspec.json.encode(verdict)).decode() if as_json else _told(verdict))
+    print(
+        msgspec.json.format(msgspec.json.encode(verdict)).decode()
+        if as_json
+        else _verdict_text(verdict)
+    )
     if not verdict.passed:
         sys.exit(1)
 
 
-def _told(verdict: Verdict) -> str:
+def _verdict_text(verdict: Verdict) -> str:
     """Returns a verdict as text."""
     if verdict.error:
         return f"✕ {verdict.lesson}: the kernel did not run.\n{verdict.error}"

@@ -36,7 +36,7 @@ CachingAllocator = Annotated[
     ),
 ]
 ReportKind = Annotated[
-    str, typer.Option(help=f"What is told at the end, on standard error: {', '.join(REPORTS)}.")
+    str, typer.Option(help=f"What to report at the end, on standard error: {', '.join(REPORTS)}.")
 ]
 JsonFile = Annotated[
     str,

@@ -47,7 +47,7 @@ class ProgressLine:
         if self._thread.is_alive():
             self._thread.join()
 
-    def _told(self) -> str:
+    def _status_text(self) -> str:
         """Returns what happens now: until the first block has been heard of, the program is
         compiled; when all have ended, results are put together."""
         done, total = self._blocks
@@ -61,7 +61,7 @@ class ProgressLine:
         while not self._ended.wait(REFRESH):
             seconds = time.monotonic() - self._started
             print(
-                f"\r\033[K{self._what}: {seconds:.0f} s, {self._told()}",
+                f"\r\033[K{self._what}: {seconds:.0f} s, {self._status_text()}",
                 end="",
                 file=sys.stderr,
                 flush=True,

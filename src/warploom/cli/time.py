@@ -139,17 +139,17 @@ def _write_perfetto(made: Timing, file: Path, sm: int) -> None:
             'a trace for Perfetto needs its package: pip install "warploom[perfetto]"'
         ) from None
     count = write_trace(made, file, sm)
-    left_out = ", no more: the room for them was used up" if count >= MOST_STATES else ""
+    left_out = ", no more: the limit was exceeded" if count >= MOST_STATES else ""
     print(f"{file}: {count:,} states of the warps of SM {sm}{left_out}", file=sys.stderr)
 
 
 def _write_trace(trace: Trace, file: Path) -> None:
     file.write_bytes(trace.to_bytes())
-    told = trace.modelled
-    assert told is not None
-    left_out = f"; {told.left_out:,} cycles of warps left out" if told.left_out else ""
+    modelled = trace.modelled
+    assert modelled is not None
+    left_out = f"; {modelled.left_out:,} cycles of warps left out" if modelled.left_out else ""
     print(
-        f"{file}: {trace.steps.count:,} steps, and {told.count:,} states of the warps of SM"
-        f" {told.sm}{left_out}. `warploom view {file}` shows them.",
+        f"{file}: {trace.steps.count:,} steps, and {modelled.count:,} states of the warps of SM"
+        f" {modelled.sm}{left_out}. `warploom view {file}` shows them.",
         file=sys.stderr,
     )

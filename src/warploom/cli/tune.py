@@ -183,10 +183,10 @@ def _tuned(
             *values,
             restrictions=search.restrict or (),
             problem_size=dims("--problem-size", size) if size else (),
-            grid_div_x=_listed(division.grid_div_x),
-            grid_div_y=_listed(division.grid_div_y),
-            grid_div_z=_listed(division.grid_div_z),
-            block_size_names=_listed(division.block_size_names),
+            grid_div_x=_split_at_commas(division.grid_div_x),
+            grid_div_y=_split_at_commas(division.grid_div_y),
+            grid_div_z=_split_at_commas(division.grid_div_z),
+            block_size_names=_split_at_commas(division.block_size_names),
             measured=hardware.measured,
             grid=dims("--grid", launched.grid),
             block=dims("--block", launched.block),
@@ -206,7 +206,7 @@ def _tuned(
         )
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_at_commas(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 

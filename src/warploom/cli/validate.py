@@ -51,22 +51,23 @@ def validate(
     ]
     if not chosen:
         raise WarploomError(
-            f"there is no such figure; devices are {_listed('device')}, kernels {_listed('kernel')}"
+            f"there is no such figure; devices are {_known_values('device')},"
+            f" kernels {_known_values('kernel')}"
         )
     rows: list[Row] = []
     for number, row in enumerate(rows_of(chosen, workers), 1):
         rows.append(row)
         figure = row.figure
-        told = ", ".join(f"{100 * row.error(code):+.1f} % by {code}" for code in CODES)
+        errors = ", ".join(f"{100 * row.error(code):+.1f} % by {code}" for code in CODES)
         print(
-            f"{number} of {len(chosen)}: {figure.device}, {figure.title}: {told}", file=sys.stderr
+            f"{number} of {len(chosen)}: {figure.device}, {figure.title}: {errors}", file=sys.stderr
         )
     if as_json:
-        told = {
+        report = {
             "figures": [asdict(row) for row in rows],
             "summaries": {code: [asdict(s) for s in summaries(rows, code)] for code in CODES},
         }
-        print(json.dumps(told, indent=2, allow_nan=False))
+        print(json.dumps(report, indent=2, allow_nan=False))
     else:
         print("\n".join(as_markdown(rows)))
 
@@ -91,5 +92,6 @@ def _validate_counts(device: list[str] | None, kernel: list[str] | None, as_json
         print("\n".join(counts_as_markdown(rows)))
 
 
-def _listed(field: str) -> str:
+def _known_values(field: str) -> str:
+    """Return the different values of a field of the published figures, separated by commas."""
     return ", ".join(dict.fromkeys(getattr(figure, field) for figure in figures()))

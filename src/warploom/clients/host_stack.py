@@ -90,7 +90,7 @@ def is_program() -> bool:
 
 def program_frames() -> tuple[Frame, ...]:
     """Return the frames of the program that has called a stand-in library, the innermost first;
-    none where it cannot be told."""
+    none where the C library has no `backtrace`."""
     try:
         library = ctypes.CDLL(None)
         addresses = (ctypes.c_void_p * DEPTH)()

@@ -26,9 +26,12 @@ def _nothing() -> None:
 
 
 class Registry:
-    """The entries of one library. `failed` turns an exception into a code; `missing` answers for
-    functions that have no entry; `before` is called before each entry, unless it is an `early` one;
-    `finish` is told that the process ends."""
+    """Holds the entries of one library.
+
+    `failed` turns an exception into an error code; `missing` is called for functions that have no
+    entry; `before` is called before each entry, unless it is an `early` one; `finish` is called
+    when the process ends.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""The software GPU of this process, and what its kernels did: told when the process ends.
+"""Holds the software GPU of this process and the runs of its kernels, and reports them when the
+process ends.
 
 The driver library and `warploom.cuda` share it.
 """
@@ -107,9 +108,9 @@ class Session:
         """Lists the memory that the program has not freed."""
         self._lock = Lock()
         self.if_nothing_ran = ""
-        """What to tell at the end where no launch was tried: why that may be."""
+        """The likely reason, reported at the end, where the process never launched a kernel."""
         self.launched = False
-        self._told = False
+        self._reported = False
 
     @cached_property
     def device(self) -> Device:
@@ -127,11 +128,11 @@ class Session:
     def compiling(self) -> Generator[None]:
         """While one of NVIDIA's compilers works: they ask for the driver's undocumented tables as a
         statically linked runtime does, but do without them."""
-        told = self.if_nothing_ran
+        saved = self.if_nothing_ran
         try:
             yield
         finally:
-            self.if_nothing_ran = told
+            self.if_nothing_ran = saved
 
     def launch_options(
         self, *, cooperative: bool, cluster: Dim3 | None = None, programmatic: bool = False
@@ -164,9 +165,9 @@ class Session:
     def tell(self) -> None:
         """Write the report, once, to where the settings say."""
         with self._lock:
-            if self._told:
+            if self._reported:
                 return
-            self._told = True
+            self._reported = True
         if self.if_nothing_ran and not self.launched:
             print(f"warploom: no kernel ran. {self.if_nothing_ran}", file=sys.stderr)
         if self.settings.report != "none" and (self.kernels or self.host_work):

@@ -24,14 +24,15 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True)
 class Settings:
-    """The device, and what is told at the end: `report` is one of REPORTS, `json` a file, in
-    whose name `%p` stands for the number of the process.
+    """Names the device, and what the process reports at its end: `report` is one of REPORTS, `json`
+    a file, in whose name `%p` stands for the process id.
 
-    `sanitize` names the tools that check each launch, and "leak", with commas between them. What
-    they find is told at the end: at most `sanitize_limit` findings, without those of the file
-    `sanitize_suppress`; all of them go to the file `sanitize_sarif`. Where there are errors, the
-    process ends with `sanitize_exitcode`. `debug` has launches debugged in the terminal
-    (`debug.terminal.face`). `core` is a file to which launches are saved that go wrong."""
+    `sanitize` names the tools that check each launch, and "leak", separated by commas. The process
+    reports at most `sanitize_limit` of their findings at its end, without those of the file
+    `sanitize_suppress`, and writes all of them to the file `sanitize_sarif`. Where there are
+    errors, it ends with the status `sanitize_exitcode`. `debug` has launches debugged in the
+    terminal (`debug.terminal.face`). `core` is a file to which launches that fail are saved.
+    """
 
     device: str = DEFAULT
     engine: str = "compiled"

@@ -93,7 +93,7 @@ class KernelFault(WarploomError):
 
 
 class MemoryFault(KernelFault):
-    """A kernel reached for memory that is not its own.
+    """Raised where a kernel accesses memory that it may not access.
 
     `kind` is "out of bounds", "misaligned" or "read only"; for textures "bad handle", "wrong
     geometry" or "outside surface"; for what the PTX ISA demands of copies and mbarriers "bad size",

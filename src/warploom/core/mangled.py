@@ -28,8 +28,8 @@ class Symbol:
     parameters: tuple[str, ...] | None = None
 
     def __str__(self) -> str:
-        listed = "" if self.parameters is None else f"({', '.join(self.parameters)})"
-        return f"{self.name}{self.arguments}{listed}"
+        parameters = "" if self.parameters is None else f"({', '.join(self.parameters)})"
+        return f"{self.name}{self.arguments}{parameters}"
 
     @property
     def template(self) -> str:
@@ -69,8 +69,12 @@ def _read(tree: Any) -> Symbol | None:
     parts = tree.name.value if tree.name.kind == "qual_name" else (tree.name,)
     names = [str(_untagged(part)) for part in parts if part.kind != "tpl_args"]
     arguments = parts[-1] if parts[-1].kind == "tpl_args" else None
-    shown = "" if arguments is None else f"<{', '.join(map(_argument, _listed(arguments.value)))}>"
-    parameters = tuple(_type(node) for node in _listed(tree.arg_tys))
+    shown = (
+        ""
+        if arguments is None
+        else f"<{', '.join(map(_argument, _without_packs(arguments.value)))}>"
+    )
+    parameters = tuple(_type(node) for node in _without_packs(tree.arg_tys))
     return Symbol(
         "::".join(name for name in names if not name.startswith(ANONYMOUS)),
         shown,
@@ -85,17 +89,17 @@ def _untagged(part: Any) -> Any:
     return part
 
 
-def _listed(nodes: tuple[Any, ...]) -> list[Any]:
+def _without_packs(nodes: tuple[Any, ...]) -> list[Any]:
     """Return the nodes, with those of a pack in place of the pack."""
-    listed: list[Any] = []
+    flat: list[Any] = []
     for node in nodes:
         if node.kind == "expand_arg_pack":
-            listed += _expanded(node.value)
+            flat += _expanded(node.value)
         elif node.kind == "tpl_arg_pack":
-            listed += node.value
+            flat += node.value
         else:
-            listed.append(node)
-    return listed
+            flat.append(node)
+    return flat
 
 
 def _expanded(node: Any) -> list[Any]:

@@ -120,11 +120,11 @@ def convert(call: str, name: str, value: Any, rule: Rule) -> Any:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Returns a sentence with the known name that is closest to `name`; all of them if none is."""
-    listed = list(known)
-    close = difflib.get_close_matches(name, listed, 1)
+    names = list(known)
+    close = difflib.get_close_matches(name, names, 1)
     if close:
         return f"Did you mean {close[0]!r}?"
-    return f"It has {', '.join(listed)}." if listed else "It has none."
+    return f"It has {', '.join(names)}." if names else "It has none."
 
 
 # ---- from annotations to rules ------------------------------------------------------------------

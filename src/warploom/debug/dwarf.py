@@ -70,8 +70,8 @@ class Located:
 
 @dataclass(frozen=True)
 class Variable:
-    """A local variable or a parameter. `space` is None where no address class is told; `constant`
-    the value of one that is nowhere else."""
+    """Describes a local variable or a parameter. `space` is None where the debug information has no
+    address class; `constant` is the value of a variable that has no location."""
 
     name: str
     type: Type | None
@@ -173,14 +173,14 @@ class _Reader:
         return scope
 
     def _variable(self, entry: Any) -> Variable:
-        told = _origin(entry).attributes | entry.attributes
-        space = told.get("DW_AT_address_class")
-        constant = told.get("DW_AT_const_value")
-        line = told.get("DW_AT_decl_line")
+        attributes = _origin(entry).attributes | entry.attributes
+        space = attributes.get("DW_AT_address_class")
+        constant = attributes.get("DW_AT_const_value")
+        line = attributes.get("DW_AT_decl_line")
         return Variable(
             _name(entry),
             self._type_of(_origin(entry) if "DW_AT_type" not in entry.attributes else entry),
-            tuple(self._located(told.get("DW_AT_location"))),
+            tuple(self._located(attributes.get("DW_AT_location"))),
             SPACES.get(space.value) if space else None,
             entry.tag == "DW_TAG_formal_parameter",
             line.value if line else 0,
@@ -191,11 +191,11 @@ class _Reader:
         if location is None:
             return
         if isinstance(location.value, int):
-            yield from self._listed(location.value)
+            yield from self._location_list(location.value)
         else:
             yield Located(0, 1 << 62, self._operations(bytes(location.value)))
 
-    def _listed(self, at: int) -> Iterator[Located]:
+    def _location_list(self, at: int) -> Iterator[Located]:
         """Yield a location list (DWARF 2 to 4, "Location Lists")."""
         data = self._locations
         while at + 16 <= len(data):

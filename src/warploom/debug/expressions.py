@@ -185,8 +185,8 @@ class _Parser:
     def wrong(self) -> EvaluationError:
         """Return the error for what stands here."""
         rest = self._text[self._start :].strip()
-        told = f"`{rest}`" if rest else "its end"
-        return EvaluationError(f"`{self._text}` is no expression: it cannot go on with {told}")
+        stop = f"`{rest}`" if rest else "its end"
+        return EvaluationError(f"`{self._text}` is no expression: it cannot go on with {stop}")
 
     def _is_at(self, kind: str, token: str) -> bool:
         return (self.kind, self.token) == (kind, token)

@@ -92,13 +92,14 @@ def _groups(program: Program, warp: Warp, *, has_turn: bool) -> Iterator[Group]:
 
 
 def _parked(program: Program, row: schedule_layout.Words) -> Group:
-    """Return the lanes of a split that is put aside."""
+    """Return the lanes of a pending split, which waits for its turn, a `__syncwarp` or a
+    barrier."""
     status = int(row[S_STATUS])
     at = _first(program, int(row[S_BLOCK]))
-    told = {READY: READY_TO_RUN, AT_SYNC: SYNCING, AT_BARRIER: BARRIER}[status]
+    group_status = {READY: READY_TO_RUN, AT_SYNC: SYNCING, AT_BARRIER: BARRIER}[status]
     if status == AT_BARRIER and at is not None and at > 0:
         at -= 1
-    return Group(int(row[S_MASK]), at, told)
+    return Group(int(row[S_MASK]), at, group_status)
 
 
 def _first(program: Program, block: int) -> int | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from warploom.core.mangled import read_symbol
 from warploom.debug.dwarf import Debugged, Located, Scope, Variable, read_debug_info
 from warploom.debug.places import Frame
-from warploom.debug.reaching import Reaching
+from warploom.debug.reaching_definitions import ReachingDefinitions
 from warploom.debug.scene import EvaluationError, Place, Thread, UnknownName
 from warploom.debug.shared_arrays import array_type, declared_arrays
 from warploom.debug.source_types import type_of
@@ -38,7 +38,7 @@ class Names:
 
     def __init__(self, kernel: LoadedKernel) -> None:
         self._kernel, self._program = kernel, kernel.program
-        self._reaching = Reaching(kernel.program)
+        self._definitions = ReachingDefinitions(kernel.program)
 
     # ---- variables ------------------------------------------------------------------------------
 
@@ -74,11 +74,13 @@ class Names:
         outside = self._global(name, thread)
         if outside is not None:
             return outside
-        listed = ", ".join(dict(self.variables(thread, frame))) or "none"
-        told = f"there is no {name} in {frame.function}; its variables: {listed}"
+        variables = ", ".join(dict(self.variables(thread, frame))) or "none"
+        message = f"there is no {name} in {frame.function}; its variables: {variables}"
         if not self._scopes(self._debugged(thread), frame):
-            told += ". Local variables are not described in this code: compile with -G to see them"
-        raise UnknownName(told)
+            message += (
+                ". Local variables are not described in this code: compile with -G to see them"
+            )
+        raise UnknownName(message)
 
     def _outside(self, name: str, thread: Thread) -> Value:
         found = self._global(name, thread)
@@ -171,7 +173,7 @@ class Names:
         bits = thread.register(name)
         if bits is None:
             raise EvaluationError(f"the program has no register {name}")
-        if not self._reaching.may_be_written(name, thread.warp.next):
+        if not self._definitions.may_be_written(name, thread.warp.next):
             raise EvaluationError("not set yet")
         data = (bits % (1 << 8 * type.size)).to_bytes(type.size, "little")
         return Value(type, data, register=name)

@@ -145,6 +145,6 @@ class DebuggedLaunch:
 
 def debugger(launcher: Launcher, *args: Any, **options: Any) -> DebuggedLaunch:
     """Launch a kernel with these arguments in the debugger: `launcher` is `kernel[grid, block]`,
-    `options` are those of `LaunchOptions`. The launch waits at its begin until it is told to go.
-    Raises LaunchError for what does not fit."""
+    `options` are those of `LaunchOptions`. The launch waits at its begin until the user continues
+    it. Raises LaunchError for what does not fit."""
     return DebuggedLaunch(launcher, args, options)

@@ -105,7 +105,7 @@ class Thread:
     def read(self, place: Place, size: int) -> bytes:
         """Return bytes as this thread reads them. Raises EvaluationError where they are not all its
         own."""
-        return self._reach(place, size, lambda part: part.tobytes())
+        return self._access(place, size, lambda part: part.tobytes())
 
     def write(self, place: Place, data: bytes) -> None:
         """Change bytes as this thread writes them. Raises EvaluationError."""
@@ -113,9 +113,9 @@ class Thread:
         def put(part: Any) -> None:
             part[:] = np.frombuffer(data, np.uint8)
 
-        self._reach(place, len(data), put)
+        self._access(place, len(data), put)
 
-    def _reach(self, place: Place, size: int, use: Callable[[Any], Any]) -> Any:
+    def _access(self, place: Place, size: int, use: Callable[[Any], Any]) -> Any:
         where = place.resolved
         own = {
             Space.SHARED: (self.warp.block.shared, "the block's shared memory"),
@@ -136,7 +136,7 @@ class Thread:
             return use(memory.view(where.address, size))
         except WarploomError:
             nearest = memory.nearest(where.address)
-            told = f"; the nearest is {nearest.name} at {nearest.address:#x}" if nearest else ""
+            hint = f"; the nearest is {nearest.name} at {nearest.address:#x}" if nearest else ""
             raise EvaluationError(
-                f"{size} bytes at {where.address:#x} are in no allocation{told}"
+                f"{size} bytes at {where.address:#x} are in no allocation{hint}"
             ) from None

@@ -98,7 +98,7 @@ class Session(Breaking):
         return self._arrive(found, stops)
 
     def last_divergence(self) -> Stop:
-        """Go back to where lanes of the warp in focus parted last."""
+        """Go back to the last branch at which the warp in focus diverged."""
         focus = self.focus
         seeker = Breakpoint(0, "divergence", event="divergence")
         seeker.blocks = range(focus.block, focus.block + 1)

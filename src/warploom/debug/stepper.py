@@ -47,7 +47,7 @@ class Stepper:
         self.error: KernelError | None = None
         self.last: Warp | None = None
         self.executed = -1
-        self.partings = self.meetings = 0
+        self.divergences = self.reconvergences = 0
         self._faulted: Warp | None = None
         self._settle()
 
@@ -93,8 +93,8 @@ class Stepper:
         warp, run = self.warp, self.grid.run
         self.last, self.executed, before = warp, warp.next, run.issued
         tally, index = run.tally, warp.next
-        parted = int(tally.divergent[index])
-        met = int(tally.reconvergences.sum())
+        diverged_before = int(tally.divergent[index])
+        reconverged_before = int(tally.reconvergences.sum())
         try:
             self.grid.step()
         except ERRORS as error:
@@ -102,9 +102,9 @@ class Stepper:
             if run.issued > before:
                 self._faulted = warp
             return
-        self.partings = int(tally.divergent[index]) - parted
+        self.divergences = int(tally.divergent[index]) - diverged_before
         self._settle()
-        self.meetings = int(tally.reconvergences.sum()) - met
+        self.reconvergences = int(tally.reconvergences.sum()) - reconverged_before
 
     def lock(self, warp: tuple[int, int] | None) -> None:
         """Have one warp alone go on from here, by its block and number; None: all."""

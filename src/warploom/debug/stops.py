@@ -292,9 +292,9 @@ class Stops:
         active = warp.splits.active or warp.existing
         match breakpoint.event:
             case "divergence":
-                return active if stepper.partings else 0
+                return active if stepper.divergences else 0
             case "reconvergence":
-                return active if stepper.meetings else 0
+                return active if stepper.reconvergences else 0
             case "barrier":
                 return active if made.operation.spec.unit is Unit.BARRIER else 0
             case "nan":

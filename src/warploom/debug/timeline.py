@@ -98,7 +98,7 @@ class Timeline:
         """The image that memory is like now, if nothing has run since."""
         self._by_block = target.goes_block_by_block
         self._complete = not target.compiles
-        """True where the coarse intervals reach to where the launch stops."""
+        """True where the coarse intervals extend to the point at which the launch stops."""
         self._failed = False
         self._quantum = 1 << 16
         self._edits: dict[int, list[Edit]] = {}

@@ -163,13 +163,13 @@ def _libdevice() -> Path:
 @cache
 def _known(clang: str) -> tuple[int, ...]:
     """Return the architectures that a clang compiles for."""
-    told = subprocess.run(
+    result = subprocess.run(
         [clang, "--print-supported-cpus", "--target=nvptx64"],
         capture_output=True,
         text=True,
         check=False,
     )
-    return tuple(int(n) for n in re.findall(r"\bsm_(\d+)\s", told.stdout + told.stderr + "\n"))
+    return tuple(int(n) for n in re.findall(r"\bsm_(\d+)\s", result.stdout + result.stderr + "\n"))
 
 
 def _architecture(clang: str, compute_capability: tuple[int, int]) -> int:

@@ -183,11 +183,11 @@ class _Packing:
         return value.handle.to_bytes(8, "little")
 
     def _local(self, value: LocalMemory, packed: Arguments) -> bytes:
-        """Return a stretch of shared memory by its place."""
+        """Return the offset in shared memory of a local-memory argument, and advance past it."""
         if self.parameter.pointer_space is not Space.SHARED:
             raise self._refuse(value, "is no pointer to local memory")
         start = packed.local_end
-        packed.local_end += value.room
+        packed.local_end += value.padded_bytes
         return start.to_bytes(self.parameter.size, "little")
 
     def _borrow(self, host: Array, packed: Arguments) -> bytes:

@@ -31,7 +31,7 @@ class Context:
     schedule: Schedule
     """Who goes first where the architecture leaves it open."""
     workers: int = 1
-    """How many threads share the blocks of a launch, where that cannot be told from its results."""
+    """How many threads share the blocks of a launch, where its results do not depend on that."""
     output: Callable[[str], object] | None = None
     """What takes the text that kernels print; None is the standard output."""
     stack_bytes: int = STACK_BYTES

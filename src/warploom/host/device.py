@@ -54,7 +54,7 @@ WARP_SIZES = (WARP_SIZE, 2 * WARP_SIZE)
 
 
 class Device(MakesTextures, MakesTensorMaps):
-    """A GPU of that product name (`Device("rtx-2080-ti")`) or compute capability
+    """Simulates a GPU of that product name (`Device("rtx-2080-ti")`) or compute capability
     (`Device(cc="7.5")`); an H100 where neither is given.
 
     `engine` is "compiled" (fast; the default) or "reference" (readable; the definition).
@@ -64,14 +64,14 @@ class Device(MakesTextures, MakesTensorMaps):
     decide. `caches` counts hits and misses. `output` is called with the text that kernels print,
     which goes to the standard output where there is none.
 
-    `workers` threads share the blocks of a launch where it is proven that blocks stay apart;
-    results and counters are those of one. `run.serial_reason` tells why a launch had one.
+    `workers` threads share the blocks of a launch where it is proven that blocks are
+    independent; results and counters are those of one. `run.serial_reason` is why a launch had one.
 
     `record` keeps of each launch what `run.time()` needs to model its time; the engine is then the
     compiled one, with one worker. With `sampled` too, only the first blocks of a launch that is not
-    cooperative are executed: so many that the ways and places of the others can be predicted. What
-    the kernel writes is then incomplete, `run.counters` are those of `run.executed_blocks`, and
-    `run.time()` is that of the launch. It is for timing alone.
+    cooperative are executed: so many that the paths and addresses of the others can be predicted.
+    What the kernel writes is then incomplete, `run.counters` are those of `run.executed_blocks`,
+    and `run.time()` is that of the launch. It is for timing alone.
 
     `warp_size` of 64 shows how a kernel does under wavefronts of 64 lanes, with the engine
     "reference", which is then the default. Instructions that are defined for warps of 32, such as
@@ -80,14 +80,15 @@ class Device(MakesTextures, MakesTensorMaps):
     `strict` refuses arguments of launches that do not fit the types which the C++ source declares,
     such as a float64 buffer for `float *`; a launch can say otherwise.
 
-    `stack_bytes` is the room of each thread for calls that cannot be inlined (of functions that
+    `stack_bytes` is the stack of each thread for calls that cannot be inlined (of functions that
     call themselves, or through pointers) and for `alloca`. `memory_bytes` is the size of its
-    memory, where not the product's own. `on_run` is told of each launch that ended well.
+    memory, where not the product's own. `on_run` is called with each launch that ended without an
+    error.
 
-    `schedule` and `seed` choose who goes first where the architecture leaves it open: "converge"
-    runs one side of a branch after the other and lets lanes gather, "fair" and "random" mix what
-    may be mixed, "adversarial" keeps every lane apart from the others as long as it may. One input
-    and one seed give one result.
+    `schedule` and `seed` choose the order where the architecture leaves it open: "converge" runs
+    one side of a branch after the other and reconverges lanes, "fair" and "random" mix what may be
+    mixed, "adversarial" keeps every lane diverged from the others as long as it may. One input and
+    one seed give one result.
 
     `sanitize` names the tools that check each launch: "mem", "race", "sync", "init" (`run.findings`
     has what they found). A launch can say otherwise.

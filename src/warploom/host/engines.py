@@ -40,8 +40,8 @@ def choose_engine(name: str | None, spec: DeviceSpec) -> str:
 
 
 class Execute(Protocol):
-    """Run a launch to its end, and give what makes its tally; only the compiled engine tells its
-    progress."""
+    """Run a launch to its end, and return a function that makes its tally; only the compiled engine
+    reports its progress."""
 
     def __call__(
         self, program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
@@ -49,7 +49,7 @@ class Execute(Protocol):
 
 
 def watched(spec: DeviceSpec, options: MemoryOptions, listener: Listener) -> Execute:
-    """Return the reference engine, telling a listener all that happens."""
+    """Return the reference engine, which reports every instruction and access to a listener."""
     from warploom.machine.reference.machine import ReferenceEngine
 
     engine = ReferenceEngine(spec, options)

@@ -1,7 +1,9 @@
-"""Local memory as an argument: what an OpenCL kernel takes for a `__local` pointer."""
+"""Represents local memory as an argument: the size that an OpenCL kernel takes for a `__local`
+pointer."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +11,13 @@ from typing import Any
 from warploom.core.errors import LaunchError
 
 ALIGNMENT = 16
-"""Each stretch begins at a multiple of it: the size of the largest vectors that are loaded at
-once."""
+"""The alignment in bytes of each argument's memory: the size of the widest vector load."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalMemory:
-    """So many bytes of local (shared) memory of each work-group, for a `__local` parameter."""
+    """Requests `nbytes` bytes of local (shared) memory in each work-group for a `__local`
+    parameter."""
 
     nbytes: int
 
@@ -26,11 +28,18 @@ class LocalMemory:
             )
 
     @property
-    def room(self) -> int:
-        """Return the bytes that it takes up to where the next one may begin."""
+    def padded_bytes(self) -> int:
+        """Return the size in bytes, rounded up to a multiple of ALIGNMENT."""
         return -(-self.nbytes // ALIGNMENT) * ALIGNMENT
+
+    @property
+    def room(self) -> int:
+        """Return `padded_bytes`, under the name that it had before."""
+        message = "`room` is deprecated: use `padded_bytes`"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.padded_bytes
 
 
 def local_bytes(values: Iterable[Any]) -> int:
     """Returns the bytes that all local memory among arguments takes."""
-    return sum(value.room for value in values if isinstance(value, LocalMemory))
+    return sum(value.padded_bytes for value in values if isinstance(value, LocalMemory))

@@ -14,7 +14,7 @@ from warploom.machine.launch import Launch, WarpId, shared_bytes
 from warploom.ptx.ir import Function
 
 KEPT = 64
-"""So many configurations of a kernel are remembered."""
+"""The number of configurations of a kernel that are cached."""
 
 
 BLOCKS = ("maxntid", "reqntid")

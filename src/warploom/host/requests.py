@@ -88,8 +88,8 @@ def dims(option: str, text: str) -> tuple[int, ...]:
 def only_kernel(module: Module) -> str:
     """Return the kernel of a module that has one."""
     if len(module.kernels) != 1:
-        listed = ", ".join(module.kernels) or "none"
-        raise WarploomError(f"{module.name}: say which kernel to launch (--kernel); has {listed}")
+        names = ", ".join(module.kernels) or "none"
+        raise WarploomError(f"{module.name}: say which kernel to launch (--kernel); has {names}")
     return module.kernels[0]
 
 

@@ -21,8 +21,8 @@ from warploom.machine.turn import refuse_in_callback
 T = TypeVar("T")
 
 MOST_QUEUED = 1024
-"""Launches of a stream that can wait; the next call waits for room. Each takes some 20 KB until it
-has run."""
+"""The most launches that a stream queues; a further call waits until one has run. Each takes some
+20 KB until then."""
 
 LAST_SECONDS = 5.0
 """How long the end of the process waits for cancelled launches; one that runs ends in 0.1 s, one
@@ -31,8 +31,8 @@ that is being compiled at the end of that."""
 
 @dataclass(frozen=True, eq=False)
 class Queued(Generic[T]):
-    """The outcome of what was queued in a stream; `work` looks at the cancellation itself, and
-    `on_wait` is told when the host has waited for it."""
+    """Holds the outcome of work that was queued in a stream. `work` checks the cancellation itself;
+    `on_wait` is called when the host has waited for the work."""
 
     work: Callable[[], T]
     cancellation: Cancellation
@@ -106,8 +106,8 @@ class Stream:
         cancellation: Cancellation | None = None,
         on_wait: Callable[[], object] | None = None,
     ) -> Queued[T]:
-        """Queues `work`; `cancellation` is what stops it while it runs, and `on_wait` is told when
-        the host has waited for it."""
+        """Queues `work`; `cancellation` stops it while it runs, and `on_wait` is called when the
+        host has waited for it."""
         queued = Queued(work, cancellation or Cancellation(), on_wait)
         if len(self._unfinished) >= MOST_QUEUED:
             self._unfinished[-MOST_QUEUED].future.exception()  # waits for its end

@@ -384,12 +384,12 @@ def _decode(text: str) -> Operation:
     best = 0
     expected: tuple[str, ...] = ()
     for spec in FORMS.get(name, ()):
-        values, reached, wanted = _match(spec.slots, parts)
+        values, matched, wanted = _match(spec.slots, parts)
         if values is not None:
             return Operation(text, spec, Modifiers(values))
-        if reached + 1 > best:
-            best, expected = reached + 1, wanted
-        elif reached + 1 == best:
+        if matched + 1 > best:
+            best, expected = matched + 1, wanted
+        elif matched + 1 == best:
             expected += wanted
     for spec in FORMS.get(name, ()):  # ptxas takes modifiers in any order
         values = _assign(spec.slots, parts)
@@ -434,21 +434,21 @@ def _match(
     if not slots:
         return ({}, 0, ()) if not parts else (None, 0, ())
     slot, rest = slots[0], slots[1:]
-    reached, wanted = 0, slot.choices
+    matched, wanted = 0, slot.choices
     if parts and parts[0] in slot.choices:
         values, depth, wanted = _match(rest, parts[1:])
         if values is not None:
             return {slot.name: parts[0], **values}, 0, ()
-        reached = depth + 1
+        matched = depth + 1
     if slot.optional:
         values, depth, others = _match(rest, parts)
         if values is not None:
             return values, 0, ()
-        if depth > reached:
-            reached, wanted = depth, others
-        elif depth == reached:
+        if depth > matched:
+            matched, wanted = depth, others
+        elif depth == matched:
             wanted += others
-    return None, reached, wanted
+    return None, matched, wanted
 
 
 @lru_cache(maxsize=4096)

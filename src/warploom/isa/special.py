@@ -60,7 +60,8 @@ blocks of a cooperative launch wait for each other, as NVIDIA's cooperative_grou
 nobody sets the others."""
 
 RESERVED = ("begin", "end", "cap", "0", "1")
-"""What is told of the system's part of shared memory: its bounds, its size, two places inside."""
+"""Suffixes of the registers of the shared memory that the system reserves: its bounds, its size and
+two offsets in it."""
 
 SURROUNDINGS = (
     SpecialRegister("%smid", U32, Varies.BLOCK),

@@ -15,7 +15,7 @@ from warploom.machine.launch import WARP_SIZE
 from warploom.machine.tally import Counts, Tally
 from warploom.machinecode.divergence import Divergence, divergence_of
 from warploom.machinecode.evidence import Evidence, Executions, evidence_of, site_of
-from warploom.machinecode.flow import Demands, Flow, Parting, flow_of
+from warploom.machinecode.flow import CountedDivergence, Demands, Flow, flow_of
 from warploom.machinecode.folding import with_folded
 from warploom.machinecode.graph import Node, graph_of
 from warploom.machinecode.linear import Floats
@@ -253,32 +253,32 @@ class MachineCounts:
         matching = self.matching
         demands = Demands(
             float(self._tally.launched_warps),
-            self._partings(),
+            self._divergences(),
             matching.divergence.regions,
             [turns for _, turns in self._turns],
         )
         return flow_of(matching.nodes, matching.evidence, self._counted, demands)
 
-    def _partings(self) -> list[Parting]:
+    def _divergences(self) -> list[CountedDivergence]:
         """Return the divergence that was counted, by the branches at which lanes can part."""
         divergence = self.matching.divergence
         divergent: dict[Site, float] = dict(self.matching.by_site(self._tally.divergent))
         for loop, turns in self._turns:
             if turns.uses is not None and loop.exit is not None:
-                divergent[loop.exit] = turns.uses.partings
+                divergent[loop.exit] = turns.uses.divergences
         named = divergence.branches
-        found = [Parting(nodes, float(divergent[site])) for site, nodes in named.items()]
+        found = [CountedDivergence(nodes, float(divergent[site])) for site, nodes in named.items()]
         elsewhere = sum(count for site, count in divergent.items() if site not in named)
-        return [*found, Parting(divergence.others, float(elsewhere), named=False)]
+        return [*found, CountedDivergence(divergence.others, float(elsewhere), named=False)]
 
     @cached_property
     def _turns(self) -> tuple[tuple[LoopMatch, Turns], ...]:
         """Returns the loops that machine code has, with what was counted of them."""
         warps, divergent = self._tally.warps, self._tally.divergent
         entered = entries_of(self.matching.program, warps.tolist(), divergent.tolist())
-        counts, parted = self.matching.by_site(warps), self.matching.by_site(divergent)
+        counts, diverged = self.matching.by_site(warps), self.matching.by_site(divergent)
         found = (
-            (loop, turns_of(loop, entered[loop.head], counts, parted))
+            (loop, turns_of(loop, entered[loop.head], counts, diverged))
             for loop in self.matching.loops
         )
         return tuple((loop, turns) for loop, turns in found if turns is not None)

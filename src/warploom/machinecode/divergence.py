@@ -1,10 +1,10 @@
-"""Finds where the lanes of a warp can part in machine code, and where they wait for each other.
+"""Finds where a warp can diverge in machine code, and where its lanes reconverge.
 
-Lanes part at a conditional branch. They wait at the BSYNC of a convergence barrier, whose BSSY
+Warps diverge at a conditional branch. Lanes wait at the BSYNC of a convergence barrier, whose BSSY
 names the instruction behind it: each group of lanes that arrives issues the BSYNC, and one group
 goes on. Sources: NVIDIA, "Execution of divergent threads using a convergence barrier" (patent
 US 10067768); Huerta et al., "Control Flow Management in Modern GPUs" (2024). Without a BSYNC they
-stay apart.
+stay diverged.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from warploom.program.program import Program, Site
 from warploom.program.uses import writes
 
 _BRANCHES = ("bra", "brx")
-"""PTX instructions at which lanes part."""
+"""PTX instructions at which a warp can diverge."""
 
 
 @dataclass(frozen=True)
 class ConvergenceRegion:
-    """The code in which lanes may be apart between the BSSY of a convergence barrier and its BSYNC:
-    the nodes that contain the one (`starts`) and end with the other (`sync`), and the nodes
-    between them. `breaks`: lanes can leave the barrier and go elsewhere."""
+    """Describes the code in which a warp may be diverged, between the BSSY of a convergence barrier
+    and its BSYNC: the nodes that contain a BSSY (`starts`), the node that ends with the BSYNC
+    (`sync`), and the nodes between them. `breaks`: lanes can leave the barrier and go elsewhere."""
 
     starts: tuple[int, ...]
     sync: int
@@ -38,8 +38,9 @@ class ConvergenceRegion:
 
 @dataclass(frozen=True)
 class Divergence:
-    """The divergence that a graph has room for: by PTX branch the nodes that end with a branch made
-    for it, conditional branches that were made for none, and the regions."""
+    """Lists where warps can diverge in a graph: by PTX branch the nodes that end with a machine
+    branch made for it (`branches`), the nodes that end with a conditional branch made for none
+    (`others`), and the regions up to reconvergence."""
 
     branches: Mapping[Site, tuple[int, ...]] = field(default_factory=dict[Site, tuple[int, ...]])
     others: tuple[int, ...] = ()
@@ -49,7 +50,7 @@ class Divergence:
 def divergence_of(
     program: Program, listing: Listing, nodes: Sequence[Node], owners: Sites
 ) -> Divergence:
-    """Return the divergence that a graph has room for."""
+    """Return where warps can diverge in a graph."""
     jumps, conditions = _jumps(program), _conditions(program)
     branches: dict[Site, list[int]] = defaultdict(list)
     unnamed: list[int] = []
@@ -85,7 +86,7 @@ def _condition(listing: Listing, node: Node, owners: Sites) -> Site | None:
 
 
 def _branches(program: Program) -> frozenset[int]:
-    """Return the branches of the PTX at which lanes can part, by their index."""
+    """Return the branches of the PTX at which a warp can diverge, by their index."""
     ends = (block.stop - 1 for block in program.blocks if len(block.successors) > 1)
     code = program.instructions
     return frozenset(index for index in ends if code[index].operation.name in _BRANCHES)
@@ -107,8 +108,8 @@ def _conditions(program: Program) -> dict[Site | None, Site]:
 
 
 def _jumps(program: Program) -> dict[Site | None, Site]:
-    """Return the branches of the PTX at which lanes can part, each by itself and by the jump at the
-    end of the block that it alone leads to: ptxas makes one branch of both, where it guards the
+    """Return the branches of the PTX at which a warp can diverge, each by itself and by the jump at
+    the end of the block that it alone leads to: ptxas makes one branch of both, where it guards the
     instructions of that block."""
     blocks = program.blocks
     before: dict[int, list[int]] = defaultdict(list)

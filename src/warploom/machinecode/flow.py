@@ -2,8 +2,8 @@
 instructions: the flow through its graph that agrees best with all evidence and, among those that
 agree as well, executes the fewest instructions (which is what unrolled loops are for).
 
-A linear program: flow is kept at every block, but where lanes part, which conditional branches do
-as often as was counted, and where they wait for each other, which is at the end of a region of
+A linear program: flow is conserved at every block, but where warps diverge, as often as was counted
+at conditional branches, and where lanes wait for each other, which is at the end of a region of
 divergence (`machinecode.divergence`): as many groups of lanes go on there as went into the region.
 Loops are entered (`machinecode.turns`). The weighted sum of absolute differences from the counts is
 least.
@@ -29,7 +29,7 @@ COST = 1e-3
 
 UNROLLED = 0.25 * OTHER
 """The weight of one more divergence than was counted, where a PTX branch has several copies: turns
-of an unrolled loop and those left over part on their own (an estimate)."""
+of an unrolled loop and those left over diverge separately (an estimate)."""
 
 MET = 0.5 * OTHER
 """The cost of a group of lanes that waits for another: unless evidence or the number of groups that
@@ -37,9 +37,9 @@ went into a region say so, one that came to its end goes on (an estimate)."""
 
 
 @dataclass(frozen=True)
-class Parting:
-    """Counted divergence: the lanes of warps parted `count` times at branches that these nodes end
-    with. `named`: the branches were made for the PTX branch that was counted."""
+class CountedDivergence:
+    """Counts divergence: warps diverged `count` times at the branches at the ends of `nodes`.
+    `named`: the branches were made for the PTX branch that was counted."""
 
     nodes: tuple[int, ...]
     count: float
@@ -48,11 +48,11 @@ class Parting:
 
 @dataclass(frozen=True)
 class Demands:
-    """The counts that a flow has to meet: how many warps entered, where their lanes parted,
-    where they wait for each other, and the turns of loops."""
+    """Holds the constraints of a flow: how many warps entered, where they diverged, the regions at
+    whose ends they reconverge, and the iterations of loops."""
 
     entered: float
-    partings: Sequence[Parting] = ()
+    divergences: Sequence[CountedDivergence] = ()
     regions: Sequence[ConvergenceRegion] = ()
     loops: Sequence[Turns] = ()
 
@@ -93,7 +93,7 @@ def _keep_flow(
     variables of the edges."""
     edges_of: dict[tuple[int, int], int] = {}
     into: list[list[_Edge]] = [[] for _ in nodes]
-    parted = _part(program, demands, unit)
+    diverged = _add_divergences(program, demands, unit)
     met = {region.sync: program.variable(MET) for region in demands.regions}
     left: list[int] = []
     for number, node in enumerate(nodes):
@@ -101,12 +101,12 @@ def _keep_flow(
         for edge, successor in zip(onward, node.successors, strict=True):
             into[successor].append(_Edge(number, edge))
             edges_of[number, successor] = edge
-            if number in parted:  # no way takes more than there is
+            if number in diverged:  # no way takes more than there is
                 program.at_most([(edge, 1), (executed[number], -1)], 0)
         ends = node.leaves or not node.successors
         left.append(program.variable(most=np.inf if ends else 0))
         terms = [*((edge, 1.0) for edge in onward), (left[-1], 1.0), (executed[number], -1.0)]
-        terms += [(parted[number], -1.0)] if number in parted else []
+        terms += [(diverged[number], -1.0)] if number in diverged else []
         terms += [(met[number], 1.0)] if number in met else []
         program.equal(terms, 0)
     for number, edges in enumerate(into):
@@ -176,11 +176,12 @@ def _use(
         program.at_most([*terms, (program.variable(OTHER), -1)], -uses.entered[size] / unit)
 
 
-def _part(program: LinearProgram, demands: Demands, unit: float) -> dict[int, int]:
-    """Add for each node at whose end lanes can part the variable that says how often they do."""
-    parted: dict[int, int] = {}
-    for one in demands.partings:
-        parts = [parted.setdefault(node, program.variable(COST)) for node in one.nodes]
+def _add_divergences(program: LinearProgram, demands: Demands, unit: float) -> dict[int, int]:
+    """Add a variable for each node at whose end warps can diverge: how often they do. Return the
+    variables by node."""
+    diverged: dict[int, int] = {}
+    for one in demands.divergences:
+        parts = [diverged.setdefault(node, program.variable(COST)) for node in one.nodes]
         terms = [(part, 1.0) for part in parts]
         if not one.named:
             program.at_most(terms, one.count / unit)
@@ -188,7 +189,7 @@ def _part(program: LinearProgram, demands: Demands, unit: float) -> dict[int, in
         over = UNROLLED if len(parts) > 1 else ANCHOR
         less, more = program.variable(OTHER), program.variable(over)
         program.equal([*terms, (less, 1), (more, -1)], one.count / unit)
-    return parted
+    return diverged
 
 
 def _meet(

@@ -19,7 +19,7 @@ ENDS = LEADS_ELSEWHERE | {"BSYNC"}
 """Opcodes behind which a basic block ends."""
 
 CONDITIONS = frozenset({"DIV", "CONV"})
-"""Modifiers with which a branch is taken where lanes have parted, or have not."""
+"""Modifiers with which a branch is taken where the warp has diverged, or has not."""
 
 MOST_NODES = 20_000
 MOST_CALLS = 8
@@ -43,9 +43,9 @@ class Node:
 
 
 def graph_of(listing: Listing) -> tuple[Node, ...]:
-    """Return the graph of a kernel, node 0 its entry; only what can be reached from there.
+    """Return the graph of a kernel: the reachable nodes, of which node 0 is the entry.
 
-    Raises ListingError where nobody knows where a branch leads, and for recursion.
+    Raises ListingError for a branch whose target is unknown, and for recursion.
     """
     return _Builder(listing).build()
 

@@ -86,8 +86,8 @@ def read_listing(kernel: str, code: str, ranges: str) -> Listing:
     made: list[MachineInstruction] = []
     for offset, guard, opcode, operands, line, encoding in rows:
         text, _, note = operands.partition("(*")
-        listed = _TARGETS.search(note)
-        names = listed[1].split(",") if listed else _TARGET.findall(text)
+        target_list = _TARGETS.search(note)
+        names = target_list[1].split(",") if target_list else _TARGET.findall(text)
         targets = tuple(labels[name.strip()] for name in names if name.strip() in labels)
         reads, writes = registers.get(offset, ((), ()))
         made.append(

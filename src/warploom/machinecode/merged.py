@@ -23,9 +23,9 @@ _WIDTHS = {"64": 8, "128": 16, "256": 32}
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """The bytes that a PTX access reaches in each lane: `size` of them, `offset` bytes from an
-    unknown `base`. Accesses of equal bases do the same to the same space, under one guard."""
+class AccessExtent:
+    """Describes the bytes that a PTX access touches in each lane: `size` bytes, `offset` bytes from
+    an unknown `base`. Accesses with equal bases have the same operation, space and guard."""
 
     base: tuple[object, ...]
     offset: int
@@ -51,7 +51,7 @@ class Merging:
         self.places: dict[Site, tuple[int, int]] = {}
         """By PTX instruction the number of its block, the first of all copies, and its place in
         there."""
-        self._reaches: dict[int, dict[int, Reach]] = {}
+        self._extents: dict[int, dict[int, AccessExtent]] = {}
         for block in program.blocks:
             for index in range(block.start, block.stop):
                 self.places.setdefault(program.sites[index], (block.index, index - block.start))
@@ -63,11 +63,11 @@ class Merging:
         if not width:
             return None
         number, own = self.places[site]
-        if number not in self._reaches:
-            self._reaches[number] = reaches_of(self._program, self._program.blocks[number])
+        if number not in self._extents:
+            self._extents[number] = extents_of(self._program, self._program.blocks[number])
         places = (self.places[one] for one in taken)
         others = [place for block, place in places if block == number]
-        return merged_into(self._reaches[number], own, others, width)
+        return merged_into(self._extents[number], own, others, width)
 
 
 def width_of(made: MachineInstruction) -> int:
@@ -77,8 +77,8 @@ def width_of(made: MachineInstruction) -> int:
     return max((_WIDTHS.get(modifier, 0) for modifier in made.modifiers), default=0)
 
 
-def reaches_of(program: Program, block: ProgramBlock) -> dict[int, Reach]:
-    """Return what the plain accesses of a basic block reach, by their place in the block.
+def extents_of(program: Program, block: ProgramBlock) -> dict[int, AccessExtent]:
+    """Return the extents of the plain accesses of a basic block, by their place in the block.
 
     Sums of a register and a constant are followed within the block.
     """
@@ -88,15 +88,15 @@ def reaches_of(program: Program, block: ProgramBlock) -> dict[int, Reach]:
     def value(register: Register) -> tuple[object, int]:
         return known.get(register.name, ((register.name, versions.get(register.name, 0)), 0))
 
-    found: dict[int, Reach] = {}
+    found: dict[int, AccessExtent] = {}
     for place, made in enumerate(program.instructions[block.start : block.stop]):
-        reach = _reach(made)
-        if reach is not None:
-            address, kind = reach
+        access = _plain_access(made)
+        if access is not None:
+            address, kind = access
             base, offset = address.base, address.offset
             root, more = value(base) if isinstance(base, Register) else (base, 0)
             guard = made.guard and (value(made.guard.register), made.guard.negated)
-            found[place] = Reach((*kind, root, guard), offset + more, bytes_of(made))
+            found[place] = AccessExtent((*kind, root, guard), offset + more, bytes_of(made))
         total = _sum(made)
         moved = (value(total[0]), total[1]) if total is not None else None
         for register in writes(made):
@@ -109,28 +109,28 @@ def reaches_of(program: Program, block: ProgramBlock) -> dict[int, Reach]:
 
 
 def merged_into(
-    reaches: Mapping[int, Reach], own: int, taken: Iterable[int], width: int
+    extents: Mapping[int, AccessExtent], own: int, taken: Iterable[int], width: int
 ) -> Merged | None:
     """Return what a machine access of `width` bytes stands for that was made for access `own` of a
     basic block; None where it stands for that alone.
 
     `taken` are the places of accesses with machine instructions of their own.
     """
-    reach = reaches.get(own)
-    if reach is None or reach.size >= width:
+    extent = extents.get(own)
+    if extent is None or extent.size >= width:
         return None
     others = set(taken) - {own}
     free = {
         one.offset: (one.size, place)
-        for place, one in reversed([*reaches.items()])
-        if one.base == reach.base and place not in others
+        for place, one in reversed([*extents.items()])
+        if one.base == extent.base and place not in others
     }
     # The line is mostly that of the access with the lowest address.
-    for first in sorted(free, key=lambda offset: (abs(offset - reach.offset), offset)):
+    for first in sorted(free, key=lambda offset: (abs(offset - extent.offset), offset)):
         stop = _stop(free, first, first + width)
-        if stop == first + width and first <= reach.offset < stop:
+        if stop == first + width and first <= extent.offset < stop:
             return Merged(free[first][1], width, 1)
-    first = min(offset for offset in free if _stop(free, offset, reach.offset) == reach.offset)
+    first = min(offset for offset in free if _stop(free, offset, extent.offset) == extent.offset)
     turns, rest = divmod(width, _stop(free, first, first + width) - first)
     return Merged(free[first][1], width, turns) if turns > 1 and not rest else None
 
@@ -142,7 +142,7 @@ def _stop(parts: Mapping[int, tuple[int, int]], start: int, most: int) -> int:
     return start
 
 
-def _reach(made: Instruction) -> tuple[Address, tuple[str, ...]] | None:
+def _plain_access(made: Instruction) -> tuple[Address, tuple[str, ...]] | None:
     """Return the address of a plain load or store, and its opcode without its width."""
     operation = made.operation
     if operation.name not in ("ld", "st") or operation.spec.unit is not Unit.MEMORY:

@@ -21,12 +21,12 @@ Edge = tuple[int, int]
 @dataclass(frozen=True)
 class Uses:
     """Holds the executions of the copies of an unrolled loop: of each size (the turns that a copy
-    does) how often warps execute it, how often they come to it from elsewhere, and how often lanes
-    part at the branches of them all."""
+    does) how often warps execute it, how often they come to it from elsewhere, and how often warps
+    diverge at the branches of them all."""
 
     executed: dict[int, float]
     entered: dict[int, float]
-    partings: float
+    divergences: float
 
     @property
     def turns(self) -> float:
@@ -35,26 +35,27 @@ class Uses:
         return sum(size * count for size, count in self.executed.items())
 
 
-def uses_of(sizes: Sequence[int], entered: float, turns: float, partings: float) -> Uses:
-    """Return the executions of copies of these sizes, 1 among them, of a loop that warps entered so
-    often for so many turns in all, and from which lanes parted so often."""
+def uses_of(sizes: Sequence[int], entered: float, turns: float, divergences: float) -> Uses:
+    """Return the executions of the copies of an unrolled loop, whose `sizes` include 1. Warps
+    entered the loop `entered` times, for `turns` turns in all, and diverged `divergences` times at
+    its exit."""
     order = sorted(sizes, reverse=True)
     executed, came = dict.fromkeys(order, 0.0), dict.fromkeys(order, 0.0)
-    parted = 0.0
-    for weight, most, ways in _entries(turns / entered, partings / entered):
+    diverged = 0.0
+    for weight, most, ways in _entries(turns / entered, divergences / entered):
         left = [most - way for way in range(ways + 1)]
         for size in order:
             done = [turns // size for turns in left]
             executed[size] += entered * weight * max(done)
             came[size] += entered * weight * min(max(done), 1)
-            parted += entered * weight * (len(set(done)) - 1)
+            diverged += entered * weight * (len(set(done)) - 1)
             left = [turns % size for turns in left]
-    return Uses(executed, came, parted)
+    return Uses(executed, came, diverged)
 
 
 def bypasses(successors: Sequence[Sequence[int]], unrolled: Mapping[int, int]) -> Iterator[Edge]:
-    """Yield the edges of a graph by which the copy of size 1 is reached past the test for the next
-    larger one: the test whether a loop has any turns. One that is entered has some.
+    """Yield the edges of a graph that lead to the copy of size 1 past the test for the next larger
+    one: the test whether a loop has any turns. One that is entered has some.
 
     `unrolled` are the nodes of the copies, by size."""
     single, larger = unrolled[1], unrolled[min(size for size in unrolled if size > 1)]
@@ -85,15 +86,15 @@ def _leading_to(before: Mapping[int, Sequence[int]], end: int, *, without: int) 
     return found
 
 
-def _entries(turns: float, partings: float) -> Iterator[tuple[float, int, int]]:
+def _entries(turns: float, divergences: float) -> Iterator[tuple[float, int, int]]:
     """Yield the parts of all entries of a loop, each with the turns of the lanes that stay longest
-    and how often others part from them, for these means."""
+    and how often other lanes leave before them, for these means."""
     longer = turns % 1
     few = int(turns)
-    # From lanes that do one turn nobody parts: those that do more have the others' share.
-    short = min(partings, float(few - 1)) if few else 0.0
-    long = min((partings - (1 - longer) * short) / longer, float(few)) if longer else 0.0
-    for part, most, parted in ((1 - longer, few, short), (longer, few + 1, long)):
-        more = parted % 1
-        yield part * (1 - more), most, int(parted)
-        yield part * more, most, ceil(parted)
+    # No lane leaves before lanes that do one turn: those that do more have the others' share.
+    short = min(divergences, float(few - 1)) if few else 0.0
+    long = min((divergences - (1 - longer) * short) / longer, float(few)) if longer else 0.0
+    for part, most, leaving in ((1 - longer, few, short), (longer, few + 1, long)):
+        more = leaving % 1
+        yield part * (1 - more), most, int(leaving)
+        yield part * more, most, ceil(leaving)

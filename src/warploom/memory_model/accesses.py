@@ -39,7 +39,7 @@ def order_of(strength: Strength, other: str) -> str:
 
 @dataclass
 class Memory:
-    """Names the locations that threads reach, and keeps their initial values.
+    """Names the locations that threads access, and keeps their initial values.
 
     All accesses to overlapping bytes must be of the same bytes (PTX ISA, "Overlap": mixed sizes
     are outside of what the model orders).
@@ -75,7 +75,8 @@ class Memory:
         return Place(name, name)
 
     def _enter(self, space: Space, block: int, address: int, size: int) -> str:
-        """Name a location that is reached for the first time; return nothing where it is none."""
+        """Return the name of a location that is accessed for the first time, and keep its initial
+        value; return "" for bytes in no allocation."""
         if space is Space.SHARED:
             name = self._shared_name(block, address, size)
             self.shared.add(name)

@@ -19,8 +19,8 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A memory location: what names it (a symbol, an address), and `virtual`, the name through
-    which it was reached where several names lead to it (PTX ISA, "Memory operations")."""
+    """Identifies a memory location: `physical` is its name (a symbol, an address), `virtual` the
+    name by which it was accessed where it has several (PTX ISA, "Memory operations")."""
 
     physical: str
     virtual: str
@@ -53,12 +53,12 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of a thread.
+    """Describes one event of a thread.
 
-    `place` is where an access reaches, `value` what a write stores. `partner` is the number of the
-    read whose read-modify-write this write ends. `address`, `data`, `control` are the reads of the
-    thread (by number) on which the place, the value and whether it happens at all depend. `text`
-    says what it is, for people, `line` where it stands in the source.
+    `place` is the location of an access, `value` what a write stores. `partner` is the number of
+    the read whose read-modify-write this write ends. `address`, `data`, `control` are the reads of
+    the thread (by number) on which the place, the value and whether it happens at all depend.
+    `text` says what it is, for people, `line` where it stands in the source.
     """
 
     kind: Kind

@@ -51,7 +51,7 @@ class Combination:
 
     @cached_property
     def _locations(self) -> dict[str, int]:
-        """Return the initial values of the locations that are reached."""
+        """Return the initial values of the locations that are accessed."""
         places = (event.place for path in self.paths for event in path.events)
         return {place.physical: self.initial.get(place.physical, 0) for place in places if place}
 
@@ -240,7 +240,8 @@ def _waits(event: Event) -> bool:
 
 
 def _same(first: Event, second: Event, *, physical: bool) -> bool:
-    """Return whether two accesses reach the same bytes, or do so by the same virtual address."""
+    """Return whether two accesses have the same physical location, or, unless `physical`, the same
+    virtual one."""
     if first.place is None or second.place is None:
         return False
     if physical:

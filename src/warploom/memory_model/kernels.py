@@ -276,7 +276,7 @@ class _Run:
         )
 
     def _event_at(self, kind: Kind, strength: Strength, arrival: Arrival | None = None) -> Event:
-        """Return an event that reaches no memory."""
+        """Return an event that accesses no memory."""
         program = self.thread.program
         return Event(
             kind,

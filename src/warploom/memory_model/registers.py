@@ -121,7 +121,7 @@ class Registers:
             self.write(target, term_value(term, given), term.type)
 
     def move_vector(self, instruction: Instruction) -> None:
-        """Execute a `mov` that packs parts into a value or takes a value apart."""
+        """Execute a `mov` that packs parts into a value or unpacks a value into parts."""
         destination, source = instruction.operands
         type = instruction.operation.modifiers.scalar()
         if isinstance(source, Vector):

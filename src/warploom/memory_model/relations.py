@@ -46,10 +46,10 @@ class Relation:
         """Return the composition: i to k where some j has i to j here and j to k in `other`."""
         rows: list[int] = []
         for row in self.rows:
-            reached = 0
+            successors = 0
             for middle in members(row):
-                reached |= other.rows[middle]
-            rows.append(reached)
+                successors |= other.rows[middle]
+            rows.append(successors)
         return Relation(tuple(rows))
 
     def inverse(self) -> Relation:
@@ -61,9 +61,9 @@ class Relation:
         rows = list(self.rows)
         for middle, row in enumerate(rows):
             row = rows[middle]
-            for i, reached in enumerate(rows):
-                if reached >> middle & 1:
-                    rows[i] = reached | row
+            for i, successors in enumerate(rows):
+                if successors >> middle & 1:
+                    rows[i] = successors | row
         return Relation(tuple(rows))
 
     def with_identity(self) -> Relation:

@@ -36,8 +36,8 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Something whose value at the end is told: a register of thread `thread`, or the memory
-    location `name` where that is None."""
+    """Names a register or location whose final value is reported: a register of thread `thread`, or
+    the memory location `name` where that is None."""
 
     label: str
     name: str

@@ -11,8 +11,8 @@
     kernel[grid, block](x, y, observe=Sectors(state))
 
 Numba compiles the functions, and both machines call them by address. A class defines any of the
-functions in FUNCTIONS, each with the arguments listed there, in that order. `state` is the array
-that the observer was created with; functions read and write it in place.
+functions in FUNCTIONS, each with the arguments that it has there, in that order. `state` is the
+array that the observer was created with; functions read and write it in place.
 """
 
 from __future__ import annotations

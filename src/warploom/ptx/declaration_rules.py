@@ -70,9 +70,9 @@ def _beyond(values: tuple[Initializer, ...], dims: tuple[float, ...]) -> tuple[i
     """Returns the number of values between braces and of the elements that they are for, where
     those are too few. Inner braces hold a row each, flat values follow one another."""
     nested = [value for value in values if isinstance(value, tuple)]
-    room = (dims[0] if dims else 1) if nested else math.prod(dims)
-    if len(values) > room:
-        return len(values), room
+    capacity = (dims[0] if dims else 1) if nested else math.prod(dims)
+    if len(values) > capacity:
+        return len(values), capacity
     return next((found for value in nested if (found := _beyond(value, dims[1:]))), None)
 
 

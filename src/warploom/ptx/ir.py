@@ -38,7 +38,8 @@ class Space(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A declared register. Names are unique within a function, nested scopes renamed apart."""
+    """Declares a register. Names are unique within a function: those of nested scopes are
+    renamed."""
 
     name: str
     type: ScalarType
@@ -167,7 +168,7 @@ Operand = (
 
 
 def spread(operands: Iterable[Operand]) -> Iterator[Operand]:
-    """Yield the operands one by one: those in braces without their braces, pairs taken apart."""
+    """Yield the operands one by one: the elements of vectors and both operands of pairs."""
     for operand in operands:
         match operand:
             case Vector(elements):

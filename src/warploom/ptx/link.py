@@ -17,7 +17,7 @@ from warploom.core.errors import LinkError
 from warploom.core.source import Span, Text
 from warploom.ptx.ir import Function, Instruction, Module, Space, Variable
 from warploom.ptx.printer import print_module
-from warploom.ptx.private_names import keep_apart, shared_names
+from warploom.ptx.private_names import rename_private, shared_names
 
 Named = Variable | Function
 
@@ -42,21 +42,21 @@ def link(modules: Sequence[Module]) -> Module:
     """
     _check_address_sizes(modules)
     _check_banks(modules)
-    apart = keep_apart(modules)
-    names = [_Name(found, _winner(found)) for found in _mentions(apart)]
+    renamed = rename_private(modules)
+    names = [_Name(found, _winner(found)) for found in _mentions(renamed)]
     for name in names:
         for one in name.mentions:
             _check_fit(one, name.winner or name.mentions[0])
-    newest = max(apart, key=_architecture)
-    options = (t for module in apart for t in module.target if not t.startswith("sm_"))
-    files = dict.fromkeys(file for module in apart for _, file in module.files)
+    newest = max(renamed, key=_architecture)
+    options = (t for module in renamed for t in module.target if not t.startswith("sm_"))
+    files = dict.fromkeys(file for module in renamed for _, file in module.files)
     made = replace(
         newest,
-        version=max(module.version for module in apart),
+        version=max(module.version for module in renamed),
         target=tuple(dict.fromkeys((*newest.target, *options))),
-        variables=tuple(_variables(apart, names)),
-        functions=tuple(_functions(apart, names)),
-        pragmas=tuple(chain.from_iterable(module.pragmas for module in apart)),
+        variables=tuple(_variables(renamed, names)),
+        functions=tuple(_functions(renamed, names)),
+        pragmas=tuple(chain.from_iterable(module.pragmas for module in renamed)),
         files=tuple(enumerate(files, 1)),
         name=" + ".join(module.name for module in modules),
     )

@@ -1,7 +1,7 @@
 """Resolves identifiers at a place in a PTX text, scope within scope.
 
 A name that is declared again in an inner scope, or in another scope of the same function, is
-renamed apart, so that the flattened function has one meaning for each name.
+renamed, so that the flattened function has one meaning for each name.
 Source: PTX ISA, "Identifiers" and "Labels and Function Scope" of the directives.
 """
 

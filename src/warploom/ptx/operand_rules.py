@@ -142,15 +142,15 @@ def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
         raise scope.error(f"`{symbol.name}` is no variable", symbol.span)
     space = space_of(operation)
     # A generic address of global and constant memory is the plain one; elsewhere it is not.
-    reached = (Space.GLOBAL, Space.CONST) if space is Space.GENERIC else (space,)
+    spaces = (Space.GLOBAL, Space.CONST) if space is Space.GENERIC else (space,)
     if operation.name in ("cp", "tensormap"):
-        reached = (Space.GLOBAL, Space.SHARED)
-    if variable.space not in reached:
+        spaces = (Space.GLOBAL, Space.SHARED)
+    if variable.space not in spaces:
         message = f"`{symbol.name}` is in .{variable.space.value} memory"
         if space is Space.GENERIC:
             message += f"; write `{operation.name}.{variable.space.value}`, or convert with cvta"
         else:
-            message += f", `{operation.text}` reaches .{space.value}"
+            message += f", `{operation.text}` accesses .{space.value}"
         raise scope.error(message, symbol.span)
 
 
@@ -162,8 +162,8 @@ def check_label(scope: Scope, operand: Operand) -> None:
 
 def check_targets(scope: Scope, operand: Operand) -> None:
     """Check that an indexed branch goes to a label of a list of its own function."""
-    listed = scope.targets.get(operand.name) if isinstance(operand, Symbol) else None
-    if not isinstance(listed, Targets) or listed.calls:
+    target_list = scope.targets.get(operand.name) if isinstance(operand, Symbol) else None
+    if not isinstance(target_list, Targets) or target_list.calls:
         raise scope.error("an indexed branch needs the name of a .branchtargets", operand.span)
 
 

@@ -1,4 +1,4 @@
-"""Keeps apart what modules that are linked name alike and do not share.
+"""Renames the private symbols of modules that are linked, where several modules have the same name.
 
 A name that has no linkage belongs to its module: where another module has it too, the later one is
 renamed, in every function and initial value. So are names inside a function that a variable or a
@@ -29,8 +29,9 @@ from warploom.ptx.ir import (
 from warploom.ptx.rename import Renaming
 
 
-def keep_apart(modules: Sequence[Module]) -> tuple[Module, ...]:
-    """Return the modules, with names such that only what they share is called the same."""
+def rename_private(modules: Sequence[Module]) -> tuple[Module, ...]:
+    """Return the modules, with private symbols renamed such that only shared ones have equal
+    names."""
     shared = {name for module in modules for name in shared_names(module)}
     taken = set(shared)
     renamings: list[dict[str, str]] = []

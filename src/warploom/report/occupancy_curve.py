@@ -23,11 +23,12 @@ class Curve:
 
 
 def sweep(spec: DeviceSpec, demand: Demand) -> tuple[Curve, ...]:
-    """Return the three curves through one demand."""
-    warp, room = spec.warp_size, spec.shared_bytes_per_block_optin
+    """Return the active warps over the block size, the registers and the shared memory of a demand,
+    each varied alone."""
+    warp, most_shared = spec.warp_size, spec.shared_bytes_per_block_optin
     registers = range(1, spec.max_registers_per_thread + 1)
     sizes = range(warp, spec.max_threads_per_block + 1, warp)
-    shared = range(0, room + 1, max(1, room // SHARED_STEPS))
+    shared = range(0, most_shared + 1, max(1, most_shared // SHARED_STEPS))
     return (
         _curve(spec, demand, "threads", sizes, "Block Size", "threads"),
         _curve(spec, demand, "registers", registers, "Registers Per Thread", "registers"),

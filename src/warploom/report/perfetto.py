@@ -100,12 +100,12 @@ class _Writer:
         event.type, event.track_uuid = TrackEvent.TYPE_SLICE_BEGIN, track
         event.name, event.categories[:] = name, ["modelled"]
         program = timing.program
-        told = {
+        annotations = {
             "warp": span.warp,
             "instruction": program.opcode(span.instruction),
             "line": program.line(span.instruction),
         }
-        for key, value in told.items():
+        for key, value in annotations.items():
             annotation = event.debug_annotations.add()
             annotation.name = key
             annotation.string_value = str(value)

@@ -89,8 +89,8 @@ def render(report: Report, console: Console, terms: str | None = None) -> None:
 
 
 def section_table(section: Section, say: Translate = str, width: int = WIDTH) -> Table:
-    """Returns a section as a table, in the words of `say`. Where there is less room than a report
-    has by itself, names are wrapped, and values are not."""
+    """Returns a section as a table, in the words of `say`. Where `width` is less than WIDTH, names
+    are wrapped, and values are not."""
     narrow = width < WIDTH
     table = styled_table(say(section.title))
     table.add_column("Metric Name", min_width=None if narrow else 44)

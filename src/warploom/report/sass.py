@@ -65,10 +65,10 @@ def sass_rows(machine: MachineCounts, counters: Counters, timing: Timing) -> lis
     program = machine.matching.program
     made_for: dict[Site | None, list[MachineRow]] = defaultdict(list)
     known = set(program.sites)
-    listed = machine.matching.listing.instructions
-    for made, executed in zip(listed, machine.by_instruction, strict=True):
+    listing = machine.matching.listing.instructions
+    for made, executed in zip(listing, machine.by_instruction, strict=True):
         site = machine.matching.site_of(made)
-        row = MachineRow(made.offset, told(made.control), str(made), executed)
+        row = MachineRow(made.offset, control_text(made.control), str(made), executed)
         made_for[site if site in known else None].append(row)
     added = PtxRow("", None, (*made_for.pop(None, ()),))
     counts = counters.by_instruction()
@@ -88,7 +88,7 @@ def sass_rows(machine: MachineCounts, counters: Counters, timing: Timing) -> lis
     ]
 
 
-def told(control: Control) -> str:
+def control_text(control: Control) -> str:
     """Return control information in the manner of assemblers: barriers that are waited for, read
     and write barrier, yield, stall count."""
     waits = "".join(str(i) if i in control.waits else "-" for i in range(6))

@@ -1,6 +1,7 @@
-"""The words of CUDA, OpenCL and HIP for the same things; docs/glossary.md is made from this table.
+"""Translates the terms of CUDA into those of OpenCL and HIP; docs/glossary.md is made from this
+table.
 
-The program itself speaks CUDA. A report can be told in another vocabulary.
+The program itself uses CUDA's terms. A report can be written in the others.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ GLOSSARY = (
     Entry("active mask", "active lanes", "execution mask", "the lanes that an instruction acts on"),
     Entry("SM", "compute unit", "compute unit", "the processor that a block runs on"),
     Entry("register", "register", "VGPR", "a thread's own storage on the chip, 32 bits wide"),
-    Entry("global memory", "global memory", "global memory", "memory that all blocks reach"),
+    Entry("global memory", "global memory", "global memory", "memory that all blocks access"),
     Entry("shared memory", "local memory", "shared memory (LDS)", "memory of a block, on the chip"),
     Entry("local memory", "private memory", "private memory", "a thread's own, in device memory"),
     Entry("constant memory", "constant memory", "constant memory", "read-only, one word to all"),
@@ -120,7 +121,7 @@ def glossary_page() -> str:
     lines = [
         "# Glossary",
         "",
-        "CUDA's words are used throughout. `warploom profile --terms opencl` (or `hip`) tells a"
+        "CUDA's words are used throughout. `warploom profile --terms opencl` (or `hip`) writes a"
         " report in the others.",
         "",
         "| CUDA | OpenCL | HIP | what it is |",

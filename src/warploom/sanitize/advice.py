@@ -9,7 +9,7 @@ def race_advice(kind: str, space: str, *, narrow: bool, copies: int) -> str:
     asynchronous copy, bit 1 if the earlier one is."""
     if kind == "proxy":
         return (
-            "Bulk copies reach memory by another proxy: let the writer execute"
+            "Bulk copies access memory by another proxy: let the writer execute"
             " fence.proxy.async (cuda::ptx::fence_proxy_async) before the barrier."
         )
     if kind == "stale":

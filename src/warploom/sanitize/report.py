@@ -49,7 +49,7 @@ def findings_of(detector: Detector) -> list[Finding]:
     data = detector.data
     if data[words.EXHAUSTED]:
         raise WarploomError(
-            "the sanitizer has no room left for what the threads of this launch know of each other;"
+            "the sanitizer has no memory left to record the order of the threads of this launch;"
             " launch fewer blocks, or leave the tool 'race' out"
         )
     return [_FindingRow(detector, row).finding() for row in _rows(detector)]
@@ -183,14 +183,14 @@ class _FindingRow:
         threads = [self._thread(words.F_THREAD)]
         if self.row[words.F_OTHER_THREAD] >= 0:
             threads.append(self._thread(words.F_OTHER_THREAD))
-        reaches = self.row[words.F_SIZE] > 0
-        allocation = self._allocation() if reaches else None
+        has_bytes = self.row[words.F_SIZE] > 0
+        allocation = self._allocation() if has_bytes else None
         address = self.row[words.F_ADDRESS]
         return Finding(
             tool,
             kind,
             severity,
-            self._space_name if reaches else "",
+            self._space_name if has_bytes else "",
             self._line(words.F_INSTRUCTION),
             self._line(words.F_OTHER) if other >= 0 else "",
             tuple(threads),

@@ -51,7 +51,7 @@ class IssuedWork:
 @dataclass
 class StreamOrder:
     """Holds the clocks of a device's streams. `several` is true once works may overlap: there is
-    more than one stream, the host aside, or a launch lets the next one begin."""
+    more than one stream, not counting the host, or a launch lets the next one begin."""
 
     several: bool = False
     _clocks: dict[Hashable, Clock] = field(default_factory=dict[Hashable, Clock])

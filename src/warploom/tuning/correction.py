@@ -27,7 +27,8 @@ _OFFSET = 1.0
 """Standard deviation of the mean error: it is not known before something was measured."""
 _SPREADS = SPREAD * np.array([0.25, 0.5, 1.0, 2.0])
 _LENGTHS = np.array([0.5, 1.0, 2.0, 4.0])
-"""How far apart configurations are whose errors differ, in standard deviations of a parameter."""
+"""The length scale over which errors of configurations differ, in standard deviations of a
+parameter."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,8 @@ def _points(configurations: Sequence[Configuration]) -> Floats:
 
 
 def _covariance(points: Floats, spread: float, length: float) -> Floats:
-    apart = ((points[:, None] - points[None]) ** 2).sum(axis=2)
-    return _OFFSET**2 + spread**2 * np.exp(-apart / (2 * length**2))
+    squared_distances = ((points[:, None] - points[None]) ** 2).sum(axis=2)
+    return _OFFSET**2 + spread**2 * np.exp(-squared_distances / (2 * length**2))
 
 
 def _fitted(points: Floats, errors: Floats) -> tuple[float, float]:

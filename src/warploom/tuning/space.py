@@ -1,8 +1,9 @@
-"""The space of a tuning: the values that each parameter may have, and the launches they make.
+"""Represents the space of a tuning: the values that each parameter may have, and the launches they
+make.
 
 Some names shape the launch: `block`, or `block_size_x`, `_y` and `_z` as Kernel Tuner has them;
 `grid`; `shared`, bytes of dynamic shared memory; `regs`, registers a thread at most; `device`. All
-but these reach the source as macros (`-DNAME=VALUE`), and so do `block_size_x` and its like.
+but these are macros of the source (`-DNAME=VALUE`), and so are `block_size_x` and its like.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ def _three(sizes: Sequence[int]) -> Dim3:
 
 
 def compiler_options(configuration: Configuration) -> list[str]:
-    """Returns what the compiler is told of a configuration."""
+    """Returns the compiler options of a configuration."""
     options = [f"-D{name}={value}" for name, value in configuration.items() if name not in LAUNCH]
     if "regs" in configuration:
         options.append(f"-maxrregcount={configuration['regs']}")

@@ -1,8 +1,8 @@
-"""The process in which the server runs a kernel: a request comes in, and a trace, a verdict or a
-refusal goes out.
+"""Runs a kernel in a process of its own for the server: reads a request, and writes a trace, a
+verdict or a refusal.
 
-Nothing that a kernel does here reaches the server: the process has a limit of memory, and whoever
-started it ends it after a while.
+Nothing that a kernel does here affects the server: the process has a limit of memory, and the
+server ends it after a time limit.
 """
 
 from __future__ import annotations

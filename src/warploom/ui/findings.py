@@ -46,7 +46,7 @@ def _finding(trace: Trace, finding: Finding) -> schema.Finding:
 def _party(
     trace: Trace, finding: Finding, thread: Thread, instruction: int
 ) -> tuple[tuple[int, int, int, int], list[int]]:
-    """Return a thread as block, warp, lane and instruction, and the steps at which it reaches the
+    """Return a thread as block, warp, lane and instruction, and the steps at which it touches the
     bytes of a finding by that instruction."""
     block = _number(thread.block, trace.launch.grid)
     warp, lane = divmod(_number(thread.thread, trace.launch.block), trace.warp_size)
@@ -59,7 +59,7 @@ def _party(
         step.time
         for step in steps
         if step.instruction == instruction
-        and any(_reaches(access, lane, finding.space, at) for access in step.accesses)
+        and any(_touches(access, lane, finding.space, at) for access in step.accesses)
     ]
     return (block, warp, lane, instruction), found
 
@@ -74,7 +74,7 @@ def _pair(later: list[int], earlier: list[int]) -> tuple[int, int]:
     return next(iter(later), NOT_RECORDED), next(iter(earlier), NOT_RECORDED)
 
 
-def _reaches(access: StepAccess, lane: int, space: str, at: int) -> bool:
+def _touches(access: StepAccess, lane: int, space: str, at: int) -> bool:
     """Return whether a lane's access touches a byte."""
     return access.space == space and any(
         of == lane and address <= at < address + access.size
@@ -91,7 +91,8 @@ def _address(trace: Trace, finding: Finding) -> int:
 
 
 def _size(trace: Trace, finding: Finding) -> int:
-    """Return how many bytes the access of a finding reaches, 0 where it is none."""
+    """Return how many bytes the access of a finding touches; 0 where the finding is not of an
+    access."""
     sites = (s.size for s in trace.sites if s.instruction in finding.instructions[:1])
     return next(sites, 0)
 

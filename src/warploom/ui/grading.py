@@ -178,12 +178,12 @@ def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
-def _bounded(check: Check, value: float, told: Callable[[float], str]) -> Judged:
+def _bounded(check: Check, value: float, as_text: Callable[[float], str]) -> Judged:
     """Returns how a value does between the bounds of its check."""
     passed = (check.most is None or value <= check.most) and (
         check.least is None or value >= check.least
     )
-    return Judged(check.label, passed, told(value))
+    return Judged(check.label, passed, as_text(value))
 
 
 def _results(label: str, names: tuple[str, ...], mine: Launched, right: Launched) -> Judged:

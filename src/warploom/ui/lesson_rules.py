@@ -1,5 +1,5 @@
 """Checks that the parts of a lesson fit together, so that a mistake in its file is an error when
-the file is read, and not when a learner reaches it."""
+the file is read, and not when a learner opens it."""
 
 from __future__ import annotations
 

@@ -82,8 +82,7 @@ class Shown:
         return kind(page=self.page, height=self.height)
 
     def _repr_html_(self) -> str:
-        """Returns what a notebook shows: the page in a frame of its own, apart from the
-        notebook's."""
+        """Returns the HTML that a notebook shows: the page in a sandboxed frame of its own."""
         page = html.escape(unpacking(self.page), quote=True)
         style = f"width: 100%; height: {self.height}px; border: 0"
         frame = f'title="Warploom" sandbox="allow-scripts" style="{style}"'

@@ -1,6 +1,6 @@
-"""The page: the bundle that `tools/build_web.py` makes, with what it is to show.
+"""Builds the page: the bundle that `tools/build_web.py` makes, with the data that it shows.
 
-An export is one file that needs no server and reaches for nothing outside of itself. Texts of
+An export is one file that needs no server and loads nothing else. Texts of
 kernels and traces travel as data in forms that no browser reads as markup.
 """
 

@@ -90,7 +90,7 @@ class Viewer:
         return Response(msgspec.json.encode(lesson), media_type="application/json")
 
     def _find(self, name: str) -> Lesson | None:
-        """Returns the lesson of that name: the one that is shown, or one of the course."""
+        """Returns the lesson of that name: the one that is shown, or one of the package."""
         shown = self.show.lesson
         return shown if shown is not None and shown.id == name else find_lesson(name)
 

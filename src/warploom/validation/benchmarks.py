@@ -27,8 +27,8 @@ Seconds = Callable[[Run], Floats]
 CODES = ("ptx", "machine")
 STREAM_BYTES = {"init": 8, "read": 8, "scale": 16, "triad": 24}
 STREAM_DIRTY = {"init": 1, "read": 0, "scale": 1 / 2, "triad": 1 / 3}
-"""The share of the lines that a stream reaches which it writes: that of L2's lines which are dirty
-while it runs."""
+"""The share of the lines a stream touches that it writes, which is the share of L2's lines that are
+dirty while it runs."""
 
 
 def modelled(figure: Figure) -> Floats:
@@ -67,7 +67,7 @@ def _stream(gpu: Device, figure: Figure, seconds: Seconds) -> Floats:
     """GB/s, of so many more blocks than of half as many, two of them on an SM."""
     threads = figure.parameters["threads"]
     kernel = _kernel(gpu, figure.kernel)
-    shared = gpu.spec.shared_bytes_per_sm * 3 // 8  # room for two blocks, not for three
+    shared = gpu.spec.shared_bytes_per_sm * 3 // 8  # two blocks fit, three do not
     rounds = (8, 20) if threads < 1024 else (5, 11)
     times: list[Floats] = []
     for count in rounds:

@@ -76,8 +76,8 @@ def counts() -> tuple[Count, ...]:
     found: list[Count] = []
     for device, kernel, grid, block, shared, arguments, blocks, executed, registers, source in rows:
         launch = tuple(grid), tuple(block), shared, tuple(arguments)
-        told: str = tables["sources"][source]
-        found.append(Count(device, kernel, *launch, blocks, executed, registers, told))
+        citation: str = tables["sources"][source]
+        found.append(Count(device, kernel, *launch, blocks, executed, registers, citation))
     return tuple(found)
 
 
@@ -100,10 +100,10 @@ def counts_as_markdown(rows: Sequence[CountRow]) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- | --- |"
     for row in rows:
         count = row.count
-        told = f"{row.executed:,.0f} {100 * row.error:+.2f} %"
+        modelled = f"{row.executed:,.0f} {100 * row.error:+.2f} %"
         registers = "" if count.registers is None else count.registers
         named = f"{count.kernel} {'x'.join(map(str, count.block))}"
-        cells = (count.device, named, f"{count.executed:,}", told, registers, row.registers)
+        cells = (count.device, named, f"{count.executed:,}", modelled, registers, row.registers)
         yield f"| {' | '.join(map(str, cells))} |"
     yield ""
     yield "| launches | median error | worst | registers exact |"
@@ -111,8 +111,8 @@ def counts_as_markdown(rows: Sequence[CountRow]) -> Iterator[str]:
     errors = np.abs([row.error for row in rows])
     stated = [row for row in rows if row.count.registers is not None]
     exact = sum(row.registers_agree for row in stated)
-    told = f"{100 * np.median(errors):.2f} % | {100 * errors.max():.2f} %"
-    yield f"| {len(rows)} | {told} | {exact} of {len(stated)} |"
+    summary = f"{100 * np.median(errors):.2f} % | {100 * errors.max():.2f} %"
+    yield f"| {len(rows)} | {summary} | {exact} of {len(stated)} |"
 
 
 @cache

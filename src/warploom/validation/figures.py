@@ -26,8 +26,8 @@ class Figure:
 
     @property
     def title(self) -> str:
-        told = ", ".join(f"{name} {value:,}" for name, value in self.parameters.items())
-        return f"{self.kernel} ({told})" if told else self.kernel
+        parameters = ", ".join(f"{name} {value:,}" for name, value in self.parameters.items())
+        return f"{self.kernel} ({parameters})" if parameters else self.kernel
 
     @property
     def more_is_better(self) -> bool:
@@ -42,6 +42,6 @@ def figures() -> tuple[Figure, ...]:
     rows: list[list[Any]] = tables["rows"]
     found: list[Figure] = []
     for device, clock, kernel, parameters, published, unit, source in rows:
-        told: str = tables["sources"][source]
-        found.append(Figure(device, clock, kernel, parameters, published, unit, told))
+        citation: str = tables["sources"][source]
+        found.append(Figure(device, clock, kernel, parameters, published, unit, citation))
     return tuple(found)

@@ -50,7 +50,7 @@ def _parts(figure: Figure) -> list[str]:
     """Returns what tells a figure and its model from others: but for the published value, which
     takes no part in modelling it."""
     tools = (find_tool("ptxas"), find_tool("nvdisasm"))
-    told = [part for tool in tools if tool is not None for part in identity(tool)]
+    identities = [part for tool in tools if tool is not None for part in identity(tool)]
     data = [files(package).joinpath(name).read_text("utf-8") for package, name in _DATA]
     asked = (figure.device, figure.clock_mhz, figure.kernel, sorted(figure.parameters.items()))
-    return [repr(asked), *told, *data]
+    return [repr(asked), *identities, *data]

@@ -53,9 +53,9 @@ def as_markdown(rows: Sequence[Row]) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     for row in rows:
         figure = row.figure
-        told = (f"{getattr(row, code):,.1f} {100 * row.error(code):+.0f} %" for code in CODES)
+        errors = (f"{getattr(row, code):,.1f} {100 * row.error(code):+.0f} %" for code in CODES)
         published = f"{figure.published:,g} {figure.unit}"
-        yield f"| {figure.device} | {figure.title} | {published} | {' | '.join(told)} |"
+        yield f"| {figure.device} | {figure.title} | {published} | {' | '.join(errors)} |"
     yield ""
     yield "| device | figures | MAPE | worst | median ratio | least Spearman |"
     yield "| --- | --- | --- | --- | --- | --- |"

@@ -173,9 +173,9 @@ def _box(end: _End, width: int, height: int, depth: int) -> _Box:
     if (row < end.x + width and height > 1) or (rows < end.y + height and depth > 1):
         raise DriverError(Result.INVALID_VALUE)
     address = start + (end.z * rows + end.y) * row + end.x
-    reach = (depth - 1) * row * rows + (height - 1) * row + width
+    extent = (depth - 1) * row * rows + (height - 1) * row + width
     check = _device if end.kind == DEVICE else _host
-    return _Box(check(address, reach), row, row * rows)
+    return _Box(check(address, extent), row, row * rows)
 
 
 def _copy_box(source: _End, target: _End, width: int, height: int, depth: int) -> None:

@@ -65,9 +65,9 @@ def device_get(device: int, ordinal: int) -> None:
 
 
 @entry("cuDeviceGetName")
-def device_name(name: int, room: int, device: int) -> None:
+def device_name(name: int, capacity: int, device: int) -> None:
     check_device(device)
-    put_text(name, room, state.device.spec.title)
+    put_text(name, capacity, state.device.spec.title)
 
 
 @entry("cuDeviceGetUuid", "cuDeviceGetUuid_v2")
@@ -108,9 +108,9 @@ def device_attribute(value: int, attribute: int, device: int) -> None:
 
 
 @entry("cuDeviceGetPCIBusId")
-def bus_id(text: int, room: int, device: int) -> None:
+def bus_id(text: int, capacity: int, device: int) -> None:
     check_device(device)
-    put_text(text, room, BUS_ID)
+    put_text(text, capacity, BUS_ID)
 
 
 @entry("cuDeviceGetByPCIBusId")

@@ -10,7 +10,7 @@ from itertools import count
 
 from warploom.clients.driver.results import DriverError, Result
 
-ROOM = 25600
+MEMORY_DUMP_BYTES = 25600
 """Bytes of a dump to memory at most, as cuda.h says."""
 
 KEPT = 100
@@ -51,19 +51,22 @@ class ErrorLog:
         if self._callbacks.pop(handle, None) is None:
             raise DriverError(Result.INVALID_VALUE)
 
-    def lines(self, first: int, room: int) -> bytes:
-        """Returns the messages from number `first` on, a line each; where they take more than
-        `room` bytes, the latest ones, under a line that says so."""
+    def lines(self, first: int, capacity: int) -> bytes:
+        """Returns the messages from number `first` on, a line each, in at most `capacity` bytes.
+
+        Where they take more, or older ones are no longer kept, it returns the latest that fit,
+        below a line that says that older messages are left out.
+        """
         oldest = self.end - len(self._messages)
         wanted = [text + b"\n" for text in list(self._messages)[max(0, first - oldest) :]]
-        if first >= oldest and sum(map(len, wanted)) <= room:
+        if first >= oldest and sum(map(len, wanted)) <= capacity:
             return b"".join(wanted)
         notice = b"(older messages are left out)\n"
         chosen: list[bytes] = []
-        room -= len(notice)
+        capacity -= len(notice)
         for line in reversed(wanted):
-            room -= len(line)
-            if room < 0:
+            capacity -= len(line)
+            if capacity < 0:
                 break
             chosen.insert(0, line)
         return b"".join([notice, *chosen]) if chosen else b""

@@ -65,10 +65,10 @@ def _granularity() -> tuple[int, int]:
 def _fill(resource: int, sms: int) -> None:
     if not resource:
         raise DriverError(Result.INVALID_VALUE)
-    told = DeviceResource.from_address(resource)
+    fields = DeviceResource.from_address(resource)
     ctypes.memset(resource, 0, ctypes.sizeof(DeviceResource))
-    told.type, told.sms = SM, sms
-    told.least, told.alignment = _granularity()
+    fields.type, fields.sms = SM, sms
+    fields.least, fields.alignment = _granularity()
 
 
 def _check_type(type: int) -> None:
@@ -91,8 +91,11 @@ def of_green_context(handle: int, resource: int, type: int) -> None:
 
 @entry("cuDevSmResourceSplitByCount")
 def split(result: int, count: int, given: int, rest: int, flags: int, least: int) -> None:
-    """Groups of at least so many SMs, as many as wanted or as there can be. Without a place for
-    them, their number is told."""
+    """Split the SMs of a resource into groups of at least `least` SMs each.
+
+    Makes as many groups as `count` asks for, or fewer where there are too few SMs, and writes their
+    number to `count`. Where `result` is null it only writes how many groups are possible.
+    """
     if not count or not given:
         raise DriverError(Result.INVALID_VALUE)
     resource = DeviceResource.from_address(given)
@@ -115,10 +118,10 @@ def split(result: int, count: int, given: int, rest: int, flags: int, least: int
 def describe(description: int, resources: int, count: int) -> None:
     if not resources or count <= 0:
         raise DriverError(Result.INVALID_VALUE)
-    listed = (DeviceResource * count).from_address(resources)
-    for one in listed:
+    entries = (DeviceResource * count).from_address(resources)
+    for one in entries:
         _check_type(one.type)
-    put(description, state.handles.add(Description(sum(one.sms for one in listed))))
+    put(description, state.handles.add(Description(sum(one.sms for one in entries))))
 
 
 @entry("cuGreenCtxCreate")

@@ -1,4 +1,5 @@
-"""Launches. What a kernel does wrong is told by the next call, as CUDA does, and explained here."""
+"""Launches kernels. The driver call after a kernel error returns it, as in CUDA; this module
+explains it."""
 
 from __future__ import annotations
 

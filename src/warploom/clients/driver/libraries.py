@@ -66,9 +66,9 @@ def kernel_count(count: int, library: int) -> None:
 
 
 @entry("cuLibraryEnumerateKernels")
-def kernels(target: int, room: int, library: int) -> None:
+def kernels(target: int, capacity: int, library: int) -> None:
     found = _library(library)
-    for index, name in enumerate(found.module.kernels[:room]):
+    for index, name in enumerate(found.module.kernels[:capacity]):
         put(target + 8 * index, found.function(name))
 
 

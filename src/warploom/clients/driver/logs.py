@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from pathlib import Path
 
-from warploom.clients.driver.error_log import ROOM, error_log
+from warploom.clients.driver.error_log import MEMORY_DUMP_BYTES, error_log
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.table import entry
 from warploom.clients.driver.words import offer, put, text_at, word_at
@@ -42,14 +42,15 @@ def dump_to_file(iterator: int, path: int, flags: int) -> None:
 
 @entry("cuLogsDumpToMemory")
 def dump_to_memory(iterator: int, buffer: int, size: int, flags: int) -> None:
-    """`size` is the room of the buffer before, and the bytes without the final zero after."""
+    """Write the log to a buffer. `size` points to the buffer's capacity in bytes, and afterwards to
+    the bytes written without the final zero."""
     _check(flags)
     if not buffer or not size:
         raise DriverError(Result.INVALID_VALUE)
-    room, first = min(word_at(size), ROOM), _first(iterator)
-    lines = error_log.lines(first, room - 1)
+    capacity, first = min(word_at(size), MEMORY_DUMP_BYTES), _first(iterator)
+    lines = error_log.lines(first, capacity - 1)
     put(size, len(lines))
-    if room:
+    if capacity:
         ctypes.memmove(buffer, lines + b"\0", len(lines) + 1)
     if not lines and first < error_log.end:
         raise DriverError(Result.INVALID_VALUE)

@@ -90,7 +90,7 @@ def free_in_any_state(address: int, *kinds: str) -> None:
 
 @entry("cuMemHostAlloc")
 def host_alloc(pointer: int, size: int, flags: int) -> None:
-    """Pages of the host that kernels reach by the host's own addresses."""
+    """Allocate host pages that kernels access at the same addresses as the host."""
     context = state.current()
     length = unsigned(size)
     if not 0 < length < 1 << 62:

@@ -69,9 +69,9 @@ def function_count(count: int, module: int) -> None:
 
 
 @entry("cuModuleEnumerateFunctions")
-def functions(target: int, room: int, module: int) -> None:
+def functions(target: int, capacity: int, module: int) -> None:
     found = state.handles.get(module, LoadedProgram)
-    for index, name in enumerate(found.module.kernels[:room]):
+    for index, name in enumerate(found.module.kernels[:capacity]):
         put(target + 8 * index, found.function(name))
 
 

@@ -61,9 +61,11 @@ def available_shared(size: int, function: int, blocks: int, threads: int) -> Non
     if blocks <= 0 or threads <= 0:
         raise DriverError(Result.INVALID_VALUE)
     each = spec.shared_bytes_per_sm // blocks // spec.shared_allocation_unit
-    room = each * spec.shared_allocation_unit - spec.shared_reserved_per_block
-    room = min(room, spec.shared_bytes_per_block_optin) - found.kernel.program.shared_bytes
-    put(size, max(0, room))
+    available = each * spec.shared_allocation_unit - spec.shared_reserved_per_block
+    available = (
+        min(available, spec.shared_bytes_per_block_optin) - found.kernel.program.shared_bytes
+    )
+    put(size, max(0, available))
 
 
 @entry("cuOccupancyMaxActiveClusters")

@@ -103,17 +103,17 @@ def filled(address: int, size: int) -> None:
 
 
 def allocated(address: int, size: int) -> None:
-    """Tell of memory that a stream allocates: others must wait for that."""
+    """Report memory that a stream allocates: other streams must wait for the allocation."""
     _done("an allocation", [Copied(address, size, writes=True)], waits=False, verb="makes")
 
 
 def freed(address: int, size: int) -> None:
-    """Tell of memory that a stream frees."""
+    """Report memory that a stream frees."""
     _done("a free", [Copied(address, size, writes=True)], waits=False, verb="ends")
 
 
 def _done(what: str, ranges: list[Copied], *, waits: bool, verb: str = "writes") -> None:
-    """Tell of a copy, or what is told like one, in the current stream."""
+    """Report a copy, an allocation or a free to the race detector, in the current stream."""
     if not looks_for_races() or not state.device.streams.order.several:
         return
     streams = state.device.streams
@@ -126,13 +126,15 @@ def _done(what: str, ranges: list[Copied], *, waits: bool, verb: str = "writes")
 
 
 def _program_line(frames: Sequence[Frame], instruction: int) -> str:
-    """Return the place in a program of C or C++ that calls, where it can be told."""
+    """Return the source line of the C or C++ program that made the driver call, or "" where the
+    debug information does not give it."""
     shown = shown_frames(frames)
     return shown[0].rpartition("(")[2].rstrip(")") if shown else ""
 
 
 def _python_line() -> Callable[[int], str]:
-    """Return what gives the place in a program of Python that calls: outside of packages."""
+    """Return a function that gives the source line of the Python program, outside of installed
+    packages, that made the driver call."""
     frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         path = frame.f_code.co_filename

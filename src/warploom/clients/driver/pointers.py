@@ -106,9 +106,9 @@ def address_range(base: int, size: int, pointer: int) -> None:
 
 
 @entry("cuMemRangeGetAttribute")
-def range_attribute(data: int, room: int, _number: int, pointer: int, count: int) -> None:
+def range_attribute(data: int, data_size: int, _number: int, pointer: int, count: int) -> None:
     """Write where managed memory is: wherever it is wanted."""
     device_bytes(unsigned(pointer), unsigned(count))
-    if not data or room < 4:
+    if not data or data_size < 4:
         raise DriverError(Result.INVALID_VALUE)
-    ctypes.memset(data, 0, unsigned(room))
+    ctypes.memset(data, 0, unsigned(data_size))

@@ -79,7 +79,7 @@ def destroy(pool: int) -> None:
 
 @entry("cuMemPoolTrimTo", "cuMemPoolSetAccess")
 def no_effect(pool: int) -> None:
-    """Freed memory is given back at once, and one device may reach it."""
+    """Do nothing: pools return freed memory at once, and there is one device that may access it."""
     state.handles.get(pool, Pool)
 
 

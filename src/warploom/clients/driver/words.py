@@ -28,11 +28,11 @@ def offer(address: int, value: int, kind: Any = ctypes.c_uint64) -> None:
         put(address, value, kind)
 
 
-def put_text(address: int, room: int, text: str) -> None:
-    """Write a string into `room` bytes, cut where it does not fit."""
-    if not address or room <= 0:
+def put_text(address: int, capacity: int, text: str) -> None:
+    """Write a string and a final zero into a buffer of `capacity` bytes, truncated to fit."""
+    if not address or capacity <= 0:
         raise DriverError(Result.INVALID_VALUE)
-    data = text.encode()[: room - 1] + b"\0"
+    data = text.encode()[: capacity - 1] + b"\0"
     ctypes.memmove(address, data, len(data))
 
 

@@ -242,11 +242,11 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
         return obj
     if not is_cuda_array(obj):
         raise TypeError(f"{type(obj).__name__} does not implement the CUDA array interface")
-    told = obj.__cuda_array_interface__
-    made = np.dtype(told["typestr"])
-    strides = told.get("strides")
-    shape: tuple[int, ...] = tuple(told["shape"])
-    address = told["data"][0]
+    interface = obj.__cuda_array_interface__
+    made = np.dtype(interface["typestr"])
+    strides = interface.get("strides")
+    shape: tuple[int, ...] = tuple(interface["shape"])
+    address = interface["data"][0]
     size = made.itemsize
     for index, n in enumerate(shape):
         step = strides[index] if strides else 0

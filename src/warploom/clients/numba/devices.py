@@ -132,7 +132,7 @@ def detect() -> bool:
 
 @contextmanager
 def defer_cleanup() -> Generator[None]:
-    """Memory is given back at once; there is nothing to put off."""
+    """Do nothing: memory is returned at once, so no cleanup is deferred."""
     yield
 
 

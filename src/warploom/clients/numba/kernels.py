@@ -272,8 +272,8 @@ def _compile_source(
 
 
 def _dims(given: Any) -> Dim3:
-    listed = cast("list[Any]", given) if isinstance(given, (tuple, list)) else [given]
-    dims = [int(n) for n in listed]
+    extents = cast("list[Any]", given) if isinstance(given, (tuple, list)) else [given]
+    dims = [int(n) for n in extents]
     if not 1 <= len(dims) <= 3:
         raise ValueError(f"a grid or a block has one to three dimensions, not {given!r}")
     x, y, z = (*dims, 1, 1)[:3]
@@ -305,8 +305,8 @@ def jit(
         return func_or_sig
     if callable(func_or_sig) and not sigutils.is_signature(func_or_sig):
         return Kernel(cast("Any", func_or_sig), options)
-    listed = cast("list[Any]", func_or_sig) if isinstance(func_or_sig, list) else [func_or_sig]
-    signatures = [sigutils.normalize_signature(one)[0] for one in listed]
+    overloads = cast("list[Any]", func_or_sig) if isinstance(func_or_sig, list) else [func_or_sig]
+    signatures = [sigutils.normalize_signature(one)[0] for one in overloads]
 
     def decorate(function: Callable[..., None]) -> Kernel:
         made = Kernel(function, options)

@@ -1,5 +1,5 @@
-"""Streams and events in Numba's manner. Work is done when it is asked for: nothing ever
-waits. Only the race detector is told what would."""
+"""Provides streams and events with Numba's interface. Work is done when it is submitted, so that
+nothing ever waits; the race detector records which work a stream would have waited for."""
 
 from __future__ import annotations
 

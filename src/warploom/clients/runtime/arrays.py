@@ -107,10 +107,10 @@ def free_mipmapped(array: int) -> None:
 @entry("cudaGetChannelDesc")
 def channels_of(channels: int, array: int) -> None:
     made = state.handles.get(array, CudaArray)
-    told = Channels.from_address(channels)
-    told.kind = (SIGNED, UNSIGNED, FLOAT).index(made.dtype.kind)
+    fields = Channels.from_address(channels)
+    fields.kind = (SIGNED, UNSIGNED, FLOAT).index(made.dtype.kind)
     for index in range(4):
-        told.bits[index] = 8 * made.dtype.itemsize if index < made.channels else 0
+        fields.bits[index] = 8 * made.dtype.itemsize if index < made.channels else 0
 
 
 @entry("cudaArrayGetInfo")
@@ -120,8 +120,8 @@ def array_info(channels: int, extent: int, flags: int, array: int) -> None:
     if channels:
         channels_of(channels, array)
     if extent:
-        told = Extent.from_address(extent)
-        told.width, told.height, told.depth = made.width, made.height, made.depth
+        fields = Extent.from_address(extent)
+        fields.width, fields.height, fields.depth = made.width, made.height, made.depth
     if flags:
         put_int(flags, made.flags)
 
@@ -134,12 +134,12 @@ def malloc_3d(pitched: int, extent: int) -> None:
     """Rows begin at multiples of the pitch, as with cudaMallocPitch."""
     if not pitched:
         raise DriverError(Result.INVALID_VALUE)
-    asked, told = Extent.from_address(extent), Pitched.from_address(pitched)
+    wanted, fields = Extent.from_address(extent), Pitched.from_address(pitched)
     address, pitch = ctypes.c_uint64(), ctypes.c_uint64()
     places = ctypes.addressof(address), ctypes.addressof(pitch)
-    memory.alloc_pitch(*places, asked.width, asked.height * asked.depth, 4)
-    told.address, told.pitch = address.value, pitch.value
-    told.width, told.height = asked.width, asked.height
+    memory.alloc_pitch(*places, wanted.width, wanted.height * wanted.depth, 4)
+    fields.address, fields.pitch = address.value, pitch.value
+    fields.width, fields.height = wanted.width, wanted.height
 
 
 def _fill_box(pitched: int, value: int, extent: int) -> None:

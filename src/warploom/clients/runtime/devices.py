@@ -77,27 +77,27 @@ def properties(target: int, device: int) -> None:
     if not target:
         raise DriverError(Result.INVALID_VALUE)
     ctypes.memset(target, 0, ctypes.sizeof(Properties))
-    told, spec = Properties.from_address(target), state.device.spec
-    told.name = spec.title.encode()
-    told.uuid[:] = devices.uuid_bytes()
-    told.total_memory = state.device.memory.capacity
-    told.shared_per_block = spec.shared_bytes_per_block
-    told.registers_per_block = spec.registers_per_block
-    told.warp_size, told.pitch = spec.warp_size, (1 << 31) - 1
-    told.threads_per_block = spec.max_threads_per_block
-    told.block[:], told.grid[:] = list(spec.max_block_dims), list(spec.max_grid_dims)
-    told.constant_bytes = spec.constant_bytes
-    told.major, told.minor = spec.compute_capability
-    told.texture_alignment, told.texture_pitch, told.surface_alignment = 512, 32, 512
-    told.sms, told.maps_host, told.concurrent_kernels = spec.sms, 1, 1
-    told.copy_engines, told.unified_addressing, told.bus_width = 1, 1, 256
-    told.l2_bytes, told.threads_per_sm = spec.l2_bytes, spec.max_threads_per_sm
-    told.priorities = told.l1_global = told.l1_local = told.managed = told.cooperative = 1
-    told.concurrent_managed = told.host_pointer = 1
-    told.shared_per_sm, told.registers_per_sm = spec.shared_bytes_per_sm, spec.registers_per_sm
-    told.shared_optin = spec.shared_bytes_per_block_optin
-    told.blocks_per_sm = spec.max_blocks_per_sm
-    told.shared_reserved = spec.shared_reserved_per_block
+    fields, spec = Properties.from_address(target), state.device.spec
+    fields.name = spec.title.encode()
+    fields.uuid[:] = devices.uuid_bytes()
+    fields.total_memory = state.device.memory.capacity
+    fields.shared_per_block = spec.shared_bytes_per_block
+    fields.registers_per_block = spec.registers_per_block
+    fields.warp_size, fields.pitch = spec.warp_size, (1 << 31) - 1
+    fields.threads_per_block = spec.max_threads_per_block
+    fields.block[:], fields.grid[:] = list(spec.max_block_dims), list(spec.max_grid_dims)
+    fields.constant_bytes = spec.constant_bytes
+    fields.major, fields.minor = spec.compute_capability
+    fields.texture_alignment, fields.texture_pitch, fields.surface_alignment = 512, 32, 512
+    fields.sms, fields.maps_host, fields.concurrent_kernels = spec.sms, 1, 1
+    fields.copy_engines, fields.unified_addressing, fields.bus_width = 1, 1, 256
+    fields.l2_bytes, fields.threads_per_sm = spec.l2_bytes, spec.max_threads_per_sm
+    fields.priorities = fields.l1_global = fields.l1_local = fields.managed = fields.cooperative = 1
+    fields.concurrent_managed = fields.host_pointer = 1
+    fields.shared_per_sm, fields.registers_per_sm = spec.shared_bytes_per_sm, spec.registers_per_sm
+    fields.shared_optin = spec.shared_bytes_per_block_optin
+    fields.blocks_per_sm = spec.max_blocks_per_sm
+    fields.shared_reserved = spec.shared_reserved_per_block
 
 
 @entry("cudaGetDeviceCount")
@@ -150,10 +150,10 @@ def choose_device(device: int, _properties: int) -> None:
 
 
 @entry("cudaSetValidDevices")
-def set_valid_devices(listed: int, count: int) -> None:
+def set_valid_devices(numbers: int, count: int) -> None:
     """Programs list the devices that they would take."""
     for number in range(count):
-        check_device(int_at(listed + 4 * number))
+        check_device(int_at(numbers + 4 * number))
 
 
 @entry("cudaProfilerStart", "cudaProfilerStop")

@@ -119,11 +119,11 @@ class _FunctionAttributes(ctypes.Structure):
 @entry("cudaFuncGetAttributes")
 def function_attributes(attributes: int, host: int) -> None:
     function = function_at(function_of(host))
-    told = _FunctionAttributes.from_address(attributes)
-    told.shared, told.const, told.local = (value_of(function, number) for number in (1, 2, 3))
-    told.max_threads, told.registers = value_of(function, 0), value_of(function, 4)
-    told.ptx_version, told.binary_version = value_of(function, 5), value_of(function, 6)
-    told.max_dynamic_shared, told.carveout = value_of(function, 8), value_of(function, 9)
+    fields = _FunctionAttributes.from_address(attributes)
+    fields.shared, fields.const, fields.local = (value_of(function, number) for number in (1, 2, 3))
+    fields.max_threads, fields.registers = value_of(function, 0), value_of(function, 4)
+    fields.ptx_version, fields.binary_version = value_of(function, 5), value_of(function, 6)
+    fields.max_dynamic_shared, fields.carveout = value_of(function, 8), value_of(function, 9)
 
 
 @entry("cudaFuncSetAttribute")

@@ -165,8 +165,8 @@ def pointer_attributes(attributes: int, address: int) -> None:
     found = state.device.memory.find(pointer)
     owned = state.allocations.get(found.address) if found else None
     kind = owned.kind if owned else ""
-    told = _PointerAttributes.from_address(attributes)
-    told.type = {"": 0, "host": 1, "registered": 1, "device": 2, "managed": 3}[kind]
-    told.device = 0 if owned else -2
-    told.device_pointer = pointer if owned else 0
-    told.host_pointer = 0 if kind == "device" else pointer
+    fields = _PointerAttributes.from_address(attributes)
+    fields.type = {"": 0, "host": 1, "registered": 1, "device": 2, "managed": 3}[kind]
+    fields.device = 0 if owned else -2
+    fields.device_pointer = pointer if owned else 0
+    fields.host_pointer = 0 if kind == "device" else pointer

@@ -1,6 +1,7 @@
-"""PyTorch's statistics of device memory, which its allocator keeps only where it caches.
+"""Replaces PyTorch's statistics of device memory, which its allocator keeps only where it caches.
 
-Without it, each tensor is an allocation of the driver, and what the driver has counted is told.
+Without the caching allocator each tensor is an allocation of the driver, and the statistics are the
+driver's counts.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ BLOCKS = ("allocation", "active", "segment")
 
 
 def count_allocations() -> None:
-    """Has `torch.cuda.memory_allocated` and its companions tell what the driver counted."""
+    """Has `torch.cuda.memory_allocated` and its companions return the driver's counts."""
     statistics: Callable[[int], dict[str, Any]] = torch._C._cuda_memoryStats
 
     def counted(device: int) -> dict[str, Any]:
-        told = statistics(device)
+        result = statistics(device)
         for names, total in ((BYTES, state.device_bytes), (BLOCKS, state.device_blocks)):
             for name in names:
-                told[name]["all"] = asdict(total)
-        return told
+                result[name]["all"] = asdict(total)
+        return result
 
     torch._C._cuda_memoryStats = counted
     torch._C._cuda_resetPeakMemoryStats = _reset_peak

@@ -1,7 +1,7 @@
-"""Uniform and normal numbers as a GPU draws them, from the same generator in the same order.
+"""Draws uniform and normal numbers as a GPU does, from the same generator in the same order.
 
 PyTorch's kernel has threads in a grid that fills the device at most; each has its own sequence of
-Philox4x32-10 and draws four numbers at a time, for elements that are as far apart as the grid has
+Philox4x32-10 and draws four numbers at a time, for elements at a stride of the grid's number of
 threads. So numbers depend on the device, as on GPUs. Sources: Salmon and others, "Parallel Random
 Numbers: As Easy as 1, 2, 3", 2011; cuRAND Library, "Device API Overview"; PyTorch,
 ATen/native/cuda/DistributionTemplates.h.

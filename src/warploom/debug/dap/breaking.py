@@ -37,11 +37,14 @@ class Breaking:
         }
 
     def bind(self, session: Session) -> None:
-        """Give a session all breakpoints that the client wants, and tell the client of each."""
+        """Set all breakpoints that the client wants in a session, and send the client an event for
+        each."""
         self._bound.clear()
         for group in list(self._wanted):
-            for told in self._make(session, group):
-                self._client.connection.event("breakpoint", reason="changed", breakpoint=told)
+            for description in self._make(session, group):
+                self._client.connection.event(
+                    "breakpoint", reason="changed", breakpoint=description
+                )
 
     def _of_source(self, arguments: dict[str, Any]) -> Any:
         path = arguments["source"].get("path") or arguments["source"].get("name", "")
@@ -69,7 +72,8 @@ class Breaking:
         return {"breakpoints": self._make(session, group)}
 
     def _make(self, session: Session, group: str) -> list[dict[str, Any]]:
-        """Set the breakpoints of a group in a session; return what the client is told of them."""
+        """Set the breakpoints of a group in a session; return their descriptions for the client, as
+        the protocol's type `Breakpoint`."""
         for old in self._bound.pop(group, ()):
             if old in session.breakpoints:
                 session.breakpoints.remove(old)
@@ -124,11 +128,11 @@ class Breaking:
             return {}
         index = min(made.instructions)
         frame = session.places.frames(index)[0]
-        told: dict[str, Any] = {"instructionReference": f"{index:#x}"}
+        description: dict[str, Any] = {"instructionReference": f"{index:#x}"}
         if frame.line:
-            told["line"] = frame.line - 1 + self._client.lines_from
-            told["source"] = self._inspecting.source(frame.file)
-        return told
+            description["line"] = frame.line - 1 + self._client.lines_from
+            description["source"] = self._inspecting.source(frame.file)
+        return description
 
     def _data_info(self, arguments: dict[str, Any]) -> Any:
         session = self._client.opened()

@@ -22,7 +22,7 @@ from warploom.ptx.ir import Space
 from warploom.ptx.printer import print_instruction
 
 MOST_THREADS = 128
-"""The most warps that are listed."""
+"""The most warps that are sent to the client."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Inspecting:
         index = session.instruction_of(session.thread()) or 0
         first = arguments.get("startFrame", 0)
         last = first + (arguments.get("levels") or len(frames))
-        told: list[dict[str, Any]] = []
+        stack: list[dict[str, Any]] = []
         for number, frame in list(enumerate(frames))[first:last]:
             self._frames.append(Focus(*_triple(session.focus), number))
             line = frame.line - 1 + self._client.lines_from if frame.line else 0
@@ -126,11 +126,11 @@ class Inspecting:
                 shown["source"] = self.source(frame.file)
             if number == 0:
                 shown["instructionPointerReference"] = f"{index:#x}"
-            told.append(shown)
-        return {"stackFrames": told, "totalFrames": len(frames)}
+            stack.append(shown)
+        return {"stackFrames": stack, "totalFrames": len(frames)}
 
     def _at_frame(self, id: int | None) -> None:
-        """Look at a frame that the client was told of."""
+        """Set the focus to a frame that was sent to the client, by its id."""
         session = self._client.opened()
         if id and id <= len(self._frames):
             session.focus = self._frames[id - 1]
@@ -149,8 +149,9 @@ class Inspecting:
         return {"threadId": self.thread_id(block, warp)}
 
     def _warps(self, _: dict[str, Any]) -> Any:
-        """Tell where the lanes of each warp of the block in focus are."""
-        session, told = self._client.opened(), list[dict[str, Any]]()
+        """Return the lanes of each warp of the block in focus, by the instruction where they
+        are."""
+        session, warps = self._client.opened(), list[dict[str, Any]]()
         for number in range(session.launch.warps_per_block):
             warp = session.warp(session.focus.block, number)
             groups = session.groups(warp) if warp is not None else ()
@@ -163,8 +164,8 @@ class Inspecting:
                 )
                 for g in groups
             ]
-            told.append({"warp": number, "groups": shown})
-        return {"block": session.focus.block, "position": session.position, "warps": told}
+            warps.append({"warp": number, "groups": shown})
+        return {"block": session.focus.block, "position": session.position, "warps": warps}
 
     # ---- variables ------------------------------------------------------------------------------
 
@@ -246,13 +247,14 @@ class Inspecting:
         return found
 
     def _text(self, name: str, value: str, memory: str = "") -> dict[str, Any]:
-        told: dict[str, Any] = {"name": name, "value": value, "variablesReference": 0}
-        return told | ({"memoryReference": memory} if memory else {})
+        description: dict[str, Any] = {"name": name, "value": value, "variablesReference": 0}
+        return description | ({"memoryReference": memory} if memory else {})
 
     def _shown(
         self, name: str, value: Value | str, expression: str, thread: Thread
     ) -> dict[str, Any]:
-        """Return a variable as the client is told of it."""
+        """Return the description of a variable for the client, as the protocol's type
+        `Variable`."""
         if isinstance(value, str):
             return self._text(name, f"<{value}>")
         return {
@@ -266,20 +268,24 @@ class Inspecting:
             text = written(value, thread)
         except WarploomError as error:
             text = f"<{error}>"
-        told: dict[str, Any] = {"value": text, "type": value.type.name, "variablesReference": 0}
+        description: dict[str, Any] = {
+            "value": text,
+            "type": value.type.name,
+            "variablesReference": 0,
+        }
         if isinstance(value.type, (Structure, Array)) or (
             isinstance(value.type, Pointer) and value.type.to is not None
         ):
             focus = self._client.opened().focus
             held = Held(focus, value=value, expression=expression)
-            told["variablesReference"] = self._hold(held)
+            description["variablesReference"] = self._hold(held)
             if isinstance(value.type, Array):
-                told["indexedVariables"] = value.type.count
+                description["indexedVariables"] = value.type.count
         if isinstance(value.type, Pointer):
-            told["memoryReference"] = f"{int.from_bytes(value.bytes(thread), 'little'):#x}"
+            description["memoryReference"] = f"{int.from_bytes(value.bytes(thread), 'little'):#x}"
         elif value.place is not None and value.place.space is not Space.PARAM:
-            told["memoryReference"] = f"{value.place.generic:#x}"
-        return told
+            description["memoryReference"] = f"{value.place.generic:#x}"
+        return description
 
     def expression(self, reference: int, name: str) -> str:
         """Return the expression of a variable among those of a reference."""
@@ -304,13 +310,14 @@ class Inspecting:
         self._at_frame(arguments.get("frameId"))
         session, text = self._client.opened(), arguments["expression"]
         value = session.evaluate(text)
-        told = self._described(value, text, session.evaluator().thread)
-        return {"result": told.pop("value"), **told}
+        description = self._described(value, text, session.evaluator().thread)
+        return {"result": description.pop("value"), **description}
 
     # ---- sources and code -----------------------------------------------------------------------
 
     def source(self, file: str) -> dict[str, Any]:
-        """Return a source file as the client is told of it."""
+        """Return the description of a source file for the client, as the protocol's type
+        `Source`."""
         path = Path(file)
         if not path.is_absolute():
             name = self._client.opened().kernel.source.name
@@ -337,13 +344,13 @@ class Inspecting:
         return {"sources": [self.source(file) for file in files]}
 
     def _disassemble(self, arguments: dict[str, Any]) -> Any:
-        """Instructions of PTX have their numbers for addresses."""
+        """Return PTX instructions; the address of one is its number."""
         session = self._client.opened()
         start = int(arguments["memoryReference"], 0) + (arguments.get("instructionOffset") or 0)
-        told: list[dict[str, Any]] = []
+        instructions: list[dict[str, Any]] = []
         for index in range(start, start + int(arguments["instructionCount"])):
             if not 0 <= index < len(session.program.instructions):
-                told.append(
+                instructions.append(
                     {"address": f"{index:#x}", "instruction": "", "presentationHint": "invalid"}
                 )
                 continue
@@ -353,8 +360,8 @@ class Inspecting:
             if frame.line:
                 shown["line"] = frame.line - 1 + self._client.lines_from
                 shown["location"] = self.source(frame.file)
-            told.append(shown)
-        return {"instructions": told}
+            instructions.append(shown)
+        return {"instructions": instructions}
 
     # ---- memory ---------------------------------------------------------------------------------
 
@@ -367,10 +374,10 @@ class Inspecting:
                 data += thread.read(Place(Space.GENERIC, address + offset), 1)
             except WarploomError:
                 break
-        told: dict[str, Any] = {"address": f"{address:#x}"}
+        response: dict[str, Any] = {"address": f"{address:#x}"}
         if len(data) < count:
-            told["unreadableBytes"] = count - len(data)
-        return told | {"data": base64.b64encode(bytes(data)).decode()}
+            response["unreadableBytes"] = count - len(data)
+        return response | {"data": base64.b64encode(bytes(data)).decode()}
 
     def _write_memory(self, arguments: dict[str, Any]) -> Any:
         address = int(arguments["memoryReference"], 0) + (arguments.get("offset") or 0)

@@ -24,14 +24,14 @@ class Command:
 
 @dataclass
 class Shell:
-    """A terminal on a session. `displays` are expressions that are shown at each stop, `listed`
-    where `list` goes on, `history` the number of the value that `print` has shown last.
-    `interactive`: a user types the commands."""
+    """Holds the state of a terminal on a session: `displays` are the expressions that are shown at
+    each stop, `next_listing` the file and line at which `list` goes on, `history` the number of the
+    value that `print` has shown last. `interactive`: a user types the commands."""
 
     session: Session
     out: TextIO
     displays: dict[int, str] = field(default_factory=dict[int, str])
-    listed: tuple[str, int] | None = None
+    next_listing: tuple[str, int] | None = None
     history: int = 0
     interactive: bool = False
 
@@ -67,7 +67,7 @@ class Shell:
         source = session.source_lines(frame.file) if frame.line else None
         if source is not None and 0 < frame.line <= len(source):
             lines.append(f"{frame.line}\t{source[frame.line - 1]}")
-            self.listed = (frame.file, max(1, frame.line - 5))
+            self.next_listing = (frame.file, max(1, frame.line - 5))
         elif not frame.line:
             lines.append(f"{index}\t{self.instruction_text(index)}")
         return "\n".join(lines)

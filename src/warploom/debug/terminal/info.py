@@ -143,11 +143,11 @@ def _threads(shell: Shell) -> Iterator[str]:
             first = launch.thread_index(number, (group.lanes & -group.lanes).bit_length() - 1)
             last = launch.thread_index(number, group.lanes.bit_length() - 1)
             reason = waiting.get(group.lanes, "")
-            told = f"{group.status}{f': {reason}' if reason else ''}"
+            status = f"{group.status}{f': {reason}' if reason else ''}"
             count = group.lanes.bit_count()
             where = _where(session, group.instruction)
             span = f"{_tuple(first)} to {_tuple(last)}"
-            yield f"{'*' if own else ' '} warp {number:2}: {span:36} {count:5}  {where}  [{told}]"
+            yield f"{'*' if own else ' '} warp {number:2}: {span:36} {count:5}  {where}  [{status}]"
 
 
 def _stack(shell: Shell) -> Iterator[str]:

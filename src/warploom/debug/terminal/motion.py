@@ -76,12 +76,12 @@ def _set_locking(shell: Shell, rest: str) -> None:
 
 
 def _show_locking(shell: Shell, rest: str) -> None:
-    told = {
+    meanings = {
         "off": "all warps run on, as the schedule has them",
         "step": "while a thread is stepped, only its warp runs",
         "on": "only the warp in focus runs, while it can",
     }
-    shell.say(f"scheduler-locking is {shell.session.locking}: {told[shell.session.locking]}")
+    shell.say(f"scheduler-locking is {shell.session.locking}: {meanings[shell.session.locking]}")
 
 
 COMMANDS = {
@@ -113,6 +113,6 @@ COMMANDS = {
     "who read": Command(_goes(_read), "Go back to the last read.", "who read EXPRESSION"),
     "where diverged": Command(
         _goes(lambda shell, rest: shell.session.last_divergence()),
-        "Go back to where lanes of this warp parted last.",
+        "Go back to where this warp diverged last.",
     ),
 }

@@ -183,8 +183,8 @@ def _names() -> Iterator[str]:
 def help_text(name: str) -> str:
     """Return what `help` says. Raises DebugError where there is no such command."""
     if not name:
-        listed = sorted({(n, c.usage, c.summary) for n, c in COMMANDS.items()})
-        return "\n".join(f"{usage or n:34} {summary}" for n, usage, summary in listed)
+        commands = sorted({(n, c.usage, c.summary) for n, c in COMMANDS.items()})
+        return "\n".join(f"{usage or n:34} {summary}" for n, usage, summary in commands)
     if name.startswith("ambiguous "):
         raise DebugError(f"{name.removeprefix('ambiguous ')}")
     full = ALIASES.get(name, name)

@@ -27,7 +27,7 @@ from warploom.debug.values import Value, number_text, written
 from warploom.host.core_files.format import SUFFIX
 from warploom.ptx.ir import Space
 
-DEFERRED = 10
+LINES = 10
 """Lines that `list` shows."""
 
 _FORMAT = re.compile(r"/(\d*)([a-z]*)\s*(.*)", re.DOTALL)
@@ -191,15 +191,15 @@ def _grid(shell: Shell, rest: str) -> None:
 
 def _list(shell: Shell, rest: str) -> None:
     session = shell.session
-    file, first = shell.listed or (session.main_file, 1)
+    file, first = shell.next_listing or (session.main_file, 1)
     if rest:
         name, _, number = rest.rpartition(":")
         if number.isdigit():
-            file, first = name or file, max(1, int(number) - DEFERRED // 2)
+            file, first = name or file, max(1, int(number) - LINES // 2)
         else:
             instructions, _ = session.resolve(rest)
             frame = session.places.frames(instructions[0])[0]
-            file, first = frame.file, max(1, frame.line - DEFERRED // 2)
+            file, first = frame.file, max(1, frame.line - LINES // 2)
     lines = session.source_lines(file)
     if lines is None:
         raise DebugError(
@@ -211,10 +211,10 @@ def _list(shell: Shell, rest: str) -> None:
         here = frame.line if PurePath(frame.file).name == PurePath(file).name else None
     except WarploomError:
         pass
-    for number in range(first, min(first + DEFERRED, len(lines) + 1)):
+    for number in range(first, min(first + LINES, len(lines) + 1)):
         mark = "=>" if number == here else "  "
         shell.say(f"{mark} {number}\t{lines[number - 1]}")
-    shell.listed = (file, first + DEFERRED)
+    shell.next_listing = (file, first + LINES)
 
 
 def _disassemble(shell: Shell, rest: str) -> None:

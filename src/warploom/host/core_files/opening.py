@@ -27,8 +27,8 @@ from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.memory.reservation import Reservation
 from warploom.ptx.parser import parse
 
-ROOM = 1 << 20
-"""Bytes behind the last allocation and the heap that are reserved."""
+SPARE_BYTES = 1 << 20
+"""Bytes that are reserved behind the last allocation and the heap."""
 
 HIGHEST = 1 << 47
 """The end of the addresses of a process (x86-64, AArch64 with pages of 4 KiB)."""
@@ -138,7 +138,7 @@ class _Opening:
         return memory
 
     def _capacity(self, given: CoreMemory, own: list[CoreAllocation]) -> int:
-        """Return how many bytes are reserved: as many as the launch can reach."""
+        """Return how many bytes to reserve: all that the launch can access."""
         if given.base % mmap.PAGESIZE or not 0 < given.base < HIGHEST - given.capacity:
             raise self._refused(f"its memory is at {given.base:#x}")
         before = 0
@@ -149,7 +149,7 @@ class _Opening:
         last = max((each.address + each.size for each in own), default=given.base)
         if any(each.address < given.base for each in own) or last > given.base + given.capacity:
             raise self._refused("an allocation is not in its memory")
-        wanted = last - given.base + given.heap_limit + ROOM
+        wanted = last - given.base + given.heap_limit + SPARE_BYTES
         return min(given.capacity, -(-wanted // mmap.PAGESIZE) * mmap.PAGESIZE)
 
     def _fill(self, memory: DeviceMemory, given: CoreAllocation) -> None:

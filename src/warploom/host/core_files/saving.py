@@ -225,8 +225,8 @@ class CoreSaver:
         if self._saved > 1:
             file = file.with_stem(f"{file.stem}-{self._saved}")
         snapshot.save(file, cause)
-        told = f"warploom: saved the launch to {file}; `warploom debug {file}` opens it"
-        print(told, file=sys.stderr, flush=True)
+        message = f"warploom: saved the launch to {file}; `warploom debug {file}` opens it"
+        print(message, file=sys.stderr, flush=True)
 
 
 def _launch_of(launch: Launch) -> CoreLaunch:

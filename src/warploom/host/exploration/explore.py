@@ -195,8 +195,8 @@ def _compared(job: Job, outcomes: Sequence[Outcome]) -> Exploration:
         return Exploration(kept)
     ready = Ready(job)
     found = _difference(ready, first, second)
-    listed, note = _causes(ready, first, second, found)
-    return Exploration(kept, first, second, found[0], listed, note)
+    lines, note = _causes(ready, first, second, found)
+    return Exploration(kept, first, second, found[0], lines, note)
 
 
 def _difference(ready: Ready, first: Outcome, second: Outcome) -> tuple[Difference, int]:
@@ -232,9 +232,9 @@ def _causes(
     program = ready.launcher.kernel.program
     ready.watch(one, first.order)
     ready.watch(other, second.order)
-    listed = causes(program, one, other) or cause_at(program, one, other, found[1])
-    if listed:
-        return listed, ""
+    lines = causes(program, one, other) or cause_at(program, one, other, found[1])
+    if lines:
+        return lines, ""
     if one.full or other.full:
         return (), (
             f"the lines were not found in the first {WATCHED:,} warp instructions; a smaller launch"

@@ -1,9 +1,9 @@
 """Searches the orders in which warps can take turns at accesses that conflict.
 
 Dynamic partial-order reduction with source sets (P. Abdulla et al., POPL 2014) and sleep sets
-(P. Godefroid, 1996): a run tells which turns reach the same bytes, and each pair of these that
-nothing orders is run the other way round; orders that only swap turns which do not meet are run
-once. A turn goes from one interrupt to the next, so it has one such access at most, its first.
+(P. Godefroid, 1996): a run shows which turns access the same bytes, and each pair of these that
+nothing orders is run in the other order; orders that differ only in turns that do not conflict are
+run once. A turn goes from one interrupt to the next, so it has one such access at most, its first.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Interleavings:
         raise RecordingFull
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
-        """Hear of an instruction: the last of a turn may be a barrier."""
+        """Count an instruction, and record whether it is a barrier, at which the turn waits."""
         self._issued += 1
         if self._issued > MOST_INSTRUCTIONS:
             self._give_up(known=False)
@@ -122,7 +122,7 @@ class Interleavings:
         self._path[self._begun - 1].turn.waits = made.operation.name in BARRIERS
 
     def accessed(self, warp: Warp, access: WarpAccess) -> None:
-        """Hear of an access: keep which bytes it reaches, if it is one that conflicts."""
+        """Record the bytes of an access if its instruction is one of those that conflict."""
         if access.instruction not in self._points or access.space not in SHARED_BY_ALL:
             return
         home = warp.block.number if access.space is Space.SHARED else -1
@@ -211,10 +211,10 @@ def _joined(clocks: Iterable[dict[WarpId, int]]) -> dict[WarpId, int]:
 
 
 def search_orders(ready: Ready, points: Sequence[int], runs: int) -> tuple[list[Outcome], bool]:
-    """Run a job in one order after the other of its turns between `points`, in at most so many
-    runs; return what came of them, and whether these are all orders that can differ. Instructions
-    that conflict only in another order than the one that told the points are points of a search
-    behind the first."""
+    """Run a job in every distinguishable order of its turns between `points`, in at most `runs`
+    runs; return the outcomes, and whether these are all orders that can differ. Instructions that
+    are found to conflict only in one of these orders are added to the points of a further
+    search."""
     found, whole = _search(ready, points, runs)
     if not whole:
         return found, False

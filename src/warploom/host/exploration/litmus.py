@@ -98,7 +98,7 @@ def litmus(
         launcher.examined(partial(_program, rounds), *args, **options),
         find_model(model),
     )
-    return _told(program, outcomes(program, wanted, rounds), rounds)
+    return _weak_outcomes(program, outcomes(program, wanted, rounds), rounds)
 
 
 def litmus_test(text: str, model: str = "ptx", rounds: int = ROUNDS) -> WeakOutcomes:
@@ -107,22 +107,22 @@ def litmus_test(text: str, model: str = "ptx", rounds: int = ROUNDS) -> WeakOutc
     it is none."""
     test = parse_litmus(text)
     found = outcomes(test.program, find_model(model), rounds)
-    return _told(test.program, found, rounds, test)
+    return _weak_outcomes(test.program, found, rounds, test)
 
 
-def _told(
+def _weak_outcomes(
     program: Program, found: Outcomes, rounds: int, test: LitmusTest | None = None
 ) -> WeakOutcomes:
     labels = [one.label for one in program.observed]
     interleaved = outcomes(program, named_model("sc"), rounds).allowed
-    listed = tuple(
+    allowed = tuple(
         _outcome(program, dict(zip(labels, state, strict=True)), witness, state in interleaved)
         for state, witness in sorted(found.allowed.items(), key=lambda item: item[0])
     )
     answer = None
     if test is not None:
-        answer = test.question.answer([one.values for one in listed])
-    return WeakOutcomes(program.name, listed, answer, found.longer, found.stuck)
+        answer = test.question.answer([one.values for one in allowed])
+    return WeakOutcomes(program.name, allowed, answer, found.longer, found.stuck)
 
 
 def _outcome(
@@ -138,7 +138,7 @@ def _program(rounds: int, kernel: Kernel, launch: Launch, memory: DeviceMemory) 
     count = launch.blocks * launch.threads_per_block
     if count > MOST_THREADS:
         raise LaunchError(
-            f"{kernel.title} has {count} threads; all outcomes are told of {MOST_THREADS} at most."
+            f"{kernel.title} has {count} threads; all outcomes are found of {MOST_THREADS} at most."
             f" Launch fewer: two or three threads show what the model allows."
         )
     named = Memory(kernel, memory)
@@ -154,5 +154,5 @@ def _program(rounds: int, kernel: Kernel, launch: Launch, memory: DeviceMemory) 
                 if event.kind is Kind.WRITE and event.place is not None:
                     written[event.place.physical] = None
     observed = tuple(Observed(name, name) for name in sorted(written) if name not in named.shared)
-    listed = tuple(Thread(one.name, one.coordinates, one.run) for one in threads)
-    return Program(kernel.title, listed, named.initial, observed)
+    program_threads = tuple(Thread(one.name, one.coordinates, one.run) for one in threads)
+    return Program(kernel.title, program_threads, named.initial, observed)

@@ -158,8 +158,8 @@ class Ready:
         return ""
 
     def conflicts(self, order: Order = DEFAULT) -> tuple[tuple[int, int], ...]:
-        """Returns the pairs of instructions that reach the same bytes in no order, by the detector
-        of races, in a run whose turns go by `order`."""
+        """Returns the pairs of instructions that access the same bytes without an order between
+        them, as found by the race detector in a run whose turns go by `order`."""
         checked = self.launcher.sanitized(("race",), *self._begin(), **self._options(order))
         return tuple(sorted(checked.conflicts))
 

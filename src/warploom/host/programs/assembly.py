@@ -123,5 +123,5 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 def _check(name: str, code: int, messages: str) -> None:
     """Raise _ToolError where a tool failed."""
     if code:
-        told = messages.strip().splitlines()
-        raise _ToolError(f"{name} failed: {told[0] if told else f'exit code {code}'}")
+        lines = messages.strip().splitlines()
+        raise _ToolError(f"{name} failed: {lines[0] if lines else f'exit code {code}'}")

@@ -34,10 +34,10 @@ def find_kernel(wanted: str, symbols: Sequence[str], module: str) -> str:
             f"{module} has {len(fit)} kernels named {wanted}: {', '.join(map(_shown, fit))}. Name"
             f" one of these."
         )
-    listed = ", ".join(map(_shown, symbols)) or "it has none"
+    kernels = ", ".join(map(_shown, symbols)) or "it has none"
     close = nearest(wanted, dict.fromkeys(map(source_name, symbols))) if symbols else ""
     hint = f" {close}" if close.startswith("Did you mean") else ""
-    raise LaunchError(f"{module} has no kernel named {wanted}. Its kernels: {listed}.{hint}")
+    raise LaunchError(f"{module} has no kernel named {wanted}. Its kernels: {kernels}.{hint}")
 
 
 def _means(wanted: str, symbol: str) -> bool:

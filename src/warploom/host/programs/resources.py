@@ -29,10 +29,10 @@ class Resources:
     stack_bytes: int | None = None
 
     def __str__(self) -> str:
-        told = f"{self.registers} registers a thread ({self.source})"
+        text = f"{self.registers} registers a thread ({self.source})"
         if self.spill_bytes is None:
-            return told
-        return f"{told}, {self.stack_bytes} bytes of stack, {self.spill_bytes} of spills"
+            return text
+        return f"{text}, {self.stack_bytes} bytes of stack, {self.spill_bytes} of spills"
 
     @property
     def spill_bytes(self) -> int | None:
@@ -44,10 +44,15 @@ class Resources:
 
 def resources_of(program: Program, function: Function, spec: DeviceSpec) -> Resources:
     """Returns what ptxas says of a kernel on a device, else our own estimate."""
-    told = assemble(program.module.text, spec.compute_capability).get(program.name)
-    if told is not None:
+    assembled = assemble(program.module.text, spec.compute_capability).get(program.name)
+    if assembled is not None:
         return Resources(
-            told.registers, told.barriers, "ptxas", told.spill_stores, told.spill_loads, told.stack
+            assembled.registers,
+            assembled.barriers,
+            "ptxas",
+            assembled.spill_stores,
+            assembled.spill_loads,
+            assembled.stack,
         )
     registers = min(estimated_registers(program), _limit(function), spec.max_registers_per_thread)
     waits = any(

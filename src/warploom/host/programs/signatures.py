@@ -64,12 +64,12 @@ def signature_of(
 
 def _debugged(symbol: str, ptx: str, count: int) -> tuple[Parameter, ...]:
     """Returns the parameters as debug information tells them, unknown ones where it does not."""
-    told = debug_parameters(ptx, symbol) or ()
-    if len(told) != count:
+    declared = debug_parameters(ptx, symbol) or ()
+    if len(declared) != count:
         return (Parameter(),) * count
     return tuple(
         Parameter(f"{type}{'' if type.endswith('*') else ' '}{name}".strip(), name, read_type(type))
-        for type, name in told
+        for type, name in declared
     )
 
 

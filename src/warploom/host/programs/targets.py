@@ -81,8 +81,8 @@ def _written(program: Program) -> Iterator[Instruction]:
 
 
 OF_WARPS = (Unit.WARP, Unit.MATRIX)
-"""What is defined for warps of 32 lanes: member masks have room for no more, and 32 lanes share out
-the parts of a matrix (PTX ISA, "shfl.sync", "Warp Level Matrix Instructions")."""
+"""Units whose instructions are defined for warps of 32 lanes: member masks have 32 bits, and 32
+lanes hold the parts of a matrix (PTX ISA, "shfl.sync", "Warp Level Matrix Instructions")."""
 
 
 def _check_warps(instruction: Instruction, spec: DeviceSpec) -> None:

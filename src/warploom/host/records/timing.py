@@ -142,12 +142,12 @@ class TimedRun:
     def _first_part(
         self, program: Program, launch: Launch, memory: DeviceMemory, last: int
     ) -> range:
-        """Blocks that can run one after the other run in parts; those that may have to do with each
-        other run all at once, and so do those with a common limit."""
+        """Return the blocks to run first. Independent blocks run in parts; all blocks up to `last`
+        run at once where they may depend on each other or share a limit of instructions."""
         sampled = self._kernel.context.sampled
         kernel = self._engine.kernel(program, launch, records=True, baseline=sampled)
-        apart = not kernel.suspends or not why_alone(program, launch, memory, caches=False)
-        in_one_run = launch.cooperative or launch.max_instructions is not None or not apart
+        independent = not kernel.suspends or not why_alone(program, launch, memory, caches=False)
+        in_one_run = launch.cooperative or launch.max_instructions is not None or not independent
         return range(last if in_one_run else min(FIRST_BLOCKS, last))
 
     def _aligned(self, launch: Launch, last: int, recorder: RecordBuilder) -> int:
@@ -171,7 +171,7 @@ def _chosen(launch: Launch, part: range, last: int) -> range:
 
 
 def _log(launch: Launch, blocks: range) -> Log:
-    """Return room for all that the warps of these blocks do."""
+    """Return an empty log for all steps of the warps of these blocks."""
     warps = launch.blocks * launch.warps_per_block
     return Log.empty(launch, warps=warps, steps=1 << 40, blocks=blocks)
 

@@ -1,4 +1,5 @@
-"""Tensor maps: what copies of the Tensor Memory Accelerator are told of a tensor in global memory.
+"""Encodes tensor maps, which describe a tensor in global memory to copies of the Tensor Memory
+Accelerator.
 
 The rules are those of `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` (cuda.h).
 """

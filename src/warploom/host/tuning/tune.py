@@ -95,9 +95,9 @@ def tune(
 
     `measured` are seconds on hardware, by configuration or in a file of Kernel Tuner
     (`warploom.tuning.measured`): they correct what is modelled on the same device.
-    `Tuned.measure(k)` says which to measure next, and what is lost by taking the best of them.
-    With `stop_early` a configuration is not replayed once its instructions alone take longer to
-    issue than the best one so far takes: it is listed with that as its reason. `objectives` have to
+    `Tuned.measure(k)` says which to measure next, and what is lost by taking the best of them. With
+    `stop_early` a configuration is not replayed once its instructions alone take longer to issue
+    than the best one so far takes: it is a trial with that as its reason. `objectives` have to
     begin with "seconds" then. `progress` is called with how many are done, and of how many.
 
     A configuration that does not compile, is refused, or goes wrong is a trial with its reason.

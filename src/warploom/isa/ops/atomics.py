@@ -46,7 +46,7 @@ def atomic(
     flush: str = "",
     vectors: tuple[str, ...] = (),
 ) -> Callable[[Semantics], Semantics]:
-    """Declare the operations `names` as `atom` and, unless told otherwise, as `red`.
+    """Declare the operations `names` as `atom` and, unless `reduction` is false, as `red`.
 
     With `vectors`, those forms of .global memory whose elements are each an atomic of its own.
     """

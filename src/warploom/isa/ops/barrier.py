@@ -40,7 +40,7 @@ declare(
 
 
 def fence(syntax: str, src: str = "", **choices: tuple[str, ...]) -> None:
-    """Declare one syntax line of a fence between ways of reaching memory."""
+    """Declare one syntax line of a fence, of threads or of proxies."""
     declare(syntax, dst="", src=src, unit=Unit.MEMORY, semantics=None, doc=FENCE_DOC, **choices)
 
 

@@ -58,8 +58,8 @@ def brev(_: Modifiers, a: Term) -> Term:
 
 
 def low_mask(length: Term, type: ScalarType) -> Term:
-    """Return a value whose low `length` bits are 1; all of them where `length` reaches the
-    width."""
+    """Return a value whose low `length` bits are 1; all of them where `length` is at
+    least the width."""
     return shift_left(constant(1, type), length) - 1
 
 
@@ -119,8 +119,8 @@ def fns(_: Modifiers, mask: Term, base: Term, offset: Term) -> Term:
     seen = select(down, reverse_bits(mask), mask)
     start = select(down, constant(31, U32) - base, reinterpret(base, U32))
     # An offset of 0 asks for the bit at base alone, others for the bits from there on.
-    reach = select(eq(offset, 0), constant(1, U32), constant(-1, U32))
-    left = seen & shift_left(reinterpret(reach, B32), start)
+    searched = select(eq(offset, 0), constant(1, U32), constant(-1, U32))
+    left = seen & shift_left(reinterpret(searched, B32), start)
     size = reinterpret(maximum(offset, -offset), U32)
     before = select(eq(offset, 0), size, size - 1)
     place = nth_one(left, before)

@@ -107,7 +107,7 @@ def to_tf32(m: Modifiers, a: Term) -> Term:
 # ---- eight bits and less ------------------------------------------------------------------------
 
 
-def room(dtype: str) -> int:
+def packed_width(dtype: str) -> int:
     """Return the bits that one number of a packed type takes up."""
     return 4 if dtype.startswith("e2m1") else 8
 
@@ -116,7 +116,9 @@ def together(m: Modifiers, values: Sequence[Term], whole: ScalarType) -> Term:
     """Return the values, lowest first, rounded to the nearest and packed."""
     dtype = m.text("dtype", "")
     format = FORMATS[dtype[:4]]
-    return packed_bits([narrowed(v, format, **clamping(m)) for v in values], room(dtype), whole)
+    return packed_bits(
+        [narrowed(v, format, **clamping(m)) for v in values], packed_width(dtype), whole
+    )
 
 
 def packed_bits(numbers: Sequence[Term], size: int, whole: ScalarType) -> Term:
@@ -131,7 +133,7 @@ def packed_bits(numbers: Sequence[Term], size: int, whole: ScalarType) -> Term:
 @conversions(saturated("cvt.rn", ".dtype.f32"), dst="d:b8", src=TWO, dtype=NIBBLES)
 def to_narrow_pair(m: Modifiers, a: Term, b: Term) -> Term:
     """d = {a, b}, rounded                          PTX ISA, Data Movement and Conversion: cvt"""
-    return together(m, (b, a), unsigned(2 * room(m.text("dtype", ""))))
+    return together(m, (b, a), unsigned(2 * packed_width(m.text("dtype", ""))))
 
 
 @conversions(
@@ -143,7 +145,7 @@ def to_narrow_pair(m: Modifiers, a: Term, b: Term) -> Term:
 def half_pair_to_narrow(m: Modifiers, a: Term) -> Term:
     """d = the halves of a, rounded                 PTX ISA, Data Movement and Conversion: cvt"""
     values = [wide(half, HALVES[half.type]) for half in parts(a, PACKED[m.scalar()][0])]
-    return together(m, values, unsigned(2 * room(m.text("dtype", ""))))
+    return together(m, values, unsigned(2 * packed_width(m.text("dtype", ""))))
 
 
 @conversions(
@@ -156,7 +158,7 @@ def narrow_to_half_pair(m: Modifiers, a: Term) -> Term:
     """d = the numbers of a as halves               PTX ISA, Data Movement and Conversion: cvt"""
     type, whole = m.text("type", ""), m.scalar("dtype")
     source, target = FORMATS[type[:4]], HALVES[PACKED[whole][0]]
-    word, size = reinterpret(a, unsigned(a.type.bits)), room(type)
+    word, size = reinterpret(a, unsigned(a.type.bits)), packed_width(type)
     numbers = [Term("lshr", word.type, (word, constant(place, word.type))) for place in (0, size)]
     mask = (1 << source.bits) - 1
     values = [wide(number & mask, source) for number in numbers]
@@ -175,7 +177,7 @@ def to_narrow_four(m: Modifiers, a: Term, b: Term, e: Term, f: Term, rbits: Term
     """d = {a, b, e, f}, rounded by random bits: those of a and b lie above those of e and f
     PTX ISA, Data Movement and Conversion: cvt"""
     dtype = m.text("dtype", "")
-    format, size = FORMATS[dtype[:4]], room(dtype)
+    format, size = FORMATS[dtype[:4]], packed_width(dtype)
     low, high = parts(rbits, U16)
     if size == 8:
         given, count = [low, low, high, high], 16

@@ -32,9 +32,7 @@ SCALED_DOC = (
     """D = (A * scales of A) * (B * scales of B) + C, in blocks   PTX ISA: mma, block_scale"""
 )
 WMMA_DOC = """D = A * B + C   PTX ISA, Matrix Multiply-and-Accumulate: wmma.mma"""
-LOAD_DOC = (
-    """r = the matrix at [p], its rows or columns `stride` elements apart   PTX ISA: wmma.load"""
-)
+LOAD_DOC = """r = the matrix at [p], with the leading dimension `stride`   PTX ISA: wmma.load"""
 STORE_DOC = """the matrix at [p] = r   PTX ISA: wmma.store"""
 
 

@@ -120,7 +120,7 @@ _declare(256, "s32", ("b1",))
 declare(
     "wgmma.fence.sync.aligned",
     unit=Unit.MATRIX,
-    doc="orders accesses to registers before wgmma.mma_async reaches them   PTX ISA: wgmma.fence",
+    doc="orders accesses to registers before wgmma.mma_async accesses them   PTX ISA: wgmma.fence",
 )
 declare(
     "wgmma.commit_group.sync.aligned",
@@ -154,7 +154,7 @@ the group may then tell others that the product has read its matrices."""
 
 
 def is_group_barrier(operation: Operation) -> bool:
-    """Return whether an operation is the meeting of a warp group behind `wgmma.wait_group`."""
+    """Return whether an operation is the barrier of a warp group behind `wgmma.wait_group`."""
     return operation.text == GROUP_BARRIER.text
 
 

@@ -17,13 +17,13 @@ OFTEN = 0.1
 def divergence(case: Case) -> Iterator[Advice]:
     """Branches whose lanes often go both ways inside a warp; whole warps may differ at no cost."""
     for index, counts in enumerate(case.counters.by_instruction()):
-        branches, parted = counts.branches, counts.divergent_branches
-        if parted > 1 and parted >= OFTEN * branches:
+        branches, diverged = counts.branches, counts.divergent_branches
+        if diverged > 1 and diverged >= OFTEN * branches:
             taken = counts.thread_instructions_predicated_on
             yield Advice(
                 "divergence inside warps",
                 case.program.line(index),
-                f"{parted:,} of the {branches:,} times that a warp came here its lanes went both"
+                f"{diverged:,} of the {branches:,} times that a warp came here its lanes went both"
                 f" ways ({taken:,} of {counts.thread_instructions:,} lanes jumped), so that it ran"
                 f" both one after the other",
                 "Let the condition be the same for all lanes of a warp: choose by warp"

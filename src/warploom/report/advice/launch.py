@@ -51,7 +51,7 @@ def small_grid(case: Case) -> Iterator[Advice]:
             "small grid",
             None,
             f"{case.blocks:,} blocks, and the {case.spec.sms} SMs hold {holds:,} such blocks at"
-            f" once: {100 * case.blocks / holds:.1f} % of the room is used",
+            f" once: {100 * case.blocks / holds:.1f} % of that are used",
             "Give the device more blocks: more work in a launch, less work a thread, or several"
             " kernels at once.",
         )

@@ -20,7 +20,8 @@ WASTEFUL = 0.5
 
 MOST_PADDING = 32
 LARGEST_STRUCT = 256
-"""Lanes further apart in bytes than this are rows of a matrix rather than structures."""
+"""The largest stride of lanes, in bytes, that is taken for a structure rather than for a row of a
+matrix."""
 
 SWIZZLE_ROWS = (
     "Each matrix is eight rows of 16 bytes, which should fall into different banks: exclusive-or"
@@ -129,7 +130,8 @@ def bank_conflicts(case: Case) -> Iterator[Advice]:
             "bank conflicts",
             example.line,
             f"{conflicts:,} wavefronts more than needed in {requests:,} requests; the worst took"
-            f" {example.cost} where {example.best} would do: lanes {_listed(worst)} meet in a bank",
+            f" {example.cost} where {example.best} would do: lanes"
+            f" {_lane_list(worst)} meet in a bank",
             _padding_advice(case, example),
         )
 
@@ -158,8 +160,8 @@ def _multiplies_from_shared_memory(program: Program) -> bool:
 
 
 def padding(example: Example) -> tuple[int, int] | None:
-    """Return the pitch of the rows that the lanes reach, and the fewest bytes more a row that end
-    the conflicts; None where no padding does."""
+    """Return the pitch of the rows that the lanes access, and the fewest bytes of padding a row
+    that end the bank conflicts; None where no padding does."""
     pitch = example.pitch
     if pitch is None:
         return None
@@ -200,6 +202,8 @@ def scattered_constants(case: Case) -> Iterator[Advice]:
         )
 
 
-def _listed(lanes: tuple[int, ...]) -> str:
+def _lane_list(lanes: tuple[int, ...]) -> str:
+    """Return the numbers of lanes, separated by commas; the first 8 and their count where there are
+    more."""
     shown = ", ".join(map(str, lanes[:8]))
     return f"{shown}, ... ({len(lanes)} lanes)" if len(lanes) > 8 else shown

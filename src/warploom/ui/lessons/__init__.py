@@ -30,7 +30,7 @@ SYLLABUS: dict[str, tuple[str, ...]] = {
     "Time": ("occupancy", "latency", "async-copy", "tensor-cores"),
     "Programs": ("streams", "torch-compile"),
 }
-"""The parts of the course, and the names of their lessons."""
+"""The parts of the syllabus, and the names of their lessons."""
 
 ORDER = tuple(name for names in SYLLABUS.values() for name in names)
 """The names of all lessons, from the first to the last."""

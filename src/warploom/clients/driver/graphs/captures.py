@@ -26,8 +26,8 @@ class Capture:
     number: int = field(default_factory=lambda: next(state.numbers))
     last: dict[int, list[Node]] = field(default_factory=dict[int, "list[Node]"])
     invalid: bool = False
-    told: object = None
-    """What the caller was given a pointer to."""
+    dependency_handles: object = None
+    """The array of node handles to which the caller has a pointer; the capture keeps it alive."""
 
     def add(self, stream: int, task: Task) -> None:
         """Put a task behind the others of a stream."""
@@ -55,14 +55,14 @@ class Capture:
 
     def unjoined(self) -> bool:
         """Returns whether a stream has work for which the origin does not wait."""
-        reached: set[Node] = set()
+        visited: set[Node] = set()
         waiting = list(self.last[self.origin])
         while waiting:
             node = waiting.pop()
-            if node not in reached:
-                reached.add(node)
+            if node not in visited:
+                visited.add(node)
                 waiting.extend(node.dependencies)
-        return any(node not in reached for nodes in self.last.values() for node in nodes)
+        return any(node not in visited for nodes in self.last.values() for node in nodes)
 
     def end(self) -> None:
         """Streams do what they are asked for again."""

@@ -105,9 +105,9 @@ def info_with(
     last = capture.last[stream]
     offer(count, len(last))
     if dependencies:
-        told = (ctypes.c_uint64 * max(1, len(last)))(*(node.handle for node in last))
-        capture.told = told
-        put(dependencies, ctypes.addressof(told))
+        handles = (ctypes.c_uint64 * max(1, len(last)))(*(node.handle for node in last))
+        capture.dependency_handles = handles
+        put(dependencies, ctypes.addressof(handles))
 
 
 @entry("cuStreamGetCaptureInfo_v3")

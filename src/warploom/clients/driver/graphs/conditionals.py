@@ -63,17 +63,17 @@ class Condition:
 
 @dataclass(frozen=True)
 class Conditional:
-    """A conditional node, which runs the body that its condition chooses. `listed` is the
-    array of their handles, to which the program has a pointer."""
+    """Represents a conditional node, which runs the body that its condition selects. `handles` is
+    the array of the bodies' graph handles, to which the program has a pointer."""
 
     condition: Condition
     type: Type
     bodies: tuple[Graph, ...]
-    listed: ctypes.Array[ctypes.c_uint64]
+    handles: ctypes.Array[ctypes.c_uint64]
 
     def run(self) -> None:
-        """Does the body that the value chooses, for WHILE again and again. Ends where a kernel has
-        ended the context."""
+        """Runs the body that the condition's value selects; for WHILE, repeats until the value is
+        0. Returns early where a kernel has put the context into an error state."""
         context = state.current()
         while (body := self._chosen()) is not None:
             perform(body)
@@ -100,17 +100,21 @@ def create(handle: int, graph: int, _context: int, default: int, flags: int) -> 
 
 
 def conditional_task(graph: Graph, parameters: int) -> Task:
-    """Return the task of a conditional node that is added to `graph`; its empty bodies are told to
-    the caller. Raises DriverError: INVALID_VALUE for a handle of another graph, or a wrong size."""
+    """Return the task of a conditional node that is added to `graph`, and write the address of the
+    array of its empty bodies' handles to the field `graphs` of the `parameters`.
+
+    Raises DriverError(INVALID_VALUE) for a condition handle of another graph or a wrong number of
+    bodies.
+    """
     given = _Parameters.from_address(parameters)
     condition = graph.conditions.get(given.handle)
     sizes = {Type.IF: (1, 2), Type.WHILE: (1,), Type.SWITCH: range(1, 1 << 32)}
     if condition is None or given.type not in sizes or given.size not in sizes[Type(given.type)]:
         raise DriverError(Result.INVALID_VALUE)
     bodies = tuple(Graph(conditions=graph.conditions) for _ in range(given.size))
-    listed = (ctypes.c_uint64 * given.size)(*map(own, bodies))
-    given.graphs = ctypes.addressof(listed)
-    made = Conditional(condition, Type(given.type), bodies, listed)
+    handles = (ctypes.c_uint64 * given.size)(*map(own, bodies))
+    given.graphs = ctypes.addressof(handles)
+    made = Conditional(condition, Type(given.type), bodies, handles)
     return Task(Kind.CONDITIONAL, partial(Conditional.run, made), made)
 
 

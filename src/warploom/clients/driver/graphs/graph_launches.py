@@ -56,8 +56,8 @@ class Executable:
     off: set[Node] = field(default_factory=set[Node])
 
     def perform(self) -> None:
-        """Do what the nodes say. A kernel that ends the context ends this, too; the next call of
-        the program is told."""
+        """Run the tasks of the enabled nodes in order. Stops after a task that put the context into
+        an error state; the program's next driver call returns the error."""
         context = state.current()
         reset_conditions(self.tasks.values())
         for node, task in self.tasks.items():
@@ -67,7 +67,7 @@ class Executable:
                 return
 
     def change(self, node: Node, task: Task) -> None:
-        """Another task of the same kind for a node."""
+        """Replace the task of a node by another one of the same kind."""
         if node not in self.tasks or self.tasks[node].kind is not task.kind:
             raise DriverError(Result.INVALID_VALUE)
         self.tasks[node] = task
@@ -154,11 +154,11 @@ def launch(handle: int, stream: int) -> None:
 
 
 @entry("cuGraphExecUpdate_v2")
-def update(handle: int, graph: int, told: int) -> None:
+def update(handle: int, graph: int, result_info: int) -> None:
     """Take the tasks of a graph of the same shape; else GRAPH_EXEC_UPDATE_FAILURE, and why."""
-    if not told:
+    if not result_info:
         raise DriverError(Result.INVALID_VALUE)
-    _update(handle, graph, result=told, node=told + 8)
+    _update(handle, graph, result=result_info, node=result_info + 8)
 
 
 @entry("cuGraphExecUpdate")

@@ -45,12 +45,12 @@ def _described(node: int, kind: type[ctypes.Structure]) -> ctypes.Structure:
     return about
 
 
-_told: WeakKeyDictionary[KernelLaunch, tuple[KernelNode, object]] = WeakKeyDictionary()
+_kernel_structures: WeakKeyDictionary[KernelLaunch, tuple[KernelNode, object]] = WeakKeyDictionary()
 """Structures of kernels whose parameters callers have pointers to."""
 
 
 def _kernel_structure(launch: KernelLaunch) -> KernelNode:
-    if launch not in _told:
+    if launch not in _kernel_structures:
         function, request = launch.function, launch.request
         data = ctypes.create_string_buffer(launch.data, len(launch.data) or 1)
         start, places = ctypes.addressof(data), function.places
@@ -59,8 +59,8 @@ def _kernel_structure(launch: KernelLaunch) -> KernelNode:
         node = KernelNode(
             handle, request.grid, request.block, request.shared_bytes, ctypes.addressof(pointers)
         )
-        _told[launch] = node, (data, pointers)
-    return _told[launch][0]
+        _kernel_structures[launch] = node, (data, pointers)
+    return _kernel_structures[launch][0]
 
 
 # ---- the entries of each kind --------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Graphs as programs see them: made, taken apart, drawn; their nodes and edges."""
+"""Creates, destroys and draws graphs, and adds, removes and lists their nodes and edges."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def _tell(lists: Sequence[tuple[int, Sequence[Node]]], count: int) -> None:
     there are. What is left of the arrays becomes null."""
     if not count:
         raise DriverError(Result.INVALID_VALUE)
-    room, length = word_at(count), len(lists[0][1])
+    capacity, length = word_at(count), len(lists[0][1])
     for target, nodes in lists:
         if target:
-            for index in range(room):
+            for index in range(capacity):
                 put(target + 8 * index, nodes[index].handle if index < length else 0)
     wanted = any(target for target, _ in lists)
-    put(count, min(room, length) if wanted else length)
+    put(count, min(capacity, length) if wanted else length)
 
 
 @entry("cuGraphGetNodes")

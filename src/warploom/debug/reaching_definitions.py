@@ -1,4 +1,4 @@
-"""Tells whether a register can have been written where a thread is.
+"""Computes reaching definitions: whether a register can have been written before an instruction.
 
 Compilers say that a variable is in a register for the whole of a function, though some instruction
 only writes it later: before that, it holds nothing of the variable.
@@ -12,8 +12,8 @@ from warploom.program.program import Program
 from warploom.program.uses import writes
 
 
-class Reaching:
-    """The writes of registers that may come before an instruction."""
+class ReachingDefinitions:
+    """Answers which writes of registers may precede an instruction of a program."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
