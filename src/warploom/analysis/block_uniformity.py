@@ -7,9 +7,10 @@ from warploom.analysis.masked_loops import blocks_between
 from warploom.analysis.shape_transfer import OperandShapes, WarpLayout, computes
 from warploom.analysis.uniformity import shapes_of
 from warploom.analysis.vector_shape import UNIFORM
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.spec import Unit
-from warploom.program.cfg import EXITS, ProgramBlock, can_diverge
+from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import is_reducing_barrier, member_mask, reads_clock, writes
 from warploom.ptx.ir import Instruction, Register
@@ -35,13 +36,13 @@ def is_full_barrier(instruction: Instruction) -> bool:
 
 def is_unguarded_exit(instruction: Instruction) -> bool:
     """Returns whether every thread that executes an instruction ends there."""
-    return instruction.operation.name in EXITS and instruction.guard is None
+    return instruction.operation.has(Effect.ENDS_THREAD) and instruction.guard is None
 
 
 def is_uniform_branch(operand_shapes: OperandShapes, branch: Instruction) -> bool:
     """Returns whether an instruction is a `bra` at which all threads of the block take the same
     path; `operand_shapes` are those of a layout of the whole block."""
-    return branch.operation.name == "bra" and operand_shapes.guard(branch) == UNIFORM
+    return branch.operation.kind is OpKind.BRANCH and operand_shapes.guard(branch) == UNIFORM
 
 
 def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int]:
@@ -82,7 +83,7 @@ def _is_barrier(instruction: Instruction) -> bool:
 
 def _may_skip_barrier(instruction: Instruction) -> bool:
     """Returns whether an instruction is a guarded barrier, or a call, which may execute any."""
-    return instruction.operation.name == "call" or (
+    return instruction.operation.kind is OpKind.CALL or (
         _is_barrier(instruction) and instruction.guard is not None
     )
 
@@ -112,7 +113,7 @@ def deciding_comparison(program: Program, block: ProgramBlock) -> Instruction | 
         return None
     instruction = inside[writers[-1]]
     plain = (
-        instruction.operation.name == "setp"
+        instruction.operation.kind is OpKind.COMPARE
         and len(instruction.operands) == 3
         and instruction.guard is None
     )

@@ -29,6 +29,7 @@ from warploom.analysis.vector_shape import (
     strided,
 )
 from warploom.core.types import PRED, ScalarType
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS, Varies
 from warploom.program.accesses import space_of
@@ -274,7 +275,7 @@ class OperandShapes:
                 source = instruction.operands[1]
                 if isinstance(source, Vector) or not isinstance(instruction.operands[0], Register):
                     return VARYING
-                slot = "size" if instruction.operation.name == "cvta" else "type"
+                slot = "size" if instruction.operation.kind is OpKind.CONVERT_ADDRESS else "type"
                 type = instruction.operation.modifiers.scalar(slot)
                 return _resized(self.shape(source, type), type.bits, target.type.bits)
             case "ld" | "ldu":
@@ -303,7 +304,7 @@ def computes(instruction: Instruction) -> bool:
     """Returns whether an instruction only computes terms of its operands: its results do not depend
     on memory, control flow or other lanes."""
     operation = instruction.operation
-    if operation.name == "mov":
+    if operation.kind is OpKind.MOVE:
         whole = isinstance(instruction.operands[0], Register)
         return whole and isinstance(instruction.operands[1], Register | Immediate)
     if operation.name in NO_TERMS or operation.spec.unit in NO_TERM_UNITS:
@@ -322,7 +323,9 @@ def _written_registers(instruction: Instruction) -> Iterator[Register | None]:
     """Yields the register of each destination of an instruction, in order; None for a destination
     that is no register."""
     count = (
-        1 if instruction.operation.name == "call" else len(instruction.operation.spec.destinations)
+        1
+        if instruction.operation.kind is OpKind.CALL
+        else len(instruction.operation.spec.destinations)
     )
     for operand in instruction.operands[:count]:
         for leaf in leaf_operands(operand):

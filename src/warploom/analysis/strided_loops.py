@@ -25,6 +25,7 @@ from warploom.analysis.regions import natural_loops, predecessors
 from warploom.analysis.shape_transfer import OperandShapes, RegisterShapes, computes
 from warploom.analysis.vector_shape import TermShapes
 from warploom.core.types import U64, ScalarType
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import Term
@@ -261,10 +262,10 @@ class _Recurrences:
         instructions that do not compute or have a precondition."""
         operation = instruction.operation
         sources = tuple(spread(instruction.operands[len(operation.spec.destinations) :]))
-        if operation.name == "cvta":
+        if operation.kind is OpKind.CONVERT_ADDRESS:
             [recurrences] = [self._operand(one, U64, state) for one in sources[:1]]
             return [Recurrence(recurrences.linear, recurrences.advances)]
-        if operation.name == "mov" and not computes(instruction):
+        if operation.kind is OpKind.MOVE and not computes(instruction):
             return [INVARIANT] if isinstance(instruction.operands[1], Special | Symbol) else []
         if not computes(instruction) or operation.spec.preconditions:
             return []
@@ -344,7 +345,7 @@ class _Recurrences:
                 continue
             modifiers = instruction.operation.modifiers
             if (
-                instruction.operation.name != "setp"
+                instruction.operation.kind is not OpKind.COMPARE
                 or instruction.guard is not None
                 or "bool" in modifiers
             ):

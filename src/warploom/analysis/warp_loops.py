@@ -34,10 +34,11 @@ from warploom.analysis.predicated_blocks import if_bodies, may_wrap
 from warploom.analysis.shape_transfer import BLOCK_LAYOUT, OperandShapes, RegisterShapes, WarpLayout
 from warploom.analysis.uniformity import shapes_of
 from warploom.isa.effectless import is_effectless
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
 from warploom.program.accesses import space_of
-from warploom.program.cfg import BLOCK_ENDS, can_diverge
+from warploom.program.cfg import can_diverge
 from warploom.program.effects.completions import completion
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
@@ -301,7 +302,7 @@ class WarpLoopSearch:
         if is_full_barrier(last) or is_unguarded_exit(last):
             yield path, choices
         elif len(block.successors) == 1 and (
-            last.operation.name == "bra" or not self._ends_block(last)
+            last.operation.kind is OpKind.BRANCH or not self._ends_block(last)
         ):
             yield from self._paths(block.successors[0], path, choices)
         elif (
@@ -326,7 +327,7 @@ class WarpLoopSearch:
         """Returns whether an instruction is a jump, exit or barrier, which is not part of a path's
         steps."""
         return (
-            instruction.operation.name in BLOCK_ENDS
+            instruction.operation.has(Effect.ENDS_BASIC_BLOCK)
             or instruction.operation.spec.unit is Unit.BARRIER
         )
 

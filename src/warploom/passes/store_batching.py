@@ -26,6 +26,7 @@ from warploom.analysis.vector_shape import LANES
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Addresses, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
+from warploom.isa.kinds import OpKind
 from warploom.program.accesses import space_of
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
@@ -145,7 +146,7 @@ def _is_weak_unguarded(instruction: Instruction) -> bool:
 
 
 def _is_weak_load(instruction: Instruction) -> bool:
-    return instruction.operation.name in ("ld", "ldu") and _is_weak_unguarded(instruction)
+    return instruction.operation.kind is OpKind.LOAD and _is_weak_unguarded(instruction)
 
 
 def _is_transparent(accesses: KernelAccesses, instruction: Instruction) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from warploom.isa.kinds import OpKind
 from warploom.program.uses import may_wait_before
 from warploom.ptx.ir import Instruction, Symbol, Vector
 
@@ -125,6 +126,6 @@ def indexed_targets(instruction: Instruction, targets: Mapping[str, int]) -> tup
 
 def can_diverge(instruction: Instruction) -> bool:
     """Returns whether an instruction is a branch that lanes of a warp may take differently."""
-    return instruction.operation.name == "brx" or (
-        instruction.guard is not None and instruction.operation.name == "bra"
+    return instruction.operation.kind is OpKind.INDEXED_BRANCH or (
+        instruction.guard is not None and instruction.operation.kind is OpKind.BRANCH
     )

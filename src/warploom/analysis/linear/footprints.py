@@ -21,6 +21,7 @@ from warploom.analysis.linear.affine import (
     global_accesses,
 )
 from warploom.core.errors import Dim3
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
@@ -59,7 +60,7 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
 def _order_dependence(instruction: Instruction) -> str:
     """Returns why an instruction depends on other blocks, whatever its operands (host calls,
     clocks, tensor maps, atomics, accesses of a whole warp); empty if it does not."""
-    if instruction.operation.name == "call":
+    if instruction.operation.kind is OpKind.CALL:
         return "the kernel calls printf, malloc or assert"
     special_names = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
     if any(name.startswith(ORDER_DEPENDENT) for name in special_names):

@@ -30,6 +30,7 @@ from warploom.analysis.linear.intervals import (
 )
 from warploom.analysis.linear.predicates import NO_FACTS, Facts
 from warploom.analysis.linear.ranges import Ranges
+from warploom.isa.kinds import OpKind
 from warploom.program.accesses import accesses
 from warploom.ptx.ir import Space
 
@@ -239,7 +240,7 @@ def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
     left = {each.instruction for each in launch.candidates(accesses_here, Space.SHARED)}
     for stretch in barrier_intervals(launch.program):
         inside = [each for each in accesses_here if each.instruction in stretch]
-        calls = any(launch.program.instructions[at].operation.name == "call" for at in stretch)
+        calls = any(launch.program.instructions[at].operation.kind is OpKind.CALL for at in stretch)
         for each in inside:
             against = [] if calls else list(_possible_conflicts(each, inside))
             if (

@@ -20,6 +20,7 @@ from warploom.abi.nans import is_copy
 from warploom.abi.pieces import frame_access
 from warploom.core.types import ScalarType, unsigned
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.kinds import OpKind
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
 from warploom.llvm.lanes import I64, Value
@@ -147,7 +148,9 @@ class CallCode:
             return None
         if ordinary_results(operation) is not None:  # its calls of a routine are counted
             return None
-        if operation.name == "mov" and not (is_copy(instruction) or _moves_number(instruction)):
+        if operation.kind is OpKind.MOVE and not (
+            is_copy(instruction) or _moves_number(instruction)
+        ):
             return None
         first = len(operation.spec.destinations)
         targets = tuple(spread(instruction.operands[:first]))

@@ -11,6 +11,7 @@ import numpy as np
 
 from warploom.core.types import B32, PRED, TYPES, U32, U64
 from warploom.isa.effectless import is_effectless
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
@@ -266,7 +267,7 @@ def _member_groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]
     members = member_mask(instruction)
     # A shuffle reads from a source lane by number; other instructions combine the lanes of one
     # mask.
-    if members is None or instruction.operation.name == "shfl":
+    if members is None or instruction.operation.kind is OpKind.SHUFFLE:
         return [mask]
     groups: dict[int, int] = {}
     masks = read(warp, members, B32)
@@ -280,7 +281,7 @@ def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> 
     `mask`, and writes its results."""
     operation, operands = instruction.operation, instruction.operands
     mode = operation.modifiers.text("mode", "")
-    if operation.name == "shfl":
+    if operation.kind is OpKind.SHUFFLE:
         a, b, c = (read(warp, operand, B32) for operand in operands[1:4])
         _write_pair(warp, operands[0], collective.shuffle(mode, a, b, c, mask), on)
     elif operation.name == "vote":
