@@ -8,7 +8,6 @@ from warploom.analysis.shape_transfer import OperandShapes, WarpLayout, computes
 from warploom.analysis.uniformity import shapes_of
 from warploom.analysis.vector_shape import UNIFORM
 from warploom.isa.kinds import Effect, OpKind
-from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.spec import Unit
 from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.program import Program
@@ -25,7 +24,7 @@ def is_full_barrier(instruction: Instruction) -> bool:
     """Returns whether an instruction is an unguarded barrier at which threads of the block wait,
     and which does nothing else: no arrival alone, no reduction, no barrier of a cluster."""
     barrier = instruction.operation.spec.unit is Unit.BARRIER and instruction.guard is None
-    if is_cluster_barrier(instruction.operation):
+    if instruction.operation.kind is OpKind.CLUSTER_BARRIER:
         return False
     return (
         barrier
@@ -91,9 +90,9 @@ def _may_skip_barrier(instruction: Instruction) -> bool:
 def is_pure(instruction: Instruction) -> bool:
     """Returns whether an instruction only computes, in every lane (without a guard), waits for no
     lanes, and reads no clock."""
-    computes_only = computes(instruction) or instruction.operation.name in ("mov", "cvta")
+    moves = instruction.operation.kind in (OpKind.MOVE, OpKind.CONVERT_ADDRESS)
     return (
-        computes_only
+        (moves or computes(instruction))
         and instruction.guard is None
         and member_mask(instruction) is None
         and not reads_clock([instruction])

@@ -12,6 +12,7 @@ from warploom.ir.access_groups import AccessGroup, by_instruction
 from warploom.ir.access_plans import ANYWHERE, AccessPlan, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
 from warploom.ir.warp_ir import WarpIR
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.program.accesses import accesses as accesses_of
 from warploom.program.accesses import bytes_of, space_of
@@ -71,10 +72,7 @@ def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
 def _plan(accesses: KernelAccesses, index: int, instruction: Instruction) -> AccessPlan:
     """Returns the plan of an access that is in no group, by its access type alone."""
     space, op = accesses_of(instruction)[0]
-    if (
-        instruction.operation.name in ("ld", "ldu", "st")
-        and "bulk" not in instruction.operation.modifiers
-    ):
+    if instruction.operation.kind in (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE):
         access_type = accesses.access_type_of(op, index, instruction)
     elif instruction.operation.spec.unit is Unit.ATOMIC:
         access_type = AccessType(

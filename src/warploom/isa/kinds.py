@@ -84,6 +84,7 @@ class OpKind(Enum):
     TEXTURE_LOAD = "texture load", Effect.READS_MEMORY
     TEXTURE_GATHER = "texture gather", Effect.READS_MEMORY
     TEXTURE_QUERY = "texture query", Effect.NONE
+    SURFACE_QUERY = "surface query", Effect.NONE
     SURFACE_LOAD = "surface load", Effect.READS_MEMORY
     SURFACE_STORE = "surface store", Effect.WRITES_MEMORY
     SURFACE_REDUCTION = "surface reduction", _ATOMIC
@@ -97,7 +98,9 @@ class OpKind(Enum):
     SLEEP = "sleep", Effect.ISSUE_ONLY
     BREAKPOINT = "breakpoint", Effect.ISSUE_ONLY
     EVENT_HINT = "event hint", Effect.ISSUE_ONLY
-    STACK = "stack", Effect.MOVES_STACK
+    STACK_ALLOCATION = "stack allocation", Effect.MOVES_STACK
+    STACK_SAVE = "stack save", Effect.MOVES_STACK
+    STACK_RESTORE = "stack restore", Effect.MOVES_STACK
     REGISTER_COUNT = "register count", Effect.NONE
     DEPENDENT_LAUNCH = "dependent launch", Effect.ISSUE_ONLY
     # Threads that work together.

@@ -109,8 +109,8 @@ Semantics = Callable[..., "Term | tuple[Term, ...]"]
 class OpSpec:
     """One syntax line of the manual; `semantics` is None for what only a machine can do.
 
-    `kind` says what executes it, and its effects. `preconditions` are those that the manual sets for
-    it, in the order in which they are checked.
+    `kind` says what executes it, and its effects. `preconditions` are those that the manual sets
+    for it, in the order in which they are checked.
     """
 
     name: str

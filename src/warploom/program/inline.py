@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from warploom.core.errors import UnsupportedInstruction
 from warploom.core.types import TYPES
 from warploom.isa.kinds import Effect, OpKind
-from warploom.isa.ops.wgmma import is_wait
 from warploom.isa.spec import decode
 from warploom.program import alloca, callees, calls, stack
 from warploom.program.callgraph import CallGraph
@@ -49,8 +48,6 @@ from warploom.ptx.ir import (
     Vector,
 )
 from warploom.ptx.rename import Renaming
-
-JUMPS = frozenset({"bra", "brx"})
 
 STATIC = (Space.SHARED, Space.GLOBAL, Space.CONST)
 
@@ -176,14 +173,14 @@ class _Inliner:
         added as they are, with addresses of functions as numbers."""
         if instruction.operation.kind is OpKind.CALL:
             self._call(instruction, site, frame)
-        elif instruction.operation.name in alloca.NAMES:
+        elif instruction.operation.has(Effect.MOVES_STACK):
             self.has_stack = True
             alloca.stack_instruction(self.flat, instruction, site)
         elif instruction.operation.kind is OpKind.RETURN and frame.end is not None:
             self.flat.add(_branch(instruction, frame.end), site)
         else:
             self.flat.add(self._with_addresses(instruction), site)
-            if is_wait(instruction.operation):
+            if instruction.operation.kind is OpKind.GROUP_WAIT:
                 # A wait of a warp group ends when all of its four warps have executed it.
                 self.flat.add(group_barrier_after(instruction), site, hidden=True)
 

@@ -185,7 +185,7 @@ class LinearAnalysis:
         parameter for its load, unknown for other memory, the evaluated term for instructions that
         compute. Pointers among the sources pass their allocations on."""
         operation, operands = instruction.operation, instruction.operands
-        if operation.name == "ld":
+        if operation.kind is OpKind.LOAD:
             return self._loaded(instruction, position)
         if accesses(instruction):
             return self._unknown_from_memory(instruction)

@@ -37,7 +37,10 @@ from warploom.ptx.ir import Space
 MOST_PAIRS = 20_000
 """Pairs of accesses above which nothing is analysed."""
 
-BY_LANE = ("ld", "ldu", "st", "atom", "red")
+BY_LANE = {
+    *(OpKind.LOAD, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE),
+    *(OpKind.ATOMIC, OpKind.REDUCTION, OpKind.ASYNC_REDUCTION),
+}
 """Instructions in which each lane accesses what its own address operand says."""
 
 
@@ -121,12 +124,10 @@ class _LaunchAccesses:
     def _access(self, access: MemoryAccess) -> BoundedAccess:
         """Returns an access with its address range under the facts at its instruction; without one
         if that is unbounded, or if the instruction does not access memory lane by lane."""
-        address, name = (
-            access.address.form,
-            self.program.instructions[access.instruction].operation.name,
-        )
+        address = access.address.form
+        kind = self.program.instructions[access.instruction].operation.kind
         at = None
-        if address is not None and name in BY_LANE:
+        if address is not None and kind in BY_LANE:
             facts = self._facts.get(access.instruction, NO_FACTS)
             launch = AddressRange(
                 address, access.size, Ranges.under(facts, [address, *self._thread_variables])

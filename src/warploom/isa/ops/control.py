@@ -44,7 +44,7 @@ declare(
     dst="ptr:type",
     src="size:type, alignment:alignment?",
     unit=Unit.CONTROL,
-    op_kind=OpKind.STACK,
+    op_kind=OpKind.STACK_ALLOCATION,
     doc="ptr = size bytes of the thread's local memory   PTX ISA: alloca",
     type=("u32", "u64"),
 )
@@ -52,7 +52,7 @@ declare(
     "stacksave.type",
     dst="d:type",
     unit=Unit.CONTROL,
-    op_kind=OpKind.STACK,
+    op_kind=OpKind.STACK_SAVE,
     doc="d = where the stack ends   PTX ISA: stacksave",
     type=("u32", "u64"),
 )
@@ -60,7 +60,7 @@ declare(
     "stackrestore.type",
     src="a:type",
     unit=Unit.CONTROL,
-    op_kind=OpKind.STACK,
+    op_kind=OpKind.STACK_RESTORE,
     doc="the stack ends at a   PTX ISA: stackrestore",
     type=("u32", "u64"),
 )

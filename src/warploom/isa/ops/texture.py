@@ -158,7 +158,7 @@ declare(
     dst="d:b32",
     src="a:handle",
     unit=Unit.TEXTURE,
-    op_kind=OpKind.TEXTURE_QUERY,
+    op_kind=OpKind.SURFACE_QUERY,
     doc="d = what was asked of a surface   PTX ISA, Surface Instructions: suq",
     query=OF_SURFACES,
 )

@@ -32,9 +32,8 @@ from warploom.lower.baseline.signature import FAULT_BITS, SourceForm
 from warploom.lower.baseline.tables import END, CallTable, SharedCall
 from warploom.lower.frame.operands import immediate_bits
 from warploom.lower.instrument.guards import Guards
-from warploom.program.accesses import is_bulk_fill, space_of
+from warploom.program.accesses import space_of
 from warploom.program.effects.clusters import accesses_cluster
-from warploom.program.effects.completions import completion
 from warploom.program.preconditions import operand_checks
 from warploom.ptx.ir import (
     Address,
@@ -131,7 +130,7 @@ class CallCode:
 
     def _calls(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
         """Returns the calls that perform an instruction, None if there are no functions for it."""
-        if instruction.operation.name in ("ld", "ldu", "st"):
+        if instruction.operation.kind in (OpKind.LOAD, OpKind.STORE):
             return self._accesses(index, instruction)
         call = self._operation(instruction)
         return None if call is None else [call]
@@ -248,11 +247,9 @@ class CallCode:
         """
         if self.memory.observing is not None:
             return None
-        if is_bulk_fill(instruction.operation) or completion(instruction) is not None:
-            return None
         if frame_access(self.frame.program, instruction) is not None:
             return None
-        load = instruction.operation.name != "st"
+        load = instruction.operation.kind is OpKind.LOAD
         data, address = instruction.operands[:2] if load else instruction.operands[1::-1]
         assert isinstance(address, Address)
         type = instruction.operation.modifiers.scalar()

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from warploom.analysis.shape_transfer import OperandShapes
 from warploom.analysis.vector_shape import UNIFORM, VectorShape
+from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I32, I64, LANES, Value
 from warploom.lower.frame.operands import Operands
 from warploom.ptx.ir import Instruction, Operand
@@ -89,8 +90,8 @@ class PrefixMaskCode:
         """Returns the comparison, the operand that rises by 1 from lane to lane, and the uniform
         one, with the rising one on the left; None for another instruction, type or form.
         """
-        name, modifiers = instruction.operation.name, instruction.operation.modifiers
-        if name != "setp" or "bool" in modifiers:
+        modifiers = instruction.operation.modifiers
+        if instruction.operation.kind is not OpKind.COMPARE or "bool" in modifiers:
             return None
         type = modifiers.scalar()
         if not type.is_integer or type.bits != 32:
