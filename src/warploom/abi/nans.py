@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warploom.isa.kinds import OpKind
 from warploom.program.program import Program
 from warploom.ptx.ir import Immediate, Instruction, Operand, Pair, Register, Vector
 
@@ -63,7 +64,7 @@ def _same(a: object, register: Register) -> bool:
 def is_copy(instruction: Instruction) -> bool:
     """Returns whether an instruction is a `mov` from registers or immediates to registers that
     neither packs nor unpacks a vector nor takes an address."""
-    if instruction.operation.name != "mov":
+    if instruction.operation.kind is not OpKind.MOVE:
         return False
     target, source = instruction.operands
     whole = isinstance(target, Register) and isinstance(source, Register | Immediate)
@@ -75,7 +76,7 @@ def destinations(instruction: Instruction) -> Iterator[Register]:
     the registers of its results."""
     count = len(instruction.operation.spec.destinations)
     operands = instruction.operands[:count]
-    if instruction.operation.name == "call":
+    if instruction.operation.kind is OpKind.CALL:
         operands = instruction.operands[:1]
     for operand in operands:
         yield from _registers(operand)

@@ -13,15 +13,16 @@ from __future__ import annotations
 from itertools import pairwise
 
 from warploom.core.types import Kind, ScalarType
+from warploom.isa.kinds import OpKind
 from warploom.program.program import Program
 from warploom.ptx.ir import Address, Instruction, Register, Symbol, Vector
 
 
 def frame_access(program: Program, instruction: Instruction) -> range | None:
-    """Returns the byte offsets in the thread's frame at which the elements of a `ld.param` or
-    `st.param` begin, then their end. None for an instruction that accesses no frame, as a load of a
-    kernel parameter."""
-    if instruction.operation.name not in ("ld", "st"):
+    """Returns the frame offsets, in bytes, at which the elements begin that a `ld.param` or
+    `st.param` accesses; the last offset is the end. None for an instruction that accesses no
+    frame."""
+    if instruction.operation.kind not in (OpKind.LOAD, OpKind.STORE):
         return None
     address = next(o for o in instruction.operands if isinstance(o, Address))
     if not isinstance(address.base, Symbol) or address.base.name not in program.slots:

@@ -31,6 +31,7 @@ from warploom.analysis.regions import natural_loops, predecessors
 from warploom.analysis.shape_transfer import RUNS as RUNS_OF
 from warploom.analysis.shape_transfer import WarpLayout
 from warploom.analysis.vector_shape import LANES
+from warploom.isa.kinds import OpKind
 from warploom.program.accesses import AccessRecord, bytes_of
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
@@ -48,6 +49,9 @@ launch takes. Keys are a hash table with buckets of BUCKET keys (`bucket_of`).""
 
 RETIRED = 2
 """The entries of a cache that hold the counts of replaced entries."""
+
+PLAIN = {OpKind.LOAD, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE}
+"""Kinds of operations whose accesses are cached."""
 
 LAYOUT_SHIFT = 32
 """A key is the active mask, and from this bit on the number of the warp's layout."""
@@ -120,7 +124,7 @@ class RangeCacheLayout:
         end = sets
         for number, row in enumerate(rows):
             instruction = program.instructions[row.instruction]
-            plain = instruction.operation.name in ("ld", "ldu", "st")
+            plain = instruction.operation.kind in PLAIN
             if plain and row.space in (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL):
                 places[number], sizes[number] = end, bytes_of(instruction)
                 end += HEADER + entries_of(sets) * entry_words(unit, sizes[number], runs)

@@ -7,9 +7,9 @@ from warploom.analysis.masked_loops import blocks_between
 from warploom.analysis.shape_transfer import OperandShapes, WarpLayout, computes
 from warploom.analysis.uniformity import shapes_of
 from warploom.analysis.vector_shape import UNIFORM
-from warploom.isa.ops.cluster import is_cluster_barrier
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Unit
-from warploom.program.cfg import EXITS, ProgramBlock, can_diverge
+from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import is_reducing_barrier, member_mask, reads_clock, writes
 from warploom.ptx.ir import Instruction, Register
@@ -25,7 +25,7 @@ def is_full_barrier(instruction: Instruction) -> bool:
     executing threads wait, and nothing else: no arrival alone (`arrive`), no reduction, no barrier
     of a cluster."""
     barrier = instruction.operation.spec.unit is Unit.BARRIER and instruction.guard is None
-    if is_cluster_barrier(instruction.operation):
+    if instruction.operation.kind is OpKind.CLUSTER_BARRIER:
         return False
     return (
         barrier
@@ -36,13 +36,13 @@ def is_full_barrier(instruction: Instruction) -> bool:
 
 def is_unguarded_exit(instruction: Instruction) -> bool:
     """Returns whether every thread that executes an instruction ends there."""
-    return instruction.operation.name in EXITS and instruction.guard is None
+    return instruction.operation.has(Effect.ENDS_THREAD) and instruction.guard is None
 
 
 def is_uniform_branch(operand_shapes: OperandShapes, branch: Instruction) -> bool:
     """Returns whether an instruction is a `bra` at which all threads of the block take the same
     path; `operand_shapes` are those of a layout of the whole block."""
-    return branch.operation.name == "bra" and operand_shapes.guard(branch) == UNIFORM
+    return branch.operation.kind is OpKind.BRANCH and operand_shapes.guard(branch) == UNIFORM
 
 
 def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int]:
@@ -82,19 +82,18 @@ def _is_barrier(instruction: Instruction) -> bool:
 
 
 def _may_skip_barrier(instruction: Instruction) -> bool:
-    """Returns whether an instruction is a guarded barrier, or a call, whose callee may execute
-    barriers that are not looked at."""
-    return instruction.operation.name == "call" or (
+    """Returns whether an instruction is a guarded barrier, or a call, which may execute any."""
+    return instruction.operation.kind is OpKind.CALL or (
         _is_barrier(instruction) and instruction.guard is not None
     )
 
 
 def is_pure(instruction: Instruction) -> bool:
-    """Returns whether an instruction only computes or moves values of its own lane, in every lane:
-    it has no guard, accesses no memory, waits for no lanes, and reads no clock."""
-    computes_only = computes(instruction) or instruction.operation.name in ("mov", "cvta")
+    """Returns whether an instruction only computes, in every lane (without a guard), waits for no
+    lanes, and reads no clock."""
+    moves = instruction.operation.kind in (OpKind.MOVE, OpKind.CONVERT_ADDRESS)
     return (
-        computes_only
+        (moves or computes(instruction))
         and instruction.guard is None
         and member_mask(instruction) is None
         and not reads_clock([instruction])
@@ -115,7 +114,7 @@ def deciding_comparison(program: Program, block: ProgramBlock) -> Instruction | 
         return None
     instruction = inside[writers[-1]]
     plain = (
-        instruction.operation.name == "setp"
+        instruction.operation.kind is OpKind.COMPARE
         and len(instruction.operands) == 3
         and instruction.guard is None
     )

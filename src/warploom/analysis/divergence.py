@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.program import Program
@@ -129,7 +130,7 @@ class DivergencePoints:
         for block, targets in self._branches:
             point = self.program.reconvergence[block]
             last = self.program.instructions[self.program.blocks[block].stop - 1]
-            if last.operation.name == "brx":
+            if last.operation.kind is OpKind.INDEXED_BRANCH:
                 waiting[point].update(target for target in targets if target != point)
             elif point not in targets:
                 # The fall-through path runs first, unless the policy chooses: only the branch

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from warploom.analysis.regions import natural_loops, predecessors
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.program.program import Program
 from warploom.program.uses import may_wait_before, writes
@@ -133,11 +134,12 @@ def _instructions_of(program: Program, blocks: Iterable[int]) -> Iterable[Instru
 
 
 def _is_lane_independent(instruction: Instruction) -> bool:
-    """Returns whether an instruction can be in a masked region: it neither waits for other lanes
-    nor reads them, ends no thread, and is no indexed branch."""
-    if may_wait_before(instruction) or instruction.operation.name in ("brx", "ret", "exit", "trap"):
+    """Returns whether an instruction neither waits for other lanes nor reads them, and does not end
+    the thread."""
+    operation = instruction.operation
+    if may_wait_before(instruction) or operation.spec.unit in (Unit.WARP, Unit.MATRIX):
         return False
-    return instruction.operation.spec.unit not in (Unit.BARRIER, Unit.WARP, Unit.MATRIX)
+    return operation.kind is OpKind.BRANCH or not operation.has(Effect.ENDS_BASIC_BLOCK)
 
 
 def blocks_between(program: Program, starts: tuple[int, ...], point: int) -> set[int]:

@@ -12,12 +12,9 @@ from collections.abc import Iterator
 
 from warploom.analysis.block_uniformity import has_uniform_barriers
 from warploom.detector import layout as words
-from warploom.program.cfg import EXITS
+from warploom.isa.kinds import Effect
 from warploom.program.effects.synchronising import event_of
 from warploom.program.program import Program
-
-WITHOUT_EFFECT = EXITS | {"bra", "brx"}
-"""Instructions that a thread which leaves early executes on its way to the end."""
 
 
 def barriers_passed_by_all(program: Program) -> frozenset[int]:
@@ -62,6 +59,6 @@ def _does_something(program: Program, block: int) -> bool:
     thread which ends early does not execute it."""
     found = program.blocks[block]
     return any(
-        program.instructions[index].operation.name not in WITHOUT_EFFECT
+        not program.instructions[index].operation.has(Effect.BRANCHES | Effect.ENDS_THREAD)
         for index in range(found.start, found.stop)
     )

@@ -15,9 +15,10 @@ from collections.abc import Iterable
 
 from warploom.analysis.masked_loops import LONGEST_PREDICATED_BLOCK
 from warploom.analysis.shape_transfer import OperandShapes, RegisterShapes, WarpLayout, computes
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
-from warploom.program.cfg import BLOCK_ENDS, ProgramBlock
+from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program
 from warploom.program.uses import member_mask
 from warploom.ptx.ir import Instruction, spread
@@ -67,7 +68,7 @@ def if_bodies(program: Program) -> dict[int, int]:
 def body_instructions(program: Program, body: ProgramBlock) -> range:
     """Returns the instructions of a body, without the branch to the reconvergence point."""
     last = program.instructions[body.stop - 1]
-    return range(body.start, body.stop - (last.operation.name == "bra"))
+    return range(body.start, body.stop - (last.operation.kind is OpKind.BRANCH))
 
 
 def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:
@@ -83,7 +84,10 @@ def _can_be_masked(instruction: Instruction, operand_shapes: OperandShapes) -> b
     """Returns whether an instruction can run under a mask: it does not wait for lanes, end a block,
     or need a check for wrap-around that would leave the block."""
     spec = instruction.operation.spec
-    if instruction.operation.name in BLOCK_ENDS or spec.unit in (Unit.CONTROL, Unit.BARRIER):
+    if instruction.operation.has(Effect.ENDS_BASIC_BLOCK) or spec.unit in (
+        Unit.CONTROL,
+        Unit.BARRIER,
+    ):
         return False
     return member_mask(instruction) is None and not may_wrap(instruction, operand_shapes)
 

@@ -22,6 +22,7 @@ from enum import IntEnum
 
 from warploom.analysis.shape_transfer import BlockShapes, WarpLayout, special_shape
 from warploom.analysis.vector_shape import VectorShape
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.program.accesses import space_of
 from warploom.program.program import Program
@@ -98,7 +99,7 @@ def _result_level(instruction: Instruction, most: Level) -> Level:
     operation = instruction.operation
     if operation.spec.unit is Unit.ATOMIC:
         return Level.SCATTERED
-    if operation.name in ("ld", "ldu") and space_of(instruction) is Space.PARAM:
+    if operation.kind is OpKind.LOAD and space_of(instruction) is Space.PARAM:
         return Level.ALIKE
     if most is not Level.STRIDED:
         return most

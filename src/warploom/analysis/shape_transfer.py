@@ -29,7 +29,7 @@ from warploom.analysis.vector_shape import (
     strided,
 )
 from warploom.core.types import PRED, ScalarType
-from warploom.isa.spec import Unit
+from warploom.isa.kinds import OpKind
 from warploom.isa.special import SPECIAL_REGISTERS, Varies
 from warploom.program.accesses import space_of
 from warploom.program.program import Program
@@ -274,15 +274,15 @@ class OperandShapes:
     def _move_or_load_result(self, instruction: Instruction, target: Register) -> VectorShape:
         """Returns the shape of the destination of a `mov`, `cvta` or load; varying for other
         instructions and for vectors."""
-        match instruction.operation.name:
-            case "mov" | "cvta":
+        match instruction.operation.kind:
+            case OpKind.MOVE | OpKind.CONVERT_ADDRESS:
                 source = instruction.operands[1]
                 if isinstance(source, Vector) or not isinstance(instruction.operands[0], Register):
                     return VARYING
-                slot = "size" if instruction.operation.name == "cvta" else "type"
+                slot = "size" if instruction.operation.kind is OpKind.CONVERT_ADDRESS else "type"
                 type = instruction.operation.modifiers.scalar(slot)
                 return _resized(self.shape(source, type), type.bits, target.type.bits)
-            case "ld" | "ldu":
+            case OpKind.LOAD:
                 return self._loaded_shape(instruction)
             case _:
                 return VARYING
@@ -310,26 +310,19 @@ def computes(instruction: Instruction) -> bool:
     on memory, control flow or other lanes. Of `mov`, only that of a register or immediate to a
     register."""
     operation = instruction.operation
-    if operation.name == "mov":
+    if operation.kind is OpKind.MOVE:
         whole = isinstance(instruction.operands[0], Register)
         return whole and isinstance(instruction.operands[1], Register | Immediate)
-    if operation.name in NO_TERMS or operation.spec.unit in NO_TERM_UNITS:
-        return False
-    return operation.spec.semantics is not None and bool(operation.spec.destinations)
-
-
-NO_TERMS = frozenset(
-    {"ld", "ldu", "st", "cp", "call", "cvta", "shfl", "vote", "match", "redux", "elect"}
-)
-NO_TERM_UNITS = (Unit.ATOMIC, Unit.MATRIX, Unit.TEXTURE, Unit.BARRIER)
-"""Instructions whose results depend on memory, control flow or other lanes."""
+    return operation.kind in (OpKind.COMPUTE, OpKind.COMPARE, OpKind.MAP_ADDRESS)
 
 
 def _written_registers(instruction: Instruction) -> Iterator[Register | None]:
     """Yields the register of each destination of an instruction, in order; None for a destination
     that is no register."""
     count = (
-        1 if instruction.operation.name == "call" else len(instruction.operation.spec.destinations)
+        1
+        if instruction.operation.kind is OpKind.CALL
+        else len(instruction.operation.spec.destinations)
     )
     for operand in instruction.operands[:count]:
         for leaf in leaf_operands(operand):

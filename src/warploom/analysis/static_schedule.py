@@ -35,7 +35,8 @@ from warploom.analysis.uniformity import shapes_of
 from warploom.analysis.vector_shape import ShapedValue
 from warploom.analysis.warp_loops import WarpLoop, WarpLoopSearch
 from warploom.core.types import ScalarType
-from warploom.program.cfg import BLOCK_ENDS, ProgramBlock, can_diverge
+from warploom.isa.kinds import Effect, OpKind
+from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Operand, Register, Special, spread
@@ -160,7 +161,7 @@ class _ConstantOperands(OperandShapes):
     ) -> list[tuple[ScalarType, int | None]]:
         """Returns the type of each result of an instruction, with its value if that is constant,
         else None; empty for instructions that do not compute."""
-        if instruction.operation.name == "mov":
+        if instruction.operation.kind is OpKind.MOVE:
             type = instruction.operation.modifiers.scalar()
             return [(type, self.operand(source, type).constant) for source in sources]
         if not computes(instruction):
@@ -218,7 +219,9 @@ class _BlockExecution:
         if is_full_barrier(last) or is_unguarded_exit(last):
             return block.successors[-1]
         if len(block.successors) == 1:
-            falls_through = last.operation.name == "bra" or last.operation.name not in BLOCK_ENDS
+            falls_through = last.operation.kind is OpKind.BRANCH or not last.operation.has(
+                Effect.ENDS_BASIC_BLOCK
+            )
             return block.successors[0] if falls_through else None
         if (
             can_diverge(last)

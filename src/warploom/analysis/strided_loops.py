@@ -25,6 +25,7 @@ from warploom.analysis.regions import natural_loops, predecessors
 from warploom.analysis.shape_transfer import OperandShapes, RegisterShapes, computes
 from warploom.analysis.vector_shape import TermShapes
 from warploom.core.types import U64, ScalarType
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import Term
@@ -39,6 +40,10 @@ OPPOSITES = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "
 """Maps relations to their negations."""
 BOUNDING = ("lt", "le", "gt", "ge", "ne")
 """Relations of two linear values that hold for a number of iterations, then no more."""
+
+
+RECORDED = {OpKind.LOAD, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE, OpKind.COMPARE}
+"""Kinds of operations before which the recurrences of registers are recorded."""
 
 
 @dataclass(frozen=True)
@@ -125,18 +130,12 @@ def _is_lane_independent(instruction: Instruction) -> bool:
     """Returns whether an instruction can be in a batch of iterations: its lanes neither wait for
     each other nor read the clock, it does not leave the loop's code, and it is no barrier, matrix
     or texture instruction."""
-    if may_wait_before(instruction) or instruction.operation.name in (
-        "brx",
-        "ret",
-        "exit",
-        "trap",
-        "call",
-    ):
+    operation = instruction.operation
+    if may_wait_before(instruction) or operation.spec.unit in (Unit.MATRIX, Unit.TEXTURE):
         return False
-    units = (Unit.BARRIER, Unit.MATRIX, Unit.TEXTURE)
-    return instruction.operation.spec.unit not in units and not any(
-        map(_reads_clock, instruction.operands)
-    )
+    if operation.has(Effect.CALLS) or any(map(_reads_clock, instruction.operands)):
+        return False
+    return operation.kind is OpKind.BRANCH or not operation.has(Effect.ENDS_BASIC_BLOCK)
 
 
 def _reads_clock(operand: Operand) -> bool:
@@ -246,7 +245,7 @@ class _Recurrences:
         targets = tuple(
             spread(instruction.operands[: len(instruction.operation.spec.destinations)])
         )
-        if instruction.operation.name in ("ld", "ldu", "st", "setp"):
+        if instruction.operation.kind in RECORDED:
             self._states[index] = dict(state)
         here, results = self._operand_shapes.shapes, dict(self._operand_shapes.results(instruction))
         shaped = all(shape.is_affine and register in here for register, shape in results.items())
@@ -265,10 +264,10 @@ class _Recurrences:
         instructions that do not compute or have a precondition."""
         operation = instruction.operation
         sources = tuple(spread(instruction.operands[len(operation.spec.destinations) :]))
-        if operation.name == "cvta":
+        if operation.kind is OpKind.CONVERT_ADDRESS:
             [recurrences] = [self._operand(one, U64, state) for one in sources[:1]]
             return [Recurrence(recurrences.linear, recurrences.advances)]
-        if operation.name == "mov" and not computes(instruction):
+        if operation.kind is OpKind.MOVE and not computes(instruction):
             return [INVARIANT] if isinstance(instruction.operands[1], Special | Symbol) else []
         if not computes(instruction) or operation.spec.preconditions:
             return []
@@ -349,7 +348,7 @@ class _Recurrences:
                 continue
             modifiers = instruction.operation.modifiers
             if (
-                instruction.operation.name != "setp"
+                instruction.operation.kind is not OpKind.COMPARE
                 or instruction.guard is not None
                 or "bool" in modifiers
             ):

@@ -24,6 +24,7 @@ from warploom.analysis.masked_loops import MaskedRegion, blocks_between, masked_
 from warploom.analysis.shape_transfer import BLOCK_WIDE, OperandShapes, RegisterShapes, WarpLayout
 from warploom.analysis.vector_shape import UNIFORM, VARYING, VectorShape
 from warploom.core.types import U32
+from warploom.isa.kinds import OpKind
 from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
@@ -197,6 +198,6 @@ def _may_diverge(
     }
     operand_shapes = OperandShapes(program, warp_layout, here)
     agrees = operand_shapes.guard(last) == UNIFORM
-    if last.operation.name == "brx":
+    if last.operation.kind is OpKind.INDEXED_BRANCH:
         return not agrees or operand_shapes.shape(last.operands[0], U32) != UNIFORM
     return not agrees

@@ -33,12 +33,10 @@ from warploom.analysis.block_uniformity import (
 from warploom.analysis.predicated_blocks import if_bodies, may_wrap
 from warploom.analysis.shape_transfer import BLOCK_LAYOUT, OperandShapes, RegisterShapes, WarpLayout
 from warploom.analysis.uniformity import shapes_of
-from warploom.isa.effectless import is_effectless
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.routines import ordinary_results
-from warploom.isa.spec import Unit
 from warploom.program.accesses import space_of
-from warploom.program.cfg import BLOCK_ENDS, can_diverge
-from warploom.program.effects.completions import completion
+from warploom.program.cfg import can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
@@ -301,7 +299,7 @@ class WarpLoopSearch:
         if is_full_barrier(last) or is_unguarded_exit(last):
             yield path, choices
         elif len(block.successors) == 1 and (
-            last.operation.name == "bra" or not self._ends_block(last)
+            last.operation.kind is OpKind.BRANCH or not self._ends_block(last)
         ):
             yield from self._paths(block.successors[0], path, choices)
         elif (
@@ -326,10 +324,7 @@ class WarpLoopSearch:
     def _ends_block(self, instruction: Instruction) -> bool:
         """Returns whether an instruction is a jump, exit or barrier, which is not part of a path's
         steps."""
-        return (
-            instruction.operation.name in BLOCK_ENDS
-            or instruction.operation.spec.unit is Unit.BARRIER
-        )
+        return instruction.operation.has(Effect.ENDS_BASIC_BLOCK)
 
     def _inner_instructions(self, index: int) -> range:
         """Returns the instructions of a block, without the one that ends it."""
@@ -343,7 +338,8 @@ class WarpLoopSearch:
         all warps, or is an access whose addresses do not follow from the first warp's."""
         instruction = self.program.instructions[index]
         checked = bool(instruction.operation.spec.preconditions)
-        if is_effectless(instruction.operation) and instruction.guard is None and not checked:
+        effectless = instruction.operation.has(Effect.ISSUE_ONLY)
+        if effectless and instruction.guard is None and not checked:
             return StepKind.NONE
         if (
             checked
@@ -362,7 +358,9 @@ class WarpLoopSearch:
         """Returns whether an instruction is pure, or loads a parameter, and all registers that
         it reads and writes are affine in the thread block, so that one computation serves all
         warps."""
-        parameter = instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM
+        parameter = (
+            instruction.operation.kind is OpKind.LOAD and space_of(instruction) is Space.PARAM
+        )
         results = (
             dict(self.operand_shapes.results(instruction))
             if is_pure(instruction) or parameter
@@ -373,11 +371,13 @@ class WarpLoopSearch:
     def _is_affine_access(self, instruction: Instruction) -> bool:
         """Returns whether an instruction is a plain load or store of global or shared memory whose
         addresses in the first warp determine those in all warps."""
-        name, modifiers = instruction.operation.name, instruction.operation.modifiers
-        plain = name in ("ld", "st") and "bulk" not in modifiers and completion(instruction) is None
-        if not plain or space_of(instruction) not in (Space.GLOBAL, Space.SHARED):
+        kind = instruction.operation.kind
+        if kind not in (OpKind.LOAD, OpKind.STORE) or space_of(instruction) not in (
+            Space.GLOBAL,
+            Space.SHARED,
+        ):
             return False
-        address = instruction.operands[0 if name == "st" else 1]
+        address = instruction.operands[0 if kind is OpKind.STORE else 1]
         if not isinstance(address, Address):
             return False
         return isinstance(address.base, Symbol) or address.base in self._block_affine

@@ -19,6 +19,7 @@ from warploom.analysis.shape_transfer import RUNS, OperandShapes
 from warploom.analysis.vector_shape import VectorShape
 from warploom.ir.access_plans import AccessPlan, Addresses, Guard, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
+from warploom.isa.kinds import OpKind
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Address, Instruction, Register, Symbol
@@ -123,12 +124,10 @@ def _describe(
     the key that all accesses of its group share (access type and misalignment). Returns None for an
     instruction that is no plain load or store, and for accesses whose plan is general. `mask` is
     the predicate register under which the block runs, if any."""
-    if (
-        instruction.operation.name not in ("ld", "ldu", "st")
-        or "bulk" in instruction.operation.modifiers
-    ):
+    kind = instruction.operation.kind
+    if kind not in (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE):
         return None
-    op = "store" if instruction.operation.name == "st" else "load"
+    op = "load" if kind is OpKind.LOAD else "store"
     address = instruction.operands[0 if op == "store" else 1]
     if not isinstance(address, Address) or not isinstance(address.base, Register | Symbol):
         return None

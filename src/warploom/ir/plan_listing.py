@@ -12,6 +12,7 @@ from warploom.ir.access_groups import AccessGroup, by_instruction
 from warploom.ir.access_plans import ANYWHERE, AccessPlan, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
 from warploom.ir.warp_ir import WarpIR
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.program.accesses import accesses as accesses_of
 from warploom.program.accesses import bytes_of, space_of
@@ -72,10 +73,7 @@ def _plan(accesses: KernelAccesses, index: int, instruction: Instruction) -> Acc
     """Returns the plan of an access that is in no group: the one for any addresses of its access
     type. Of instructions other than plain loads, stores and atomics, that type is bytes."""
     space, op = accesses_of(instruction)[0]
-    if (
-        instruction.operation.name in ("ld", "ldu", "st")
-        and "bulk" not in instruction.operation.modifiers
-    ):
+    if instruction.operation.kind in (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE):
         access_type = accesses.access_type_of(op, index, instruction)
     elif instruction.operation.spec.unit is Unit.ATOMIC:
         access_type = AccessType(

@@ -24,6 +24,7 @@ from enum import Enum
 from functools import cache, cached_property, lru_cache
 
 from warploom.core.types import TYPES, ScalarType, widened
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.preconditions import BY_NAME, Precondition
 from warploom.isa.terms import Term, argument
 
@@ -108,7 +109,8 @@ Semantics = Callable[..., "Term | tuple[Term, ...]"]
 class OpSpec:
     """One syntax line of the manual; `semantics` is None for what only a machine can do.
 
-    `preconditions` are those that the manual sets for it, in the order in which they are checked.
+    `kind` says what executes it, and its effects. `preconditions` are those that the manual sets
+    for it, in the order in which they are checked.
     """
 
     name: str
@@ -116,6 +118,7 @@ class OpSpec:
     slots: tuple[Slot, ...]
     operands: tuple[OperandSpec, ...]
     unit: Unit
+    kind: OpKind
     semantics: Semantics | None
     doc: str
     preconditions: tuple[Precondition, ...] = ()
@@ -178,6 +181,14 @@ class Operation:
     @cached_property
     def name(self) -> str:
         return self.spec.name
+
+    @cached_property
+    def kind(self) -> OpKind:
+        return self.spec.kind
+
+    def has(self, effects: Effect) -> bool:
+        """Returns whether the operation has any of the effects."""
+        return bool(self.spec.kind.effects & effects)
 
     @cached_property
     def opcode(self) -> str:
@@ -285,6 +296,7 @@ def op(
     dst: str = "",
     src: str = "",
     unit: Unit,
+    op_kind: OpKind = OpKind.COMPUTE,
     needs: tuple[str, ...] = (),
     **choices: tuple[str, ...],
 ) -> Callable[[Semantics], Semantics]:
@@ -297,6 +309,7 @@ def op(
             dst=dst,
             src=src,
             unit=unit,
+            op_kind=op_kind,
             semantics=semantics,
             doc="",
             needs=needs,
@@ -313,12 +326,13 @@ def declare(
     dst: str = "",
     src: str = "",
     unit: Unit,
+    op_kind: OpKind,
     semantics: Semantics | None = None,
     doc: str = "",
     needs: tuple[str, ...] = (),
     **choices: tuple[str, ...],
 ) -> OpSpec:
-    """Declare one syntax line; without `semantics`, the machines know what to do by its name.
+    """Declare one syntax line; without `semantics`, its kind says what the machines do.
 
     `doc` says then what it does, as the docstring of the semantics does otherwise. `needs` are the
     names of its preconditions.
@@ -328,7 +342,7 @@ def declare(
     text = (semantics.__doc__ or "") if semantics is not None else doc
     slots = _slots(syntax, choices)
     needed = tuple(BY_NAME[each] for each in needs)
-    spec = OpSpec(name, syntax, slots, operands, unit, semantics, text, needed)
+    spec = OpSpec(name, syntax, slots, operands, unit, op_kind, semantics, text, needed)
     FORMS.setdefault(name, []).append(spec)
     return spec
 

@@ -13,15 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
+from typing import TypeVar
 
 from warploom.abi.nans import is_copy
 from warploom.analysis.shape_transfer import OperandShapes
 from warploom.asynchronous.tensors.requests import BARRIER_ROW, GLOBAL_ROW, SHARED_ROW, SIZE_ROW
 from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
 from warploom.ir.kernel_accesses import elements
-from warploom.isa.effectless import is_effectless
-from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
-from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.llvm.lanes import I64, LANES, Value, splat_constant, vector
@@ -47,7 +46,7 @@ from warploom.lower.tensor.tensor_memory import TensorMemoryCode
 from warploom.lower.tensor.tensors import TensorCode, TensorWaitCode
 from warploom.lower.tensor.texture import TextureCode
 from warploom.lower.terms.terms import ignores_nan_bits
-from warploom.program.accesses import bytes_of, is_bulk_fill
+from warploom.program.accesses import bytes_of
 from warploom.program.effects.completions import completion
 from warploom.program.effects.tensor_waits import completes_later, late_copy
 from warploom.program.services import service_of
@@ -127,102 +126,77 @@ class InstructionCode:
             writer(operand, value, type)
 
     def _emit_store(self, index: int, instruction: Instruction, on: Value) -> bool:
-        """Emits an instruction without results: a store (`st.async` also signals its mbarrier), a
-        copy, a tensor operation or `setmaxnreg`. Returns False, and emits nothing, for another
-        kind, such as a `cp` that is executed as an atomic."""
-        name = instruction.operation.name
-        if name == "st":
-            store = (
-                self.copies.fill
-                if is_bulk_fill(instruction.operation)
-                else self.affine_access.store
-            )
-            with self.tensor_waits.deferring(
-                late_copy(instruction), self._late_copy_operands(instruction), on
-            ):
-                store(index, instruction, on)
-                self._signal_mbarrier(index, instruction, on)
-        elif is_tensor_operation(instruction.operation):
-            self.tensors.emit(index, instruction, on)
-        elif name == "setmaxnreg":
-            emit_register_count(self.memory.frame, index, instruction, on)
-        elif name == "cp" and instruction.operation.spec.unit is not Unit.ATOMIC:
-            self.copies.copy(index, instruction, on)
-        else:
+        """Emits a store, a copy, a tensor operation or `setmaxnreg`, which have no results; returns
+        False, and emits nothing, for an instruction of another kind.
+        """
+        emit = WITHOUT_RESULTS.get(instruction.operation.kind)
+        if emit is None:
             return False
+        emit(self, index, instruction, on)
         return True
 
+    def store(self, index: int, instruction: Instruction, on: Value) -> None:
+        """Emits a store, or a `st.bulk`, which zeroes bytes. An `st.async` may complete late, and
+        signals its mbarrier."""
+        fills = instruction.operation.kind is OpKind.FILL
+        store = self.copies.fill if fills else self.affine_access.store
+        with self.tensor_waits.deferring(
+            late_copy(instruction), self._late_copy_operands(instruction), on
+        ):
+            store(index, instruction, on)
+            self._signal_mbarrier(index, instruction, on)
+
     def _results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
-        """Emits an instruction by the unit that executes it (atomic, matrix, texture, barrier; else
-        by its name), and returns its results: of a barrier, the reduction of its predicates. All
-        are computed before any is written, as a destination may also be a source."""
-        match instruction.operation.spec.unit:
-            case Unit.ATOMIC:
-                return self.atomics.emit(index, instruction, on)
-            case Unit.MATRIX:
-                code = (
-                    self.tensor_memory
-                    if is_tensor_memory_operation(instruction.operation)
-                    else self.matrix
-                )
-                return code.emit(index, instruction, on)
-            case Unit.TEXTURE:
-                return self.texture.emit(index, instruction, on)
-            case Unit.BARRIER:
-                return [(instruction.operands[0], *self.barriers.count_result(instruction))]
-            case _:
-                return self._named_results(index, instruction, on)
+        """Emits an instruction and returns its results. All are computed before any is written, as
+        a destination may also be a source.
+        """
+        return WITH_RESULTS[instruction.operation.kind](self, index, instruction, on)
 
-    def _named_results(self, index: int, instruction: Instruction, on: Value) -> Sequence[Result]:
-        """Emits an instruction that is dispatched by its name: a load, host call, shuffle, vote,
-        `cvta`, `isspacep` of parameters, `mov` of anything but registers and immediates, or
-        comparison; else one that is computed by its terms. Returns its results."""
-        match instruction.operation.name:
-            case "ld" | "ldu":
-                return self._load(index, instruction, on)
-            case "call":
-                return [
-                    (target, v, U64) for target, v in self.services.call(index, instruction, on)
-                ]
-            case "shfl":
-                value, inside = self.shuffles.shuffle(instruction, on)
-                first, second = pair(instruction.operands[0])
-                shuffled = [(first, value, B32)]
-                return shuffled if second is None else [*shuffled, (second, inside, PRED)]
-            case "vote" | "match" | "redux" | "elect":
-                results = self.warpwide.grouped(instruction, on)
-                targets = spread(instruction.operands[:1])
-                return [(t, *given) for t, given in zip(targets, results, strict=False)]
-            case "activemask":
-                return [(instruction.operands[0], self.warpwide.active_lanes(on), B32)]
-            case "cvta":
-                type, value = self.moves.convert_address(instruction, LANES)
-                return [(instruction.operands[0], value, type)]
-            case "isspacep" if instruction.operation.spec.semantics is None:
-                return [self.moves.test_parameter_window(instruction)]
-            case "mov" if not is_copy(instruction):
-                return self.moves.move(instruction)
-            case "getctarank":
-                address = self.operands.read(instruction.operands[1], U64)
-                return [(instruction.operands[0], self.memory.clusters.rank_of(address), B32)]
-            case "setp":
-                return self._compare(instruction)
-            case _:
-                return self._compute(instruction)
+    def call(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        """Emits a call of the host; returns its results."""
+        return [(target, v, U64) for target, v in self.services.call(index, instruction, on)]
 
-    def _compare(self, instruction: Instruction) -> list[Result]:
-        """Emits a `setp`: by a prefix mask if it compares values that rise by 1 from lane to lane
-        with a uniform one, else by its terms. Returns its predicate, and for a second destination
-        the complement."""
-        holds = self.leading.compare(instruction, lambda: self._compute(instruction)[0][1])
+    def shuffle(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        """Emits a `shfl`; returns its word, and the predicate if it has that destination."""
+        value, inside = self.shuffles.shuffle(instruction, on)
+        first, second = pair(instruction.operands[0])
+        shuffled: list[Result] = [(first, value, B32)]
+        return shuffled if second is None else [*shuffled, (second, inside, PRED)]
+
+    def vote(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        """Emits a `vote`, `match`, `redux` or `elect`; returns its results."""
+        results = self.warpwide.grouped(instruction, on)
+        targets = spread(instruction.operands[:1])
+        return [(t, *given) for t, given in zip(targets, results, strict=False)]
+
+    def convert_address(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        """Emits a `cvta` in all lanes; returns its result."""
+        type, value = self.moves.convert_address(instruction, LANES)
+        return [(instruction.operands[0], value, type)]
+
+    def block_rank(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        """Emits a `getctarank`; returns its result."""
+        address = self.operands.read(instruction.operands[1], U64)
+        return [(instruction.operands[0], self.memory.clusters.rank_of(address), B32)]
+
+    def move(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        """Emits a `mov`; returns its results."""
+        return self.compute(instruction) if is_copy(instruction) else self.moves.move(instruction)
+
+    def compare(self, instruction: Instruction) -> list[Result]:
+        """Emits a `setp`, by a prefix mask if it has that form; returns its predicate, and the
+        complement for a second destination.
+        """
+        holds = self.leading.compare(instruction, lambda: self.compute(instruction)[0][1])
         if holds is None:
-            return self._compute(instruction)
+            return self.compute(instruction)
         targets = spread(instruction.operands[:1])
         return [(t, v, PRED) for t, v in zip(targets, (holds, self.b.not_(holds)), strict=False)]
 
-    def _load(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a load, inline if it belongs to an access group, else by the general path
-        (`MemoryCode.load`); returns its results, one for each element."""
+    def load(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
+        """Emits a load, inline if it belongs to an access group, else as a call; returns its
+        results.
+        """
         type = instruction.operation.modifiers.scalar()
         values = self.affine_access.load(index, instruction, on)
         if values is None:
@@ -249,22 +223,22 @@ class InstructionCode:
     def emit_affine(
         self, index: int, instruction: Instruction, on: Value, on_wrap: Callable[[Value], None]
     ) -> None:
-        """Emits an instruction whose results are all uniform or affine, in one value for each lane
-        run, and writes them where its guard holds: a load of equal addresses in each run, a `cvta`,
-        a `mov` of an address or special register, or one computed by its terms. `on_wrap` emits the
-        code for an i1 that is true if a run wraps around, so that a result is not affine."""
-        guard, name = self.guards.uniform_value(instruction), instruction.operation.name
+        """Emits an instruction whose results are all uniform or affine, in one value for each run,
+        and writes them. `on_wrap` emits the code for an i1 that is true if a run wraps around, so
+        that a result is not affine.
+        """
+        guard, kind = self.guards.uniform_value(instruction), instruction.operation.kind
         results: list[Result] = []
-        if name in ("ld", "ldu"):
+        if kind is OpKind.LOAD:
             values = self.affine_access.load_uniform_runs(index, instruction, on)
             type = instruction.operation.modifiers.scalar()
             results = [
                 (t, v, type) for t, v in zip(elements(instruction.operands[0]), values, strict=True)
             ]
-        elif name == "cvta":
+        elif kind is OpKind.CONVERT_ADDRESS:
             type, value = self.moves.convert_address(instruction, self.shaped.width(instruction))
             results = [(instruction.operands[0], value, type)]
-        elif name == "mov" and not is_copy(instruction):
+        elif kind is OpKind.MOVE and not is_copy(instruction):
             type = instruction.operation.modifiers.scalar()
             if isinstance(instruction.operands[1], Symbol):
                 type = unsigned(type.bits)
@@ -306,7 +280,7 @@ class InstructionCode:
         target, barrier = (self.operands.address(instruction.operands[place]) for place in (0, 2))
         size = splat_constant(bytes_of(instruction), I64)
         rows = {SHARED_ROW: target, SIZE_ROW: size, BARRIER_ROW: barrier}
-        if instruction.operation.name == "red":
+        if instruction.operation.kind is OpKind.ASYNC_REDUCTION:
             type = instruction.operation.modifiers.scalar()
             given = self.operands.bits(instruction.operands[1], type)
             rows[GLOBAL_ROW] = given if type.bits == 64 else self.b.zext(given, vector(I64))
@@ -323,7 +297,7 @@ class InstructionCode:
         with nullcontext() if recording is None else recording.completing():
             self.atomics.emit(index, arrival, on)
 
-    def _compute(self, instruction: Instruction) -> list[Result]:
+    def compute(self, instruction: Instruction) -> list[Result]:
         """Emits the terms of an instruction in 32 lanes, before any result is written; returns the
         results.
         """
@@ -376,13 +350,12 @@ class InstructionCode:
 
 
 def _has_no_code(instruction: Instruction) -> bool:
-    """Returns whether no code is emitted for an instruction: it has no effect, is a `call` that is
-    no host call, or is `bar.warp.sync`, whose wait is emitted with its basic block
-    (`lower.control.sync`)."""
-    name = instruction.operation.name
-    is_inlined_call = name == "call" and service_of(instruction) is None
-    is_warp_barrier = name == "bar" and "warp" in instruction.operation.modifiers
-    return is_inlined_call or is_warp_barrier or is_effectless(instruction.operation)
+    """Returns whether no code is emitted for an instruction: it has no effect, is an inlined call,
+    or is `bar.warp.sync`, whose wait is emitted with its basic block (`lower.control.sync`)."""
+    operation = instruction.operation
+    if operation.kind is OpKind.CALL:
+        return service_of(instruction) is None
+    return operation.kind is OpKind.WARP_BARRIER or operation.has(Effect.ISSUE_ONLY)
 
 
 class _Writer:
@@ -421,3 +394,87 @@ def pair(operand: Operand) -> tuple[Operand, Operand | None]:
     if isinstance(operand, Pair):
         return operand.first, operand.second
     return operand, None
+
+
+T = TypeVar("T")
+_Emit = Callable[[InstructionCode, int, Instruction, Value], T]
+"""A function that emits an instruction: its arguments are the emitters, the number of the
+instruction, the instruction, and the executing lanes."""
+
+
+def _of_effect(effect: Effect, emit: _Emit[T]) -> dict[OpKind, _Emit[T]]:
+    """Returns a function for all kinds of operations that have an effect."""
+    return {kind: emit for kind in OpKind if kind.effects & effect}
+
+
+def _of_kinds(emit: _Emit[T], *kinds: OpKind) -> dict[OpKind, _Emit[T]]:
+    """Returns a function for some kinds of operations."""
+    return dict.fromkeys(kinds, emit)
+
+
+WITHOUT_RESULTS: dict[OpKind, _Emit[None]] = {
+    **_of_kinds(InstructionCode.store, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE),
+    **_of_kinds(
+        lambda code, index, instruction, on: code.copies.copy(index, instruction, on),
+        OpKind.COPY,
+        OpKind.BULK_COPY,
+    ),
+    **_of_effect(
+        Effect.USES_TMA,
+        lambda code, index, instruction, on: code.tensors.emit(index, instruction, on),
+    ),
+    OpKind.REGISTER_COUNT: lambda code, index, instruction, on: emit_register_count(
+        code.frame, index, instruction, on
+    ),
+}
+"""Emits the instructions without results, by kind."""
+
+WITH_RESULTS: dict[OpKind, _Emit[Sequence[Result]]] = {
+    **_of_kinds(
+        lambda code, index, instruction, on: code.atomics.emit(index, instruction, on),
+        *(OpKind.ATOMIC, OpKind.REDUCTION, OpKind.ASYNC_REDUCTION, OpKind.COPY_ARRIVE),
+        *(OpKind.MBARRIER, OpKind.MBARRIER_INIT, OpKind.MBARRIER_WAIT),
+    ),
+    **_of_kinds(
+        lambda code, index, instruction, on: code.matrix.emit(index, instruction, on),
+        *(OpKind.MATRIX_PRODUCT, OpKind.WARP_MATRIX_PRODUCT, OpKind.GROUP_PRODUCT),
+        *(OpKind.WARP_MATRIX_LOAD, OpKind.WARP_MATRIX_STORE),
+        *(OpKind.MATRIX_LOAD, OpKind.MATRIX_STORE, OpKind.MATRIX_TRANSPOSE),
+        *(OpKind.GROUP_COMMIT, OpKind.GROUP_WAIT),
+    ),
+    **_of_effect(
+        Effect.USES_TENSOR_MEMORY,
+        lambda code, index, instruction, on: code.tensor_memory.emit(index, instruction, on),
+    ),
+    **_of_kinds(
+        lambda code, index, instruction, on: code.texture.emit(index, instruction, on),
+        *(OpKind.TEXTURE_LOAD, OpKind.TEXTURE_GATHER, OpKind.TEXTURE_QUERY),
+        *(OpKind.SURFACE_LOAD, OpKind.SURFACE_STORE, OpKind.SURFACE_REDUCTION),
+        OpKind.SURFACE_QUERY,
+    ),
+    **_of_kinds(
+        InstructionCode.vote,
+        *(OpKind.VOTE, OpKind.MATCH, OpKind.WARP_REDUCTION, OpKind.ELECT),
+    ),
+    **_of_kinds(
+        lambda code, _, instruction, on: code.compute(instruction),
+        *(OpKind.COMPUTE, OpKind.MAP_ADDRESS),
+    ),
+    OpKind.BLOCK_BARRIER: lambda code, _, instruction, on: [
+        (instruction.operands[0], *code.barriers.count_result(instruction))
+    ],
+    OpKind.LOAD: InstructionCode.load,
+    OpKind.CALL: InstructionCode.call,
+    OpKind.SHUFFLE: InstructionCode.shuffle,
+    OpKind.ACTIVE_MASK: lambda code, _, instruction, on: [
+        (instruction.operands[0], code.warpwide.active_lanes(on), B32)
+    ],
+    OpKind.CONVERT_ADDRESS: InstructionCode.convert_address,
+    OpKind.TEST_PARAMETER: lambda code, _, instruction, on: [
+        code.moves.test_parameter_window(instruction)
+    ],
+    OpKind.MOVE: InstructionCode.move,
+    OpKind.BLOCK_RANK: InstructionCode.block_rank,
+    OpKind.COMPARE: lambda code, _, instruction, on: code.compare(instruction),
+}
+"""Emits the instructions with results, or that are emitted like these, by kind."""

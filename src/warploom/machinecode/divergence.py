@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from warploom.isa.kinds import Effect
 from warploom.machinecode.evidence import site_of
 from warploom.machinecode.graph import Node, is_branch
 from warploom.machinecode.lines import Sites
@@ -89,7 +90,7 @@ def _branches(program: Program) -> frozenset[int]:
     """Return the branches of the PTX at which a warp can diverge, by their index."""
     ends = (block.stop - 1 for block in program.blocks if len(block.successors) > 1)
     code = program.instructions
-    return frozenset(index for index in ends if code[index].operation.name in _BRANCHES)
+    return frozenset(index for index in ends if code[index].operation.has(Effect.BRANCHES))
 
 
 def _conditions(program: Program) -> dict[Site | None, Site]:

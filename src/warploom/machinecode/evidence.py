@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
 from warploom.machinecode.copies import ByNode, computing
@@ -142,7 +143,11 @@ def site_of(made: MachineInstruction, owners: Sites) -> Site | None:
 def _weight(made: Instruction) -> float:
     unit = made.operation.spec.unit
     space = made.operation.modifiers.text("space", "")
-    if unit in _NO_EVIDENCE or made.operation.name == "cvta" or space.startswith("param"):
+    if (
+        unit in _NO_EVIDENCE
+        or made.operation.kind is OpKind.CONVERT_ADDRESS
+        or space.startswith("param")
+    ):
         return 0.0
     if unit in _ANCHORS:
         return ANCHOR

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Operation, Unit
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.reference.operands import WINDOWS
@@ -19,10 +20,9 @@ def strength_of(operation: Operation) -> Strength:
     """Return the order and the scope of an access or a fence (PTX ISA, "Operation types")."""
     modifiers = operation.modifiers
     scope = modifiers["scope"]
-    if operation.name == "membar":
-        level = modifiers.text("level", "sys")
-        return Strength("sc", "gpu" if level == "gl" else level)
-    if operation.name == "fence":
+    if operation.kind is OpKind.FENCE:
+        if level := modifiers["level"]:  # membar
+            return Strength("sc", "gpu" if level == "gl" else level)
         return Strength(modifiers.text("sem", "acq_rel"), scope or "sys")
     if operation.spec.unit is Unit.ATOMIC:
         return Strength(modifiers.text("sem", "relaxed"), scope or "gpu")

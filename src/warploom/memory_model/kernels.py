@@ -6,11 +6,12 @@ clock) is refused, and so are local memory and asynchronous copies.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from warploom.core.errors import WarploomError
 from warploom.core.types import B32, U64, ScalarType
-from warploom.isa.effectless import is_effectless
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Operation, Unit
 from warploom.machine.launch import Launch
 from warploom.memory_model.accesses import Memory, order_of, strength_of
@@ -18,7 +19,6 @@ from warploom.memory_model.events import Arrival, Coordinates, Event, Kind, Plac
 from warploom.memory_model.paths import Path
 from warploom.memory_model.registers import Refused, Registers, term_value
 from warploom.memory_model.values import Loaded, Value, combined, loads_of
-from warploom.program.effects.synchronising import is_warp_barrier
 from warploom.program.program import Program
 from warploom.ptx.ir import (
     Address,
@@ -29,9 +29,6 @@ from warploom.ptx.ir import (
     Vector,
 )
 
-ENDS = ("ret", "exit")
-FENCES = ("fence", "membar")
-BARRIERS = ("bar", "barrier")
 WARP_BARRIER = -2
 """The number that the barrier of a warp has among barriers; its instance is the warp's number."""
 
@@ -87,11 +84,12 @@ class _Run:
         block = program.blocks[number]
         for self.index in range(block.start, block.stop):
             instruction = program.instructions[self.index]
-            name = instruction.operation.name
-            if name == "bra" or name in ENDS:
+            operation = instruction.operation
+            ends = operation.has(Effect.ENDS_THREAD)
+            if ends or operation.kind is OpKind.BRANCH:
                 if not self._branches(instruction):
                     return block.successors[-1]
-                return block.successors[0] if name == "bra" else program.exit
+                return program.exit if ends else block.successors[0]
             if self._happens(instruction):
                 try:
                     self._execute(instruction)
@@ -129,29 +127,19 @@ class _Run:
     def _execute(self, instruction: Instruction) -> None:
         """Execute one instruction that happens."""
         operation = instruction.operation
-        name, unit = operation.name, operation.spec.unit
-        if name in ("ld", "ldu"):
-            self._load(instruction)
-        elif name == "st":
-            self._store(instruction)
-        elif name in FENCES:
-            self._fence(operation)
-        elif name in BARRIERS or is_warp_barrier(instruction):
-            self._barrier(instruction)
-        elif unit is Unit.ATOMIC and name in ("atom", "red"):
-            self._atomic(instruction)
-        elif name == "mov" and _packs(instruction):
+        execute = _EXECUTE.get(operation.kind)
+        if operation.kind is OpKind.MOVE and _packs(instruction):
             self.registers.move_vector(instruction)
-        elif name == "cvta":
-            self.registers.convert_address(instruction)
-        elif operation.spec.semantics is not None and unit not in UNEXPLORED:
+        elif execute is not None:
+            execute(self, instruction)
+        elif operation.spec.semantics is not None and operation.spec.unit not in UNEXPLORED:
             self.registers.compute(instruction)
-        elif not is_effectless(operation):
+        elif not operation.has(Effect.ISSUE_ONLY):
             raise Refused("it is not explored")
 
     # ---- what others see --------------------------------------------------------------------
 
-    def _load(self, instruction: Instruction) -> None:
+    def load(self, instruction: Instruction) -> None:
         destination, address = instruction.operands[:2]
         type = instruction.operation.modifiers.scalar()
         elements = destination.elements if isinstance(destination, Vector) else (destination,)
@@ -166,8 +154,8 @@ class _Run:
             event = self._event(Kind.READ, instruction, self._place(space, at, type), on)
             self.registers.write(element, Loaded(self.path.add(event)), type)
 
-    def _store(self, instruction: Instruction) -> None:
-        if "async" in instruction.operation.modifiers:
+    def store(self, instruction: Instruction) -> None:
+        if instruction.operation.kind is OpKind.ASYNC_STORE:
             raise Refused("an asynchronous store is not explored")
         address, source = instruction.operands[:2]
         type = instruction.operation.modifiers.scalar()
@@ -179,13 +167,15 @@ class _Run:
             at = self._place(space, where + place * type.bytes, type)
             self.path.add(self._event(Kind.WRITE, instruction, at, on, value))
 
-    def _atomic(self, instruction: Instruction) -> None:
+    def atomic(self, instruction: Instruction) -> None:
         """Execute `atom` or `red`: a read and, but for a compare that fails, a write."""
         operation = instruction.operation
         if operation.modifiers["vec"] is not None:
             raise Refused("a vector atomic is not explored")
         operands = instruction.operands
-        target, address, *given = operands if operation.name == "atom" else (Sink(), *operands)
+        target, address, *given = (
+            operands if operation.kind is OpKind.ATOMIC else (Sink(), *operands)
+        )
         type = operation.modifiers.scalar()
         values = [self.registers.read(each, type) for each in given[: operation.value_count]]
         where, on = self._where(address)
@@ -207,8 +197,8 @@ class _Run:
         event = self._event(Kind.WRITE, instruction, place, on, new, writes, read)
         self.path.add(event)
 
-    def _fence(self, operation: Operation) -> None:
-        modifiers = operation.modifiers
+    def fence(self, instruction: Instruction) -> None:
+        operation, modifiers = instruction.operation, instruction.operation.modifiers
         if "proxy" in operation.text.split("."):
             kind = modifiers["kind"]
             if kind != "alias":
@@ -218,15 +208,15 @@ class _Run:
             strength = strength_of(operation)
         self.path.add(self._event_at(Kind.FENCE, strength))
 
-    def _barrier(self, instruction: Instruction) -> None:
+    def barrier(self, instruction: Instruction) -> None:
         operation, launch = instruction.operation, self.thread.launch
-        if is_warp_barrier(instruction):
+        if operation.kind is OpKind.WARP_BARRIER:
             mask = self.registers.read(instruction.operands[0], B32)
             if not isinstance(mask, int):
                 raise Refused("a mask that depends on a loaded value is not explored")
             warp = self.thread.thread // launch.warp_size
             arrival = Arrival(WARP_BARRIER, mask.bit_count(), True, warp)
-        elif "red" in operation.modifiers or "cluster" in operation.text:
+        elif "red" in operation.modifiers or operation.kind is OpKind.CLUSTER_BARRIER:
             raise Refused("such a barrier is not explored")
         else:
             number, *count = (self.registers.read(each, B32) for each in instruction.operands)
@@ -287,6 +277,21 @@ class _Run:
             line=program.line(self.index),
         )
 
+
+_EXECUTE: dict[OpKind, Callable[[_Run, Instruction], None]] = {
+    OpKind.LOAD: _Run.load,
+    OpKind.STORE: _Run.store,
+    OpKind.ASYNC_STORE: _Run.store,
+    OpKind.FENCE: _Run.fence,
+    OpKind.BLOCK_BARRIER: _Run.barrier,
+    OpKind.CLUSTER_BARRIER: _Run.barrier,
+    OpKind.WARP_BARRIER: _Run.barrier,
+    OpKind.ATOMIC: _Run.atomic,
+    OpKind.REDUCTION: _Run.atomic,
+    OpKind.ASYNC_REDUCTION: _Run.atomic,
+    OpKind.CONVERT_ADDRESS: lambda run, instruction: run.registers.convert_address(instruction),
+}
+"""The function that executes each kind of instruction that does more than compute."""
 
 UNEXPLORED = (Unit.WARP, Unit.MATRIX, Unit.TEXTURE, Unit.ATOMIC, Unit.MEMORY, Unit.CONTROL)
 """Classes of instructions that are no function of the thread's own registers."""

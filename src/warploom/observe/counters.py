@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from warploom.isa.kinds import Effect
 from warploom.isa.spec import Operation
 from warploom.machine.tally import Tally
 from warploom.observe.asynchronous import BY_THREAD, BY_WARP, LOADED, STORED, copied_bytes
@@ -202,7 +203,7 @@ def _of(tally: Tally, test: Callable[[Operation], bool]) -> npt.NDArray[np.int64
 
 
 def _is_branch(instruction: Instruction) -> bool:
-    return instruction.operation.name in BRANCHES
+    return instruction.operation.has(Effect.BRANCHES)
 
 
 def _is_barrier(instruction: Instruction) -> bool:

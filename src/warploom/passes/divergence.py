@@ -8,6 +8,7 @@ from dataclasses import replace
 from warploom.analysis.divergence import DivergencePoints
 from warploom.analysis.predicated_blocks import predicated_blocks
 from warploom.ir.warp_ir import BasicBlock, BranchKind, Reconvergence, WarpIR
+from warploom.isa.kinds import OpKind
 from warploom.ptx.ir import Register
 
 
@@ -51,7 +52,7 @@ def _branch(ir: WarpIR, index: int, block: BasicBlock) -> BranchKind | None:
     guard, exit of a masked region, predicated block, else a split of lanes; None if the block ends
     otherwise."""
     last = ir.program.instructions[ir.program.blocks[index].stop - 1]
-    if last.operation.name != "bra" or last.guard is None:
+    if last.operation.kind is not OpKind.BRANCH or last.guard is None:
         return None
     if last.guard.register in ir.uniformity.at(index):
         return BranchKind.UNIFORM

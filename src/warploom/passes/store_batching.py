@@ -25,6 +25,7 @@ from warploom.analysis.vector_shape import LANES
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Addresses, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
+from warploom.isa.kinds import OpKind
 from warploom.program.accesses import space_of
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
@@ -110,11 +111,7 @@ def _deferrable_store(
     is no weak unguarded store from a base register, if lanes would not write ascending disjoint
     addresses, or if no plan defers it. `versions` maps registers to their last writers in the
     block."""
-    if (
-        instruction.operation.name != "st"
-        or not _is_weak_unguarded(instruction)
-        or "bulk" in instruction.operation.modifiers
-    ):
+    if instruction.operation.kind is not OpKind.STORE or not _is_weak_unguarded(instruction):
         return None
     address = instruction.operands[0]
     if not isinstance(address, Address) or not isinstance(address.base, Register):
@@ -144,15 +141,13 @@ def _is_weak_unguarded(instruction: Instruction) -> bool:
 
 
 def _is_weak_load(instruction: Instruction) -> bool:
-    """Returns whether an instruction is a load without a guard whose order other threads cannot
-    observe."""
-    return instruction.operation.name in ("ld", "ldu") and _is_weak_unguarded(instruction)
+    return instruction.operation.kind is OpKind.LOAD and _is_weak_unguarded(instruction)
 
 
 def _is_transparent(accesses: KernelAccesses, instruction: Instruction) -> bool:
     """Returns whether an instruction cannot observe if stores before it have been done: it computes
     or moves, or loads a parameter of the kernel."""
-    if instruction.operation.name == "ld" and space_of(instruction) is Space.PARAM:
+    if instruction.operation.kind is OpKind.LOAD and space_of(instruction) is Space.PARAM:
         base = (
             instruction.operands[1].base if isinstance(instruction.operands[1], Address) else None
         )
@@ -162,4 +157,5 @@ def _is_transparent(accesses: KernelAccesses, instruction: Instruction) -> bool:
             and not places[base.name].frame
             and _is_weak_unguarded(instruction)
         )
-    return computes(instruction) or instruction.operation.name in ("mov", "cvta")
+    moves = instruction.operation.kind in (OpKind.MOVE, OpKind.CONVERT_ADDRESS)
+    return moves or computes(instruction)

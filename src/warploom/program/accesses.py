@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from warploom.cost.fields import FIELDS
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.moves import matrix_move, pieces
-from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
-from warploom.isa.ops.tensors import is_tensor_operation
-from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.shared_matrices import UNIT_BYTES
 from warploom.isa.spec import Operation, Unit
 from warploom.program.program import Program
@@ -29,19 +27,23 @@ from warploom.ptx.ir import Immediate, Instruction, Space, Vector
 __all__ = ["FIELDS", "AccessRecord", "access_records", "space_of"]
 
 OPS = {
-    **dict.fromkeys(("ld", "ldu", "ldmatrix"), "load"),
-    **dict.fromkeys(("st", "stmatrix"), "store"),
+    **dict.fromkeys((OpKind.LOAD, OpKind.MATRIX_LOAD, OpKind.WARP_MATRIX_LOAD), "load"),
+    **dict.fromkeys((OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE), "store"),
+    **dict.fromkeys((OpKind.MATRIX_STORE, OpKind.WARP_MATRIX_STORE), "store"),
 }
-"""Maps memory instructions to what they do to memory. Not here: `wmma`, which has a modifier for
-it, and atomics, which are recognised by their unit."""
+"""Maps memory instructions to what they do to the space that they name. Not here: atomics, which
+are recognised by their unit."""
 
-TEXELS = {
-    **dict.fromkeys(("tex", "tld4"), (Space.TEXTURE, "load")),
-    "suld": (Space.SURFACE, "load"),
-    "sust": (Space.SURFACE, "store"),
-    "sured": (Space.SURFACE, "atomic"),
+FIXED: dict[OpKind, tuple[tuple[Space, str], ...]] = {
+    OpKind.COPY: ((Space.GLOBAL, "load"), (Space.SHARED, "store")),
+    OpKind.TEXTURE_LOAD: ((Space.TEXTURE, "load"),),
+    OpKind.TEXTURE_GATHER: ((Space.TEXTURE, "load"),),
+    OpKind.SURFACE_LOAD: ((Space.SURFACE, "load"),),
+    OpKind.SURFACE_STORE: ((Space.SURFACE, "store"),),
+    OpKind.SURFACE_REDUCTION: ((Space.SURFACE, "atomic"),),
+    OpKind.GROUP_PRODUCT: ((Space.SHARED, "load"),),
 }
-"""Maps texture and surface instructions to the space that they access, and how."""
+"""The accesses of instructions to spaces that follow from their kind."""
 
 MATRIX_ROW_BYTES = 16
 """Bytes that a lane's address in `ldmatrix` or `stmatrix` covers: a row of eight 16-bit elements.
@@ -54,6 +56,17 @@ BULK_FILL_BYTES = 8
 """Bytes of the pieces in which `st.bulk` proceeds."""
 
 PAST_L1, READ_ONLY = "past L1", "read only"
+
+PIECES = {
+    **{kind: BULK_PIECE_BYTES for kind in OpKind if kind.effects & Effect.USES_TMA},
+    **{kind: UNIT_BYTES for kind in OpKind if kind.effects & Effect.USES_TENSOR_MEMORY},
+    OpKind.BULK_COPY: BULK_PIECE_BYTES,
+    OpKind.FILL: BULK_FILL_BYTES,
+    OpKind.MATRIX_LOAD: MATRIX_ROW_BYTES,
+    OpKind.MATRIX_STORE: MATRIX_ROW_BYTES,
+    OpKind.GROUP_PRODUCT: UNIT_BYTES,
+}
+"""Bytes of one access by a lane, of kinds of operations for which these are fixed."""
 
 GENERIC_SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
 """The spaces that a generic address can fall into."""
@@ -89,35 +102,24 @@ def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
 
 @cache
 def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Returns `accesses` of an operation, so that instructions with equal operations share one
-    cached answer; empty if it accesses no counted memory."""
-    if is_tensor_operation(operation):
+    """Returns `accesses` by the operation alone, so that instructions with equal operations share
+    one cached answer."""
+    if operation.has(Effect.USES_TMA):
         return tensor_accesses(operation)
-    if is_tensor_memory_operation(operation):
+    if operation.has(Effect.USES_TENSOR_MEMORY):
         return tensor_memory_accesses(operation)
-    if is_bulk_copy(operation):
+    if operation.kind is OpKind.BULK_COPY:
         ends = (operation.modifiers.text(name, "").partition("::")[0] for name in ("from", "to"))
         return tuple(zip(map(Space, ends), ("load", "store"), strict=True))
-    if operation.name == "cp" and "global" in operation.modifiers:
-        return ((Space.GLOBAL, "load"), (Space.SHARED, "store"))
-    if operation.spec.unit is Unit.ATOMIC:
-        return ((_named_space(operation), "atomic"),)
-    if operation.name in TEXELS:
-        return (TEXELS[operation.name],)
-    if is_group_product(operation):
-        return ((Space.SHARED, "load"),)
-    op = operation.modifiers["access"] or OPS.get(operation.name)
+    if operation.kind in FIXED:
+        return FIXED[operation.kind]
+    op = "atomic" if operation.spec.unit is Unit.ATOMIC else OPS.get(operation.kind)
     return ((_named_space(operation), op),) if op else ()
 
 
 def is_bulk_copy(operation: Operation) -> bool:
-    """Returns whether an operation is a `cp.async.bulk` that copies contiguous bytes."""
-    return operation.name == "cp" and "from" in operation.modifiers
-
-
-def is_bulk_fill(operation: Operation) -> bool:
-    """Returns whether an operation is a `st.bulk`."""
-    return operation.name == "st" and "bulk" in operation.modifiers
+    """Returns whether an operation is a `cp.async.bulk` that copies."""
+    return operation.kind is OpKind.BULK_COPY
 
 
 def bytes_of(instruction: Instruction) -> int:
@@ -126,21 +128,13 @@ def bytes_of(instruction: Instruction) -> int:
     element for `wmma`; the piece in which copies, fills, `wgmma` and `tcgen05` proceed (8, 16 or
     UNIT_BYTES)."""
     operation = instruction.operation
-    if is_bulk_copy(operation) or is_tensor_operation(operation):
-        return BULK_PIECE_BYTES
-    if is_tensor_memory_operation(operation):
-        return UNIT_BYTES
-    if is_bulk_fill(operation):
-        return BULK_FILL_BYTES
-    if operation.name == "cp" and operation.spec.unit is not Unit.ATOMIC:
+    if operation.kind in PIECES:
+        return PIECES[operation.kind]
+    if operation.kind is OpKind.COPY:
         size = instruction.operands[2]
         assert isinstance(size, Immediate)
         return size.value
-    if operation.name in ("ldmatrix", "stmatrix"):
-        return MATRIX_ROW_BYTES
-    if is_group_product(operation):
-        return UNIT_BYTES
-    if operation.name == "wmma":
+    if operation.kind in (OpKind.WARP_MATRIX_LOAD, OpKind.WARP_MATRIX_STORE):
         return next(pieces(matrix_move(operation))).type.bytes
     vectors = [o for o in instruction.operands if isinstance(o, Vector)]
     return operation.modifiers.scalar().bytes * (len(vectors[0].elements) if vectors else 1)

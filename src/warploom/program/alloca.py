@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import decode
 from warploom.program.flat import Flat
 from warploom.program.program import Site
 from warploom.program.stack import ALIGNMENT, SCRATCH, TOP, HiddenCode
 from warploom.ptx.ir import Address, Function, Immediate, Instruction
-
-NAMES = frozenset({"alloca", "stacksave", "stackrestore"})
 
 DEFAULT_ALIGNMENT = 8
 """The alignment of `alloca` without an operand for it (PTX ISA, alloca), in bytes."""
@@ -27,10 +26,10 @@ def stack_instruction(flat: Flat, like: Instruction, site: Site) -> None:
     its origin."""
     code, operand = HiddenCode(flat, like, site), like.operands[0]
     move = decode("mov.b64")
-    if like.operation.name == "stackrestore":
+    if like.operation.kind is OpKind.STACK_RESTORE:
         flat.add(replace(like, operation=move, operands=(TOP, operand)), site)
         return
-    if like.operation.name == "stacksave":
+    if like.operation.kind is OpKind.STACK_SAVE:
         flat.add(replace(like, operation=move, operands=(operand, TOP)), site)
         return
     size, *alignment = like.operands[1:]
@@ -54,4 +53,4 @@ def _align_top(code: HiddenCode, alignment: int) -> None:
 def uses_stack(function: Function) -> bool:
     """Returns whether a function allocates stack memory, which is freed when the function
     returns."""
-    return any(i.operation.name == "alloca" for i in function.instructions)
+    return any(i.operation.kind is OpKind.STACK_ALLOCATION for i in function.instructions)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
+from warploom.isa.kinds import OpKind
 from warploom.program.services import service_function
 from warploom.program.uses import leaf_operands
 from warploom.ptx.ir import (
@@ -58,7 +59,7 @@ class CallGraph:
         for function in self._functions.values():
             for instruction in function.instructions:
                 # The first two operands of a call, its results and its callee, take no address.
-                skipped = 2 if instruction.operation.name == "call" else 0
+                skipped = 2 if instruction.operation.kind is OpKind.CALL else 0
                 for operand in instruction.operands[skipped:]:
                     address_taken |= {
                         o.name for o in leaf_operands(operand) if isinstance(o, Symbol)
@@ -121,7 +122,7 @@ class CallGraph:
         """Returns whether a thread may `exit` in a function or in any that it can call, directly or
         not."""
         return any(
-            instruction.operation.name == "exit"
+            instruction.operation.kind is OpKind.EXIT
             for each in {name, *self.reachable(name)}
             for instruction in self._functions[each].instructions
         )
@@ -135,7 +136,7 @@ class CallGraph:
         return [
             callee.name
             for instruction in self._functions[name].instructions
-            if instruction.operation.name == "call"
+            if instruction.operation.kind is OpKind.CALL
             and isinstance(callee := instruction.operands[1], Symbol)
             and callee.name in self._functions
             and service_function(self.module, instruction) is None
@@ -145,7 +146,7 @@ class CallGraph:
         """Returns the functions with a body that a function may call, directly or through
         registers, for each of its calls; functions that the host provides are left out."""
         function = self._functions[name]
-        calls = (i for i in function.instructions if i.operation.name == "call")
+        calls = (i for i in function.instructions if i.operation.kind is OpKind.CALL)
         return [
             callee.name
             for call in calls

@@ -12,19 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from warploom.isa.kinds import Effect, OpKind
 from warploom.program.uses import may_wait_before
 from warploom.ptx.ir import Instruction, Symbol, Vector
 
-BARRIERS = frozenset({"bar", "barrier"})
-BLOCK_ENDS = frozenset({"bra", "brx", "ret", "exit", "trap"}) | BARRIERS
-"""Instructions that end a basic block, since control may leave or the warp may be suspended. An
-instruction with a member mask also ends the block before it and has a block of its own."""
-
 NO_TARGET = -1
 """Stands for the target of a gap in an indexed branch's table."""
-
-EXITS = frozenset({"ret", "exit"})
-"""Instructions that end a thread, or a function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +69,15 @@ def cut(
 
 def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> list[int]:
     """Returns the indices at which blocks begin, ascending: the start, labels, instructions after
-    one that ends a block, and instructions that may wait for lanes."""
+    one that ends a block, and instructions that may wait for lanes, which have blocks of their
+    own."""
     leaders = {0, *labels.values()}
     # Decided once for each distinct operation, of which a program has far fewer than instructions.
     operations = {one.operation: one for one in instructions}
     waiting = {operation for operation, one in operations.items() if may_wait_before(one)}
-    ending = {operation for operation in operations if operation.spec.name in BLOCK_ENDS} | waiting
+    ending = {
+        operation for operation in operations if operation.has(Effect.ENDS_BASIC_BLOCK)
+    } | waiting
     for i, one in enumerate(instructions):
         if one.operation in ending:
             leaders.update((i, i + 1) if one.operation in waiting else (i + 1,))
@@ -96,17 +92,17 @@ def _successors(
     likewise; of an indexed branch all distinct targets, then the next block if it is guarded or has
     no target; of all others the next block."""
     following = index + 1  # the exit for the last block
-    name = last.operation.name
-    if name == "brx":
+    operation = last.operation
+    if operation.kind is OpKind.INDEXED_BRANCH:
         distinct = dict.fromkeys(to for to in indexed_targets(last, targets) if to != NO_TARGET)
         if last.guard is not None or not distinct:  # of a call that could reach no function
             return (*distinct, following)
         return (*distinct,)
-    if name == "bra":
+    if operation.kind is OpKind.BRANCH:
         label = last.operands[0]
         assert isinstance(label, Symbol)
         taken = targets[label.name]
-    elif name in EXITS:
+    elif operation.has(Effect.ENDS_THREAD):
         taken = exit
     else:
         # Also after `trap`: it stops the whole kernel, so its successor only affects where lanes
@@ -126,6 +122,6 @@ def indexed_targets(instruction: Instruction, targets: Mapping[str, int]) -> tup
 
 def can_diverge(instruction: Instruction) -> bool:
     """Returns whether an instruction is a branch that lanes of a warp may take differently."""
-    return instruction.operation.name == "brx" or (
-        instruction.guard is not None and instruction.operation.name == "bra"
+    return instruction.operation.kind is OpKind.INDEXED_BRANCH or (
+        instruction.guard is not None and instruction.operation.kind is OpKind.BRANCH
     )

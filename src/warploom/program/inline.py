@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from warploom.core.errors import UnsupportedInstruction
 from warploom.core.types import TYPES
-from warploom.isa.ops.wgmma import is_wait
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import decode
 from warploom.program import alloca, callees, calls, stack
 from warploom.program.callgraph import CallGraph
@@ -48,8 +48,6 @@ from warploom.ptx.ir import (
     Vector,
 )
 from warploom.ptx.rename import Renaming
-
-JUMPS = frozenset({"bra", "brx"})
 
 STATIC = (Space.SHARED, Space.GLOBAL, Space.CONST)
 
@@ -174,23 +172,25 @@ class _Inliner:
         `alloca` and its kin are lowered, a callee's `ret` becomes a branch to the end of its body,
         and a wait for warp group products gets a barrier of the warp group after it; others are
         added as they are, with addresses of functions as numbers."""
-        if instruction.operation.name == "call":
+        if instruction.operation.kind is OpKind.CALL:
             self._call(instruction, site, frame)
-        elif instruction.operation.name in alloca.NAMES:
+        elif instruction.operation.has(Effect.MOVES_STACK):
             self.has_stack = True
             alloca.stack_instruction(self.flat, instruction, site)
-        elif instruction.operation.name == "ret" and frame.end is not None:
+        elif instruction.operation.kind is OpKind.RETURN and frame.end is not None:
             self.flat.add(_branch(instruction, frame.end), site)
         else:
             self.flat.add(self._with_addresses(instruction), site)
-            if is_wait(instruction.operation):
+            if instruction.operation.kind is OpKind.GROUP_WAIT:
                 # A wait of a warp group ends when all of its four warps have executed it.
                 self.flat.add(group_barrier_after(instruction), site, hidden=True)
 
     def _with_addresses(self, instruction: Instruction) -> Instruction:
         """Returns an instruction with operands that name functions replaced by the addresses of
         these, as numbers; branches, whose symbols are labels, stay unchanged."""
-        if Symbol not in map(type, instruction.operands) or instruction.operation.name in JUMPS:
+        if Symbol not in map(type, instruction.operands) or instruction.operation.has(
+            Effect.BRANCHES
+        ):
             return instruction
         operands = tuple(
             Immediate(address)
@@ -353,7 +353,7 @@ def _branch(origin: Instruction, label: str) -> Instruction:
 def with_targets(instruction: Instruction, function: Function) -> Instruction:
     """Returns a `brx.idx` with the labels of its target list, which the function declares, in place
     of the list's name; other instructions unchanged."""
-    if instruction.operation.name != "brx":
+    if instruction.operation.kind is not OpKind.INDEXED_BRANCH:
         return instruction
     index, name = instruction.operands
     assert isinstance(name, Symbol)

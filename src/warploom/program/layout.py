@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from warploom.core.errors import UnsupportedInstruction
+from warploom.isa.kinds import Effect, OpKind
 from warploom.program.flat import Flat
 from warploom.program.program import PARAMETERS, VariableSlot
 from warploom.program.uses import symbols
@@ -28,8 +29,6 @@ Programming Guide, "Compute Capability 8.x: Shared Memory"). NVIDIA's headers ke
 thread groups there. Only kernels that read its address have it, after their own shared memory."""
 
 RESERVED_REGISTERS = ("%reserved_smem", "%aggr_smem")
-
-NAMES_NO_STORAGE = frozenset({"bra", "brx", "call"})
 
 
 @dataclass
@@ -102,7 +101,8 @@ def points_to_parameters(instruction: Instruction) -> bool:
     lies in global memory)."""
     operation = instruction.operation
     space = operation.modifiers.text("space", "")
-    return operation.name in ("cvta", "isspacep") and space.startswith("param")
+    converts = operation.kind is OpKind.CONVERT_ADDRESS and space.startswith("param")
+    return converts or operation.kind is OpKind.TEST_PARAMETER
 
 
 def _reserved_bytes(flat: Flat) -> int:
@@ -121,7 +121,7 @@ def _used_variables(module: Module, kernel: Function, flat: Flat) -> list[Variab
     parameters = {p.name for p in kernel.parameters}
     named: set[str] = set()
     for instruction in flat.instructions:
-        if instruction.operation.name in NAMES_NO_STORAGE:
+        if instruction.operation.has(Effect.BRANCHES | Effect.CALLS):  # of labels, functions
             continue
         for symbol in symbols(instruction):
             if symbol.name not in parameters and symbol.name not in declared:

@@ -15,11 +15,11 @@ from functools import cached_property
 
 from warploom.core.mangled import shown_name
 from warploom.core.source import Location
+from warploom.isa.kinds import Effect, OpKind
 from warploom.program.cfg import ProgramBlock
 from warploom.program.digest import digest
 from warploom.program.dominance import post_dominators
 from warploom.program.liveness import live_in
-from warploom.program.requests.tensor_memory import uses_tensor_memory
 from warploom.ptx.ir import Instruction, Module, Register, Space
 
 PARAMETERS = "the parameters of the kernel"
@@ -138,10 +138,18 @@ class Program:
         return digest(*(getattr(self, name) for name in names))
 
     @cached_property
+    def kinds(self) -> frozenset[OpKind]:
+        """Returns the kinds of its operations."""
+        return frozenset(instruction.operation.kind for instruction in self.instructions)
+
+    @cached_property
     def has_tensor_memory(self) -> bool:
         """Returns whether thread blocks of the kernel have tensor memory, after their shared
         memory."""
-        return uses_tensor_memory(self.instructions)
+        return any(
+            Effect.USES_TENSOR_MEMORY in kind.effects and Effect.ISSUE_ONLY not in kind.effects
+            for kind in self.kinds
+        )
 
     @cached_property
     def reconvergence(self) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ Operations".
 
 from __future__ import annotations
 
+from warploom.isa.kinds import OpKind
 from warploom.ptx.ir import Function, Instruction, Module, Symbol, Vector
 
 SERVICES = {"vprintf": 2, "__assertfail": 5, "malloc": 1, "free": 1}
@@ -33,7 +34,7 @@ def service_of(instruction: Instruction) -> str | None:
 
     Calls whose body has been inlined have no arguments any more, and so differ from calls of the
     host."""
-    if instruction.operation.name != "call":
+    if instruction.operation.kind is not OpKind.CALL:
         return None
     target, arguments = instruction.operands[1:3]
     passes = isinstance(arguments, Vector) and bool(arguments.elements)

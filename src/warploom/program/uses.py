@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.ir import (
@@ -122,7 +123,7 @@ def gathering_mask(instruction: Instruction) -> Operand | None:
 
 def changes_register_count(instructions: Iterable[Instruction]) -> bool:
     """Returns whether some instruction is a `setmaxnreg`, which releases or requests registers."""
-    return any(instruction.operation.name == "setmaxnreg" for instruction in instructions)
+    return any(instruction.operation.kind is OpKind.REGISTER_COUNT for instruction in instructions)
 
 
 def reads_clock(instructions: Iterable[Instruction]) -> bool:

@@ -10,18 +10,15 @@ complete. These are appended as one more operand, which makes them live up to th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from warploom.isa.ops.tcgen05 import is_tensor_load, waits_for_loads
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.wgmma import (
     GROUP_BARRIER,
     GroupProduct,
     group_product,
-    is_group_product,
-    is_wait,
 )
-from warploom.isa.spec import Operation
 from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector, spread
 from warploom.simt.schedule_layout import BARRIERS, GROUP_THREADS
 
@@ -80,32 +77,33 @@ def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instr
     group products the registers that hold a multiplicand of any product, waits for loads of tensor
     memory the destinations of any load."""
     program = tuple(instructions)
-    products = [instruction for instruction in program if is_group_product(instruction.operation)]
+    products = [each for each in program if each.operation.kind is OpKind.GROUP_PRODUCT]
     factors = [
         o for instruction in products for o in instruction.operands[:2] if isinstance(o, Vector)
     ]
-    loads = [instruction for instruction in program if is_tensor_load(instruction.operation)]
+    loads = [each for each in program if each.operation.kind is OpKind.TENSOR_LOAD]
     loaded = [
         o
         for instruction in loads
         for o in instruction.operands[: len(instruction.operation.spec.destinations)]
     ]
-    return _with_operands(_with_operands(program, is_wait, factors), waits_for_loads, loaded)
+    program = _with_operands(program, OpKind.GROUP_WAIT, factors)
+    return _with_operands(program, OpKind.TENSOR_WAIT_LOADS, loaded)
 
 
 def _with_operands(
     instructions: tuple[Instruction, ...],
-    waits: Callable[[Operation], bool],
+    wait: OpKind,
     operands: Iterable[Operand],
 ) -> tuple[Instruction, ...]:
-    """Returns instructions in which those whose operation satisfies `waits` have one more operand,
-    a vector of the registers in `operands`, each once; unchanged if there are none."""
+    """Returns instructions in which those of kind `wait` have one more operand,
+    a vector of the registers in `operands`; unchanged if there are none."""
     held = dict.fromkeys(each for each in spread(operands) if isinstance(each, Register))
     if not held:
         return instructions
     return tuple(
         replace(each, operands=(*each.operands, Vector(tuple(held))))
-        if waits(each.operation)
+        if each.operation.kind is wait
         else each
         for each in instructions
     )

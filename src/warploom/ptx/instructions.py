@@ -13,6 +13,7 @@ from warploom.core.source import Location, Span
 from warploom.core.types import TYPES
 from warploom.isa import ops as ops  # importing it fills the instruction tables
 from warploom.isa.absent import REASONS
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import FORMS, Operation, UnknownOpcode, decode
 from warploom.ptx.banks import check_bank, split_bank
 from warploom.ptx.cursor import NAME, Cursor
@@ -37,7 +38,7 @@ def instruction(cursor: Cursor, names: Names, location: Location | None) -> tupl
         raise _unknown(cursor, unknown) from None
     cursor.at = at + 1
     span = Span(cursor.lines[at], cursor.columns[at], len(text), cursor.tokens.source)
-    operands = _call(cursor, names) if operation.name == "call" else _operands(cursor, names)
+    operands = _call(cursor, names) if operation.kind is OpKind.CALL else _operands(cursor, names)
     if bank is not None:
         check_bank(cursor, names, bank, operands, at)
     if operation.spec.has_implicit:

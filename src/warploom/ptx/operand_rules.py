@@ -6,6 +6,7 @@ Source: PTX ISA, "Instruction Operands", "Type Information for Instructions and 
 from __future__ import annotations
 
 from warploom.core.types import B32, PACKED, PRED, TYPES, U64, Kind, ScalarType
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.matrix import product_of
 from warploom.isa.ops.wgmma import is_group_product, warp_product
 from warploom.isa.spec import OperandSpec, Operation, Unit
@@ -278,7 +279,7 @@ def check_vector(
     """Vectors have as many elements as they say; `mov` packs and unpacks equal parts."""
     if not isinstance(operand, Vector):
         raise scope.error(f"`{operation.text}` wants {count} elements in braces", operand.span)
-    if count == 1 and operation.name == "mov":
+    if count == 1 and operation.kind is OpKind.MOVE:
         part = TYPES.get(f"b{type.bits // max(1, len(operand.elements))}")
         if len(operand.elements) not in (2, 4) or part is None or type.kind is not Kind.BITS:
             message = f"`{operation.text}` cannot pack or unpack {len(operand.elements)} elements"
@@ -374,7 +375,7 @@ def check_taken_address(
         operand.name in scope.variables or operand.name in scope.functions
     ):
         raise scope.error(f"`{operand.name}` has no address", operand.span)
-    if operation.name == "cvta":
+    if operation.kind is OpKind.CONVERT_ADDRESS:
         check_space(scope, operation, operand)
     if not type.is_integer or type.bits not in (32, 64):
         raise scope.error(f"an address does not fit into {type}", operand.span)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
 from warploom.core.types import ScalarType
+from warploom.isa.kinds import OpKind
 from warploom.ptx.ir import (
     Address,
     Decorated,
@@ -221,7 +222,7 @@ def print_instruction(instruction: Instruction) -> str:
     if instruction.guard is not None:
         guard = f"@{'!' if instruction.guard.negated else ''}{instruction.guard.register.name} "
     operation = instruction.operation
-    if operation.name == "call":
+    if operation.kind is OpKind.CALL:
         return f"{guard}{operation.text} {_call(instruction.operands)};"
     shown = ", ".join(_decorated(instruction))
     return f"{guard}{operation.opcode} {shown}".rstrip() + ";"

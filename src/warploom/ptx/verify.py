@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from warploom.core.errors import PtxSyntaxError
 from warploom.core.types import PRED
+from warploom.isa.kinds import OpKind
 from warploom.ptx.declaration_rules import (
     BODY_SPACES,
     MODULE_SPACES,
@@ -104,7 +105,7 @@ def check_instruction(scope: Scope, instruction: Instruction) -> None:
     if guard is not None and guard.register.type is not PRED:
         message = f"a guard is a predicate, `{guard.register.name}` is {guard.register.type}"
         raise scope.error(message, guard.register.span)
-    if instruction.operation.name == "call":
+    if instruction.operation.kind is OpKind.CALL:
         check_call(scope, instruction)
     else:
         check_operands(scope, instruction)

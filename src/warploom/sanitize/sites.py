@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from warploom.analysis.passed_barriers import barriers_passed_by_all
 from warploom.detector import layout as words
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.cluster import is_cluster_barrier
 from warploom.isa.ops.launch_control import is_cancellation
 from warploom.isa.ops.mbarrier import ARRIVALS
@@ -264,6 +265,6 @@ def _copied_by(instruction: Instruction, copies: set[Register]) -> set[Register]
             leaf for leaf in leaf_operands(instruction.operands[0]) if isinstance(leaf, Register)
         }
         return set(reads(instruction)) - address
-    if instruction.operation.name == "mov" and _registers(instruction) <= copies:
+    if instruction.operation.kind is OpKind.MOVE and _registers(instruction) <= copies:
         return set(reads(instruction))
     return set()

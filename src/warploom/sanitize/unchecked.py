@@ -20,6 +20,7 @@ from typing import cast
 from warploom.analysis.linear.affine import GLOBAL_SPACES, LaunchInputs, LinearAnalysis
 from warploom.analysis.linear.independent import IndependentAccesses, independent_accesses
 from warploom.detector import layout as words
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.machine.compiled.proofs import proven
 from warploom.machine.launch import Launch
@@ -174,4 +175,6 @@ def _accesses_unknown_memory(instruction: Instruction) -> bool:
     operation = instruction.operation
     if operation.name in ("sust", "sured"):
         return True
-    return operation.name == "call" or is_bulk_copy(operation) or is_tensor_operation(operation)
+    return (
+        operation.kind is OpKind.CALL or is_bulk_copy(operation) or is_tensor_operation(operation)
+    )

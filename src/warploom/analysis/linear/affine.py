@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from warploom.analysis.linear.forms import ELSEWHERE, Form, IndexVariable, evaluate, form
 from warploom.core.errors import Dim3
+from warploom.isa.kinds import OpKind
 from warploom.program.accesses import accesses, bytes_of
 from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program
@@ -187,18 +188,18 @@ class LinearAnalysis:
         evaluated term for instructions that compute. It may point into the allocations that its
         sources may point into."""
         operation, operands = instruction.operation, instruction.operands
-        if operation.name == "ld":
+        if operation.kind is OpKind.LOAD:
             return self._loaded(instruction, position)
         if accesses(instruction):
             return self._unknown_from_memory(instruction)
         sources = tuple(spread(operands[len(operation.spec.destinations) :]))
         values = [self.value(source, state) for source in sources]
         origins = _united_origins(values)
-        if operation.name == "cvta":
+        if operation.kind is OpKind.CONVERT_ADDRESS:
             return LinearValue(values[0].form, origins)
         semantics = operation.spec.semantics
         if semantics is None:
-            return LinearValue(values[0].form if operation.name == "mov" else None, origins)
+            return LinearValue(values[0].form if operation.kind is OpKind.MOVE else None, origins)
         terms = operation.terms_for(len(sources))
         arguments = argument_values(instruction, [value.form for value in values])
         return LinearValue(

@@ -21,7 +21,7 @@ from warploom.analysis.linear.affine import (
     global_accesses,
 )
 from warploom.core.errors import Dim3
-from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.isa.kinds import Effect, OpKind
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.ptx.ir import Instruction, Special, spread
@@ -29,6 +29,13 @@ from warploom.ptx.ir import Instruction, Special, spread
 ORDER_DEPENDENT = ("%clock", "%globaltimer", "%gridid")
 """Special registers (by the beginnings of their names) whose values depend on the order of
 blocks."""
+
+
+BY_LANE = {
+    *(OpKind.LOAD, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE),
+    *(OpKind.COPY, OpKind.BULK_COPY),
+}
+"""Instructions, besides atomics, in which each lane accesses what its own operands say."""
 
 
 def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
@@ -61,19 +68,19 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
 def _order_dependence(instruction: Instruction) -> str:
     """Returns why an instruction depends on other blocks, whatever its operands (host calls,
     clocks, tensor maps, atomics, accesses of a whole warp); empty if it does not."""
-    if instruction.operation.name == "call":
+    if instruction.operation.kind is OpKind.CALL:
         return "the kernel calls printf, malloc or assert"
     special_names = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
     if any(name.startswith(ORDER_DEPENDENT) for name in special_names):
         return "the kernel reads a value that depends on block order"
-    if is_tensor_operation(instruction.operation):
+    if instruction.operation.has(Effect.USES_TMA):
         return "nothing is known of where a tensor map leads"
     for space, op in accesses(instruction):
         if space in NOT_SHARED:
             continue
         if op == "atomic":
             return "the order of atomics shows"
-        if instruction.operation.name not in ("ld", "ldu", "st", "cp"):
+        if instruction.operation.kind not in BY_LANE:
             return "an access of a whole warp"
     return ""
 

@@ -29,13 +29,17 @@ from warploom.analysis.linear.intervals import (
 )
 from warploom.analysis.linear.predicates import NO_FACTS, Facts
 from warploom.analysis.linear.ranges import Ranges
+from warploom.isa.kinds import OpKind
 from warploom.program.accesses import accesses
 from warploom.ptx.ir import Space
 
 MOST_PAIRS = 20_000
 """Pairs of accesses above which nothing is analysed."""
 
-BY_LANE = ("ld", "ldu", "st", "atom", "red")
+BY_LANE = {
+    *(OpKind.LOAD, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE),
+    *(OpKind.ATOMIC, OpKind.REDUCTION, OpKind.ASYNC_REDUCTION),
+}
 """Instructions in which each lane accesses what its own address operand says."""
 
 
@@ -121,12 +125,10 @@ class _LaunchAccesses:
     def _access(self, access: MemoryAccess) -> BoundedAccess:
         """Returns an access with its address range under the facts at its instruction; without one
         if that is unbounded, or if the instruction does not access memory lane by lane."""
-        address, name = (
-            access.address.form,
-            self.program.instructions[access.instruction].operation.name,
-        )
+        address = access.address.form
+        kind = self.program.instructions[access.instruction].operation.kind
         at = None
-        if address is not None and name in BY_LANE:
+        if address is not None and kind in BY_LANE:
             facts = self._facts.get(access.instruction, NO_FACTS)
             launch = AddressRange(
                 address, access.size, Ranges.under(facts, [address, *self._thread_variables])
@@ -240,7 +242,7 @@ def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
     left = {each.instruction for each in launch.candidates(accesses_here, Space.SHARED)}
     for stretch in barrier_intervals(launch.program):
         inside = [each for each in accesses_here if each.instruction in stretch]
-        calls = any(launch.program.instructions[at].operation.name == "call" for at in stretch)
+        calls = any(launch.program.instructions[at].operation.kind is OpKind.CALL for at in stretch)
         for each in inside:
             against = [] if calls else list(_possible_conflicts(each, inside))
             if (

@@ -12,17 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
-from warploom.isa.ops.tensors import is_tensor_operation
-from warploom.isa.ops.wgmma import is_group_product
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Unit
-from warploom.program.accesses import accesses, is_bulk_copy
 from warploom.program.program import Program
 from warploom.program.uses import is_reducing_barrier, sources
 from warploom.ptx.ir import Instruction, Space
 
 SHARED_SPACES = frozenset((Space.SHARED, Space.GENERIC))
 """Spaces whose accesses are, or may be, to shared memory."""
+
+
+ASYNCHRONOUS = {
+    *(OpKind.COPY, OpKind.BULK_COPY, OpKind.COPY_ARRIVE),
+    *(OpKind.ASYNC_STORE, OpKind.GROUP_PRODUCT),
+}
+"""Kinds of operations that access shared memory at a later time, besides those of the TMA and of
+tensor memory."""
 
 
 def barrier_intervals(program: Program) -> Iterator[set[int]]:
@@ -80,9 +85,6 @@ def is_asynchronous_access(instruction: Instruction) -> bool:
     """Returns whether an instruction (asynchronous copy or store, warp group product, tensor memory
     operation) accesses shared memory at a later time, perhaps after the next barrier."""
     operation = instruction.operation
-    if operation.name == "st" and "async" in operation.modifiers:
-        return True
-    is_copy = operation.name == "cp" and bool(accesses(instruction))
-    copies = is_copy or is_bulk_copy(operation) or is_tensor_operation(operation)
-    products = is_group_product(operation) or is_tensor_memory_operation(operation)
-    return copies or products
+    return operation.kind in ASYNCHRONOUS or operation.has(
+        Effect.USES_TMA | Effect.USES_TENSOR_MEMORY
+    )

@@ -14,9 +14,10 @@ from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer
 from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.names import source_name
+from warploom.isa.kinds import Effect, OpKind
 from warploom.machine.launch import INDEPENDENT_SINCE, Launch, all_shared_bytes
 from warploom.observe import schema
-from warploom.observe.counters import BARRIERS, BRANCHES
+from warploom.observe.counters import BARRIERS
 from warploom.observe.recorder import RecordedTrace
 from warploom.observe.trace import Trace
 from warploom.observe.variables import variables_of
@@ -220,7 +221,7 @@ def _code(program: Program, files: list[str]) -> Iterable[schema.Code]:
             line=made.location.written.line if known and made.location else 0,
             ptx_line=made.span.line,
             unit=operation.spec.unit.value,
-            is_branch=operation.name in BRANCHES,
+            is_branch=operation.has(Effect.BRANCHES),
             is_barrier=operation.name in BARRIERS and "warp" not in operation.modifiers,
             guarded=made.guard is not None,
             hidden=index in program.hidden,
@@ -233,7 +234,7 @@ def _code(program: Program, files: list[str]) -> Iterable[schema.Code]:
 
 def _targets(program: Program, made: Instruction) -> tuple[int, ...]:
     """Returns the basic blocks to which an instruction jumps."""
-    if made.operation.name != "bra":
+    if made.operation.kind is not OpKind.BRANCH:
         return ()
     names = (one.name for one in made.operands if isinstance(one, Symbol))
     return tuple(program.targets[name] for name in names if name in program.targets)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warploom.core.types import PRED
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops import half
 from warploom.isa.ops.common import by_part
 from warploom.isa.spec import Modifiers, Semantics, Unit, op
@@ -58,10 +59,24 @@ def atomic(
         choices = CHOICES | {"op": names, "type": types, "sem": ORDERS, "vec": vectors}
         if vectors:
             choices["space"] = ("global",)
-        op(f"atom{tail}", dst="d:type", src=sources, unit=Unit.ATOMIC, **choices)(semantics)
+        op(
+            f"atom{tail}",
+            dst="d:type",
+            src=sources,
+            unit=Unit.ATOMIC,
+            op_kind=OpKind.ATOMIC,
+            **choices,
+        )(semantics)
         if reduction:
             choices["sem"] = REDUCTION_ORDERS
-            op(f"red{tail}", dst="", src=sources, unit=Unit.ATOMIC, **choices)(semantics)
+            op(
+                f"red{tail}",
+                dst="",
+                src=sources,
+                unit=Unit.ATOMIC,
+                op_kind=OpKind.REDUCTION,
+                **choices,
+            )(semantics)
         return semantics
 
     return register
@@ -73,6 +88,7 @@ def asynchronous(name: str, *types: str) -> Callable[[Semantics], Semantics]:
         "red.async.sem.scope.space.mbarrier::complete_tx::bytes.op.type",
         src="a:address, b:type, barrier:address",
         unit=Unit.ATOMIC,
+        op_kind=OpKind.ASYNC_REDUCTION,
         sem=("relaxed",),
         scope=("cluster",),
         space=("shared::cluster",),

@@ -6,18 +6,37 @@ on machines whose accesses take effect in program order it changes no value.
 
 from __future__ import annotations
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit, declare
 
 SCOPES = ("cta", "cluster", "gpu", "sys")
 SYNC_DOC = "waits at barrier a until b threads are there      PTX ISA: bar, barrier"
 FENCE_DOC = "orders memory accesses                           PTX ISA: membar, fence"
 
-declare("bar{.cta}.sync", src="a:u32, b:u32?", unit=Unit.BARRIER, doc=SYNC_DOC)
-declare("barrier{.cta}.sync{.aligned}", src="a:u32, b:u32?", unit=Unit.BARRIER, doc=SYNC_DOC)
+declare(
+    "bar{.cta}.sync",
+    src="a:u32, b:u32?",
+    unit=Unit.BARRIER,
+    op_kind=OpKind.BLOCK_BARRIER,
+    doc=SYNC_DOC,
+)
+declare(
+    "barrier{.cta}.sync{.aligned}",
+    src="a:u32, b:u32?",
+    unit=Unit.BARRIER,
+    op_kind=OpKind.BLOCK_BARRIER,
+    doc=SYNC_DOC,
+)
 ARRIVE_DOC = "arrives at barrier a for b threads, waits not    PTX ISA: bar, barrier"
 RED_DOC = "waits at barrier a as sync does; d = over all its threads, of c    PTX ISA: bar, barrier"
 for name, aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):
-    declare(f"{name}.arrive{aligned}", src="a:u32, b:u32", unit=Unit.BARRIER, doc=ARRIVE_DOC)
+    declare(
+        f"{name}.arrive{aligned}",
+        src="a:u32, b:u32",
+        unit=Unit.BARRIER,
+        op_kind=OpKind.BLOCK_BARRIER,
+        doc=ARRIVE_DOC,
+    )
     for dst, ops, type in (("d:u32", ("popc",), "u32"), ("d:pred", ("and", "or"), "pred")):
         # The count may be left out, and what is counted stands behind it.
         declare(
@@ -25,14 +44,28 @@ for name, aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):
             dst=dst,
             src="a:u32, b:any, c:pred?",
             unit=Unit.BARRIER,
+            op_kind=OpKind.BLOCK_BARRIER,
             doc=RED_DOC,
             op=ops,
         )
-declare("membar.level", unit=Unit.MEMORY, doc=FENCE_DOC, level=("cta", "gl", "sys"))
-declare("membar.proxy.kind", unit=Unit.MEMORY, doc=FENCE_DOC, kind=("alias", "async"))
+declare(
+    "membar.level",
+    unit=Unit.MEMORY,
+    op_kind=OpKind.FENCE,
+    doc=FENCE_DOC,
+    level=("cta", "gl", "sys"),
+)
+declare(
+    "membar.proxy.kind",
+    unit=Unit.MEMORY,
+    op_kind=OpKind.FENCE,
+    doc=FENCE_DOC,
+    kind=("alias", "async"),
+)
 declare(
     "fence{.sem}.scope",
     unit=Unit.MEMORY,
+    op_kind=OpKind.FENCE,
     doc=FENCE_DOC,
     sem=("sc", "acq_rel", "acquire", "release"),
     scope=SCOPES,
@@ -40,8 +73,17 @@ declare(
 
 
 def fence(syntax: str, src: str = "", **choices: tuple[str, ...]) -> None:
-    """Declare one syntax line of a fence, of threads or of proxies."""
-    declare(syntax, dst="", src=src, unit=Unit.MEMORY, semantics=None, doc=FENCE_DOC, **choices)
+    """Declare one syntax line of a fence between ways of reaching memory."""
+    declare(
+        syntax,
+        dst="",
+        src=src,
+        unit=Unit.MEMORY,
+        op_kind=OpKind.FENCE,
+        semantics=None,
+        doc=FENCE_DOC,
+        **choices,
+    )
 
 
 for proxy in ("", ".proxy.async::generic"):
@@ -69,15 +111,29 @@ fence("fence.proxy.tensormap::generic.acquire.scope", src="a:address, size:u32",
 declare(
     "griddepcontrol.action",
     unit=Unit.CONTROL,
+    op_kind=OpKind.DEPENDENT_LAUNCH,
     doc="lets the next launch begin, or waits for the one before   PTX ISA: griddepcontrol",
     action=("launch_dependents", "wait"),
 )
-declare("pmevent", src="a:u32", unit=Unit.CONTROL, doc="counts an event   PTX ISA: pmevent")
-declare("pmevent.mask", src="a:u16", unit=Unit.CONTROL, doc="counts events   PTX ISA: pmevent")
+declare(
+    "pmevent",
+    src="a:u32",
+    unit=Unit.CONTROL,
+    op_kind=OpKind.EVENT_HINT,
+    doc="counts an event   PTX ISA: pmevent",
+)
+declare(
+    "pmevent.mask",
+    src="a:u16",
+    unit=Unit.CONTROL,
+    op_kind=OpKind.EVENT_HINT,
+    doc="counts events   PTX ISA: pmevent",
+)
 declare(
     "setmaxnreg.action.sync.aligned.u32",
     src="count:registers",
     unit=Unit.CONTROL,
+    op_kind=OpKind.REGISTER_COUNT,
     doc="says how many registers a thread has, of those of the block   PTX ISA: setmaxnreg",
     action=("inc", "dec"),
 )

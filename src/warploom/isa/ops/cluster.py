@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warploom.core.types import U32, U64
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Modifiers, Operation, Unit, declare, op
 from warploom.isa.terms import Term, constant, extend, shift_left, truncate
 from warploom.simt.address_windows import BLOCK_BITS
@@ -14,12 +15,14 @@ HIGH_BITS = ~((1 << 32) - 1)
 declare(
     "barrier.cluster.arrive{.sem}{.aligned}",
     unit=Unit.BARRIER,
+    op_kind=OpKind.CLUSTER_BARRIER,
     doc="arrives at the barrier of the cluster, waits not   PTX ISA: barrier.cluster",
     sem=("release", "relaxed"),
 )
 declare(
     "barrier.cluster.wait{.acquire}{.aligned}",
     unit=Unit.BARRIER,
+    op_kind=OpKind.CLUSTER_BARRIER,
     doc="waits until all threads of the cluster have arrived   PTX ISA: barrier.cluster",
 )
 
@@ -35,6 +38,7 @@ def _mapped(address: Term, rank: Term) -> Term:
     dst="d:type",
     src="a:type, rank:u32",
     unit=Unit.MOVE,
+    op_kind=OpKind.MAP_ADDRESS,
     space=("shared::cluster",),
     type=("u32", "u64"),
 )
@@ -51,6 +55,7 @@ declare(
     dst="d:u32",
     src="a:type",
     unit=Unit.MOVE,
+    op_kind=OpKind.BLOCK_RANK,
     doc="d = the rank of the block to whose shared memory a leads   PTX ISA: getctarank",
     space=("shared::cluster",),
     type=("u32", "u64"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warploom.core.types import PACKED, PRED, U16, ScalarType
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.common import BITS, FLOATS, INTEGERS, any_of, operands
 from warploom.isa.ops.half import values
 from warploom.isa.spec import Modifiers, Semantics, Unit, op
@@ -79,11 +80,13 @@ def comparison(
     `{ftz}` in the syntax is where floats take that modifier.
     """
 
+    kind = OpKind.COMPARE if syntax.startswith("setp") else OpKind.COMPUTE
+
     def register(semantics: Semantics) -> Semantics:
         for ftz, relations, types in families:
             line = syntax.replace("{ftz}", ftz)
             names = {"cmp": relations, "type": types, **choices}
-            op(line, dst=dst, src=src, unit=Unit.LOGIC, **names)(semantics)
+            op(line, dst=dst, src=src, unit=Unit.LOGIC, op_kind=kind, **names)(semantics)
         return semantics
 
     return register

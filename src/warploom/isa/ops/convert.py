@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warploom.core.types import U16, ScalarType
+from warploom.isa.kinds import OpKind
 from warploom.isa.narrow import HALVES, integer_to_odd, narrowed, wide
 from warploom.isa.ops.common import BITS, FLOATS, INTEGERS, clamping, operands, result, rounding
 from warploom.isa.spec import Modifiers, Semantics, Unit, declare, op
@@ -139,9 +140,10 @@ def float_to_same_float(m: Modifiers, a: Term) -> Term:
     dst="d:type",
     src="a:type",
     unit=Unit.MOVE,
+    op_kind=OpKind.MOVE,
     type=("pred", *BITS, *INTEGERS, *FLOATS),
 )
-@op("mov.type", dst="d:type", src="a:type", unit=Unit.MOVE, type=("b128",))
+@op("mov.type", dst="d:type", src="a:type", unit=Unit.MOVE, op_kind=OpKind.MOVE, type=("b128",))
 def mov(_: Modifiers, a: Term) -> Term:
     """d = a                                        PTX ISA, Data Movement and Conversion: mov"""
     return a
@@ -152,6 +154,7 @@ def mov(_: Modifiers, a: Term) -> Term:
     dst="d:type*2",
     src="a:type*2",
     unit=Unit.MOVE,
+    op_kind=OpKind.MOVE,
     vec=("v2",),
     type=("b16", "b32", "b64", *INTEGERS, "f32", "f64"),
 )
@@ -160,6 +163,7 @@ def mov(_: Modifiers, a: Term) -> Term:
     dst="d:type*4",
     src="a:type*4",
     unit=Unit.MOVE,
+    op_kind=OpKind.MOVE,
     vec=("v4",),
     type=("b16", "b32", "u16", "u32", "s16", "s32", "f32"),
 )
@@ -173,6 +177,7 @@ declare(
     dst="d:size",
     src="a:size",
     unit=Unit.CONVERT,
+    op_kind=OpKind.CONVERT_ADDRESS,
     doc="""d = a as a generic address; with .to, a generic address as one of the space
     PTX ISA, Data Movement and Conversion: cvta""",
     space=(

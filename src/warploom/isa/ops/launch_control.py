@@ -7,6 +7,7 @@ words and 1 in its highest word; of a request that failed, zeros.
 from __future__ import annotations
 
 from warploom.core.types import U32, U128
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Modifiers, Operation, Unit, declare, op
 from warploom.isa.terms import Term, constant, ne, reinterpret, shift_right, truncate
 
@@ -21,6 +22,7 @@ declare(
     "{.multicast::cluster::all}.b128",
     src="d:address, barrier:address",
     unit=Unit.MEMORY,
+    op_kind=OpKind.LAUNCH_CANCEL,
     doc="[d] = the first block of a cluster that has not begun, and never will; then 16 bytes have"
     " come at an mbarrier   PTX ISA: clusterlaunchcontrol.try_cancel",
     space=("shared::cta",),

@@ -15,6 +15,7 @@ from warploom.isa.fragments import (
     quad_accumulator,
     quad_operand,
 )
+from warploom.isa.kinds import OpKind
 from warploom.isa.scales import BLOCKS, DEFAULT_BLOCKS, Scales
 from warploom.isa.sparsity import Sparsity
 from warploom.isa.spec import Modifiers, Operation, Unit, declare
@@ -135,6 +136,7 @@ def _declare(syntax: str, name: str, doc: str, choices: dict[str, tuple[str, ...
         dst=registers("d", p.d),
         src=", ".join(sources),
         unit=Unit.MATRIX,
+        op_kind=OpKind.MATRIX_PRODUCT if name == "mma" else OpKind.WARP_MATRIX_PRODUCT,
         semantics=None,
         doc=doc,
         **{slot: names for slot, names in choices.items() if names},
@@ -265,6 +267,7 @@ def _move(
         dst=held if access == "load" else "",
         src=f"p:address, {'' if access == 'load' else held + ', '}stride:u32?",
         unit=Unit.MATRIX,
+        op_kind=OpKind.WARP_MATRIX_LOAD if access == "load" else OpKind.WARP_MATRIX_STORE,
         doc=LOAD_DOC if access == "load" else STORE_DOC,
         access=(access,),
         role=(role,),

@@ -4,6 +4,7 @@ Load, Store, Transpose". They have no terms; `isa.row_matrices` lays rows out ov
 
 from __future__ import annotations
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit, declare
 
 NUMBERS = ("x1", "x2", "x4")
@@ -28,6 +29,7 @@ def rows(
             dst=held if name == "ldmatrix" else "",
             src="p:address" if name == "ldmatrix" else f"p:address, {held}",
             unit=Unit.MATRIX,
+            op_kind=OpKind.MATRIX_LOAD if name == "ldmatrix" else OpKind.MATRIX_STORE,
             doc=f"{doc}   PTX ISA: {name}",
             num=(number,),
             space=("shared", "shared::cta"),
@@ -85,5 +87,6 @@ declare(
     dst="d:b32",
     src="a:b32",
     unit=Unit.MATRIX,
+    op_kind=OpKind.MATRIX_TRANSPOSE,
     doc="d = the 8x8 matrix of 16-bit elements a, transposed   PTX ISA: movmatrix",
 )

@@ -21,6 +21,7 @@ from warploom.asynchronous.mbarrier import (
     VALID_AT,
 )
 from warploom.core.types import U32, U64
+from warploom.isa.kinds import OpKind
 from warploom.isa.preconditions import COUNT, INITIALIZED
 from warploom.isa.spec import Modifiers, Semantics, Unit, declare, decode, op
 from warploom.isa.terms import Term, constant, eq, ne, select, shift_left, shift_right, truncate
@@ -39,11 +40,12 @@ def form(
     ops: tuple[str, ...],
     dst: str = "",
     needs: tuple[str, ...] = (INITIALIZED.name,),
+    op_kind: OpKind = OpKind.MBARRIER,
     **choices: tuple[str, ...],
 ) -> Callable[[Semantics], Semantics]:
     """Declare one syntax line: what it does to the word, and what it gives besides the word."""
     choices |= {"op": ops, "space": SPACES, "type": ("b64",)}
-    return op(syntax, dst=dst, src=src, unit=Unit.ATOMIC, needs=needs, **choices)
+    return op(syntax, dst=dst, src=src, unit=Unit.ATOMIC, op_kind=op_kind, needs=needs, **choices)
 
 
 def _up(value: Term, bits: int) -> Term:
@@ -86,7 +88,13 @@ def _arrived(m: Modifiers, word: Term, count: Term) -> Term:
 # ---- life ---------------------------------------------------------------------------------------
 
 
-@form("mbarrier.op{.space}.type", "a:address, count:u32", ("init",), needs=(COUNT.name,))
+@form(
+    "mbarrier.op{.space}.type",
+    "a:address, count:u32",
+    ("init",),
+    needs=(COUNT.name,),
+    op_kind=OpKind.MBARRIER_INIT,
+)
 def init(_: Modifiers, word: Term, count: Term) -> Term:
     """[a] = an mbarrier whose phases await count arrivals             PTX ISA: mbarrier.init"""
     return _up(count, EXPECTED_AT) | count | (1 << VALID_AT)
@@ -143,14 +151,24 @@ COMPLETE_TX = decode("mbarrier.complete_tx.shared::cta.b64")
 """What a copy or a store does to the mbarrier that it names, with the bytes that it moved."""
 
 
-@form("cp.async.mbarrier.op{.space}.type", "a:address", ("arrive",))
+@form(
+    "cp.async.mbarrier.op{.space}.type",
+    "a:address",
+    ("arrive",),
+    op_kind=OpKind.COPY_ARRIVE,
+)
 def arrive_behind_copies(_: Modifiers, word: Term) -> Term:
     """an arrival at [a] when earlier copies are complete; it was not expected, so nothing changes
     PTX ISA: cp.async.mbarrier.arrive. A copy is complete when the next instruction begins."""
     return word
 
 
-@form("cp.async.mbarrier.op.noinc{.space}.type", "a:address", ("arrive",))
+@form(
+    "cp.async.mbarrier.op.noinc{.space}.type",
+    "a:address",
+    ("arrive",),
+    op_kind=OpKind.COPY_ARRIVE,
+)
 def arrive_behind_expected_copies(m: Modifiers, word: Term) -> Term:
     """an arrival at [a] when earlier copies are complete
     PTX ISA: cp.async.mbarrier.arrive. A copy is complete when the next instruction begins."""
@@ -162,7 +180,14 @@ def arrive_behind_expected_copies(m: Modifiers, word: Term) -> Term:
 WAITS = ("test_wait", "try_wait")
 
 
-@form(f"mbarrier.op{PREFIX}.type", "a:address, state:b64, hint:u32?", WAITS, "p:pred", **ACQUIRES)
+@form(
+    f"mbarrier.op{PREFIX}.type",
+    "a:address, state:b64, hint:u32?",
+    WAITS,
+    "p:pred",
+    op_kind=OpKind.MBARRIER_WAIT,
+    **ACQUIRES,
+)
 def wait(_: Modifiers, word: Term, state: Term) -> tuple[Term, Term]:
     """p = the phase of the token is complete; never waits            PTX ISA: mbarrier.test_wait"""
     return word, ne(_down(word, PHASE_AT), _down(state, PHASE_AT))
@@ -173,6 +198,7 @@ def wait(_: Modifiers, word: Term, state: Term) -> tuple[Term, Term]:
     "a:address, parity:u32, hint:u32?",
     WAITS,
     "p:pred",
+    op_kind=OpKind.MBARRIER_WAIT,
     **ACQUIRES,
 )
 def wait_parity(_: Modifiers, word: Term, parity: Term) -> tuple[Term, Term]:
@@ -189,5 +215,6 @@ def pending_count(_: Modifiers, state: Term) -> Term:
 declare(
     "fence.mbarrier_init.release.cluster",
     unit=Unit.MEMORY,
+    op_kind=OpKind.FENCE,
     doc="orders an mbarrier.init before later accesses   PTX ISA: membar, fence",
 )

@@ -7,6 +7,7 @@ What moves bytes has no terms: the machines do it. Hints about caches change no 
 from __future__ import annotations
 
 from warploom.core.types import PRED, U64
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.common import BITS, FLOATS, INTEGERS
 from warploom.isa.preconditions import (
     BULK_SIZE,
@@ -51,6 +52,7 @@ def load(syntax: str, **choices: tuple[str, ...]) -> None:
         dst="d:type",
         src="a:address, policy:b64?",
         unit=Unit.MEMORY,
+        op_kind=OpKind.LOAD,
         semantics=None,
         doc=LOAD_DOC,
         **(EVICTIONS | PREFETCH | VALUES | SPACES | choices),
@@ -64,6 +66,7 @@ def store(syntax: str, **choices: tuple[str, ...]) -> None:
         dst="",
         src="a:address, b:type, policy:b64?",
         unit=Unit.MEMORY,
+        op_kind=OpKind.STORE,
         semantics=None,
         doc=STORE_DOC,
         **(EVICTIONS | VALUES | WRITTEN_SPACES | choices),
@@ -92,6 +95,7 @@ declare(
     f"st.async{{.weak}}.space.{COMPLETES}{{.vec}}.type",
     src="a:address, b:type, barrier:address",
     unit=Unit.MEMORY,
+    op_kind=OpKind.ASYNC_STORE,
     doc="[a] = b; then so many bytes have come at an mbarrier   PTX ISA, Data Movement: st.async",
     space=("shared::cluster",),
     vec=("v2", "v4"),
@@ -101,6 +105,7 @@ declare(
     "st.bulk{.weak}{.space}",
     src="a:address, size:u64, value:zero",
     unit=Unit.MEMORY,
+    op_kind=OpKind.FILL,
     doc="the size bytes at [a] = 0, in pieces of 8   PTX ISA, Data Movement: st.bulk",
     space=("shared::cta",),
 )
@@ -109,6 +114,7 @@ declare(
     dst="d:type",
     src="a:address",
     unit=Unit.MEMORY,
+    op_kind=OpKind.LOAD,
     doc="d = [a], the same address in all lanes   PTX ISA, Data Movement and Conversion: ldu",
     space=("global",),
     vec=VALUES["vec"],
@@ -135,6 +141,7 @@ def hint(
         dst="",
         src=src,
         unit=Unit.MEMORY,
+        op_kind=OpKind.CACHE_HINT,
         semantics=None,
         doc=doc,
         needs=needs,
@@ -219,6 +226,7 @@ declare(
     dst="p:pred",
     src="a:u64",
     unit=Unit.LOGIC,
+    op_kind=OpKind.TEST_PARAMETER,
     doc="p = the generic address a is one of the kernel's parameters   PTX ISA, isspacep",
     space=("param", "param::entry"),
 )
@@ -231,6 +239,7 @@ declare(
     dst="",
     src="d:address, a:address, size:bytes, count:any?, policy:b64?",
     unit=Unit.MEMORY,
+    op_kind=OpKind.COPY,
     semantics=None,
     doc="""[d] = size bytes of [a]; those beyond count, or all where it is a true predicate, are 0
     PTX ISA, Data Movement and Conversion: cp.async. A copy is complete when the next begins.""",
@@ -247,6 +256,7 @@ declare(
     dst="",
     src="d:address, a:address, size:u32, barrier:address, policy:b64?",
     unit=Unit.MEMORY,
+    op_kind=OpKind.BULK_COPY,
     semantics=None,
     doc=BULK_DOC,
     needs=BULK_NEEDS,
@@ -257,6 +267,7 @@ declare(
     dst="",
     src="d:address, a:address, size:u32, policy:b64?",
     unit=Unit.MEMORY,
+    op_kind=OpKind.BULK_COPY,
     semantics=None,
     doc="[d] = size bytes of [a], in pieces of 16   PTX ISA, Data Movement: cp.async.bulk",
     needs=BULK_NEEDS,
@@ -265,8 +276,16 @@ declare(
 GROUP_DOC = (
     "orders copies, which are complete here   PTX ISA, Data Movement and Conversion: cp.async"
 )
-declare("cp.async.commit_group", unit=Unit.MEMORY, doc=GROUP_DOC)
-declare("cp.async.wait_group", src="n:u32", unit=Unit.MEMORY, doc=GROUP_DOC)
-declare("cp.async.bulk.commit_group", unit=Unit.MEMORY, doc=GROUP_DOC)
-declare("cp.async.bulk.wait_group{.read}", src="n:u32", unit=Unit.MEMORY, doc=GROUP_DOC)
-declare("cp.async.wait_all", unit=Unit.MEMORY, doc=GROUP_DOC)
+declare("cp.async.commit_group", unit=Unit.MEMORY, op_kind=OpKind.COPY_COMMIT, doc=GROUP_DOC)
+declare(
+    "cp.async.wait_group", src="n:u32", unit=Unit.MEMORY, op_kind=OpKind.COPY_WAIT, doc=GROUP_DOC
+)
+declare("cp.async.bulk.commit_group", unit=Unit.MEMORY, op_kind=OpKind.COPY_COMMIT, doc=GROUP_DOC)
+declare(
+    "cp.async.bulk.wait_group{.read}",
+    src="n:u32",
+    unit=Unit.MEMORY,
+    op_kind=OpKind.COPY_WAIT,
+    doc=GROUP_DOC,
+)
+declare("cp.async.wait_all", unit=Unit.MEMORY, op_kind=OpKind.COPY_WAIT, doc=GROUP_DOC)

@@ -6,6 +6,7 @@ load, store or reduction there (`lowered`).
 
 from __future__ import annotations
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Operation, Unit, declare, decode
 
 LOAD_DOC = "d = the values at [a] on all devices, reduced   PTX ISA: multimem.ld_reduce"
@@ -60,6 +61,7 @@ def _declare(
             dst=f"d:{value}" if loads else "",
             src="a:address" if loads else f"a:address, b:{value}",
             unit=Unit.MEMORY,
+            op_kind=OpKind.MULTICAST_ACCESS,
             semantics=None,
             doc=doc,
             needs=(),

@@ -6,6 +6,7 @@ They have no terms: `asynchronous.tensor_memory` says what they do, for both mac
 
 from __future__ import annotations
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Operation, Unit, declare
 
 GROUPS = ("cta_group::1", "cta_group::2")
@@ -53,12 +54,15 @@ PTX ISA: tcgen05.commit"""
 FENCE_DOC = "orders what is before and behind a synchronisation   PTX ISA: tcgen05.fence"
 
 
-def _declare(syntax: str, src: str, doc: str, dst: str = "", **choices: tuple[str, ...]) -> None:
+def _declare(
+    kind: OpKind, syntax: str, src: str, doc: str, dst: str = "", /, **choices: tuple[str, ...]
+) -> None:
     declare(
         syntax,
         dst=dst,
         src=src,
         unit=Unit.MATRIX,
+        op_kind=kind,
         semantics=None,
         doc=doc,
         needs=(),
@@ -69,15 +73,26 @@ def _declare(syntax: str, src: str, doc: str, dst: str = "", **choices: tuple[st
 # ---- columns ------------------------------------------------------------------------------------
 
 _declare(
+    OpKind.TENSOR_ALLOC,
     "tcgen05.alloc.cta_group.sync.aligned{.shared::cta}.b32",
     "d:address, columns:u32",
     ALLOC_DOC,
     cta_group=GROUPS,
 )
 _declare(
-    "tcgen05.dealloc.cta_group.sync.aligned.b32", "a:b32, columns:u32", FREE_DOC, cta_group=GROUPS
+    OpKind.TENSOR_FREE,
+    "tcgen05.dealloc.cta_group.sync.aligned.b32",
+    "a:b32, columns:u32",
+    FREE_DOC,
+    cta_group=GROUPS,
 )
-_declare("tcgen05.relinquish_alloc_permit.cta_group.sync.aligned", "", PERMIT_DOC, cta_group=GROUPS)
+_declare(
+    OpKind.TENSOR_PERMIT,
+    "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned",
+    "",
+    PERMIT_DOC,
+    cta_group=GROUPS,
+)
 
 # ---- loads and stores ---------------------------------------------------------------------------
 
@@ -88,6 +103,7 @@ for shape, registers in SHAPES.items():
         if count > MOST_REGISTERS:
             continue
         _declare(
+            OpKind.TENSOR_LOAD,
             "tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32",
             f"a:address{split}",
             LOAD_DOC,
@@ -96,6 +112,7 @@ for shape, registers in SHAPES.items():
             num=(num,),
         )
         _declare(
+            OpKind.TENSOR_STORE,
             "tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32",
             f"d:address{split}, r:b32*{count}",
             STORE_DOC,
@@ -105,6 +122,7 @@ for shape, registers in SHAPES.items():
         if shape in ("32x32b", "16x32bx2") and count > 1:
             for form, types in (("{.abs}{.NaN}", ("f32",)), ("", ("u32", "s32"))):
                 _declare(
+                    OpKind.TENSOR_LOAD,
                     f"tcgen05.ld.red.sync.aligned.shape.num.redop{form}.type",
                     f"a:address{split}",
                     RED_DOC,
@@ -115,23 +133,28 @@ for shape, registers in SHAPES.items():
                     type=types,
                 )
 
-_declare("tcgen05.op.sync.aligned", "", WAIT_DOC, op=("wait::ld", "wait::st"))
+_declare(OpKind.TENSOR_WAIT_LOADS, "tcgen05.op.sync.aligned", "", WAIT_DOC, op=("wait::ld",))
+_declare(OpKind.TENSOR_WAIT_STORES, "tcgen05.op.sync.aligned", "", WAIT_DOC, op=("wait::st",))
 
 # ---- products, copies and shifts ----------------------------------------------------------------
 
 for shape in COPY_SHAPES:
     for packed in ("", ".b8x16.format"):
         _declare(
+            OpKind.TENSOR_MEMORY_COPY,
             f"tcgen05.cp.cta_group.{shape}{packed}",
             "d:address, a:b64",
             COPY_DOC,
             cta_group=GROUPS,
             format=("b6x16_p32", "b4x16_p64"),
         )
-_declare("tcgen05.shift.cta_group.down", "d:address", SHIFT_DOC, cta_group=GROUPS)
+_declare(
+    OpKind.TENSOR_SHIFT, "tcgen05.shift.cta_group.down", "d:address", SHIFT_DOC, cta_group=GROUPS
+)
 
 for sparse, metadata in (("", ""), (".sp", ", metadata:address")):
     _declare(
+        OpKind.TENSOR_PRODUCT,
         f"tcgen05.mma{sparse}.cta_group.kind{{.ashift}}{{.collector}}",
         f"d:address, a:matrix, b:b64{metadata}, descriptor:b32, p:switch, q:switch?, s:switch?",
         MMA_DOC,
@@ -140,6 +163,7 @@ for sparse, metadata in (("", ""), (".sp", ", metadata:address")):
         collector=COLLECTORS,
     )
     _declare(
+        OpKind.TENSOR_PRODUCT,
         f"tcgen05.mma.ws{sparse}.cta_group.kind{{.collector}}",
         f"d:address, a:matrix, b:b64{metadata}, descriptor:b32, p:pred, zeros:b64?",
         MMA_DOC,
@@ -150,6 +174,7 @@ for sparse, metadata in (("", ""), (".sp", ", metadata:address")):
     for kind, sizes in SCALE_SIZES.items():
         size = ".size" if kind == "kind::mxf4nvf4" else "{.size}"
         _declare(
+            OpKind.TENSOR_PRODUCT,
             f"tcgen05.mma{sparse}.cta_group.kind.block_scale{size}{{.collector}}",
             f"d:address, a:matrix, b:b64{metadata}, descriptor:b32, scale_a:address,"
             " scale_b:address, p:pred",
@@ -164,13 +189,18 @@ for sparse, metadata in (("", ""), (".sp", ", metadata:address")):
 
 for many, blocks in (("", ""), (".multicast::cluster", ", blocks:b16")):
     _declare(
+        OpKind.TENSOR_COMMIT,
         f"tcgen05.commit.cta_group.mbarrier::arrive::one{{.shared::cluster}}{many}.b64",
         f"barrier:address{blocks}",
         COMMIT_DOC,
         cta_group=GROUPS,
     )
 _declare(
-    "tcgen05.when", "", FENCE_DOC, when=("fence::before_thread_sync", "fence::after_thread_sync")
+    OpKind.TENSOR_FENCE,
+    "tcgen05.when",
+    "",
+    FENCE_DOC,
+    when=("fence::before_thread_sync", "fence::after_thread_sync"),
 )
 
 

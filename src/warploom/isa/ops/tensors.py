@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import product
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.launch_control import is_cancellation
 from warploom.isa.spec import Operation, Unit, declare
 
@@ -41,7 +42,7 @@ LOADS = {
 STORES = {"": DIMS, ".tile": DIMS, ".im2col_no_offs": DIMS[2:], ".tile::scatter4": DIMS[1:2]}
 
 
-def _copy(syntax: str, src: str, doc: str, **choices: tuple[str, ...]) -> None:
+def _copy(kind: OpKind, syntax: str, src: str, doc: str, /, **choices: tuple[str, ...]) -> None:
     """Declare a form with and without a hint for L2."""
     for hint, policy in (("", ""), (f".{HINT}", ", policy:b64")):
         text, operands = syntax.replace("{hint}", hint), src + policy
@@ -50,6 +51,7 @@ def _copy(syntax: str, src: str, doc: str, **choices: tuple[str, ...]) -> None:
             dst="",
             src=operands,
             unit=Unit.MEMORY,
+            op_kind=kind,
             semantics=None,
             doc=doc,
             needs=(),
@@ -60,6 +62,7 @@ def _copy(syntax: str, src: str, doc: str, **choices: tuple[str, ...]) -> None:
 for (mode, dims), many in product(LOADS.items(), (False, True)):
     offsets = ", offsets:offsets" if ".im2col" in mode else ""
     _copy(
+        OpKind.TENSOR_COPY,
         f"cp.async.bulk.tensor.dim.into.global{mode}.{COMPLETES}"
         f"{f'.{MULTICAST}' if many else ''}{{.cta_group}}{{hint}}",
         "d:address, tensor:tensor, barrier:address" + offsets + (", blocks:u16" if many else ""),
@@ -70,6 +73,7 @@ for (mode, dims), many in product(LOADS.items(), (False, True)):
     )
 for mode, dims in STORES.items():
     _copy(
+        OpKind.TENSOR_COPY,
         f"cp.async.bulk.tensor.dim.global.shared::cta{mode}.bulk_group{{hint}}",
         "tensor:tensor, a:address",
         STORE_DOC,
@@ -78,6 +82,7 @@ for mode, dims in STORES.items():
 for mode, dims in STORES.items():
     if mode != ".tile::scatter4":
         _copy(
+            OpKind.TENSOR_COPY,
             f"cp.reduce.async.bulk.tensor.dim.global.shared::cta.redop{mode}.bulk_group{{hint}}",
             "tensor:tensor, a:address",
             REDUCE_DOC,
@@ -86,6 +91,7 @@ for mode, dims in STORES.items():
         )
 for mode, dims in LOADS.items():
     _copy(
+        OpKind.TENSOR_PREFETCH,
         f"cp.async.bulk.prefetch.tensor.dim.L2.global{mode}{{hint}}",
         "tensor:tensor" + (", offsets:offsets" if ".im2col" in mode else ""),
         PREFETCH_DOC,
@@ -98,9 +104,11 @@ declare(
     f"cp.async.bulk.shared::cluster.shared::cta.{COMPLETES}",
     src="d:address, a:address, size:u32, barrier:address",
     unit=Unit.MEMORY,
+    op_kind=OpKind.TMA_BULK_COPY,
     doc=BYTES_DOC,
 )
 _copy(
+    OpKind.TMA_BULK_COPY,
     f"cp.async.bulk.shared::cluster.global.{COMPLETES}.{MULTICAST}{{hint}}",
     "d:address, a:address, size:u32, barrier:address, blocks:u16",
     BYTES_DOC,
@@ -110,6 +118,7 @@ for hint, policy in (("", ""), (f".{HINT}", "policy:b64, ")):
         f"cp.async.bulk.global.shared::cta.bulk_group{hint}.cp_mask",
         src=f"d:address, a:address, size:u32, {policy}mask:u16",
         unit=Unit.MEMORY,
+        op_kind=OpKind.TMA_BULK_COPY,
         doc="[d] = size bytes of [a], of each 16 those whose bits are set in the mask"
         "   PTX ISA: cp.async.bulk",
     )
@@ -130,6 +139,7 @@ CLUSTER_TYPES = {
 
 for operations, types in TYPES.items():
     _copy(
+        OpKind.BULK_REDUCTION,
         "cp.reduce.async.bulk.global.shared::cta.bulk_group{hint}.redop.type",
         "d:address, a:address, size:u32",
         NUMBERS_DOC,
@@ -137,6 +147,7 @@ for operations, types in TYPES.items():
         type=types,
     )
 _copy(
+    OpKind.BULK_REDUCTION,
     "cp.reduce.async.bulk.global.shared::cta.bulk_group{hint}.redop.noftz.type",
     "d:address, a:address, size:u32",
     NUMBERS_DOC,
@@ -148,6 +159,7 @@ for operations, types in CLUSTER_TYPES.items():
         f"cp.reduce.async.bulk.shared::cluster.shared::cta.{COMPLETES}.redop.type",
         src="d:address, a:address, size:u32, barrier:address",
         unit=Unit.MEMORY,
+        op_kind=OpKind.BULK_REDUCTION,
         doc=NUMBERS_DOC,
         redop=operations,
         type=types,
@@ -165,6 +177,7 @@ def _replace(fields: tuple[str, ...], type: str, src: str) -> None:
         f"tensormap.replace.tile.field{{.space}}.b1024.{type}",
         src=src,
         unit=Unit.MEMORY,
+        op_kind=OpKind.TENSOR_MAP,
         doc=REPLACE_DOC,
         field=fields,
         space=MAP_SPACES,
@@ -184,6 +197,7 @@ declare(
     "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned",
     src="d:address, a:address, size:map_bytes",
     unit=Unit.MEMORY,
+    op_kind=OpKind.TENSOR_MAP,
     doc="[d] = the tensor map at [a], for copies behind a fence   PTX ISA: tensormap.cp_fenceproxy",
     scope=("cta", "cluster", "gpu", "sys"),
 )

@@ -7,6 +7,7 @@ samples and comparisons with a depth have no form: CUDA makes no textures that t
 
 from __future__ import annotations
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit, declare
 from warploom.texture.descriptors import KINDS, QUERIES
 
@@ -36,6 +37,7 @@ def fetches(geometries: tuple[str, ...], coordinates: tuple[str, ...]) -> None:
                 dst=destination,
                 src=f"c:texels, {operands}offset:axes?",
                 unit=Unit.TEXTURE,
+                op_kind=OpKind.TEXTURE_LOAD,
                 doc=doc,
                 geom=geometries,
                 dtype=WORDS,
@@ -50,6 +52,7 @@ declare(
     dst="d:dtype*4",
     src="c:texels, offset:axes?",
     unit=Unit.TEXTURE,
+    op_kind=OpKind.TEXTURE_GATHER,
     doc=GATHER_DOC,
     comp=("r", "g", "b", "a"),
     geom=BY_FACES,
@@ -66,6 +69,7 @@ declare(
     dst="d:b32",
     src="a:handle",
     unit=Unit.TEXTURE,
+    op_kind=OpKind.TEXTURE_QUERY,
     doc="d = what was asked of a texture or a sampler   PTX ISA, Texture Instructions: txq",
     query=OF_TEXTURES,
 )
@@ -74,6 +78,7 @@ declare(
     dst="d:b32",
     src="a:handle, lod:s32",
     unit=Unit.TEXTURE,
+    op_kind=OpKind.TEXTURE_QUERY,
     doc="d = a size of one level of a texture   PTX ISA, Texture Instructions: txq",
     query=("width", "height", "depth"),
 )
@@ -82,6 +87,7 @@ declare(
     dst="p:pred",
     src="a:u64",
     unit=Unit.TEXTURE,
+    op_kind=OpKind.TEXTURE_QUERY,
     doc="p = a is a handle of that kind   PTX ISA, Texture Instructions: istypep",
     kind=KINDS,
 )
@@ -94,6 +100,7 @@ declare(
     dst="d:type",
     src="c:texels",
     unit=Unit.TEXTURE,
+    op_kind=OpKind.SURFACE_LOAD,
     doc="d = the bytes of a surface at c   PTX ISA, Surface Instructions: suld",
     geom=FLAT,
     cop=("ca", "cg", "cs", "cv"),
@@ -105,6 +112,7 @@ declare(
     "sust.b.geom{.cop}{.vec}.type{.mode}",
     src="c:texels, v:type",
     unit=Unit.TEXTURE,
+    op_kind=OpKind.SURFACE_STORE,
     doc="the bytes of a surface at c = v   PTX ISA, Surface Instructions: sust",
     geom=FLAT,
     cop=("wb", "cg", "cs", "wt"),
@@ -116,6 +124,7 @@ declare(
     "sust.p.geom{.vec}.type{.mode}",
     src="c:texels, v:type",
     unit=Unit.TEXTURE,
+    op_kind=OpKind.SURFACE_STORE,
     doc="the texel of a surface at c = v, in its own format   PTX ISA, Surface Instructions: sust",
     geom=FLAT,
     vec=VECTORS,
@@ -131,6 +140,7 @@ def reductions(op: tuple[str, ...], types: tuple[str, ...], formatted: tuple[str
             f"sured.{way}.op.geom.type{{.mode}}",
             src="c:texels, v:type",
             unit=Unit.TEXTURE,
+            op_kind=OpKind.SURFACE_REDUCTION,
             doc="a surface at c, combined with v, one lane after the other"
             "   PTX ISA, Surface Instructions: sured",
             op=op,
@@ -148,6 +158,7 @@ declare(
     dst="d:b32",
     src="a:handle",
     unit=Unit.TEXTURE,
+    op_kind=OpKind.SURFACE_QUERY,
     doc="d = what was asked of a surface   PTX ISA, Surface Instructions: suq",
     query=OF_SURFACES,
 )

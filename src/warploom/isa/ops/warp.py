@@ -6,6 +6,7 @@ They have no terms, for a lane's result depends on its neighbours: the machines 
 
 from __future__ import annotations
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit, declare
 
 SHUFFLES = ("up", "down", "bfly", "idx")
@@ -21,6 +22,7 @@ declare(
     dst="d:b32",
     src="a:b32, b:b32, c:b32, membermask:b32",
     unit=Unit.WARP,
+    op_kind=OpKind.SHUFFLE,
     doc=SHUFFLE_DOC,
     mode=SHUFFLES,
 )
@@ -29,6 +31,7 @@ declare(
     dst="d:b32",
     src="a:b32, b:b32, c:b32",
     unit=Unit.WARP,
+    op_kind=OpKind.SHUFFLE,
     doc=SHUFFLE_DOC,
     mode=SHUFFLES,
 )
@@ -37,6 +40,7 @@ declare(
     dst="d:pred",
     src="a:pred, membermask:b32",
     unit=Unit.WARP,
+    op_kind=OpKind.VOTE,
     doc=VOTE_DOC,
     mode=VOTES,
 )
@@ -45,18 +49,34 @@ declare(
     dst="d:b32",
     src="a:pred, membermask:b32",
     unit=Unit.WARP,
+    op_kind=OpKind.VOTE,
     doc=BALLOT_DOC,
     mode=("ballot",),
 )
-declare("vote.mode.pred", dst="d:pred", src="a:pred", unit=Unit.WARP, doc=VOTE_DOC, mode=VOTES)
 declare(
-    "vote.mode.b32", dst="d:b32", src="a:pred", unit=Unit.WARP, doc=BALLOT_DOC, mode=("ballot",)
+    "vote.mode.pred",
+    dst="d:pred",
+    src="a:pred",
+    unit=Unit.WARP,
+    op_kind=OpKind.VOTE,
+    doc=VOTE_DOC,
+    mode=VOTES,
+)
+declare(
+    "vote.mode.b32",
+    dst="d:b32",
+    src="a:pred",
+    unit=Unit.WARP,
+    op_kind=OpKind.VOTE,
+    doc=BALLOT_DOC,
+    mode=("ballot",),
 )
 declare(
     "match.any.sync.type",
     dst="d:b32",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
+    op_kind=OpKind.MATCH,
     doc="d = the lanes that hold the same a                          PTX ISA: match.sync",
     type=("b32", "b64"),
 )
@@ -65,6 +85,7 @@ declare(
     dst="d:b32",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
+    op_kind=OpKind.MATCH,
     doc="d = the lanes if all hold the same a, else 0; p = they do   PTX ISA: match.sync",
     type=("b32", "b64"),
 )
@@ -77,6 +98,7 @@ for operations, types in (
         dst="d:type",
         src="a:type, membermask:b32",
         unit=Unit.WARP,
+        op_kind=OpKind.WARP_REDUCTION,
         doc=REDUX_DOC,
         op=operations,
         type=types,
@@ -86,6 +108,7 @@ declare(
     dst="d:type",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
+    op_kind=OpKind.WARP_REDUCTION,
     doc=REDUX_DOC,
     op=("min", "max"),
     type=("f32",),
@@ -95,14 +118,20 @@ declare(
     dst="d:b32",
     src="membermask:b32",
     unit=Unit.WARP,
+    op_kind=OpKind.ELECT,
     doc="d = the lowest of the lanes; p = this lane is it            PTX ISA: elect.sync",
 )
 declare(
-    "activemask.b32", dst="d:b32", unit=Unit.WARP, doc="d = the active lanes   PTX ISA: activemask"
+    "activemask.b32",
+    dst="d:b32",
+    unit=Unit.WARP,
+    op_kind=OpKind.ACTIVE_MASK,
+    doc="d = the active lanes   PTX ISA: activemask",
 )
 declare(
     "bar.warp.sync",
     src="membermask:b32",
     unit=Unit.WARP,
+    op_kind=OpKind.WARP_BARRIER,
     doc="waits for the lanes of membermask             PTX ISA: bar.warp.sync",
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from warploom.isa.fragments import WARP, Product, accumulator, extents, operand
+from warploom.isa.kinds import OpKind
 from warploom.isa.shared_matrices import SharedOperand
 from warploom.isa.sparsity import Sparsity
 from warploom.isa.spec import Modifiers, Operation, OpSpec, Unit, declare
@@ -95,6 +96,7 @@ def _declare(
             dst=f"+d:{register}*n/{packed}",
             src=f"a:multiplicand, b:u64, {metadata}scale_d:pred{signs}{transpositions}",
             unit=Unit.MATRIX,
+            op_kind=OpKind.GROUP_PRODUCT,
             doc=SPARSE_DOC if sparse else DOC,
             shape=_shapes(INTEGER_N if integer else EVERY_N, 2 * k if sparse else k),
             dtype=(dtype,),
@@ -120,17 +122,20 @@ _declare(256, "s32", ("b1",))
 declare(
     "wgmma.fence.sync.aligned",
     unit=Unit.MATRIX,
-    doc="orders accesses to registers before wgmma.mma_async accesses them   PTX ISA: wgmma.fence",
+    op_kind=OpKind.GROUP_FENCE,
+    doc="orders accesses to registers before wgmma.mma_async reaches them   PTX ISA: wgmma.fence",
 )
 declare(
     "wgmma.commit_group.sync.aligned",
     unit=Unit.MATRIX,
+    op_kind=OpKind.GROUP_COMMIT,
     doc="makes a group of the products that are in none yet   PTX ISA: wgmma.commit_group",
 )
 declare(
     "wgmma.wait_group.sync.aligned",
     src="n:groups",
     unit=Unit.MATRIX,
+    op_kind=OpKind.GROUP_WAIT,
     doc="waits until at most n groups are pending, the newest ones   PTX ISA: wgmma.wait_group",
 )
 
@@ -143,6 +148,7 @@ GROUP_BARRIER = Operation(
         (),
         (),
         Unit.BARRIER,
+        OpKind.WARP_GROUP_BARRIER,
         None,
         "waits until all warps of the warp group are there",
     ),

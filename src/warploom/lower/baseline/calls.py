@@ -20,6 +20,7 @@ from warploom.abi.nans import is_copy
 from warploom.abi.pieces import frame_access
 from warploom.core.types import ScalarType, unsigned
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.kinds import OpKind
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
 from warploom.llvm.lanes import I64, Value
@@ -31,9 +32,8 @@ from warploom.lower.baseline.signature import FAULT_BITS, SourceForm
 from warploom.lower.baseline.tables import END, CallTable, SharedCall
 from warploom.lower.frame.operands import immediate_bits
 from warploom.lower.instrument.guards import Guards
-from warploom.program.accesses import is_bulk_fill, space_of
+from warploom.program.accesses import space_of
 from warploom.program.effects.clusters import accesses_cluster
-from warploom.program.effects.completions import completion
 from warploom.program.preconditions import operand_checks
 from warploom.ptx.ir import (
     Address,
@@ -129,9 +129,8 @@ class CallCode:
         self.memory.faults.leave(instruction, fault, self.b.sub(code, I64(1)))
 
     def _calls(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
-        """Returns the calls that perform an instruction (of a load of parameters, one for each
-        register; else one), None if there are no functions for it."""
-        if instruction.operation.name in ("ld", "ldu", "st"):
+        """Returns the calls that perform an instruction, None if there are no functions for it."""
+        if instruction.operation.kind in (OpKind.LOAD, OpKind.STORE):
             return self._accesses(index, instruction)
         call = self._operation(instruction)
         return None if call is None else [call]
@@ -147,7 +146,9 @@ class CallCode:
             return None
         if ordinary_results(operation) is not None:  # its calls of a routine are counted
             return None
-        if operation.name == "mov" and not (is_copy(instruction) or _moves_number(instruction)):
+        if operation.kind is OpKind.MOVE and not (
+            is_copy(instruction) or _moves_number(instruction)
+        ):
             return None
         first = len(operation.spec.destinations)
         targets = tuple(spread(instruction.operands[:first]))
@@ -245,11 +246,9 @@ class CallCode:
         bits or cannot be passed."""
         if self.memory.observing is not None:
             return None
-        if is_bulk_fill(instruction.operation) or completion(instruction) is not None:
-            return None
         if frame_access(self.frame.program, instruction) is not None:
             return None
-        load = instruction.operation.name != "st"
+        load = instruction.operation.kind is OpKind.LOAD
         data, address = instruction.operands[:2] if load else instruction.operands[1::-1]
         assert isinstance(address, Address)
         type = instruction.operation.modifiers.scalar()

@@ -16,8 +16,7 @@ from typing import Protocol
 
 from warploom.abi.environment import Status
 from warploom.core.types import PRED, U32, ScalarType
-from warploom.isa.ops.cluster import is_cluster_barrier
-from warploom.isa.ops.wgmma import is_group_barrier
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.llvm.lanes import I1, I32, I64, LANES, Value
 from warploom.lower.control.clusters import ClusterCode
@@ -96,7 +95,7 @@ class BarrierCode:
             with self.b.goto_block(passes):
                 self.control.edges.jump(copy, following, block.index)
             self.b.position_at_end(waits)
-        if is_cluster_barrier(instruction.operation):
+        if instruction.operation.kind is OpKind.CLUSTER_BARRIER:
             self._end_in_cluster(copy, block, index, instruction, on)
             return
         number, threads = self._operands(index, instruction, on)
@@ -221,15 +220,15 @@ class BarrierCode:
         self.b.store(threads, self.frame.context.table(ARGUMENT_2))
 
     def _operands(self, index: int, instruction: Instruction, on: Value) -> tuple[Value, Value]:
-        """Returns the barrier's number and the number of threads that it waits for, 0 for all, as
-        i64 from the lowest lane of `on`; emits the fault of invalid ones and the record of the
-        arrival. The barrier of a warp group (`is_group_barrier`) has the number plus that of the
-        group, unchecked."""
+        """Returns the barrier's number and the number of threads that it waits for, 0 for all, from
+        the lowest lane of `on`; checks both and records the arrival. The barrier of a warp group
+        (WARP_GROUP_BARRIER) has the number plus that of the group, unchecked.
+        """
         b = self.b
         operands_given = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
         number, *count = (self.operands.uniform(operand, on) for operand in operands_given)
         threads = count[0] if count else I64(0)
-        if is_group_barrier(instruction.operation):
+        if instruction.operation.kind is OpKind.WARP_GROUP_BARRIER:
             number = b.add(number, b.udiv(self.frame.warp, I64(GROUP_WARPS)))
         else:
             self._check(index, on, number, threads)

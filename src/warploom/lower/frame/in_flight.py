@@ -13,8 +13,7 @@ from enum import IntEnum
 
 from warploom.abi.context_layout import RING_AT
 from warploom.abi.environment import Slot
-from warploom.isa.ops.tcgen05 import is_tensor_load
-from warploom.isa.ops.wgmma import is_group_product
+from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I8, I32, I64, LANES, Value, vector
 from warploom.lower.frame.frame import Frame
 from warploom.program.program import Program
@@ -45,10 +44,7 @@ def keeps_in_flight(program: Program) -> bool:
     """Returns whether a program issues products of warp groups or loads of tensor memory, which
     need a ring in the warp's context.
     """
-    return any(
-        is_group_product(instruction.operation) or is_tensor_load(instruction.operation)
-        for instruction in program.instructions
-    )
+    return not program.kinds.isdisjoint((OpKind.GROUP_PRODUCT, OpKind.TENSOR_LOAD))
 
 
 @dataclass(frozen=True)

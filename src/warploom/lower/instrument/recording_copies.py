@@ -24,7 +24,7 @@ from warploom.asynchronous.tensors.entries import (
 )
 from warploom.asynchronous.tensors.requests import MODE
 from warploom.helpers.calls import call
-from warploom.isa.ops.mbarrier import ARRIVALS, WAITS
+from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I64, PTR, Value, vector
 from warploom.lower.control.clusters import ClusterCode
 from warploom.lower.frame.frame import Frame
@@ -32,17 +32,15 @@ from warploom.program.program import Program
 from warploom.ptx.ir import Instruction, Space
 from warploom.simt.clusters import MOST_BLOCKS
 
-_AT_BARRIERS = frozenset((*ARRIVALS, *WAITS, "expect_tx", "complete_tx"))
-
 
 def is_at_barrier(instruction: Instruction) -> bool:
     """Returns true if an instruction tests, waits for or signals an mbarrier, so that a recorded
     launch records it.
     """
     operation = instruction.operation
-    if operation.name == "mbarrier":
-        return operation.modifiers["op"] in _AT_BARRIERS
-    return operation.text.startswith("cp.async.mbarrier.")
+    if operation.kind is OpKind.MBARRIER:
+        return operation.modifiers["op"] != "inval"
+    return operation.kind in (OpKind.MBARRIER_WAIT, OpKind.COPY_ARRIVE)
 
 
 class CopyRecordingCode:

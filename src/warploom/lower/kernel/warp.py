@@ -23,6 +23,7 @@ from warploom.analysis.predicated_blocks import body_instructions
 from warploom.analysis.shape_transfer import BlockShapes, OperandShapes
 from warploom.helpers.checks import TRAP
 from warploom.ir.warp_ir import BranchKind, WarpIR
+from warploom.isa.kinds import Effect, OpKind
 from warploom.llvm.lanes import I1, I32, I64, Value
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.shared_functions import SharedFunctions
@@ -302,31 +303,34 @@ class WarpFunction:
     def _emit_control(
         self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction
     ) -> bool:
-        """Emits a branch, exit, trap or barrier that ends a basic block, and returns True; returns
-        False, and emits nothing, for another instruction."""
-        name = instruction.operation.name
-        if name not in ("bra", "brx", "ret", "exit", "trap", "bar", "barrier"):
+        """Emits a branch, exit, trap or barrier that ends a basic block; returns False, and emits
+        nothing, for another instruction.
+        """
+        operation = instruction.operation
+        barrier = operation.has(Effect.SYNCHRONISES_BLOCK)
+        if barrier and not self.barriers.ends(instruction):
             return False
-        if name in ("bar", "barrier") and not self.barriers.ends(instruction):
+        if not operation.has(Effect.ENDS_BASIC_BLOCK) or operation.kind is OpKind.WARP_BARRIER:
             return False
         guard = self.guards.counted(index, instruction)
         if self.observing:
             self.observing.branch(index, instruction, guard)
-        if name == "bra" and guard is None:
-            self.control.edges.jump(copy, block.successors[0], block.index)
-        elif name == "bra" and self._is_uniform(copy, block):
-            taken = self.lanes.lane(self.guards.uniform_value(instruction), 0)
-            self.control.branch_together(copy, block.index, taken)
-        elif name == "bra":
-            self.control.branch(copy, block.index, guard, index)
-        elif name == "brx":
-            self.ways.branch(copy, block, index, instruction, guard)
-        elif name in ("ret", "exit"):
-            self.control.leave_lanes(copy, block.index, guard)
-        elif name == "trap":
-            self._emit_trap(index, guard)
-        else:
-            self.barriers.end(copy, block, index, instruction, guard)
+        match operation.kind:
+            case OpKind.BRANCH if guard is None:
+                self.control.edges.jump(copy, block.successors[0], block.index)
+            case OpKind.BRANCH if self._is_uniform(copy, block):
+                taken = self.lanes.lane(self.guards.uniform_value(instruction), 0)
+                self.control.branch_together(copy, block.index, taken)
+            case OpKind.BRANCH:
+                self.control.branch(copy, block.index, guard, index)
+            case OpKind.INDEXED_BRANCH:
+                self.ways.branch(copy, block, index, instruction, guard)
+            case OpKind.RETURN | OpKind.EXIT:
+                self.control.leave_lanes(copy, block.index, guard)
+            case OpKind.TRAP:
+                self._emit_trap(index, guard)
+            case _:
+                self.barriers.end(copy, block, index, instruction, guard)
         return True
 
     def _is_uniform(self, copy: Copy, block: ProgramBlock) -> bool:

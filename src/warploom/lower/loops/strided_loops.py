@@ -30,6 +30,7 @@ from warploom.abi.access_type import record_memory_change
 from warploom.analysis.shape_transfer import BlockShapes
 from warploom.analysis.strided_loops import StridedLoop, staying_relation
 from warploom.ir.warp_ir import BatchedLoop
+from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I32, I64, LANES, Value
 from warploom.lower.access.affine_access import PREFETCH_WARPS
 from warploom.lower.access.groups import GroupValues
@@ -337,7 +338,7 @@ class StridedLoopCode:
         for at in range(block.start, block.stop):
             instruction = self.program.instructions[at]
             self.frame.remaining_in_block = block.stop - at
-            if instruction.operation.name != "bra":
+            if instruction.operation.kind is not OpKind.BRANCH:
                 self._instruction(copy, at, instruction)
             elif instruction.guard is not None and not self._is_bounded(loop, block):
                 self._leave_if_some_do(copy, batch, iterations, position, instruction)

@@ -18,6 +18,7 @@ from warploom.abi.environment import Slot
 from warploom.analysis.vector_shape import LANES
 from warploom.analysis.warp_loops import StepKind, WarpLoop
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.registers import EmittingBlock
@@ -145,7 +146,7 @@ class WarpLoopBody:
                 elif kind is StepKind.COMPUTED:
                     running = self.frame.active.mask() if mask is None else mask
                     self.instructions.emit(Copy.REGION, index, instruction, None, running)
-                elif kind is StepKind.ACCESS and instruction.operation.name == "st":
+                elif kind is StepKind.ACCESS and instruction.operation.kind is OpKind.STORE:
                     self._store(index, instruction, plan, mask)
                 elif kind is StepKind.ACCESS:
                     self._load(index, instruction, plan, mask)

@@ -11,6 +11,7 @@ from warploom.abi.access_type import record_memory_change
 from warploom.abi.environment import Slot
 from warploom.analysis.vector_shape import LANES
 from warploom.analysis.warp_loops import StepKind
+from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.frame import Frame
 from warploom.lower.loops.warp_loop_guards import WarpLoopPlan
@@ -83,7 +84,7 @@ class WarpLoopCounts:
             (warp_loop.body_blocks, entered_warps),
         ):
             for index in warp_loop.steps(blocks):
-                stores = self.program.instructions[index].operation.name == "st"
+                stores = self.program.instructions[index].operation.kind is OpKind.STORE
                 if stores and warp_loop.kinds[index] is StepKind.ACCESS:
                     yield warps
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from warploom.analysis.shape_transfer import OperandShapes
 from warploom.analysis.vector_shape import UNIFORM, VectorShape
+from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I32, I64, LANES, Value
 from warploom.lower.frame.operands import Operands
 from warploom.ptx.ir import Instruction, Operand
@@ -88,11 +89,11 @@ class PrefixMaskCode:
         return self._prefix_length(comparison, distance, threads), no_wrap
 
     def _parse(self, instruction: Instruction) -> tuple[str, Operand, Operand] | None:
-        """Returns the comparison of a `setp`, the operand that rises by 1 from lane to lane, and
-        the uniform one, as if the rising one stood on the left. None for another instruction, a
-        type other than a 32-bit integer, a Boolean operand, or operands of other shapes."""
-        name, modifiers = instruction.operation.name, instruction.operation.modifiers
-        if name != "setp" or "bool" in modifiers:
+        """Returns the comparison, the operand that rises by 1 from lane to lane, and the uniform
+        one, with the rising one on the left; None for another instruction, type or form.
+        """
+        modifiers = instruction.operation.modifiers
+        if instruction.operation.kind is not OpKind.COMPARE or "bool" in modifiers:
             return None
         type = modifiers.scalar()
         if not type.is_integer or type.bits != 32:

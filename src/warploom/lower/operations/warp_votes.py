@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from warploom.core.types import B32, PRED, ScalarType
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Modifiers
 from warploom.isa.terms import CANONICAL_NAN
 from warploom.llvm.lanes import (
@@ -83,15 +84,22 @@ class WarpVoteCode:
         lanes of `mask` as one group. `match.all`: the lanes if all have one value, else 0; and a
         predicate for that."""
         modifiers = instruction.operation.modifiers
-        if instruction.operation.name == "vote":
-            type = B32 if modifiers["mode"] == "ballot" else PRED
-            return [(self.vote(instruction, mask), type)]
-        if instruction.operation.name == "elect":
-            return self._elect(mask)
-        type = modifiers.scalar()
-        value = self.operands.read(instruction.operands[1], type)
-        if instruction.operation.name == "redux":
-            return [(self.lanes.splat(self._reduce(modifiers, value, mask)), B32)]
+        match instruction.operation.kind:
+            case OpKind.VOTE:
+                type = B32 if modifiers["mode"] == "ballot" else PRED
+                return [(self.vote(instruction, mask), type)]
+            case OpKind.ELECT:
+                return self._elect(mask)
+            case OpKind.WARP_REDUCTION:
+                value = self.operands.read(instruction.operands[1], modifiers.scalar())
+                return [(self.lanes.splat(self._reduce(modifiers, value, mask)), B32)]
+            case _:
+                return self._match(instruction, mask)
+
+    def _match(self, instruction: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
+        """Returns the results of `match`, with their types."""
+        modifiers = instruction.operation.modifiers
+        value = self.operands.read(instruction.operands[1], modifiers.scalar())
         if "any" in modifiers:
             return [(self._match_any(value, mask), B32)]
         lanes = self.lanes.bits(mask)

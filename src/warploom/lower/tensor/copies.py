@@ -21,6 +21,7 @@ from warploom.asynchronous.tensors.requests import (
     VALUE_ROW,
 )
 from warploom.core.types import B8, B32, PRED, U32, U64
+from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I32, I64, Value, splat_constant, vector
 from warploom.lower.access.atomics import AtomicCode
 from warploom.lower.tensor.tensors import TensorWaitCode
@@ -28,7 +29,6 @@ from warploom.program.accesses import (
     BULK_FILL_BYTES,
     BULK_PIECE_BYTES,
     accesses,
-    is_bulk_copy,
     space_of,
 )
 from warploom.program.effects.tensor_waits import late_copy
@@ -49,7 +49,7 @@ class CopyCode:
         """Emits `cp.async` or `cp.async.bulk`: `[d] = [a]` of `size` bytes in each lane, of which
         `cp.async` may fill some with zeros (PTX ISA, cp.async).
         """
-        if is_bulk_copy(instruction.operation):
+        if instruction.operation.kind is OpKind.BULK_COPY:
             self._bulk(index, instruction, on)
             return
         size = instruction.operands[2]

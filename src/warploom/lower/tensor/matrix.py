@@ -8,6 +8,7 @@ from llvmlite import ir
 from warploom.abi.access_type import AccessType
 from warploom.core.types import U16, U32, ScalarType
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.kinds import OpKind
 from warploom.isa.moves import Piece, matrix_move, pieces
 from warploom.isa.ops.matrix import product_of
 from warploom.isa.scales import A_SCALES, B_SCALES, BYTE_BITS, BYTES, ScaleSide
@@ -49,17 +50,18 @@ class MatrixCode:
         self.groups = WarpGroupCode(memory, delays=memory.functions.shuffles)
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> Results:
-        """Emits a matrix instruction, selected by its name (`wgmma`, `mma`, `wmma` loads and
+        """Emits a matrix instruction, selected by its kind (`wgmma`, `mma`, `wmma` loads and
         stores, or rows of matrices); returns its results.
         """
-        name = instruction.operation.name
-        if name == "wgmma":
-            return self.groups.emit(index, instruction, on)
-        if name == "mma" or "mma" in instruction.operation.modifiers:
-            return self._multiply(instruction)
-        if name == "wmma":
-            return self._move(index, instruction, on)
-        return self.rows.emit(index, instruction, on)
+        match instruction.operation.kind:
+            case OpKind.GROUP_PRODUCT | OpKind.GROUP_COMMIT | OpKind.GROUP_WAIT:
+                return self.groups.emit(index, instruction, on)
+            case OpKind.MATRIX_PRODUCT | OpKind.WARP_MATRIX_PRODUCT:
+                return self._multiply(instruction)
+            case OpKind.WARP_MATRIX_LOAD | OpKind.WARP_MATRIX_STORE:
+                return self._move(index, instruction, on)
+            case _:
+                return self.rows.emit(index, instruction, on)
 
     # ---- products -------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from warploom.abi.access_type import AccessType
 from warploom.core.types import B32, ScalarType
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.kinds import OpKind
 from warploom.isa.row_matrices import WORDS, RowMatrices, row_matrices, unpacked_words
 from warploom.isa.scales import BYTE_BITS
 from warploom.llvm.lanes import I32, LANES, Value, splat_constant
@@ -38,10 +39,10 @@ class MatrixRowCode:
         """Emits `movmatrix`, `ldmatrix` or `stmatrix`, selected by its name; returns its
         results.
         """
-        if instruction.operation.name == "movmatrix":
+        if instruction.operation.kind is OpKind.MATRIX_TRANSPOSE:
             word = self.operands.read(instruction.operands[1], B32)
             return [(instruction.operands[0], self._transposed(word), B32)]
-        load = instruction.operation.name == "ldmatrix"
+        load = instruction.operation.kind is OpKind.MATRIX_LOAD
         return (self._load_rows if load else self._store_rows)(index, instruction, on)
 
     def _load_rows(self, index: int, instruction: Instruction, on: Value) -> Results:

@@ -22,12 +22,7 @@ from warploom.asynchronous.tensor_memory.layout import (
 )
 from warploom.core.types import B32, PRED, U32
 from warploom.helpers.calls import call
-from warploom.isa.ops.tcgen05 import (
-    is_tensor_load,
-    is_tensor_memory_operation,
-    waits_for_loads,
-    waits_for_stores,
-)
+from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I1, I8, I32, I64, LANES, Value, splat_constant, vector
 from warploom.lower.frame.in_flight import InFlightCode, InFlightOperation
 from warploom.lower.operations.moves import Result
@@ -54,7 +49,7 @@ class TensorMemoryCode:
         self.loads = [
             index
             for index, instruction in enumerate(self.frame.program.instructions)
-            if is_tensor_load(instruction.operation)
+            if instruction.operation.kind is OpKind.TENSOR_LOAD
         ]
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
@@ -92,13 +87,14 @@ class TensorMemoryCode:
         return self._load_results(request) if loads else []
 
     def wait(self, instruction: Instruction, on: Value) -> None:
-        """Emits, at a `tcgen05.wait`, the completion of the warp's loads or stores in flight;
-        nothing for other instructions, or if none may complete late."""
-        if not self.delays or not is_tensor_memory_operation(instruction.operation):
+        """Emits the completion of the warp's loads or stores in flight before a `tcgen05.wait`;
+        nothing for other instructions, or if none may complete late.
+        """
+        if not self.delays:
             return
-        if waits_for_loads(instruction.operation):
+        if instruction.operation.kind is OpKind.TENSOR_WAIT_LOADS:
             self.lanes.when(self.lanes.any(on), self._complete_loads)
-        elif waits_for_stores(instruction.operation):
+        elif instruction.operation.kind is OpKind.TENSOR_WAIT_STORES:
             self.lanes.when(self.lanes.any(on), self._complete_stores)
 
     def _issue(self, index: int, request: TensorMemoryRequest, bits: Value) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from warploom.abi.environment import Slot
 from warploom.core.types import PRED, U32, U64
-from warploom.isa.ops.wgmma import is_group_product
+from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I1, I32, I64, Value
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.frame.in_flight import InFlightCode, InFlightOperation, RingWord
@@ -36,18 +36,18 @@ class WarpGroupCode:
         self.sites = {
             index: group_operands(instruction)
             for index, instruction in enumerate(self.frame.program.instructions)
-            if is_group_product(instruction.operation)
+            if instruction.operation.kind is OpKind.GROUP_PRODUCT
         }
         self.sums = GroupSums(memory, self.sites)
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a `wgmma` product, commit or wait; returns the registers of a product with their
-        sums, in code where all complete at once, else an empty list. Commits and waits have code
-        only where products may complete late."""
-        if is_group_product(instruction.operation):
+        """Emits a `wgmma` product, commit or wait; returns the sums of a product in code where all
+        complete at once. Commits and waits have code only where products may complete late.
+        """
+        if instruction.operation.kind is OpKind.GROUP_PRODUCT:
             return self._issue(index, on)
         if self.delays and self.sites:
-            if "commit_group" in instruction.operation.modifiers:
+            if instruction.operation.kind is OpKind.GROUP_COMMIT:
                 self.lanes.when(self.lanes.any(on), lambda: self.flight.add(RingWord.GROUP))
             else:
                 newest = instruction.operands[0]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import DeadlockError, WaitingGroup
+from warploom.isa.kinds import OpKind
 from warploom.machine.launch import Launch
 from warploom.program.accesses import accesses
 from warploom.program.cfg import ProgramBlock
@@ -150,10 +151,10 @@ def _parked_lanes(
 
 
 def _reads_in_loop(program: Program, start: int) -> bool:
-    """Returns true if a basic block on a loop with block `start` accesses memory, or has an
-    operation on an mbarrier or a call: it may poll what another thread could write."""
+    """Returns true if a basic block on a loop with block `start` accesses memory, or has a
+    call: it may poll what another thread could write."""
     return any(
-        accesses(instruction) or instruction.operation.name in ("mbarrier", "call")
+        accesses(instruction) or instruction.operation.kind is OpKind.CALL
         for block in _loop(program, start)
         for instruction in program.instructions[block.start : block.stop]
     )

@@ -25,9 +25,7 @@ from warploom.core.errors import (
 )
 from warploom.core.source import BUILT_IN_HEADER
 from warploom.isa import preconditions
-from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
-from warploom.isa.ops.tensors import is_tensor_operation
-from warploom.isa.ops.wgmma import is_group_product
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.preconditions import PRECONDITIONS
 from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
 from warploom.machine.faults.tensor_faults import tensor_fault
@@ -44,7 +42,15 @@ from warploom.simt.register_pool import BEYOND_BLOCK, CODE_AT, HAS_LESS
 
 SHOWN_LOOPS = 8
 
-VERBS = {"cp": "copy", "mbarrier": "mbarrier access", "call": "read"}
+VERBS = {
+    **dict.fromkeys((OpKind.COPY, OpKind.COPY_ARRIVE, OpKind.BULK_COPY), "copy"),
+    **dict.fromkeys((OpKind.TMA_BULK_COPY, OpKind.BULK_REDUCTION), "copy"),
+    **dict.fromkeys((OpKind.TENSOR_COPY, OpKind.TENSOR_PREFETCH), "copy"),
+    OpKind.MBARRIER: "mbarrier access",
+    OpKind.MBARRIER_INIT: "mbarrier access",
+    OpKind.MBARRIER_WAIT: "mbarrier access",
+    OpKind.CALL: "read",
+}
 """Nouns for the accesses of instructions that do more than read or write; a `call` is one of printf
 or assert, which read their strings."""
 
@@ -194,11 +200,11 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
 
 
 def _verb(instruction: Instruction) -> str:
-    """Returns the noun for the access that an instruction makes: that of VERBS, else "read",
-    "write", or "atomic", by its first access."""
-    name = instruction.operation.name
-    if name in VERBS:
-        return VERBS[name]
+    """Returns the noun for the access that an instruction makes ("read", "write", "atomic",
+    ...)."""
+    kind = instruction.operation.kind
+    if kind in VERBS:
+        return VERBS[kind]
     ops = [op for _, op in accesses(instruction)]
     return {"load": "read", "store": "write"}.get(ops[0] if ops else "", "atomic")
 
@@ -366,12 +372,12 @@ def _advice(fault: Fault, program: Program) -> str:
     """Returns the sentence of a message that says how to fix an access: chosen by the operation
     (tensor map, matrix descriptor), else by the kind of fault."""
     operation = program.instructions[fault.instruction].operation
-    if is_tensor_operation(operation) and "tensor" in operation.modifiers:
+    if operation.kind in (OpKind.TENSOR_COPY, OpKind.TENSOR_PREFETCH):
         return (
             "Look at the tensor map: its address, dimensions and strides, and whether the memory"
             " that it describes is still allocated; in shared memory, at the size of the box."
         )
-    if is_group_product(operation) or is_tensor_memory_operation(operation):
+    if operation.kind is OpKind.GROUP_PRODUCT or operation.has(Effect.USES_TENSOR_MEMORY):
         return (
             "Look at the matrix descriptor: its start address, leading and stride byte offset and"
             " swizzle, and whether the matrix is transposed."

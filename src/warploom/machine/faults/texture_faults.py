@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Operation
 from warploom.texture.descriptors import BAD_HANDLE, GEOMETRIES, OTHER_GEOMETRY, OUTSIDE_SURFACE
 
@@ -11,6 +12,12 @@ NAMES = {
     OUTSIDE_SURFACE: "outside surface",
 }
 """The kinds of these faults, as in `MemoryFault.kind`."""
+
+
+SURFACES = {
+    *(OpKind.SURFACE_LOAD, OpKind.SURFACE_STORE, OpKind.SURFACE_REDUCTION),
+    OpKind.SURFACE_QUERY,
+}
 
 
 def texel_fault(
@@ -23,8 +30,7 @@ def texel_fault(
     * is_surface + geometry); OUTSIDE_SURFACE: x and y; a misaligned access: x and its bytes. `at`
     says where the fault happened.
     """
-    surface = operation.name.startswith("su")
-    noun = "surface" if surface else "texture"
+    noun = "surface" if operation.kind in SURFACES else "texture"
     if kind == BAD_HANDLE:
         title = f"{address & (1 << 64) - 1:#x} is no {'sampler' if size else noun}"
         advice = (

@@ -9,9 +9,7 @@ that arrived. Releasing the waiting warps is left to `simt.scheduling`.
 from __future__ import annotations
 
 from warploom.core.types import PRED, U32
-from warploom.isa.ops.cluster import is_cluster_barrier
-from warploom.isa.ops.wgmma import is_group_barrier
-from warploom.isa.spec import Unit
+from warploom.isa.kinds import OpKind
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.lanes import from_mask, splat, to_mask
 from warploom.machine.reference.operands import guard_mask, read, write
@@ -64,9 +62,9 @@ def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int)
     """Executes a barrier for the lanes of `mask`; returns RUNNABLE if the warp continues after it,
     else why it waits. A barrier with a vote has been waited for (`wait_to_vote`), so only its
     result is written; `bar.arrive` counts the lanes and does not wait."""
-    if instruction.operation.spec.unit is not Unit.BARRIER:
+    if instruction.operation.kind is OpKind.WARP_BARRIER:
         return RUNNABLE
-    if is_cluster_barrier(instruction.operation):
+    if instruction.operation.kind is OpKind.CLUSTER_BARRIER:
         return _execute_cluster_barrier(warp, index, instruction, mask)
     if is_reducing_barrier(instruction):
         _write_vote(warp, instruction, mask)
@@ -150,7 +148,7 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in operands)
     threads = count[0] if count else 0
     # Each warp group of a block has a barrier number of its own, above those of programs.
-    if is_group_barrier(instruction.operation):
+    if instruction.operation.kind is OpKind.WARP_GROUP_BARRIER:
         return number + warp.number // schedule_layout.GROUP_WARPS, threads
     if number >= schedule_layout.BARRIERS or threads % warp.size:
         position = (index, warp.block.number, warp.number, lane)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from warploom.core.types import B32, U32
+from warploom.isa.kinds import OpKind
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference import barriers
 from warploom.machine.reference.members import check_members
@@ -206,13 +207,15 @@ def lowest(mask: int) -> int:
     return (mask & -mask).bit_length() - 1
 
 
-CONTROL: Mapping[str, Callable[[Warp, int, Instruction, int], int]] = {
-    "bra": branch,
-    "brx": branch_by_index,
-    "ret": exit_lanes,
-    "exit": exit_lanes,
-    "trap": trap,
-    "bar": barrier,
-    "barrier": barrier,
+CONTROL: Mapping[OpKind, Callable[[Warp, int, Instruction, int], int]] = {
+    OpKind.BRANCH: branch,
+    OpKind.INDEXED_BRANCH: branch_by_index,
+    OpKind.RETURN: exit_lanes,
+    OpKind.EXIT: exit_lanes,
+    OpKind.TRAP: trap,
+    OpKind.BLOCK_BARRIER: barrier,
+    OpKind.CLUSTER_BARRIER: barrier,
+    OpKind.WARP_GROUP_BARRIER: barrier,
+    OpKind.WARP_BARRIER: barrier,
 }
-"""The function that executes each control instruction, by name."""
+"""The function that executes each control instruction, by kind."""

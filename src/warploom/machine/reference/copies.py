@@ -21,6 +21,7 @@ from warploom.asynchronous.tensors.requests import (
     VALUE_ROW,
 )
 from warploom.core.types import PRED, U32, U64
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.machine.reference import access
 from warploom.machine.reference.access import AccessRequest, gather, lane_accesses, scatter
@@ -35,8 +36,6 @@ from warploom.program.accesses import (
     BULK_PIECE_BYTES,
     accesses,
     bytes_of,
-    is_bulk_copy,
-    is_bulk_fill,
     space_of,
 )
 from warploom.program.effects.completions import completion
@@ -49,7 +48,7 @@ from warploom.simt.schedule_layout import (
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `cp.async` in each lane: copies `size` bytes, of which those past `src-size` are
     zeros (PTX ISA, cp.async), or a bulk copy."""
-    if is_bulk_copy(instruction.operation):
+    if instruction.operation.kind is OpKind.BULK_COPY:
         _bulk_copy(warp, index, instruction, mask)
         return
     target, source, size = instruction.operands[:3]
@@ -175,7 +174,7 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
             access.store(warp, index, instruction, mask, on)
             access.atomic(warp, index, completing, mask, on)
         return
-    if not is_bulk_fill(instruction.operation):
+    if instruction.operation.kind is not OpKind.FILL:
         access.store(warp, index, instruction, mask, on)
         return
     target, size = instruction.operands[:2]

@@ -239,12 +239,6 @@ def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
     return np.clip(total, *LIMITS).astype(np.int32) if product.saturates else total.astype(np.int32)
 
 
-def warp_matrix(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes any `wmma`: a product, or else a load or store of a fragment."""
-    execute = multiply if "mma" in instruction.operation.modifiers else move_fragment
-    execute(warp, index, instruction, mask, on)
-
-
 # ---- wmma.load and wmma.store -------------------------------------------------------------------
 
 

@@ -23,7 +23,7 @@ from warploom.asynchronous.tensor_memory.layout import (
     part,
 )
 from warploom.core.types import B32, U32
-from warploom.isa.ops.tcgen05 import waits_for_loads, waits_for_stores
+from warploom.isa.kinds import OpKind
 from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.operands import addresses, read, write
@@ -82,9 +82,9 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
 def wait(warp: Warp, instruction: Instruction) -> None:
     """Completes the loads (`tcgen05.wait::ld`) or stores (`::st`) that an instruction waits for;
     nothing for other instructions."""
-    if waits_for_loads(instruction.operation):
+    if instruction.operation.kind is OpKind.TENSOR_WAIT_LOADS:
         _complete_loads(warp)
-    elif waits_for_stores(instruction.operation):
+    elif instruction.operation.kind is OpKind.TENSOR_WAIT_STORES:
         wait_stores(host_memory(), new_scratch(warp, 0), warp.run.plan, warp.run.queue)
 
 

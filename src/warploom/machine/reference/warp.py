@@ -7,13 +7,13 @@ is in `control`, memory in `access`, and so on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from warploom.core.types import B32, PRED, TYPES, U32, U64
-from warploom.isa.effectless import is_effectless
-from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.routines import ordinary_results
-from warploom.isa.spec import Unit
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference import (
     access,
@@ -79,7 +79,7 @@ def step(warp: Warp) -> int:
     if run.observer is not None:
         run.observer.branch(warp, index, instruction, mask)
     count_exited(warp, index, instruction, mask)
-    control = CONTROL.get(instruction.operation.name)
+    control = CONTROL.get(instruction.operation.kind)
     if control is not None:
         return control(warp, index, instruction, mask)
     if mask:
@@ -92,63 +92,20 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
     by the function for its kind; first checks its operands and completes asynchronous operations
     that it waits for."""
     check_operands(warp, index, instruction, mask)
-    name, on = instruction.operation.name, from_mask(mask, warp.size)
     tensors.commit_or_wait(warp, instruction, mask)
     tensors.before_wait(warp, instruction, mask)
     tensor_memory.wait(warp, instruction)
-    if is_effectless(instruction.operation):
-        return
-    if is_tensor_operation(instruction.operation):
-        tensors.copy(warp, index, instruction, mask, on)
-        return
-    if instruction.operation.spec.unit is Unit.ATOMIC:
-        copies.update(warp, index, instruction, mask, on)
-    elif instruction.operation.spec.unit is Unit.TEXTURE:
-        texture.texels(warp, index, instruction, mask, on)
-    elif name in ACCESSES:
-        ACCESSES[name](warp, index, instruction, mask, on)
-    elif instruction.operation.spec.unit is Unit.WARP:
-        for group in _member_groups(warp, instruction, mask):
-            _collective(warp, instruction, group, from_mask(group, warp.size))
-    elif name == "cvta":
-        _convert_address(warp, instruction, on)
-    elif name == "isspacep" and instruction.operation.spec.semantics is None:
-        _is_parameter(warp, instruction, on)
-    elif name == "getctarank":
-        _cluster_rank(warp, instruction, on)
-    elif name == "setmaxnreg":
-        _set_registers(warp, index, instruction, mask)
-    elif name == "mov" and _is_packing(instruction):
-        _move_vector(warp, instruction, on)
-    else:
-        _compute(warp, instruction, on)
-        _count_routine(warp, index, instruction, on)
-
-
-ACCESSES = {
-    "ld": access.load,
-    "ldu": access.load,
-    "st": copies.store,
-    "call": service.serve,
-    "cp": copies.copy,
-    "mma": matrix.multiply,
-    "wmma": matrix.warp_matrix,
-    "ldmatrix": matrix_rows.load_rows,
-    "stmatrix": matrix_rows.store_rows,
-    "movmatrix": matrix_rows.transpose,
-    "wgmma": warp_group.execute,
-    "tcgen05": tensor_memory.execute,
-}
-"""The function that executes each instruction with an effect beyond its registers, or across lanes,
-by name."""
+    if not instruction.operation.has(Effect.ISSUE_ONLY):
+        on = from_mask(mask, warp.size)
+        EXECUTE[instruction.operation.kind](warp, index, instruction, mask, on)
 
 
 # ---- values -------------------------------------------------------------------------------------
 
 
-def _compute(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """Executes an instruction that computes the same function in each lane: evaluates the term of
-    each destination and writes it in the lanes that are on."""
+def _compute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    """Executes an instruction that computes the same function in each lane: evaluates its terms,
+    and counts it if machine code calls a routine for some result."""
     operation = instruction.operation
     destination_count = len(operation.spec.destinations)
     targets = tuple(spread(instruction.operands[:destination_count]))
@@ -162,6 +119,7 @@ def _compute(warp: Warp, instruction: Instruction, on: Values) -> None:
     results = [evaluate(term, arguments, warp.size) for term in terms]
     for target, term, result in zip(targets, terms, results, strict=True):
         write(warp, target, result, term.type, on)
+    _count_routine(warp, index, instruction, on)
 
 
 def _count_routine(warp: Warp, index: int, instruction: Instruction, on: Values) -> None:
@@ -189,6 +147,14 @@ def _is_packing(instruction: Instruction) -> bool:
     return any(isinstance(operand, Vector) for operand in instruction.operands)
 
 
+def _move(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    """Executes a `mov`."""
+    if _is_packing(instruction):
+        _move_vector(warp, instruction, on)
+    else:
+        _compute(warp, index, instruction, mask, on)
+
+
 def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
     """Executes a `mov` that packs a vector's elements into a scalar or unpacks a scalar into them,
     lowest element first."""
@@ -210,9 +176,11 @@ def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
         write(warp, element, resized(bits, part.bits), part, on)
 
 
-def _convert_address(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """Executes `cvta`: converts an address in a space to a generic one by adding the start of the
-    space's window (0 for global), or with `.to` a generic one back by subtracting it."""
+def _convert_address(
+    warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
+) -> None:
+    """Executes `cvta`: converts an address in a space to a generic one, by adding the start of the
+    space's window, or with `.to` a generic one to an address in the space."""
     modifiers = instruction.operation.modifiers
     type = modifiers.scalar("size")
     space = Space(modifiers.text("space", "").partition("::")[0])
@@ -227,15 +195,15 @@ def _parameter_base(warp: Warp) -> int:
     return warp.run.launch.globals[warp.run.program.slots[PARAMETERS].offset]
 
 
-def _is_parameter(warp: Warp, instruction: Instruction, on: Values) -> None:
-    """Executes `isspacep.param`: true where a generic address is in the kernel's parameters."""
+def _is_parameter(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    """Executes `isspacep.param`: whether a generic address is within the kernel's parameters."""
     destination, source = instruction.operands
     start, size = _parameter_base(warp), warp.run.program.parameter_bytes
     is_inside = (start <= a < start + size for a in read(warp, source, U64).tolist())
     write(warp, destination, collect(is_inside, PRED), PRED, on)
 
 
-def _cluster_rank(warp: Warp, instruction: Instruction, on: Values) -> None:
+def _cluster_rank(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `getctarank`: the rank in the cluster of the block in whose shared memory an address
     is."""
     destination, source = instruction.operands
@@ -245,10 +213,10 @@ def _cluster_rank(warp: Warp, instruction: Instruction, on: Values) -> None:
     write(warp, destination, collect(ranks, B32), B32, on)
 
 
-def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting (see
-    `simt.register_pool`). Raises the fault of a count that `inc` would lower or `dec` raise, or
-    that the block's registers do not allow."""
+def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting. Raises the
+    fault of a count that `inc` would lower or `dec` raise, or that the block's registers do not
+    allow."""
     count = instruction.operands[0]
     assert isinstance(count, Immediate)
     run, grows = warp.run, int("inc" in instruction.operation.modifiers.values.values())
@@ -268,7 +236,7 @@ def _member_groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]
     members = member_mask(instruction)
     # A shuffle reads from a source lane by number; other instructions combine the lanes of one
     # mask.
-    if members is None or instruction.operation.name == "shfl":
+    if members is None or instruction.operation.kind is OpKind.SHUFFLE:
         return [mask]
     groups: dict[int, int] = {}
     masks = read(warp, members, B32)
@@ -277,30 +245,38 @@ def _member_groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]
     return list(groups.values())
 
 
+def _by_members(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+    """Executes an instruction across lanes in each group of lanes that name the same members."""
+    for group in _member_groups(warp, instruction, mask):
+        _collective(warp, instruction, group, from_mask(group, warp.size))
+
+
 def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes a shuffle, vote, match, reduction, `activemask` or `elect` among the lanes of
     `mask`, and writes its results."""
     operation, operands = instruction.operation, instruction.operands
     mode = operation.modifiers.text("mode", "")
-    if operation.name == "shfl":
-        a, b, c = (read(warp, operand, B32) for operand in operands[1:4])
-        _write_pair(warp, operands[0], collective.shuffle(mode, a, b, c, mask), on)
-    elif operation.name == "vote":
-        result = collective.vote(mode, read(warp, operands[1], PRED), mask)
-        write(warp, operands[0], result, B32 if mode == "ballot" else PRED, on)
-    elif operation.name == "activemask":
-        write(warp, operands[0], splat(mask, B32, warp.size), B32, on)
-    elif operation.name == "elect":
-        _write_pair(warp, operands[0], collective.elect(mask), on)
-    elif operation.name in ("match", "redux"):
-        type = operation.modifiers.scalar()
-        a = read(warp, operands[1], type)
-        if operation.name == "redux":
+    match operation.kind:
+        case OpKind.SHUFFLE:
+            a, b, c = (read(warp, operand, B32) for operand in operands[1:4])
+            _write_pair(warp, operands[0], collective.shuffle(mode, a, b, c, mask), on)
+        case OpKind.VOTE:
+            result = collective.vote(mode, read(warp, operands[1], PRED), mask)
+            write(warp, operands[0], result, B32 if mode == "ballot" else PRED, on)
+        case OpKind.ACTIVE_MASK:
+            write(warp, operands[0], splat(mask, B32, warp.size), B32, on)
+        case OpKind.ELECT:
+            _write_pair(warp, operands[0], collective.elect(mask), on)
+        case OpKind.WARP_REDUCTION:
+            type = operation.modifiers.scalar()
+            a = read(warp, operands[1], type)
             write(warp, operands[0], collective.reduction(operation.modifiers, a, mask), type, on)
-        elif "any" in operation.modifiers:
-            write(warp, operands[0], collective.match_any(a, mask), B32, on)
-        else:
-            _write_pair(warp, operands[0], collective.match_all(a, mask), on)
+        case _:
+            a = read(warp, operands[1], operation.modifiers.scalar())
+            if "any" in operation.modifiers:
+                write(warp, operands[0], collective.match_any(a, mask), B32, on)
+            else:
+                _write_pair(warp, operands[0], collective.match_all(a, mask), on)
 
 
 def _write_pair(
@@ -310,3 +286,36 @@ def _write_pair(
     `results[1]`."""
     for target, value, type in zip(_targets(destination), results, (B32, PRED), strict=False):
         write(warp, target, value, type, on)
+
+
+EXECUTE: dict[OpKind, Callable[[Warp, int, Instruction, int, Values], None]] = {
+    **dict.fromkeys((OpKind.COMPUTE, OpKind.COMPARE, OpKind.MAP_ADDRESS), _compute),
+    OpKind.MOVE: _move,
+    OpKind.CONVERT_ADDRESS: _convert_address,
+    OpKind.TEST_PARAMETER: _is_parameter,
+    OpKind.BLOCK_RANK: _cluster_rank,
+    OpKind.LOAD: access.load,
+    **dict.fromkeys((OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE), copies.store),
+    **dict.fromkeys((OpKind.ATOMIC, OpKind.REDUCTION, OpKind.ASYNC_REDUCTION), copies.update),
+    **dict.fromkeys((OpKind.MBARRIER, OpKind.MBARRIER_INIT, OpKind.MBARRIER_WAIT), copies.update),
+    **dict.fromkeys((OpKind.COPY, OpKind.BULK_COPY), copies.copy),
+    OpKind.COPY_ARRIVE: copies.update,
+    OpKind.CALL: service.serve,
+    OpKind.REGISTER_COUNT: _set_registers,
+    **dict.fromkeys((OpKind.SHUFFLE, OpKind.VOTE, OpKind.MATCH), _by_members),
+    **dict.fromkeys((OpKind.WARP_REDUCTION, OpKind.ELECT, OpKind.ACTIVE_MASK), _by_members),
+    **dict.fromkeys((OpKind.TEXTURE_LOAD, OpKind.TEXTURE_GATHER), texture.texels),
+    **dict.fromkeys((OpKind.TEXTURE_QUERY, OpKind.SURFACE_QUERY), texture.texels),
+    **dict.fromkeys((OpKind.SURFACE_LOAD, OpKind.SURFACE_STORE), texture.texels),
+    OpKind.SURFACE_REDUCTION: texture.texels,
+    **dict.fromkeys((OpKind.MATRIX_PRODUCT, OpKind.WARP_MATRIX_PRODUCT), matrix.multiply),
+    **dict.fromkeys((OpKind.WARP_MATRIX_LOAD, OpKind.WARP_MATRIX_STORE), matrix.move_fragment),
+    OpKind.MATRIX_LOAD: matrix_rows.load_rows,
+    OpKind.MATRIX_STORE: matrix_rows.store_rows,
+    OpKind.MATRIX_TRANSPOSE: matrix_rows.transpose,
+    **dict.fromkeys((OpKind.GROUP_PRODUCT, OpKind.GROUP_COMMIT), warp_group.execute),
+    OpKind.GROUP_WAIT: warp_group.execute,
+    **{kind: tensors.copy for kind in OpKind if kind.effects & Effect.USES_TMA},
+    **{kind: tensor_memory.execute for kind in OpKind if kind.effects & Effect.USES_TENSOR_MEMORY},
+}
+"""The function that executes each kind of instruction that is not control flow."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warploom.core.types import B32, PRED, U32, U64
+from warploom.isa.kinds import OpKind
 from warploom.isa.shared_matrices import UNIT_BYTES, SharedOperand, unit_address
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.access import AccessRequest, gather, part
@@ -54,10 +55,10 @@ class Issued:
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes any `wgmma` but the fence: issues a product, closes the open group (`commit_group`),
     or completes the products of all but the newest groups (`wait_group`)."""
-    modifiers = instruction.operation.modifiers
-    if "mma_async" in modifiers:
+    kind = instruction.operation.kind
+    if kind is OpKind.GROUP_PRODUCT:
         _issue(warp, index, instruction, mask, on)
-    elif "commit_group" in modifiers:
+    elif kind is OpKind.GROUP_COMMIT:
         warp.group += 1
     else:
         # `wait_group n`: the newest n of the closed groups, numbered up to `warp.group` - 1, may

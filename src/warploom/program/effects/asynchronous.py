@@ -14,12 +14,8 @@ from enum import Enum, auto
 from warploom.asynchronous.issue.waits import END_GROUP
 from warploom.asynchronous.late_copies.entries import ASYNC_GROUP, NO_GROUP
 from warploom.asynchronous.tensors.requests import BARRIER_ROW
-from warploom.isa.ops.launch_control import is_cancellation
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.ops.memory import COMPLETES
-from warploom.isa.ops.tcgen05 import is_tensor_memory_operation, waits_for_loads, waits_for_stores
-from warploom.isa.ops.tensors import is_tensor_operation, is_tensor_prefetch
-from warploom.isa.ops.wgmma import is_group_product, is_wait
-from warploom.isa.spec import Unit
 from warploom.program.effects.tensor_waits import group_request, late_copy, wait_request
 from warploom.program.requests.tensors import tensor_accesses, tensor_request
 from warploom.ptx.ir import Immediate, Instruction, Operand
@@ -67,32 +63,49 @@ class AsynchronousPart:
 
 def asynchronous_part(instruction: Instruction) -> AsynchronousPart | None:
     """Returns the role of an instruction in asynchronous work (issue, commit, wait, initialisation
-    or test of an mbarrier), with the kind of work; None if it has none, as an arrival at an
-    mbarrier."""
-    operation = instruction.operation
+    or test of an mbarrier), with the kind of work; None if it has none."""
+    kind = instruction.operation.kind
     wait = wait_request(instruction)
     if wait is not None:
         return AsynchronousPart(AsynchronousRole.LOOK, BULK, wait.barrier)
-    if operation.name == "mbarrier":
-        begins = operation.modifiers["op"] == "init"
-        return (
-            AsynchronousPart(AsynchronousRole.INIT, BULK, instruction.operands[0])
-            if begins
-            else None
-        )
-    if operation.name == "wgmma":
-        return _of_products(instruction)
-    if is_tensor_memory_operation(operation):
-        return _of_tensor_memory(instruction)
+    if kind in ROLES:
+        return AsynchronousPart(*ROLES[kind])
+    if kind in AT_BARRIERS:
+        return AsynchronousPart(*AT_BARRIERS[kind], instruction.operands[0])
+    if kind is OpKind.GROUP_WAIT:
+        count = instruction.operands[-1]
+        left = count.value if isinstance(count, Immediate) else 0
+        return AsynchronousPart(AsynchronousRole.WAIT, PRODUCT, None, left)
     return _of_copies(instruction)
+
+
+ROLES = {
+    OpKind.GROUP_PRODUCT: (AsynchronousRole.BEGIN, PRODUCT),
+    OpKind.GROUP_COMMIT: (AsynchronousRole.GROUP, PRODUCT),
+    OpKind.TENSOR_PRODUCT: (AsynchronousRole.BEGIN, TENSOR),
+    OpKind.TENSOR_MEMORY_COPY: (AsynchronousRole.BEGIN, TENSOR),
+    OpKind.TENSOR_SHIFT: (AsynchronousRole.BEGIN, TENSOR),
+    OpKind.TENSOR_LOAD: (AsynchronousRole.BEGIN, TENSOR_LOAD),
+    OpKind.TENSOR_STORE: (AsynchronousRole.BEGIN, TENSOR_STORE),
+    OpKind.TENSOR_WAIT_LOADS: (AsynchronousRole.WAIT, TENSOR_LOAD),
+    OpKind.TENSOR_WAIT_STORES: (AsynchronousRole.WAIT, TENSOR_STORE),
+}
+"""The roles of the matrix instructions of warp groups and of tensor memory."""
+
+AT_BARRIERS = {
+    OpKind.MBARRIER_INIT: (AsynchronousRole.INIT, BULK),
+    OpKind.COPY_ARRIVE: (AsynchronousRole.GROUP, COPY),
+    OpKind.TENSOR_COMMIT: (AsynchronousRole.GROUP, TENSOR),
+}
+"""The roles of instructions whose first operand is an mbarrier."""
 
 
 def _of_copies(instruction: Instruction) -> AsynchronousPart | None:
     """Returns the role of an asynchronous copy, or of an instruction that commits or awaits copies;
     None for others, and for prefetches. Copies that signal an mbarrier have it as their barrier."""
     operation = instruction.operation
-    if is_tensor_operation(operation):
-        if is_tensor_prefetch(operation) or is_cancellation(operation):
+    if operation.has(Effect.USES_TMA):
+        if operation.kind in (OpKind.TENSOR_PREFETCH, OpKind.LAUNCH_CANCEL):
             return None
         if not tensor_accesses(operation):
             return None
@@ -101,49 +114,16 @@ def _of_copies(instruction: Instruction) -> AsynchronousPart | None:
         return AsynchronousPart(AsynchronousRole.BEGIN, BULK, barrier)
     late = late_copy(instruction)
     if late is not None:
-        if operation.name in ("st", "red"):
+        if operation.kind in (OpKind.ASYNC_STORE, OpKind.ASYNC_REDUCTION):
             return AsynchronousPart(AsynchronousRole.BEGIN, SEND, instruction.operands[2])
         if late.groups == ASYNC_GROUP:
             return AsynchronousPart(AsynchronousRole.BEGIN, COPY)
         barrier = instruction.operands[3] if COMPLETES in operation.modifiers else None
         assert (barrier is not None) == (late.groups == NO_GROUP)
         return AsynchronousPart(AsynchronousRole.BEGIN, BULK, barrier)
-    if operation.name == "cp" and operation.spec.unit is Unit.ATOMIC:
-        return AsynchronousPart(AsynchronousRole.GROUP, COPY, instruction.operands[0])
     groups = group_request(instruction)
     if groups is None:
         return None
     kind = COPY if groups.groups == ASYNC_GROUP else BULK
     role = AsynchronousRole.GROUP if groups.action == END_GROUP else AsynchronousRole.WAIT
     return AsynchronousPart(role, kind, None, groups.left)
-
-
-def _of_products(instruction: Instruction) -> AsynchronousPart | None:
-    """Returns the role of a `wgmma` instruction: a product issues work, a commit closes the group,
-    a wait leaves the newest groups pending; None for others, such as the fence."""
-    if is_group_product(instruction.operation):
-        return AsynchronousPart(AsynchronousRole.BEGIN, PRODUCT)
-    if is_wait(instruction.operation):
-        count = instruction.operands[-1]
-        left = count.value if isinstance(count, Immediate) else 0
-        return AsynchronousPart(AsynchronousRole.WAIT, PRODUCT, None, left)
-    groups = "commit_group" in instruction.operation.modifiers
-    return AsynchronousPart(AsynchronousRole.GROUP, PRODUCT) if groups else None
-
-
-def _of_tensor_memory(instruction: Instruction) -> AsynchronousPart | None:
-    """Returns the role of a `tcgen05` instruction: products, copies and shifts, loads, and stores
-    issue work of their kinds, waits end loads or stores, a commit signals an mbarrier; None for
-    others, such as allocations."""
-    operation = instruction.operation
-    if waits_for_loads(operation):
-        return AsynchronousPart(AsynchronousRole.WAIT, TENSOR_LOAD)
-    if waits_for_stores(operation):
-        return AsynchronousPart(AsynchronousRole.WAIT, TENSOR_STORE)
-    if "commit" in operation.modifiers:
-        return AsynchronousPart(AsynchronousRole.GROUP, TENSOR, instruction.operands[0])
-    for name, kind in (("ld", TENSOR_LOAD), ("st", TENSOR_STORE)):
-        if name in operation.modifiers:
-            return AsynchronousPart(AsynchronousRole.BEGIN, kind)
-    begins = any(name in operation.modifiers for name in ("mma", "cp", "shift"))
-    return AsynchronousPart(AsynchronousRole.BEGIN, TENSOR) if begins else None

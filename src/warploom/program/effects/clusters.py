@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from warploom.isa.ops.cluster import is_cluster_barrier
-from warploom.isa.ops.launch_control import is_cancellation
+from warploom.isa.kinds import OpKind
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.ptx.ir import Instruction, Space
@@ -20,25 +19,16 @@ def accesses_cluster(instruction: Instruction) -> bool:
 
 
 def cancels_launches(program: Program) -> bool:
-    """Returns whether a program has `clusterlaunchcontrol.try_cancel`, by which thread blocks take
-    over the work of blocks that are not launched yet. The answer is cached in the program."""
-    cached = program.cache.get(cancels_launches)
-    if cached is None:
-        found = any(is_cancellation(instruction.operation) for instruction in program.instructions)
-        cached = program.cache[cancels_launches] = found
-    return bool(cached)
+    """Returns whether thread blocks of a program take over the work of blocks that are not launched
+    yet (`clusterlaunchcontrol`)."""
+    return OpKind.LAUNCH_CANCEL in program.kinds
 
 
 def has_cluster_barrier(program: Program) -> bool:
     """Returns whether a program has a barrier of the cluster."""
-    return any(is_cluster_barrier(instruction.operation) for instruction in program.instructions)
+    return OpKind.CLUSTER_BARRIER in program.kinds
 
 
 def maps_addresses(program: Program) -> bool:
-    """Returns whether a program computes addresses in thread blocks of its cluster, with `mapa`.
-    The answer is cached in the program."""
-    cached = program.cache.get(maps_addresses)
-    if cached is None:
-        names = {instruction.operation.name for instruction in program.instructions}
-        cached = program.cache[maps_addresses] = "mapa" in names
-    return bool(cached)
+    """Returns whether a program computes addresses in thread blocks of its cluster, with `mapa`."""
+    return OpKind.MAP_ADDRESS in program.kinds

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.mbarrier import COMPLETE_TX
-from warploom.isa.ops.memory import COMPLETES
 from warploom.program.accesses import bytes_of
 from warploom.ptx.ir import Immediate, Instruction
 
@@ -19,8 +19,7 @@ def completion(instruction: Instruction) -> Instruction | None:
     """Returns the `mbarrier.complete_tx` that a `st.async` or `red.async` implies, to be executed
     after it: it signals the bytes written to the mbarrier that the instruction names. None for
     other instructions."""
-    operation = instruction.operation
-    if COMPLETES not in operation.modifiers or operation.name not in ("st", "red"):
+    if instruction.operation.kind not in (OpKind.ASYNC_STORE, OpKind.ASYNC_REDUCTION):
         return None
     size = Immediate(bytes_of(instruction), span=instruction.span)
     return replace(instruction, operation=COMPLETE_TX, operands=(instruction.operands[2], size))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from warploom.isa.kinds import Effect
 from warploom.program.program import Program
 from warploom.ptx.ir import Instruction, Space
 from warploom.simt.event_layout import AccessKind, MemorySpace
@@ -34,4 +35,4 @@ def is_observed_access(program: Program, instruction: int, space: Space) -> bool
 def is_observed_branch(program: Program, index: int, instruction: Instruction) -> bool:
     """Returns whether observers get an event for an instruction as a branch: `bra` and `brx`, but
     not those that implement calls."""
-    return instruction.operation.name in ("bra", "brx") and index not in program.hidden
+    return instruction.operation.has(Effect.BRANCHES) and index not in program.hidden

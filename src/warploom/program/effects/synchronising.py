@@ -4,19 +4,23 @@ events of the race detector."""
 from __future__ import annotations
 
 from warploom.detector import layout as words
-from warploom.isa.ops.cluster import is_cluster_barrier
-from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
-from warploom.isa.spec import Unit
+from warploom.isa.kinds import OpKind
 from warploom.ptx.ir import Instruction
 
-TENSOR_EVENTS = {
-    "wait::ld": words.TENSOR_LOADS_WAIT,
-    "wait::st": words.TENSOR_STORES_WAIT,
+EVENTS = {
+    OpKind.WARP_BARRIER: words.WARP_SYNC,
+    OpKind.TENSOR_WAIT_LOADS: words.TENSOR_LOADS_WAIT,
+    OpKind.TENSOR_WAIT_STORES: words.TENSOR_STORES_WAIT,
+    OpKind.COPY_COMMIT: words.ASYNC_COMMIT,
+    OpKind.COPY_WAIT: words.ASYNC_WAIT,
+}
+"""Events of kinds of operations that have one each."""
+
+TENSOR_FENCES = {
     "fence::before_thread_sync": words.TENSOR_FENCE_BEFORE,
     "fence::after_thread_sync": words.TENSOR_FENCE_AFTER,
 }
-"""Events of tensor memory that are no accesses, by modifier."""
-
+"""Events of fences of tensor memory, by modifier."""
 
 LAUNCH_EVENTS = {"launch_dependents": words.LAUNCH_TRIGGER, "wait": words.LAUNCH_WAIT}
 """Events of `griddepcontrol`, by modifier."""
@@ -29,7 +33,7 @@ def triggers_launch(instruction: Instruction) -> bool:
 
 def is_warp_barrier(instruction: Instruction) -> bool:
     """Returns whether an instruction is a `bar.warp.sync`."""
-    return instruction.operation.name == "bar" and "warp" in instruction.operation.modifiers
+    return instruction.operation.kind is OpKind.WARP_BARRIER
 
 
 def event_of(instruction: Instruction) -> int | None:
@@ -37,26 +41,22 @@ def event_of(instruction: Instruction) -> int | None:
     fences, commits and waits of `cp.async`, waits and fences of tensor memory, `griddepcontrol`.
     None for instructions that only access memory or compute, for a fence of `mbarrier`
     initialisation, and for a proxy fence that orders no asynchronous copies."""
-    modifiers, name = instruction.operation.modifiers, instruction.operation.name
-    if is_warp_barrier(instruction):
-        return words.WARP_SYNC
-    if is_cluster_barrier(instruction.operation):
-        return words.CLUSTER_ARRIVE if "arrive" in modifiers else words.CLUSTER_WAIT
-    if instruction.operation.spec.unit is Unit.BARRIER:
-        return words.BARRIER_ARRIVE if "arrive" in modifiers else words.BARRIER_SYNC
-    if name in ("fence", "membar"):
-        if any(each.startswith("proxy") for each in modifiers.values):
-            return words.PROXY_FENCE if _fences_copies(instruction) else None
-        return None if "mbarrier_init" in modifiers else words.FENCE
-    if is_tensor_memory_operation(instruction.operation):
-        return TENSOR_EVENTS.get(modifiers["op"] or modifiers["when"] or "")
-    if name == "griddepcontrol":
-        return LAUNCH_EVENTS[modifiers["action"] or ""]
-    if name == "cp" and "commit_group" in modifiers:
-        return words.ASYNC_COMMIT
-    if name == "cp" and ("wait_group" in modifiers or "wait_all" in modifiers):
-        return words.ASYNC_WAIT
-    return None
+    modifiers = instruction.operation.modifiers
+    match instruction.operation.kind:
+        case OpKind.CLUSTER_BARRIER:
+            return words.CLUSTER_ARRIVE if "arrive" in modifiers else words.CLUSTER_WAIT
+        case OpKind.BLOCK_BARRIER | OpKind.WARP_GROUP_BARRIER:
+            return words.BARRIER_ARRIVE if "arrive" in modifiers else words.BARRIER_SYNC
+        case OpKind.FENCE:
+            if any(each.startswith("proxy") for each in modifiers.values):
+                return words.PROXY_FENCE if _fences_copies(instruction) else None
+            return None if "mbarrier_init" in modifiers else words.FENCE
+        case OpKind.TENSOR_FENCE:
+            return TENSOR_FENCES[modifiers.text("when", "")]
+        case OpKind.DEPENDENT_LAUNCH:
+            return LAUNCH_EVENTS[modifiers.text("action", "")]
+        case kind:
+            return EVENTS.get(kind)
 
 
 def _fences_copies(instruction: Instruction) -> bool:

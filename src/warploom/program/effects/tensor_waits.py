@@ -22,13 +22,10 @@ from warploom.asynchronous.tensors.maps import U32 as U32_NUMBERS
 from warploom.asynchronous.tensors.maps import U64 as U64_NUMBERS
 from warploom.asynchronous.tensors.numbers import OPERATIONS
 from warploom.core.types import U32, U64, ScalarType
-from warploom.isa.ops.mbarrier import WAITS
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.ops.memory import COMPLETES
-from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
-from warploom.isa.ops.tensors import is_tensor_operation
-from warploom.isa.spec import Operation, Unit
-from warploom.program.accesses import accesses, is_bulk_copy
-from warploom.program.effects.completions import completion
+from warploom.isa.spec import Operation
+from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.ptx.ir import Immediate, Instruction, Operand, Space
 
@@ -72,7 +69,7 @@ def wait_request(instruction: Instruction) -> WaitRequest | None:
     """Returns the phase of an mbarrier that a `test_wait` or `try_wait` instruction tests; None for
     others. The phase is given by its parity (32 bits) or by the token of an arrival (64 bits)."""
     operation = instruction.operation
-    if operation.name != "mbarrier" or operation.modifiers["op"] not in WAITS:
+    if operation.kind is not OpKind.MBARRIER_WAIT:
         return None
     by_parity = "parity" in operation.modifiers
     _, barrier, value, *_ = instruction.operands
@@ -81,27 +78,34 @@ def wait_request(instruction: Instruction) -> WaitRequest | None:
 
 def waits_for_phases(program: Program) -> bool:
     """Returns whether a program waits for phases of mbarriers."""
-    return any(wait_request(instruction) is not None for instruction in program.instructions)
+    return OpKind.MBARRIER_WAIT in program.kinds
 
 
 def group_request(instruction: Instruction) -> GroupRequest | None:
     """Returns the action of an instruction on groups of copies: commits end a group, waits complete
     groups. None for instructions that do neither."""
     m = instruction.operation.modifiers
-    if instruction.operation.name != "cp":
-        return None
     groups = BULK_GROUP if "bulk" in m else ASYNC_GROUP
-    if "commit_group" in m:
-        return GroupRequest(END_GROUP, 0, groups)
-    # `cp.async.mbarrier.arrive` signals an mbarrier once earlier copies are complete: they are
-    # completed by this instruction.
-    if "wait_all" in m or instruction.operation.spec.unit is Unit.ATOMIC:
-        return GroupRequest(WAIT_GROUPS, -1, groups)
-    if "wait_group" not in m:
-        return None
-    left = instruction.operands[0]
-    # A count in a register is not known here: waiting for all groups is always correct.
-    return GroupRequest(WAIT_GROUPS, left.value if isinstance(left, Immediate) else 0, groups)
+    match instruction.operation.kind:
+        case OpKind.COPY_COMMIT:
+            return GroupRequest(END_GROUP, 0, groups)
+        case OpKind.COPY_ARRIVE:
+            # It signals an mbarrier once earlier copies are complete: they are completed by this
+            # instruction.
+            return GroupRequest(WAIT_GROUPS, -1, groups)
+        case OpKind.COPY_WAIT:
+            if "wait_all" in m:
+                return GroupRequest(WAIT_GROUPS, -1, groups)
+            left = instruction.operands[0]
+            # A count in a register is not known here: waiting for all groups is always correct.
+            number = left.value if isinstance(left, Immediate) else 0
+            return GroupRequest(WAIT_GROUPS, number, groups)
+        case _:
+            return None
+
+
+LATE_COPIES = {OpKind.COPY, OpKind.BULK_COPY, OpKind.ASYNC_STORE, OpKind.ASYNC_REDUCTION}
+"""The kinds of asynchronous copies that each lane issues by itself."""
 
 
 def late_copy(instruction: Instruction) -> LateCopy | None:
@@ -109,19 +113,18 @@ def late_copy(instruction: Instruction) -> LateCopy | None:
     copy between global and shared memory, `st.async`, `red.async`); None for others, and for copies
     of tensors."""
     operation = instruction.operation
-    if operation.name in ("st", "red"):
-        if completion(instruction) is None:
+    match operation.kind:
+        case OpKind.COPY:
+            return LateCopy(LOAD, ASYNC_GROUP)
+        case OpKind.BULK_COPY:
+            what = STORE if accesses(instruction)[0][0] is Space.SHARED else LOAD
+            return LateCopy(what, NO_GROUP if COMPLETES in operation.modifiers else BULK_GROUP)
+        case OpKind.ASYNC_STORE:
+            return LateCopy(SEND, NO_GROUP)
+        case OpKind.ASYNC_REDUCTION:
+            return LateCopy(_update(operation), NO_GROUP)
+        case _:
             return None
-        return LateCopy(SEND if operation.name == "st" else _update(operation), NO_GROUP)
-    if operation.name != "cp" or is_tensor_operation(operation):
-        return None
-    found = accesses(instruction)
-    if operation.spec.unit is Unit.ATOMIC or len(found) != 2 or Space.GLOBAL not in dict(found):
-        return None
-    what = STORE if found[0][0] is Space.SHARED else LOAD
-    if COMPLETES in operation.modifiers:
-        return LateCopy(what, NO_GROUP)
-    return LateCopy(what, BULK_GROUP if is_bulk_copy(operation) else ASYNC_GROUP)
 
 
 def _update(operation: Operation) -> int:
@@ -134,9 +137,6 @@ def _update(operation: Operation) -> int:
 def completes_later(program: Program) -> bool:
     """Returns whether a program has copies or work in tensor memory that may complete after they
     are issued."""
-    return any(
-        is_tensor_operation(instruction.operation)
-        or is_tensor_memory_operation(instruction.operation)
-        or late_copy(instruction) is not None
-        for instruction in program.instructions
+    return not LATE_COPIES.isdisjoint(program.kinds) or any(
+        kind.effects & (Effect.USES_TMA | Effect.USES_TENSOR_MEMORY) for kind in program.kinds
     )

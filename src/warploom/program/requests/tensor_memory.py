@@ -18,7 +18,7 @@ from warploom.asynchronous.issue.queue import QUEUE_WORDS
 from warploom.asynchronous.tensor_memory import layout as w
 from warploom.asynchronous.tensors.entries import ENTRY_WORDS
 from warploom.core.types import PRED, U16, U32, U64, ScalarType
-from warploom.isa.ops.tcgen05 import changes_nothing, is_tensor_memory_operation
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Modifiers, Operation
 from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Space, Vector
 
@@ -70,7 +70,7 @@ def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
     fences)."""
     m = instruction.operation.modifiers
     flags = w.PAIR if m["cta_group"] == "cta_group::2" else 0
-    request = next(read for name, read in ENCODERS.items() if name in m)(instruction, m)
+    request = ENCODERS[instruction.operation.kind](instruction, m)
     return TensorMemoryRequest(request.request | flags, request.inputs, request.registers)
 
 
@@ -78,20 +78,10 @@ def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
 def tensor_memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
     """Returns the accesses of a `tcgen05` operation to shared memory, as (space, load or store);
     empty for those that access tensor memory only."""
-    m = operation.modifiers
-    if "alloc" in m:
+    if operation.kind is OpKind.TENSOR_ALLOC:
         return ((Space.SHARED, "store"),)
-    return ((Space.SHARED, "load"),) if "mma" in m or "cp" in m else ()
-
-
-def uses_tensor_memory(instructions: tuple[Instruction, ...]) -> bool:
-    """Returns whether some instruction is a `tcgen05` that has an effect on tensor memory (waits
-    and fences alone do not count)."""
-    return any(
-        is_tensor_memory_operation(instruction.operation)
-        and not changes_nothing(instruction.operation)
-        for instruction in instructions
-    )
+    reads = operation.kind in (OpKind.TENSOR_PRODUCT, OpKind.TENSOR_MEMORY_COPY)
+    return ((Space.SHARED, "load"),) if reads else ()
 
 
 def work_words(has_tensor_memory: bool) -> int:
@@ -231,15 +221,15 @@ def _scales(kind: str, m: Modifiers) -> int:
     return SCALES.get(m.text("size", ""), whole)
 
 
-ENCODERS: dict[str, Callable[[Instruction, Modifiers], TensorMemoryRequest]] = {
-    "alloc": _alloc,
-    "dealloc": _free,
-    "relinquish_alloc_permit": _relinquish,
-    "ld": _load,
-    "st": _store,
-    "cp": _copy,
-    "shift": _shift,
-    "mma": _multiply,
-    "commit": _commit,
+ENCODERS: dict[OpKind, Callable[[Instruction, Modifiers], TensorMemoryRequest]] = {
+    OpKind.TENSOR_ALLOC: _alloc,
+    OpKind.TENSOR_FREE: _free,
+    OpKind.TENSOR_PERMIT: _relinquish,
+    OpKind.TENSOR_LOAD: _load,
+    OpKind.TENSOR_STORE: _store,
+    OpKind.TENSOR_MEMORY_COPY: _copy,
+    OpKind.TENSOR_SHIFT: _shift,
+    OpKind.TENSOR_PRODUCT: _multiply,
+    OpKind.TENSOR_COMMIT: _commit,
 }
-"""Maps the modifier that names the operation to the function that encodes it."""
+"""The function that encodes each kind of operation."""

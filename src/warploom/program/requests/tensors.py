@@ -7,13 +7,14 @@ Both machines evaluate the operands and pass them to `asynchronous.tensors`;
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
 from warploom.asynchronous.tensors import maps
 from warploom.asynchronous.tensors import requests as r
 from warploom.core.types import S32, U16, U32, U64, ScalarType
-from warploom.isa.ops.launch_control import is_cancellation
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.tensors import HINT, MULTICAST, OPERATIONS, WIDE
 from warploom.isa.spec import Operation
 from warploom.ptx.ir import Immediate, Instruction, Operand, Space, Vector
@@ -47,35 +48,32 @@ class TensorRequest:
 
 
 def tensor_request(instruction: Instruction) -> TensorRequest:
-    """Returns the request of an instruction for the TMA (`isa.ops.tensors.is_tensor_operation`): a
+    """Returns the request of an instruction for the TMA (`Effect.USES_TMA`): a
     change of a tensor map, a cancellation of a launch, a copy of a box, or a copy of contiguous
     bytes."""
-    operation = instruction.operation
-    if operation.name == "tensormap":
-        return _map_request(instruction)
-    if is_cancellation(operation):
-        return _cancellation(instruction)
-    if "tensor" in operation.modifiers:
-        return _box_request(instruction)
-    return _bytes_request(instruction)
+    return ENCODERS[instruction.operation.kind](instruction)
 
 
 @cache
 def tensor_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
     """Returns the spaces that a tensor operation accesses, each with load, store or atomic; empty
     for changes of a tensor map."""
-    if operation.name == "tensormap":
-        return ()
-    if is_cancellation(operation):
-        return ((Space.SHARED, "store"),)
+    if operation.kind in FIXED_ACCESSES:
+        return FIXED_ACCESSES[operation.kind]
     m = operation.modifiers
-    if "L2" in m:
-        return ((Space.GLOBAL, "load"),)
     if m["into"] is not None or (MULTICAST in m and "global" in m):
         return ((Space.GLOBAL, "load"), (Space.SHARED, "store"))
     if "shared::cluster" in m:
         return ((Space.SHARED, "store"),)
     return ((Space.SHARED, "load"), (Space.GLOBAL, "atomic" if "reduce" in m else "store"))
+
+
+FIXED_ACCESSES: dict[OpKind, tuple[tuple[Space, str], ...]] = {
+    OpKind.TENSOR_MAP: (),
+    OpKind.LAUNCH_CANCEL: ((Space.SHARED, "store"),),
+    OpKind.TENSOR_PREFETCH: ((Space.GLOBAL, "load"),),
+}
+"""The accesses of kinds of operations that do not depend on modifiers."""
 
 
 def _field(at: int, value: int) -> int:
@@ -107,7 +105,7 @@ def _box_request(instruction: Instruction) -> TensorRequest:
         operands.pop()
     if MULTICAST in m:
         inputs.append((r.BLOCKS_ROW, operands.pop(), U16))
-    if "L2" in m:
+    if operation.kind is OpKind.TENSOR_PREFETCH:
         request |= r.PREFETCH
         tensor, *offsets = operands
     elif m["into"] is not None:
@@ -179,3 +177,14 @@ def _map_request(instruction: Instruction) -> TensorRequest:
     type = U64 if "b64" in m else U32
     space = Space((m["space"] or "").partition("::")[0] or Space.GENERIC.value)
     return TensorRequest(request, ((r.MAP_ROW, target, None), (r.VALUE_ROW, value, type)), space)
+
+
+ENCODERS: dict[OpKind, Callable[[Instruction], TensorRequest]] = {
+    OpKind.TENSOR_MAP: _map_request,
+    OpKind.LAUNCH_CANCEL: _cancellation,
+    OpKind.TENSOR_COPY: _box_request,
+    OpKind.TENSOR_PREFETCH: _box_request,
+    OpKind.TMA_BULK_COPY: _bytes_request,
+    OpKind.BULK_REDUCTION: _bytes_request,
+}
+"""The function that encodes each kind of operation."""

@@ -7,9 +7,11 @@ defines the fields and the numbers of operands (`*_ROW`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from warploom.core.types import B16, B32, F32, PRED, S32, U32, ScalarType, unsigned
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Modifiers
 from warploom.ptx.ir import Instruction, Operand, Pair, Vector
 from warploom.texture import descriptors as d
@@ -49,12 +51,7 @@ class TexelRequest:
 
 def texel_request(instruction: Instruction) -> TexelRequest:
     """Returns the request of a texture or surface instruction."""
-    name = instruction.operation.name
-    if name in ("tex", "tld4"):
-        return _fetch(instruction)
-    if name in ("txq", "suq", "istypep"):
-        return _query(instruction)
-    return _surface(instruction)
+    return ENCODERS[instruction.operation.kind](instruction)
 
 
 def axes(modifiers: Modifiers) -> int:
@@ -116,14 +113,14 @@ def _query(instruction: Instruction) -> TexelRequest:
 def _surface(instruction: Instruction) -> TexelRequest:
     """Encodes a load, store or reduction of a surface, with the element's size, the number of
     elements, and the behaviour outside of the surface."""
-    m, name = instruction.operation.modifiers, instruction.operation.name
+    m, kind = instruction.operation.modifiers, instruction.operation.kind
     type = unsigned(m.scalar().bits)
     target, texels, source = _surface_operands(instruction)
     parts = {"v2": 2, "v4": 4}.get(m.text("vec", ""), 1)
     request = _shape(m) | _field(d.ELEMENT, type.bytes) | _field(d.PARTS, parts)
     request |= _field(d.MODE, MODES[m.text("mode", "trap")])
-    request |= _field(d.OP, _SURFACE_OPS[name, "p" in m])
-    if name == "sured":
+    request |= _field(d.OP, _SURFACE_OPS[kind, "p" in m])
+    if kind is OpKind.SURFACE_REDUCTION:
         request |= _field(d.REDUCTION, d.REDUCTIONS.index(m.text("op", "")))
         request |= _field(d.SIGNED, m.scalar().is_signed)
     inputs = _coordinates(m, texels, S32)
@@ -134,17 +131,17 @@ def _surface(instruction: Instruction) -> TexelRequest:
 
 
 _SURFACE_OPS = {
-    ("suld", False): d.LOAD,
-    ("sust", False): d.STORE,
-    ("sust", True): d.STORE_FORMATTED,
-    ("sured", False): d.REDUCE,
-    ("sured", True): d.REDUCE_FORMATTED,
+    (OpKind.SURFACE_LOAD, False): d.LOAD,
+    (OpKind.SURFACE_STORE, False): d.STORE,
+    (OpKind.SURFACE_STORE, True): d.STORE_FORMATTED,
+    (OpKind.SURFACE_REDUCTION, False): d.REDUCE,
+    (OpKind.SURFACE_REDUCTION, True): d.REDUCE_FORMATTED,
 }
 
 
 def _surface_operands(instruction: Instruction) -> tuple[Operand | None, Operand, Operand | None]:
     """Returns the destination, address and source of an instruction; None for a missing one."""
-    if instruction.operation.name == "suld":
+    if instruction.operation.kind is OpKind.SURFACE_LOAD:
         return instruction.operands[0], instruction.operands[1], None
     return None, instruction.operands[0], instruction.operands[1]
 
@@ -176,3 +173,15 @@ def _spatial(m: Modifiers, first: int, operand: Operand, type: ScalarType) -> li
     """Returns the operands for the spatial axes (no layer), numbered from `first` on."""
     count = sum(row != d.LAYER_ROW for row in AXES[m.text("geom", "")])
     return [(first + i, e, type) for i, e in enumerate(elements(operand)[:count])]
+
+
+ENCODERS: dict[OpKind, Callable[[Instruction], TexelRequest]] = {
+    OpKind.TEXTURE_LOAD: _fetch,
+    OpKind.TEXTURE_GATHER: _fetch,
+    OpKind.TEXTURE_QUERY: _query,
+    OpKind.SURFACE_QUERY: _query,
+    OpKind.SURFACE_LOAD: _surface,
+    OpKind.SURFACE_STORE: _surface,
+    OpKind.SURFACE_REDUCTION: _surface,
+}
+"""The function that encodes each kind of operation."""

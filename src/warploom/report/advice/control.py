@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warploom.isa.kinds import OpKind
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.program.uses import leaf_operands, reads, sources, writes
@@ -37,7 +38,7 @@ def exited_members(case: Case) -> Iterator[Advice]:
     (CUDA C++ Programming Guide, "Warp Shuffle Functions")."""
     for index, counts in enumerate(case.counters.by_instruction()):
         named = counts.exited_members
-        if named and case.program.instructions[index].operation.name == "shfl":
+        if named and case.program.instructions[index].operation.kind is OpKind.SHUFFLE:
             yield Advice(
                 "shuffle with lanes that exited",
                 case.program.line(index),

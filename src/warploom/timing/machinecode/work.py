@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.machinecode.control import Control
 from warploom.machinecode.counted import Matching
@@ -156,7 +157,7 @@ class _MachineCodeWorkBuilder:
         if (
             instruction.name == "NANOSLEEP"
             and ptx is not None
-            and ptx.operation.name == "nanosleep"
+            and ptx.operation.kind is OpKind.SLEEP
         ):
             return w.SLEEP, sleep_cycles(ptx, timing), 0
         if instruction.name in ("MEMBAR", "FENCE"):

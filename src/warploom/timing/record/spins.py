@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.mbarrier import WAITS as WAITS_FOR_PHASES
 from warploom.isa.spec import Operation, Unit
 from warploom.program.accesses import accesses
@@ -65,7 +66,7 @@ def jump_back_blocks(program: Program) -> set[int]:
 def _is_jump(program: Program, block: ProgramBlock) -> bool:
     """Returns whether a basic block is one branch without a guard."""
     code = program.instructions[block.start : block.stop]
-    return len(code) == 1 and code[0].operation.name == "bra" and code[0].guard is None
+    return len(code) == 1 and code[0].operation.kind is OpKind.BRANCH and code[0].guard is None
 
 
 def _is_loop(program: Program, block: ProgramBlock) -> bool:

@@ -7,6 +7,7 @@ Instructions that every compiler folds into others are FREE: copies, address con
 
 from __future__ import annotations
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.spec import Modifiers, Operation, Unit
 from warploom.isa.special import SPECIAL_REGISTERS, Varies
@@ -136,7 +137,7 @@ def _move(instruction: Instruction) -> str:
 def _matrix(operation: Operation) -> str:
     """Returns the class of a matrix instruction: products are "tensor", moves to and from shared
     memory "memory", those of tensor memory "tensor_memory", commits and waits "control"."""
-    if operation.name == "movmatrix":
+    if operation.kind is OpKind.MATRIX_TRANSPOSE:
         return "shuffle"
     if operation.name == "wgmma" and not is_group_product(operation):
         return "control"

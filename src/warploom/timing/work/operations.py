@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from warploom.devices.timing import TimingSpec
 from warploom.isa.fragments import WIDTHS, extents
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.ops.matrix import element_type
 from warploom.isa.ops.tcgen05 import COPY_SHAPES
 from warploom.isa.ops.wgmma import is_group_product, is_wait
@@ -264,11 +265,11 @@ class _PtxWorkBuilder:
         """Returns the kind of an operation, and its operands X and Y (`layout`), by its name and
         modifiers, else by its class."""
         operation = instruction.operation
-        if operation.name in ("bra", "brx"):
+        if operation.has(Effect.BRANCHES):
             return words.BRANCH, 0, 0
         if operation.name in ("exit", "ret"):
             return words.EXIT, 0, 0
-        if operation.name == "nanosleep":
+        if operation.kind is OpKind.SLEEP:
             return words.SLEEP, sleep_cycles(instruction, self.costs.timing), 0
         if operation.name in ("membar", "fence"):
             return words.FENCE, fence_cycles(operation.text.split("."), self.costs.timing), 0
