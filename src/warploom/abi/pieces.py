@@ -19,9 +19,9 @@ from warploom.ptx.ir import Address, Instruction, Register, Symbol, Vector
 
 
 def frame_access(program: Program, instruction: Instruction) -> range | None:
-    """Returns the frame offsets, in bytes, at which the elements begin that a `ld.param` or
-    `st.param` accesses; the last offset is the end. None for an instruction that accesses no
-    frame."""
+    """Returns the byte offsets in the thread's frame at which the elements of a `ld.param` or
+    `st.param` begin, then their end. None for an instruction that accesses no frame, as a load of a
+    kernel parameter."""
     if instruction.operation.kind not in (OpKind.LOAD, OpKind.STORE):
         return None
     address = next(o for o in instruction.operands if isinstance(o, Address))

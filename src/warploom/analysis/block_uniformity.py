@@ -82,15 +82,16 @@ def _is_barrier(instruction: Instruction) -> bool:
 
 
 def _may_skip_barrier(instruction: Instruction) -> bool:
-    """Returns whether an instruction is a guarded barrier, or a call, which may execute any."""
+    """Returns whether an instruction is a guarded barrier, or a call, whose callee may execute
+    barriers that are not looked at."""
     return instruction.operation.kind is OpKind.CALL or (
         _is_barrier(instruction) and instruction.guard is not None
     )
 
 
 def is_pure(instruction: Instruction) -> bool:
-    """Returns whether an instruction only computes, in every lane (without a guard), waits for no
-    lanes, and reads no clock."""
+    """Returns whether an instruction only computes or moves values of its own lane, in every lane:
+    it has no guard, accesses no memory, waits for no lanes, and reads no clock."""
     moves = instruction.operation.kind in (OpKind.MOVE, OpKind.CONVERT_ADDRESS)
     return (
         (moves or computes(instruction))

@@ -134,8 +134,8 @@ def _instructions_of(program: Program, blocks: Iterable[int]) -> Iterable[Instru
 
 
 def _is_lane_independent(instruction: Instruction) -> bool:
-    """Returns whether an instruction neither waits for other lanes nor reads them, and does not end
-    the thread."""
+    """Returns whether an instruction can be in a masked region: it neither waits for other lanes
+    nor reads them, ends no thread, and is no indexed branch."""
     operation = instruction.operation
     if may_wait_before(instruction) or operation.spec.unit in (Unit.WARP, Unit.MATRIX):
         return False

@@ -126,9 +126,9 @@ class InstructionCode:
             writer(operand, value, type)
 
     def _emit_store(self, index: int, instruction: Instruction, on: Value) -> bool:
-        """Emits a store, a copy, a tensor operation or `setmaxnreg`, which have no results; returns
-        False, and emits nothing, for an instruction of another kind.
-        """
+        """Emits an instruction without results: a store (`st.async` also signals its mbarrier), a
+        copy, a tensor operation or `setmaxnreg`. Returns False, and emits nothing, for another
+        kind, such as a `cp` that is executed as an atomic."""
         emit = WITHOUT_RESULTS.get(instruction.operation.kind)
         if emit is None:
             return False
@@ -223,10 +223,10 @@ class InstructionCode:
     def emit_affine(
         self, index: int, instruction: Instruction, on: Value, on_wrap: Callable[[Value], None]
     ) -> None:
-        """Emits an instruction whose results are all uniform or affine, in one value for each run,
-        and writes them. `on_wrap` emits the code for an i1 that is true if a run wraps around, so
-        that a result is not affine.
-        """
+        """Emits an instruction whose results are all uniform or affine, in one value for each lane
+        run, and writes them where its guard holds: a load of equal addresses in each run, a `cvta`,
+        a `mov` of an address or special register, or one computed by its terms. `on_wrap` emits the
+        code for an i1 that is true if a run wraps around, so that a result is not affine."""
         guard, kind = self.guards.uniform_value(instruction), instruction.operation.kind
         results: list[Result] = []
         if kind is OpKind.LOAD:
@@ -350,8 +350,9 @@ class InstructionCode:
 
 
 def _has_no_code(instruction: Instruction) -> bool:
-    """Returns whether no code is emitted for an instruction: it has no effect, is an inlined call,
-    or is `bar.warp.sync`, whose wait is emitted with its basic block (`lower.control.sync`)."""
+    """Returns whether no code is emitted for an instruction: it has no effect, is a `call` that is
+    no host call, or is `bar.warp.sync`, whose wait is emitted with its basic block
+    (`lower.control.sync`)."""
     operation = instruction.operation
     if operation.kind is OpKind.CALL:
         return service_of(instruction) is None

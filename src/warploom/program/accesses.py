@@ -102,8 +102,8 @@ def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
 
 @cache
 def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Returns `accesses` by the operation alone, so that instructions with equal operations share
-    one cached answer."""
+    """Returns `accesses` of an operation, so that instructions with equal operations share one
+    cached answer; empty if it accesses no counted memory."""
     if operation.has(Effect.USES_TMA):
         return tensor_accesses(operation)
     if operation.has(Effect.USES_TENSOR_MEMORY):
@@ -118,7 +118,7 @@ def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
 
 
 def is_bulk_copy(operation: Operation) -> bool:
-    """Returns whether an operation is a `cp.async.bulk` that copies."""
+    """Returns whether an operation is a `cp.async.bulk` that copies contiguous bytes."""
     return operation.kind is OpKind.BULK_COPY
 
 

@@ -129,7 +129,8 @@ class CallCode:
         self.memory.faults.leave(instruction, fault, self.b.sub(code, I64(1)))
 
     def _calls(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
-        """Returns the calls that perform an instruction, None if there are no functions for it."""
+        """Returns the calls that perform an instruction (of a load of parameters, one for each
+        register; else one), None if there are no functions for it."""
         if instruction.operation.kind in (OpKind.LOAD, OpKind.STORE):
             return self._accesses(index, instruction)
         call = self._operation(instruction)

@@ -303,9 +303,8 @@ class WarpFunction:
     def _emit_control(
         self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction
     ) -> bool:
-        """Emits a branch, exit, trap or barrier that ends a basic block; returns False, and emits
-        nothing, for another instruction.
-        """
+        """Emits a branch, exit, trap or barrier that ends a basic block, and returns True; returns
+        False, and emits nothing, for another instruction."""
         operation = instruction.operation
         barrier = operation.has(Effect.SYNCHRONISES_BLOCK)
         if barrier and not self.barriers.ends(instruction):

@@ -89,9 +89,9 @@ class PrefixMaskCode:
         return self._prefix_length(comparison, distance, threads), no_wrap
 
     def _parse(self, instruction: Instruction) -> tuple[str, Operand, Operand] | None:
-        """Returns the comparison, the operand that rises by 1 from lane to lane, and the uniform
-        one, with the rising one on the left; None for another instruction, type or form.
-        """
+        """Returns the comparison of a `setp`, the operand that rises by 1 from lane to lane, and
+        the uniform one, as if the rising one stood on the left. None for another instruction, a
+        type other than a 32-bit integer, a Boolean operand, or operands of other shapes."""
         modifiers = instruction.operation.modifiers
         if instruction.operation.kind is not OpKind.COMPARE or "bool" in modifiers:
             return None

@@ -87,9 +87,8 @@ class TensorMemoryCode:
         return self._load_results(request) if loads else []
 
     def wait(self, instruction: Instruction, on: Value) -> None:
-        """Emits the completion of the warp's loads or stores in flight before a `tcgen05.wait`;
-        nothing for other instructions, or if none may complete late.
-        """
+        """Emits, at a `tcgen05.wait`, the completion of the warp's loads or stores in flight;
+        nothing for other instructions, or if none may complete late."""
         if not self.delays:
             return
         if instruction.operation.kind is OpKind.TENSOR_WAIT_LOADS:

@@ -41,9 +41,9 @@ class WarpGroupCode:
         self.sums = GroupSums(memory, self.sites)
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a `wgmma` product, commit or wait; returns the sums of a product in code where all
-        complete at once. Commits and waits have code only where products may complete late.
-        """
+        """Emits a `wgmma` product, commit or wait; returns the registers of a product with their
+        sums, in code where all complete at once, else an empty list. Commits and waits have code
+        only where products may complete late."""
         if instruction.operation.kind is OpKind.GROUP_PRODUCT:
             return self._issue(index, on)
         if self.delays and self.sites:

@@ -200,8 +200,8 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
 
 
 def _verb(instruction: Instruction) -> str:
-    """Returns the noun for the access that an instruction makes ("read", "write", "atomic",
-    ...)."""
+    """Returns the noun for the access that an instruction makes: that of VERBS, else "read",
+    "write", or "atomic", by its first access."""
     kind = instruction.operation.kind
     if kind in VERBS:
         return VERBS[kind]

@@ -179,8 +179,8 @@ def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
 def _convert_address(
     warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 ) -> None:
-    """Executes `cvta`: converts an address in a space to a generic one, by adding the start of the
-    space's window, or with `.to` a generic one to an address in the space."""
+    """Executes `cvta`: converts an address in a space to a generic one by adding the start of the
+    space's window (0 for global), or with `.to` a generic one back by subtracting it."""
     modifiers = instruction.operation.modifiers
     type = modifiers.scalar("size")
     space = Space(modifiers.text("space", "").partition("::")[0])
@@ -196,7 +196,7 @@ def _parameter_base(warp: Warp) -> int:
 
 
 def _is_parameter(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `isspacep.param`: whether a generic address is within the kernel's parameters."""
+    """Executes `isspacep.param`: true where a generic address is in the kernel's parameters."""
     destination, source = instruction.operands
     start, size = _parameter_base(warp), warp.run.program.parameter_bytes
     is_inside = (start <= a < start + size for a in read(warp, source, U64).tolist())
@@ -214,9 +214,9 @@ def _cluster_rank(warp: Warp, index: int, instruction: Instruction, mask: int, o
 
 
 def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting. Raises the
-    fault of a count that `inc` would lower or `dec` raise, or that the block's registers do not
-    allow."""
+    """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting (see
+    `simt.register_pool`). Raises the fault of a count that `inc` would lower or `dec` raise, or
+    that the block's registers do not allow."""
     count = instruction.operands[0]
     assert isinstance(count, Immediate)
     run, grows = warp.run, int("inc" in instruction.operation.modifiers.values.values())

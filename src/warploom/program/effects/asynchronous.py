@@ -63,7 +63,8 @@ class AsynchronousPart:
 
 def asynchronous_part(instruction: Instruction) -> AsynchronousPart | None:
     """Returns the role of an instruction in asynchronous work (issue, commit, wait, initialisation
-    or test of an mbarrier), with the kind of work; None if it has none."""
+    or test of an mbarrier), with the kind of work; None if it has none, as an arrival at an
+    mbarrier."""
     kind = instruction.operation.kind
     wait = wait_request(instruction)
     if wait is not None:
