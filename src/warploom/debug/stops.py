@@ -14,6 +14,7 @@ from warploom.core.types import Kind
 from warploom.cost.device_rules import AccessRules
 from warploom.cost.fields import BANK_CONFLICTS, SECTORS
 from warploom.debug.stepper import Stepper
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.lower.instrument import watchpoints
 from warploom.lower.instrument.watchpoints import ATOMIC, LOAD, STORE, WATCH_WORDS
@@ -357,9 +358,9 @@ def _new_nans(made: Instruction, warp: Warp) -> int:
 
 def _is_float(made: Instruction) -> bool:
     texts = made.operation.text.split(".")
-    return made.operation.name not in ("setp", "ld", "mov", "st", "cvt") and (
-        texts[-1] in ("f32", "f64")
-    )
+    moved = (OpKind.COMPARE, OpKind.LOAD, OpKind.MOVE, OpKind.STORE)
+    computed = made.operation.kind not in moved and made.operation.spec.unit is not Unit.CONVERT
+    return computed and texts[-1] in ("f32", "f64")
 
 
 def _nans(register: Register, warp: Warp) -> npt.NDArray[np.bool_]:

@@ -45,8 +45,6 @@ _NO_EVIDENCE = (Unit.MOVE, Unit.CONTROL)
 """Moves and branches vanish, or come where values or ways meet."""
 _ROUTINE = "slowpath"
 """The routines for special values have it in their names."""
-_CONDITIONS = ("setp",)
-"""Instructions of which there are more where ptxas makes more branches, as for unrolled loops."""
 
 
 class Executions(Enum):
@@ -109,7 +107,8 @@ def evidence_of(
         }
         if weight and copies:
             guarded = all(one.guard for made in main.values() for one in made)
-            more = guarded or code[site].operation.name in _CONDITIONS
+            # ptxas makes more comparisons where it makes more branches, as for unrolled loops.
+            more = guarded or code[site].operation.kind is OpKind.COMPARE
             excess = 0.0 if more else weight * (1 if weight == ANCHOR else SPECULATED)
             found.append(Evidence(site, copies, weight, excess))
     return [*found, *others]

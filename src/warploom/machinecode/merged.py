@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from warploom.isa.spec import Unit
+from warploom.isa.kinds import OpKind
 from warploom.machinecode.listing import MachineInstruction
 from warploom.program.accesses import accesses, bytes_of
 from warploom.program.cfg import ProgramBlock
@@ -145,7 +145,7 @@ def _stop(parts: Mapping[int, tuple[int, int]], start: int, most: int) -> int:
 def _plain_access(made: Instruction) -> tuple[Address, tuple[str, ...]] | None:
     """Return the address of a plain load or store, and its opcode without its width."""
     operation = made.operation
-    if operation.name not in ("ld", "st") or operation.spec.unit is not Unit.MEMORY:
+    if operation.kind not in (OpKind.LOAD, OpKind.STORE):
         return None
     [*spaces] = accesses(made)
     address = next((one for one in made.operands if isinstance(one, Address)), None)

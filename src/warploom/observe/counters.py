@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from warploom.isa.kinds import Effect
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Operation
 from warploom.machine.tally import Tally
 from warploom.observe.asynchronous import BY_THREAD, BY_WARP, LOADED, STORED, copied_bytes
@@ -52,9 +52,6 @@ _OF_INSTRUCTIONS: tuple[str, ...] = (
     *("branches", "divergent_branches", "reconvergences", "exited_members", "barriers"),
     *("atomic_requests", "atomic_passes"),
 )
-
-BRANCHES = frozenset({"bra", "brx"})
-BARRIERS = frozenset({"bar", "barrier"})
 
 
 class Counts(Mapping[str, int]):
@@ -208,5 +205,4 @@ def _is_branch(instruction: Instruction) -> bool:
 
 def _is_barrier(instruction: Instruction) -> bool:
     """Returns true for barriers of the thread block, not for those of a warp or a cluster."""
-    operation = instruction.operation
-    return operation.name in BARRIERS and not {"warp", "cluster"} & set(operation.modifiers.values)
+    return instruction.operation.kind is OpKind.BLOCK_BARRIER

@@ -25,7 +25,7 @@ from warploom.machine.launch import shared_stride
 from warploom.machine.reference.operands import addresses
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.observe import schema
-from warploom.observe.asynchronous import copied_bytes, is_tensor_copy
+from warploom.observe.asynchronous import TENSOR_COPIES, copied_bytes
 from warploom.program.effects.asynchronous import (
     ALL,
     KINDS,
@@ -116,7 +116,7 @@ class FlightLog:
         """Adds the bytes that the current instruction moves."""
         operation = self._program.instructions[access.instruction].operation
         counted = copied_bytes(operation, access.space, access.op) is not None
-        if not is_tensor_copy(operation):
+        if operation.kind not in TENSOR_COPIES:
             counted = access.op != "load" and access.space is Space.SHARED
         self._bytes += counted * access.size * len(access.lanes)
 

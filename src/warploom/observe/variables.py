@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from warploom.core.types import PRED
+from warploom.isa.kinds import OpKind
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Address, Instruction, Register, Symbol
@@ -27,7 +28,7 @@ _ASSIGNED = re.compile(
 )
 """Matches a line that is one assignment to a plain variable, or its declaration with a value."""
 
-COPIES = ("mov", "cvta")
+COPIES = (OpKind.MOVE, OpKind.CONVERT_ADDRESS)
 
 
 def variables_of(
@@ -70,7 +71,7 @@ def _parameter_registers(
         if len(results) != 1 or written[results[0]] != 1 or instruction.guard is not None:
             continue
         name = _loaded_parameter(instruction, parameters)
-        if instruction.operation.name in COPIES:
+        if instruction.operation.kind in COPIES:
             sources = tuple(reads(instruction))
             name = names.get(sources[0].name) if len(sources) == 1 else None
         if name:
@@ -81,7 +82,7 @@ def _parameter_registers(
 def _loaded_parameter(instruction: Instruction, parameters: Mapping[str, str]) -> str | None:
     """Returns the name of the parameter that an instruction loads as a whole, None for other
     instructions."""
-    if instruction.operation.name != "ld":
+    if instruction.operation.kind is not OpKind.LOAD:
         return None
     for operand in instruction.operands:
         if isinstance(operand, Address) and isinstance(operand.base, Symbol):

@@ -6,9 +6,9 @@ Source: PTX ISA, "Instruction Operands", "Type Information for Instructions and 
 from __future__ import annotations
 
 from warploom.core.types import B32, PACKED, PRED, TYPES, U64, Kind, ScalarType
-from warploom.isa.kinds import OpKind
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.ops.matrix import product_of
-from warploom.isa.ops.wgmma import is_group_product, warp_product
+from warploom.isa.ops.wgmma import warp_product
 from warploom.isa.spec import OperandSpec, Operation, Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.ir import (
@@ -33,14 +33,20 @@ from warploom.ptx.tensor_memory_rules import TENSOR_MEMORY_CHECKS, check_switche
 from warploom.ptx.tensor_rules import TENSOR_CHECKS
 from warploom.ptx.texture_rules import check_axes, check_handle, check_texels
 
-RELAXED = frozenset({"ld", "ldu", "st", "cvt", "suld", "sust"})
-"""Instructions whose registers may be wider than their type (PTX ISA, "Operand Size Exceeding
-Instruction-Type Size")."""
+MOVES_BITS = frozenset(
+    {OpKind.LOAD, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE}
+    | {OpKind.SURFACE_LOAD, OpKind.SURFACE_STORE}
+)
+COPIES = frozenset(
+    {OpKind.COPY, OpKind.BULK_COPY, OpKind.TMA_BULK_COPY, OpKind.BULK_REDUCTION}
+    | {OpKind.TENSOR_COPY, OpKind.TENSOR_PREFETCH, OpKind.TENSOR_MAP, OpKind.COPY_ARRIVE}
+)
+"""Instructions that name variables of global and of shared memory."""
 
 PAIRED = frozenset({"setp", "shfl", "lop3", "match", "elect", "tex", "tld4"})
 """Instructions that can write a predicate beside their result: `d|p`."""
 
-ADDRESS_SOURCES = frozenset({"mov", "cvta", "mapa"})
+ADDRESS_SOURCES = frozenset({OpKind.MOVE, OpKind.CONVERT_ADDRESS, OpKind.MAP_ADDRESS})
 """Instructions that take the address of a symbol."""
 
 
@@ -91,9 +97,9 @@ def check_operands(scope: Scope, instruction: Instruction) -> None:
             check_choice(scope, operation, spec, operand)
         elif spec.type not in ("any", "function"):
             check_typed(scope, operation, spec, operand)
-    if is_group_product(operation):
+    if operation.kind is OpKind.GROUP_PRODUCT:
         check_transpositions(scope, instruction)
-    elif operation.name == "tcgen05":
+    elif operation.has(Effect.USES_TENSOR_MEMORY):
         check_switches(scope, instruction)
 
 
@@ -112,7 +118,7 @@ def check_unnamed_parameter(scope: Scope, operation: Operation, operand: Address
             f"`{operation.text}` wants the name of a parameter, or a register with its address"
         )
         raise scope.error(message, operand.span)
-    if operation.name == "st":
+    if operation.kind is OpKind.STORE:
         message = "`st.param` wants the name of a parameter of a call: others can only be read"
         raise scope.error(message, operand.span)
 
@@ -132,7 +138,7 @@ def check_address(scope: Scope, instruction: Instruction, operand: Operand) -> N
             raise scope.error(message, base.span)
     elif isinstance(base, Symbol):
         check_space(scope, operation, base)
-        if operation.name not in ("ld", "prefetch") and base.name in scope.inputs:
+        if operation.kind not in (OpKind.LOAD, OpKind.CACHE_HINT) and base.name in scope.inputs:
             raise scope.error(f"parameter `{base.name}` can only be read", base.span)
 
 
@@ -144,7 +150,7 @@ def check_space(scope: Scope, operation: Operation, symbol: Symbol) -> None:
     space = space_of(operation)
     # A generic address of global and constant memory is the plain one; elsewhere it is not.
     spaces = (Space.GLOBAL, Space.CONST) if space is Space.GENERIC else (space,)
-    if operation.name in ("cp", "tensormap"):
+    if operation.kind in COPIES:
         spaces = (Space.GLOBAL, Space.SHARED)
     if variable.space not in spaces:
         message = f"`{symbol.name}` is in .{variable.space.value} memory"
@@ -199,7 +205,7 @@ def check_registers(scope: Scope, operation: Operation, operand: Operand) -> Non
 
 def check_selector(scope: Scope, operation: Operation, operand: Operand) -> None:
     """Check the sparsity selector: a number that says which lanes of each four have metadata."""
-    product = warp_product if is_group_product(operation) else product_of
+    product = warp_product if operation.kind is OpKind.GROUP_PRODUCT else product_of
     sparsity = product(operation).sparsity
     assert sparsity is not None
     if not isinstance(operand, Immediate) or not 0 <= operand.value < sparsity.selectors:
@@ -324,12 +330,19 @@ def check_scalar(
                 raise scope.error(f"`{name}` is {has}, the operand is {type}", operand.span)
         case Negated(register) if not spec.written and type is PRED:
             check_scalar(scope, operation, spec, register, type)
-        case Symbol() if not spec.written and operation.name in ADDRESS_SOURCES:
+        case Symbol() if not spec.written and operation.kind in ADDRESS_SOURCES:
             check_taken_address(scope, operation, operand, type)
         case _:
             role = "written" if spec.written else "read as a value"
             message = f"`{operation.text}`: operand {spec.name} cannot be {role} here"
             raise scope.error(message, operand.span)
+
+
+def takes_wider_registers(operation: Operation) -> bool:
+    """Returns whether the registers of an instruction may be wider than its type: a load, a store
+    or a conversion (PTX ISA, "Operand Size Exceeding Instruction-Type Size")."""
+    converts = operation.spec.unit is Unit.CONVERT and operation.kind is OpKind.COMPUTE
+    return converts or operation.kind in MOVES_BITS
 
 
 def agrees(register: ScalarType, type: ScalarType, operation: Operation) -> bool:
@@ -342,7 +355,7 @@ def agrees(register: ScalarType, type: ScalarType, operation: Operation) -> bool
         return False
     if register.bits != type.bits:
         wider = register.bits > type.bits and not register.is_float
-        if not wider or operation.name not in RELAXED:
+        if not wider or not takes_wider_registers(operation):
             return False
     if Kind.BITS in (register.kind, type.kind):
         return True

@@ -6,6 +6,7 @@ Source: PTX ISA, "Texture Instructions", "Surface Instructions" and "Opaque Type
 from __future__ import annotations
 
 from warploom.core.types import OPAQUE, ScalarType
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import OperandSpec, Operation
 from warploom.ptx.ir import Address, Immediate, Operand, Register, Space, Symbol, Vector
 from warploom.ptx.scope import Scope
@@ -22,7 +23,7 @@ def check_texels(scope: Scope, operation: Operation, operand: Operand) -> None:
         raise scope.error(message, operand.span)
     for handle in parts[:-1]:
         check_handle(scope, operation, handle)
-    if len(parts) == 3 and operation.name not in ("tex", "tld4"):
+    if len(parts) == 3 and operation.kind not in (OpKind.TEXTURE_LOAD, OpKind.TEXTURE_GATHER):
         raise scope.error(f"`{operation.text}` takes no sampler", parts[1].span)
     geometry = operation.modifiers.text("geom", "")
     given = parts[-1].elements if isinstance(parts[-1], Vector) else parts[-1:]
@@ -30,7 +31,7 @@ def check_texels(scope: Scope, operation: Operation, operand: Operand) -> None:
     if not needed <= len(given) <= (4 if needed > 2 else needed):
         message = f"`.{geometry}` wants {needed} coordinates, not {len(given)}"
         raise scope.error(message, parts[-1].span)
-    floats = "ctype" not in operation.modifiers and operation.name == "tld4"
+    floats = "ctype" not in operation.modifiers and operation.kind is OpKind.TEXTURE_GATHER
     floats = floats or operation.modifiers["ctype"] == "f32"
     for place, coordinate in enumerate(given[:needed]):
         whole = not floats or (place == 0 and geometry in LAYERED)

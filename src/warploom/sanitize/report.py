@@ -14,7 +14,7 @@ from warploom.detector.conflicts import (
     D_OTHER_OP,
 )
 from warploom.detector.tensor.tensor_fences import D_AFTER, D_BEFORE
-from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
+from warploom.isa.kinds import Effect
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.ptx.ir import Space
 from warploom.sanitize.advice import fence_advice, race_advice
@@ -260,7 +260,7 @@ class _FindingRow:
     def _access(self, word: int, op: int, copy: int) -> str:
         """Returns the name of an access of an instruction of the record."""
         operation = self.detector.program.instructions[self.row[word]].operation
-        if is_tensor_memory_operation(operation):
+        if operation.has(Effect.USES_TENSOR_MEMORY):
             return f"{ACCESSES[op]} by {'.'.join(operation.opcode.split('.')[:2])}"
         return ACCESSES[op] + " by an asynchronous copy" * copy
 

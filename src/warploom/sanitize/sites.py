@@ -13,16 +13,10 @@ from dataclasses import dataclass
 
 from warploom.analysis.passed_barriers import barriers_passed_by_all
 from warploom.detector import layout as words
-from warploom.isa.kinds import OpKind
-from warploom.isa.ops.cluster import is_cluster_barrier
-from warploom.isa.ops.launch_control import is_cancellation
+from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.ops.mbarrier import ARRIVALS
 from warploom.isa.ops.mbarrier import WAITS as MBARRIER_WAITS
-from warploom.isa.ops.memory import COMPLETES as COMPLETES_BYTES
-from warploom.isa.ops.tcgen05 import is_tensor_memory_operation
-from warploom.isa.ops.tensors import is_tensor_operation
 from warploom.isa.spec import Unit
-from warploom.program.accesses import is_bulk_copy
 from warploom.program.effects.synchronising import event_of, is_warp_barrier
 from warploom.program.program import Program
 from warploom.program.uses import (
@@ -44,7 +38,30 @@ SCOPES = {
 }
 """The scopes of the manual, and those of `membar`."""
 
-TEXEL_READS = ("tex", "tld4", "suld")
+TEXEL_READS = (OpKind.TEXTURE_LOAD, OpKind.TEXTURE_GATHER, OpKind.SURFACE_LOAD)
+
+MBARRIERS = (OpKind.MBARRIER, OpKind.MBARRIER_INIT, OpKind.MBARRIER_WAIT, OpKind.COPY_ARRIVE)
+
+_RELAXED = words.STRONG | words.GPU << words.SCOPE_AT
+_BULK_COPY = words.BULK | words.ASYNC
+COPY_FLAGS = {
+    OpKind.COPY: words.ASYNC,
+    OpKind.BULK_COPY: _BULK_COPY,
+    OpKind.TMA_BULK_COPY: _BULK_COPY,
+    OpKind.LAUNCH_CANCEL: _BULK_COPY,
+    OpKind.BULK_REDUCTION: _BULK_COPY,
+    OpKind.TENSOR_COPY: _BULK_COPY,
+    OpKind.TENSOR_PREFETCH: words.BULK,
+    OpKind.SURFACE_REDUCTION: _RELAXED,
+    OpKind.TENSOR_PRODUCT: _BULK_COPY,
+    OpKind.TENSOR_MEMORY_COPY: _BULK_COPY | words.COPIES,
+    OpKind.TENSOR_SHIFT: words.ASYNC,
+    OpKind.TENSOR_LOAD: words.ASYNC,
+    OpKind.TENSOR_STORE: words.ASYNC,
+}
+"""The flags of kinds that have the same ones in all forms. Reductions in memory are relaxed at gpu
+scope (PTX ISA, "cp.reduce.async.bulk", "sured"); products and copies of tensor memory read shared
+memory by the proxy of bulk copies ("tcgen05.mma", "tcgen05.cp")."""
 
 FULL_MASK = 0xFFFFFFFF
 
@@ -120,34 +137,32 @@ def needs_exactness(instruction: Instruction, flags: int) -> bool:
 def flags_of(instruction: Instruction, copies: frozenset[Register]) -> int:
     """Returns the flags of an instruction (`layout`)."""
     operation = instruction.operation
-    modifiers, name = operation.modifiers, operation.name
-    if name in ("mbarrier", "cp") and operation.spec.unit is Unit.ATOMIC:
+    modifiers, kind = operation.modifiers, operation.kind
+    if kind in MBARRIERS:
         return _mbarrier_flags(instruction)
-    if name == "cp":
-        return _copy_flags(instruction)
-    if is_cancellation(operation):
-        return words.BULK | words.ASYNC
-    if operation.spec.unit is Unit.TEXTURE:
-        if name == "sured":
-            return words.STRONG | words.GPU << words.SCOPE_AT
-        return words.TEXELS * (name in TEXEL_READS)
-    if is_tensor_memory_operation(operation):
-        return _tensor_memory_flags(instruction)
-    if name in ("fence", "membar"):
+    if kind in COPY_FLAGS:
+        return COPY_FLAGS[kind] | _RELAXED * ("reduce" in modifiers)
+    if kind in (OpKind.COPY_COMMIT, OpKind.COPY_WAIT, OpKind.CACHE_HINT):
+        return words.BULK * ("bulk" in modifiers)
+    if kind in TEXEL_READS:
+        return words.TEXELS
+    if operation.has(Effect.USES_TENSOR_MEMORY):
+        return 0
+    if kind is OpKind.FENCE:
         return _fence_flags(instruction)
-    if is_cluster_barrier(operation):
+    if kind is OpKind.CLUSTER_BARRIER:
         arrives = "arrive" in modifiers and modifiers["sem"] != "relaxed"
         return words.RELEASES * arrives
-    completes = name in ("st", "red") and COMPLETES_BYTES in modifiers
+    completes = kind in (OpKind.ASYNC_STORE, OpKind.ASYNC_REDUCTION)
     flags = completes * (words.ASYNC | words.BULK | words.COMPLETES)
     if operation.spec.unit is Unit.ATOMIC:
         flags |= words.STRONG | words.COMPARES * (modifiers["op"] == "cas")
         return flags | _order(modifiers["sem"] or "") | _scope(instruction, words.GPU)
     if completes:
         return flags
-    if name not in ("ld", "st", "ldu"):
+    if kind not in (OpKind.LOAD, OpKind.STORE, OpKind.FILL):
         return 0
-    flags = words.COPIES * (name != "st" and _registers(instruction) <= copies)
+    flags = words.COPIES * (kind is OpKind.LOAD and _registers(instruction) <= copies)
     if "volatile" in modifiers:
         return flags | words.STRONG | words.VOLATILE | words.SYS << words.SCOPE_AT
     order = next((o for o in ("relaxed", "acquire", "release") if o in modifiers), None)
@@ -156,42 +171,12 @@ def flags_of(instruction: Instruction, copies: frozenset[Register]) -> int:
     return flags | words.STRONG | _order(order) | _scope(instruction, words.GPU)
 
 
-def _copy_flags(instruction: Instruction) -> int:
-    """Returns the flags of a `cp`: reductions in memory are relaxed at gpu scope (PTX ISA,
-    "cp.reduce.async.bulk")."""
-    modifiers = instruction.operation.modifiers
-    flags = words.BULK * ("bulk" in modifiers) | words.ASYNC * _is_copy(instruction)
-    if "reduce" in modifiers:
-        flags |= words.STRONG | words.GPU << words.SCOPE_AT
-    return flags
-
-
-def _tensor_memory_flags(instruction: Instruction) -> int:
-    """Returns the flags of a `tcgen05`: products and copies read shared memory by the proxy of bulk
-    copies (PTX ISA, "tcgen05.mma", "tcgen05.cp")."""
-    modifiers = instruction.operation.modifiers
-    if not any(name in modifiers for name in ("mma", "cp", "shift", "ld", "st")):
-        return 0
-    reads = "mma" in modifiers or "cp" in modifiers
-    return words.ASYNC | words.BULK * reads | words.COPIES * ("cp" in modifiers)
-
-
-def _is_copy(instruction: Instruction) -> bool:
-    """Returns whether a `cp` copies bytes."""
-    modifiers = instruction.operation.modifiers
-    if "bulk" not in modifiers:
-        return "global" in modifiers
-    return is_bulk_copy(instruction.operation) or (
-        is_tensor_operation(instruction.operation) and "prefetch" not in modifiers
-    )
-
-
 def _mbarrier_flags(instruction: Instruction) -> int:
     """Returns the flags of an instruction on an mbarrier (PTX ISA, "mbarrier")."""
     modifiers = instruction.operation.modifiers
     op = modifiers["op"] or ""
     flags = words.MBARRIER
-    if instruction.operation.name == "cp":
+    if instruction.operation.kind is OpKind.COPY_ARRIVE:
         return flags | words.ARRIVES_ASYNC
     if op in ("init", "inval"):
         return flags | (words.PLAIN_WRITE if op == "init" else words.INVALIDATES)
@@ -260,7 +245,7 @@ def _copied_by(instruction: Instruction, copies: set[Register]) -> set[Register]
     """Returns the registers that an instruction only moves or stores."""
     if instruction.guard is not None and instruction.guard.register in copies:
         return set()
-    if instruction.operation.name == "st":
+    if instruction.operation.kind in (OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE):
         address = {
             leaf for leaf in leaf_operands(instruction.operands[0]) if isinstance(leaf, Register)
         }

@@ -20,12 +20,11 @@ from typing import cast
 from warploom.analysis.linear.affine import GLOBAL_SPACES, LaunchInputs, LinearAnalysis
 from warploom.analysis.linear.independent import IndependentAccesses, independent_accesses
 from warploom.detector import layout as words
-from warploom.isa.kinds import OpKind
-from warploom.isa.ops.tensors import is_tensor_operation
+from warploom.isa.kinds import Effect, OpKind
 from warploom.machine.compiled.proofs import proven
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.program.accesses import accesses, is_bulk_copy
+from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.ptx.ir import Instruction, Space
 from warploom.sanitize.sites import Sites, sites_of
@@ -173,8 +172,5 @@ _NOWHERE = frozenset[int]()
 def _accesses_unknown_memory(instruction: Instruction) -> bool:
     """Returns whether an instruction accesses memory by an address that is not traced."""
     operation = instruction.operation
-    if operation.name in ("sust", "sured"):
-        return True
-    return (
-        operation.kind is OpKind.CALL or is_bulk_copy(operation) or is_tensor_operation(operation)
-    )
+    untraced = (OpKind.CALL, OpKind.BULK_COPY, OpKind.SURFACE_STORE, OpKind.SURFACE_REDUCTION)
+    return operation.kind in untraced or operation.has(Effect.USES_TMA)

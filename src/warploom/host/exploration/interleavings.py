@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from warploom.host.exploration.orders import Order, Outcome, Ready
+from warploom.isa.kinds import OpKind
 from warploom.machine.launch import WarpId
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.observe.origins import SHARED_BY_ALL, RecordingFull
@@ -27,7 +28,12 @@ MOST_INSTRUCTIONS = 100_000
 Byte = tuple[int, int]
 """A byte of memory: the block whose shared memory has it, -1 for global memory, and its address."""
 
-BARRIERS = ("bar", "barrier")
+BARRIERS = (
+    OpKind.BLOCK_BARRIER,
+    OpKind.CLUSTER_BARRIER,
+    OpKind.WARP_GROUP_BARRIER,
+    OpKind.WARP_BARRIER,
+)
 
 
 @dataclass(slots=True)
@@ -119,7 +125,7 @@ class Interleavings:
         if self._issued > MOST_INSTRUCTIONS:
             self._give_up(known=False)
         made = warp.run.program.instructions[instruction]
-        self._path[self._begun - 1].turn.waits = made.operation.name in BARRIERS
+        self._path[self._begun - 1].turn.waits = made.operation.kind in BARRIERS
 
     def accessed(self, warp: Warp, access: WarpAccess) -> None:
         """Record the bytes of an access if its instruction is one of those that conflict."""

@@ -14,10 +14,10 @@ from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer
 from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.names import source_name
+from warploom.host.programs.resources import BARRIERS
 from warploom.isa.kinds import Effect, OpKind
 from warploom.machine.launch import INDEPENDENT_SINCE, Launch, all_shared_bytes
 from warploom.observe import schema
-from warploom.observe.counters import BARRIERS
 from warploom.observe.recorder import RecordedTrace
 from warploom.observe.trace import Trace
 from warploom.observe.variables import variables_of
@@ -222,7 +222,7 @@ def _code(program: Program, files: list[str]) -> Iterable[schema.Code]:
             ptx_line=made.span.line,
             unit=operation.spec.unit.value,
             is_branch=operation.has(Effect.BRANCHES),
-            is_barrier=operation.name in BARRIERS and "warp" not in operation.modifiers,
+            is_barrier=operation.kind in BARRIERS,
             guarded=made.guard is not None,
             hidden=index in program.hidden,
             block=of_block[index],

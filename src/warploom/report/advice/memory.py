@@ -9,6 +9,7 @@ import numpy as np
 
 from warploom.cost.device_rules import RULES
 from warploom.cost.fields import BANK_CONFLICTS, RECORD_WIDTH
+from warploom.isa.kinds import OpKind
 from warploom.observe.asynchronous import BY_THREAD, BY_WARP
 from warploom.observe.examples import Example
 from warploom.program.program import Program
@@ -137,8 +138,8 @@ def bank_conflicts(case: Case) -> Iterator[Advice]:
 
 
 def _padding_advice(case: Case, example: Example) -> str:
-    name = case.program.instructions[example.instruction].operation.name
-    if name in ("ldmatrix", "stmatrix"):
+    kind = case.program.instructions[example.instruction].operation.kind
+    if kind in (OpKind.MATRIX_LOAD, OpKind.MATRIX_STORE):
         return SWIZZLE_ROWS
     if example.size == OPERAND_BYTES and _multiplies_from_shared_memory(case.program):
         return SWIZZLE_OPERAND

@@ -34,6 +34,8 @@ _SHARED = ("LDS", "STS", "ATOMS", "LDSM", "STSM", "REDS")
 ON_CHIP_OPCODES = (*_SHARED, "LDC")
 """Opcodes whose accesses stay on the SM."""
 _NO_MEMORY = ("LDC", "CCTL", "CCTLL", "LDGDEPBAR", "QSPC", "ARRIVES", "MATCH", "LDTM", "STTM")
+_PRODUCTS = (OpKind.MATRIX_PRODUCT, OpKind.WARP_MATRIX_PRODUCT, OpKind.GROUP_PRODUCT)
+
 _FUSED = {"imul": "fp32", "shift": "int"}
 """Units of one pipeline: where both have the same number of lanes, they are one unit."""
 
@@ -131,7 +133,7 @@ class _MachineCodeWorkBuilder:
         if unit == "tensor":
             index = self._ptx_index(instruction)
             ptx = self._matching.program.instructions[index] if index >= 0 else None
-            matrix = ptx is not None and ptx.operation.name in ("mma", "wmma", "wgmma")
+            matrix = ptx is not None and ptx.operation.kind in _PRODUCTS
             products = products_of(ptx) if ptx is not None and matrix else 1
             return self._costs.tensor_interval(products)
         return self._costs.interval(unit)

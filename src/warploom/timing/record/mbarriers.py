@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from warploom.abi.log_copies import PHASE_BITS
 from warploom.core.errors import Dim3
-from warploom.isa.ops.mbarrier import WAITS
+from warploom.isa.kinds import OpKind
 from warploom.machine.launch import Launch
 from warploom.program.program import Program
 
@@ -29,11 +29,7 @@ MODULUS = 1 << PHASE_BITS
 def waits_for_phases(program: Program) -> npt.NDArray[np.bool_]:
     """Returns, by instruction, whether it waits for a phase of an mbarrier."""
     return np.array(
-        [
-            instruction.operation.name == "mbarrier"
-            and instruction.operation.modifiers["op"] in WAITS
-            for instruction in program.instructions
-        ]
+        [instruction.operation.kind is OpKind.MBARRIER_WAIT for instruction in program.instructions]
     )
 
 

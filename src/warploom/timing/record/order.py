@@ -17,6 +17,7 @@ from enum import Enum
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, cast
 
+from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.program.accesses import accesses
 from warploom.program.cfg import ProgramBlock
@@ -149,19 +150,18 @@ def _reordering_of(instruction: Instruction) -> _Reordering:
     if operation.spec.unit in PURE:
         return _Reordering(_Mobility.ORDERED if reads_clock([instruction]) else _Mobility.PURE)
     spaces = frozenset(space for space, _ in accesses(instruction))
-    if operation.name in ("tex", "tld4"):
+    if operation.kind in (OpKind.TEXTURE_LOAD, OpKind.TEXTURE_GATHER):
         return _Reordering(_Mobility.LOAD, spaces, constant=True)
-    if operation.name not in ("ld", "ldu", "st") or not _NOT_PLAIN.isdisjoint(
-        operation.text.split(".")
-    ):
+    plain = operation.kind in (OpKind.LOAD, OpKind.STORE)
+    if not plain or not _NOT_PLAIN.isdisjoint(operation.text.split(".")):
         return _Reordering(_Mobility.ORDERED)
-    if operation.name == "st":
+    if operation.kind is OpKind.STORE:
         return _Reordering(_Mobility.STORE, spaces)
     constant = "nc" in operation.modifiers or spaces <= {Space.CONST, Space.PARAM}
     return _Reordering(_Mobility.LOAD, spaces, constant)
 
 
-_NOT_PLAIN = frozenset(("volatile", "acquire", "release", "relaxed", "mmio", "bulk", "async"))
+_NOT_PLAIN = frozenset(("volatile", "acquire", "release", "relaxed", "mmio"))
 """Modifiers of loads and stores that have effects beyond the access: nothing moves past these."""
 
 
@@ -178,10 +178,13 @@ def _may_swap(first: _Reordering, second: _Reordering) -> bool:
     return load.constant or (Space.GENERIC not in either and not load.spaces & store.spaces)
 
 
+_WEIGHTED_LOADS = (OpKind.LOAD, OpKind.TEXTURE_LOAD, OpKind.TEXTURE_GATHER)
+
+
 def _latency_weight(instruction: Instruction) -> int:
     """Returns the weight of the wait for an instruction's result, by the memory that it loads from,
     else that of arithmetic."""
-    if instruction.operation.name not in ("ld", "ldu", "tex", "tld4"):
+    if instruction.operation.kind not in _WEIGHTED_LOADS:
         return ARITHMETIC_LATENCY
     spaces = {space for space, _ in accesses(instruction)}
     return (

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.isa.kinds import OpKind
-from warploom.isa.ops.mbarrier import WAITS as WAITS_FOR_PHASES
 from warploom.isa.spec import Operation, Unit
 from warploom.program.accesses import accesses
 from warploom.program.cfg import ProgramBlock
@@ -31,7 +30,6 @@ Words = npt.NDArray[np.int64]
 POLLING_MODIFIERS = frozenset(("volatile", "acquire", "relaxed", "mmio"))
 """Modifiers of loads that observe what other threads write (PTX ISA, "Memory Consistency
 Model")."""
-WAIT_NAMES = ("membar", "fence", "nanosleep")
 _ALLOWED_UNITS = (*PURE, Unit.MEMORY, Unit.CONTROL)
 """Units of the instructions that a polling loop may have besides polls and waits."""
 
@@ -48,7 +46,7 @@ def load_polling_loops(program: Program) -> dict[int, int]:
     return {
         index: instruction
         for index, instruction in polling_loops(program).items()
-        if program.instructions[instruction].operation.name == "ld"
+        if program.instructions[instruction].operation.kind is OpKind.LOAD
     }
 
 
@@ -98,8 +96,8 @@ def _polling_instruction(program: Program, block: ProgramBlock) -> int:
         operation = instruction.operation
         if _is_poll(operation):
             poll = index
-        elif (accesses(instruction) and operation.name != "ld") or (
-            operation.spec.unit not in _ALLOWED_UNITS and operation.name not in WAIT_NAMES
+        elif (accesses(instruction) and operation.kind is not OpKind.LOAD) or (
+            operation.spec.unit not in _ALLOWED_UNITS
         ):
             return -1
     return poll
@@ -108,9 +106,11 @@ def _polling_instruction(program: Program, block: ProgramBlock) -> int:
 def _is_poll(operation: Operation) -> bool:
     """Returns whether an operation observes what other threads write, or tests a phase of an
     mbarrier."""
-    if operation.name == "mbarrier":
-        return operation.modifiers["op"] in WAITS_FOR_PHASES
-    return operation.name == "ld" and not POLLING_MODIFIERS.isdisjoint(operation.text.split("."))
+    if operation.kind is OpKind.MBARRIER_WAIT:
+        return True
+    return operation.kind is OpKind.LOAD and not POLLING_MODIFIERS.isdisjoint(
+        operation.text.split(".")
+    )
 
 
 def last_iterations(

@@ -8,7 +8,6 @@ Instructions that every compiler folds into others are FREE: copies, address con
 from __future__ import annotations
 
 from warploom.isa.kinds import OpKind
-from warploom.isa.ops.wgmma import is_group_product
 from warploom.isa.spec import Modifiers, Operation, Unit
 from warploom.isa.special import SPECIAL_REGISTERS, Varies
 from warploom.ptx.ir import Instruction, Special
@@ -21,7 +20,12 @@ _SPECIALS = {"ex2": "special", "lg2": "special", "tanh": "special", "sin": "sin"
 _ROOTS = {"rcp": "special", "sqrt": "sqrt", "rsqrt": "rsqrt"}
 _BITS = ("popc", "clz", "bfind", "brev", "fns")
 _FIELDS = ("bfe", "bfi", "bmsk", "szext", "prmt")
-_WARP = {"shfl": "shuffle", "match": "match", "redux": "redux", "bar": "control"}
+_WARP = {
+    OpKind.SHUFFLE: "shuffle",
+    OpKind.MATCH: "match",
+    OpKind.WARP_REDUCTION: "redux",
+    OpKind.WARP_BARRIER: "control",
+}
 
 
 def class_of(instruction: Instruction) -> str:
@@ -37,11 +41,13 @@ def class_of(instruction: Instruction) -> str:
         case Unit.LOGIC:
             return _logic(name, operation.modifiers)
         case Unit.CONVERT:
-            return FREE if name == "cvta" else _convert(operation.modifiers)
+            return (
+                FREE if operation.kind is OpKind.CONVERT_ADDRESS else _convert(operation.modifiers)
+            )
         case Unit.MOVE:
             return _move(instruction)
         case Unit.WARP:
-            return _WARP.get(name, "vote")
+            return _WARP.get(operation.kind, "vote")
         case Unit.MATRIX:
             return _matrix(operation)
         case Unit.MEMORY | Unit.ATOMIC:
@@ -137,29 +143,48 @@ def _move(instruction: Instruction) -> str:
 def _matrix(operation: Operation) -> str:
     """Returns the class of a matrix instruction: products are "tensor", moves to and from shared
     memory "memory", those of tensor memory "tensor_memory", commits and waits "control"."""
-    if operation.kind is OpKind.MATRIX_TRANSPOSE:
-        return "shuffle"
-    if operation.name == "wgmma" and not is_group_product(operation):
-        return "control"
-    if operation.name == "tcgen05":
-        if any(name in operation.modifiers for name in ("ld", "st", "cp")):
-            return "tensor_memory"
-        return "tensor" if "mma" in operation.modifiers else "control"
-    moves = operation.name in ("ldmatrix", "stmatrix") or operation.modifiers["access"] is not None
-    return "memory" if moves else "tensor"
+    return _MATRICES.get(operation.kind, "control")
+
+
+_MATRICES = {
+    OpKind.MATRIX_TRANSPOSE: "shuffle",
+    **dict.fromkeys(
+        (
+            OpKind.MATRIX_PRODUCT,
+            OpKind.WARP_MATRIX_PRODUCT,
+            OpKind.GROUP_PRODUCT,
+            OpKind.TENSOR_PRODUCT,
+        ),
+        "tensor",
+    ),
+    **dict.fromkeys(
+        (
+            OpKind.MATRIX_LOAD,
+            OpKind.MATRIX_STORE,
+            OpKind.WARP_MATRIX_LOAD,
+            OpKind.WARP_MATRIX_STORE,
+        ),
+        "memory",
+    ),
+    **dict.fromkeys(
+        (OpKind.TENSOR_LOAD, OpKind.TENSOR_STORE, OpKind.TENSOR_MEMORY_COPY), "tensor_memory"
+    ),
+}
+"""The classes of matrix instructions; "control" for the others, which wait, commit or allocate."""
 
 
 def _memory(operation: Operation) -> str:
     """Returns the class of a memory access or fence: "memory", "control" for fences, FREE for
     parameters."""
-    if operation.name in ("membar", "fence"):
+    if operation.kind is OpKind.FENCE:
         return "control"
     space = operation.modifiers.text("space", "")
     return FREE if space.startswith("param") else "memory"
 
 
 def is_bulk(operation: Operation) -> bool:
-    """Returns whether the Tensor Memory Accelerator carries out an operation: bulk copies and
-    reductions, without their commits and waits."""
-    started = operation.text.startswith(("cp.async.bulk.", "cp.reduce.async.bulk."))
-    return started and "commit_group" not in operation.text and "wait_group" not in operation.text
+    """Returns whether the Tensor Memory Accelerator carries out an operation: bulk copies,
+    reductions and prefetches, without their commits and waits."""
+    return operation.text.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")) and (
+        operation.kind not in (OpKind.COPY_COMMIT, OpKind.COPY_WAIT)
+    )

@@ -23,9 +23,7 @@ from warploom.isa.fragments import WIDTHS, extents
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.ops.matrix import element_type
 from warploom.isa.ops.tcgen05 import COPY_SHAPES
-from warploom.isa.ops.wgmma import is_group_product, is_wait
 from warploom.isa.spec import Operation, Unit
-from warploom.program.accesses import TEXELS
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space, Vector
@@ -214,7 +212,9 @@ class _PtxWorkBuilder:
         instruction, work_class = self.code[index], self._class(index)
         targets = [self._register_number(r) for r in writes(instruction)]
         sources = [self._register_number(r) for r in reads(instruction)]
-        if is_group_product(instruction.operation):  # its registers are those of a later wait
+        if (
+            instruction.operation.kind is OpKind.GROUP_PRODUCT
+        ):  # its registers are those of a later wait
             sources, targets = [register for register in sources if register not in targets], []
         row = [0] * words.OP_WORDS
         row[words.OP_INSTRUCTION] = index
@@ -267,34 +267,39 @@ class _PtxWorkBuilder:
         operation = instruction.operation
         if operation.has(Effect.BRANCHES):
             return words.BRANCH, 0, 0
-        if operation.name in ("exit", "ret"):
+        if operation.has(Effect.ENDS_THREAD):
             return words.EXIT, 0, 0
         if operation.kind is OpKind.SLEEP:
             return words.SLEEP, sleep_cycles(instruction, self.costs.timing), 0
-        if operation.name in ("membar", "fence"):
+        if operation.kind is OpKind.FENCE:
             return words.FENCE, fence_cycles(operation.text.split("."), self.costs.timing), 0
         if work_class == "barrier":
             return (words.BLOCK_BARRIER, *barrier_of(instruction))
-        if operation.name == "cp" and "wait_group" in operation.modifiers:
-            count = instruction.operands[0]
+        if operation.kind is OpKind.COPY_WAIT:
+            count = next(iter(instruction.operands), None)  # none of `wait_all`
             return words.WAIT_GROUP, count.value if isinstance(count, Immediate) else 0, 0
-        if operation.name == "cp" and "wait_all" in operation.modifiers:
-            return words.WAIT_GROUP, 0, 0
-        if operation.name == "cp" and "commit_group" in operation.modifiers:
+        if operation.kind is OpKind.COPY_COMMIT:
             return words.COMMIT, 0, 0
-        if operation.name in TEXELS:
+        if operation.spec.unit is Unit.TEXTURE and operation.kind is not OpKind.TEXTURE_QUERY:
             return words.MEMORY, 1, 0
-        if operation.name == "wgmma":
-            return _group_kind(instruction)
-        if operation.name == "tcgen05" and any(n in operation.modifiers for n in ("mma", "cp")):
+        if operation.kind is OpKind.GROUP_COMMIT:
+            return words.COMMIT, 0, 1
+        if operation.kind is OpKind.GROUP_WAIT:
+            [pending] = instruction.operands[-1:]
+            return words.WAIT_GROUP, pending.value if isinstance(pending, Immediate) else 0, 1
+        if operation.kind in _ASYNCHRONOUS_PRODUCTS:
             return words.PRODUCT, 0, 0
-        if operation.name == "tcgen05" and "commit" in operation.modifiers:
+        if operation.kind is OpKind.TENSOR_COMMIT:
             return words.SIGNAL, 0, 0
         if is_bulk(operation):
             return words.BULK, 1, int("bulk_group" in operation.modifiers)
         if work_class == "memory":
             off_chip = _is_off_chip(instruction)
-            return words.MEMORY, int(off_chip), int(operation.name == "cp")
+            return (
+                words.MEMORY,
+                int(off_chip),
+                int(operation.kind in _COPIES_OF_THREADS),
+            )
         return words.ALU, 0, 0
 
     def _append_registers(self, row: list[int], word: int, registers: Iterable[int]) -> None:
@@ -305,17 +310,14 @@ class _PtxWorkBuilder:
         self._registers += unique
 
 
-def _group_kind(instruction: Instruction) -> tuple[int, int, int]:
-    """Returns the kind of a `wgmma`, and its operands X and Y: a product, a commit, a wait for
-    groups, or else (a fence) plain arithmetic."""
-    if is_group_product(instruction.operation):
-        return words.PRODUCT, 0, 0
-    if "commit_group" in instruction.operation.modifiers:
-        return words.COMMIT, 0, 1
-    if is_wait(instruction.operation):
-        [pending] = instruction.operands[-1:]
-        return words.WAIT_GROUP, pending.value if isinstance(pending, Immediate) else 0, 1
-    return words.ALU, 0, 0
+_ASYNCHRONOUS_PRODUCTS = (
+    OpKind.GROUP_PRODUCT,
+    OpKind.TENSOR_PRODUCT,
+    OpKind.TENSOR_MEMORY_COPY,
+)
+"""Kinds of work of tensor cores, and of copies for them, that later instructions await."""
+
+_COPIES_OF_THREADS = (OpKind.COPY, OpKind.COPY_ARRIVE)
 
 
 def sleep_cycles(instruction: Instruction, timing: TimingSpec) -> int:
@@ -407,12 +409,12 @@ def products_of(instruction: Instruction) -> int:
     """Returns the multiply-adds of a matrix instruction for each tensor core that works on it,
     converted to multiply-adds of 16 bits."""
     modifiers = instruction.operation.modifiers
-    if instruction.operation.name == "tcgen05":
+    if instruction.operation.kind is OpKind.TENSOR_PRODUCT:
         rows, columns = TENSOR_MEMORY_SHAPE
         return rows * columns * TENSOR_MEMORY_DEPTH // 2 // TENSOR_CORES
     rows, columns, depth = extents(modifiers.text("shape", "m16n8k16"))
     kind = element_type(modifiers, "a") if "atype" in modifiers else modifiers.text("type", "f16")
     # FP64 counts as 16 products of 16 bits (an estimate), 1-bit products as a 16th.
     bits = {"f64": 256, "b1": 1}.get(kind) or WIDTHS[kind]
-    cores = TENSOR_CORES if instruction.operation.name == "wgmma" else 1
+    cores = TENSOR_CORES if instruction.operation.kind is OpKind.GROUP_PRODUCT else 1
     return max(1, rows * columns * depth * bits // 16 // cores)
