@@ -29,18 +29,6 @@ class Effect(Flag):
     """
     SYNCHRONISES_BLOCK = auto()
     """Threads of a thread block, a warp group or a cluster arrive at, or wait for, a barrier."""
-    CROSSES_LANES = auto()
-    """A lane's result depends on registers of other lanes, or on which lanes are active."""
-    READS_MEMORY = auto()
-    WRITES_MEMORY = auto()
-    ORDERS_MEMORY = auto()
-    """A fence: changes no value, but the order in which others may see accesses."""
-    ISSUES_COPY = auto()
-    """Begins asynchronous work, which may complete after later instructions."""
-    COMMITS_COPIES = auto()
-    """Makes a group of the thread's asynchronous work, or has it signal an mbarrier."""
-    AWAITS_COPIES = auto()
-    """Waits for asynchronous work."""
     ISSUE_ONLY = auto()
     """It is issued and counted, and changes nothing on these machines: memory accesses take effect
     in program order, so a fence has nothing left to order; no cache, clock, debugger or other grid
@@ -56,12 +44,10 @@ class Effect(Flag):
 
 
 _BLOCK_END = Effect.ENDS_BASIC_BLOCK
-_ATOMIC = Effect.READS_MEMORY | Effect.WRITES_MEMORY
-_ISSUE = Effect.READS_MEMORY | Effect.WRITES_MEMORY | Effect.ISSUES_COPY
 
 
 class OpKind(Enum):
-    """The kinds of operations; the value of a member is its effects, and its handler's name."""
+    """The kinds of operations, one a handler. A member holds its label and its effects."""
 
     # What registers hold.
     COMPUTE = "compute", Effect.NONE
@@ -72,22 +58,22 @@ class OpKind(Enum):
     MAP_ADDRESS = "map address", Effect.NONE
     BLOCK_RANK = "block rank", Effect.NONE
     # Memory.
-    LOAD = "load", Effect.READS_MEMORY
-    STORE = "store", Effect.WRITES_MEMORY
-    FILL = "fill", Effect.WRITES_MEMORY
-    ATOMIC = "atomic", _ATOMIC
-    REDUCTION = "reduction", _ATOMIC
-    MULTICAST_ACCESS = "multicast access", _ATOMIC
-    FENCE = "fence", Effect.ORDERS_MEMORY | Effect.ISSUE_ONLY
+    LOAD = "load", Effect.NONE
+    STORE = "store", Effect.NONE
+    FILL = "fill", Effect.NONE
+    ATOMIC = "atomic", Effect.NONE
+    REDUCTION = "reduction", Effect.NONE
+    MULTICAST_ACCESS = "multicast access", Effect.NONE
+    FENCE = "fence", Effect.ISSUE_ONLY
     CACHE_HINT = "cache hint", Effect.ISSUE_ONLY
     # Textures and surfaces.
-    TEXTURE_LOAD = "texture load", Effect.READS_MEMORY
-    TEXTURE_GATHER = "texture gather", Effect.READS_MEMORY
+    TEXTURE_LOAD = "texture load", Effect.NONE
+    TEXTURE_GATHER = "texture gather", Effect.NONE
     TEXTURE_QUERY = "texture query", Effect.NONE
     SURFACE_QUERY = "surface query", Effect.NONE
-    SURFACE_LOAD = "surface load", Effect.READS_MEMORY
-    SURFACE_STORE = "surface store", Effect.WRITES_MEMORY
-    SURFACE_REDUCTION = "surface reduction", _ATOMIC
+    SURFACE_LOAD = "surface load", Effect.NONE
+    SURFACE_STORE = "surface store", Effect.NONE
+    SURFACE_REDUCTION = "surface reduction", Effect.NONE
     # Control.
     BRANCH = "branch", Effect.BRANCHES | _BLOCK_END
     INDEXED_BRANCH = "indexed branch", Effect.BRANCHES | _BLOCK_END
@@ -107,66 +93,63 @@ class OpKind(Enum):
     BLOCK_BARRIER = "block barrier", Effect.SYNCHRONISES_BLOCK | _BLOCK_END
     CLUSTER_BARRIER = "cluster barrier", Effect.SYNCHRONISES_BLOCK | _BLOCK_END
     WARP_GROUP_BARRIER = "warp group barrier", Effect.SYNCHRONISES_BLOCK | _BLOCK_END
-    WARP_BARRIER = "warp barrier", Effect.CROSSES_LANES | _BLOCK_END
-    SHUFFLE = "shuffle", Effect.CROSSES_LANES
-    VOTE = "vote", Effect.CROSSES_LANES
-    MATCH = "match", Effect.CROSSES_LANES
-    WARP_REDUCTION = "warp reduction", Effect.CROSSES_LANES
-    ELECT = "elect", Effect.CROSSES_LANES
-    ACTIVE_MASK = "active mask", Effect.CROSSES_LANES
+    WARP_BARRIER = "warp barrier", _BLOCK_END
+    SHUFFLE = "shuffle", Effect.NONE
+    VOTE = "vote", Effect.NONE
+    MATCH = "match", Effect.NONE
+    WARP_REDUCTION = "warp reduction", Effect.NONE
+    ELECT = "elect", Effect.NONE
+    ACTIVE_MASK = "active mask", Effect.NONE
     # Asynchronous copies, and mbarriers.
-    MBARRIER = "mbarrier", _ATOMIC
-    MBARRIER_INIT = "mbarrier init", _ATOMIC
-    MBARRIER_WAIT = "mbarrier wait", _ATOMIC | Effect.AWAITS_COPIES
-    COPY = "copy", _ISSUE
-    BULK_COPY = "bulk copy", _ISSUE
-    ASYNC_STORE = "async store", Effect.WRITES_MEMORY | Effect.ISSUES_COPY
-    ASYNC_REDUCTION = "async reduction", _ISSUE
-    COPY_ARRIVE = "copy arrive", _ATOMIC | Effect.COMMITS_COPIES
-    COPY_COMMIT = "copy commit", Effect.COMMITS_COPIES | Effect.ISSUE_ONLY
-    COPY_WAIT = "copy wait", Effect.AWAITS_COPIES | Effect.ISSUE_ONLY
-    TENSOR_COPY = "tensor copy", _ISSUE | Effect.USES_TMA
-    TENSOR_PREFETCH = "tensor prefetch", Effect.READS_MEMORY | Effect.USES_TMA
-    TMA_BULK_COPY = "bulk copy to several blocks, or of masked bytes", _ISSUE | Effect.USES_TMA
-    BULK_REDUCTION = "bulk reduction", _ISSUE | Effect.USES_TMA
-    LAUNCH_CANCEL = (
-        "launch cancel",
-        Effect.WRITES_MEMORY | Effect.ISSUES_COPY | Effect.USES_TMA,
-    )
-    TENSOR_MAP = "tensor map", _ATOMIC | Effect.USES_TMA
+    MBARRIER = "mbarrier", Effect.NONE
+    MBARRIER_INIT = "mbarrier init", Effect.NONE
+    MBARRIER_WAIT = "mbarrier wait", Effect.NONE
+    COPY = "copy", Effect.NONE
+    BULK_COPY = "bulk copy", Effect.NONE
+    ASYNC_STORE = "async store", Effect.NONE
+    ASYNC_REDUCTION = "async reduction", Effect.NONE
+    COPY_ARRIVE = "copy arrive", Effect.NONE
+    COPY_COMMIT = "copy commit", Effect.ISSUE_ONLY
+    COPY_WAIT = "copy wait", Effect.ISSUE_ONLY
+    TENSOR_COPY = "tensor copy", Effect.USES_TMA
+    TENSOR_PREFETCH = "tensor prefetch", Effect.USES_TMA
+    TMA_BULK_COPY = "bulk copy to several blocks, or of masked bytes", Effect.USES_TMA
+    BULK_REDUCTION = "bulk reduction", Effect.USES_TMA
+    LAUNCH_CANCEL = "launch cancel", Effect.USES_TMA
+    TENSOR_MAP = "tensor map", Effect.USES_TMA
     # Matrices.
-    MATRIX_PRODUCT = "matrix product", Effect.CROSSES_LANES
-    WARP_MATRIX_PRODUCT = "warp matrix product", Effect.CROSSES_LANES
-    WARP_MATRIX_LOAD = "warp matrix load", Effect.READS_MEMORY | Effect.CROSSES_LANES
-    WARP_MATRIX_STORE = "warp matrix store", Effect.WRITES_MEMORY | Effect.CROSSES_LANES
-    MATRIX_LOAD = "matrix load", Effect.READS_MEMORY | Effect.CROSSES_LANES
-    MATRIX_STORE = "matrix store", Effect.WRITES_MEMORY | Effect.CROSSES_LANES
-    MATRIX_TRANSPOSE = "matrix transpose", Effect.CROSSES_LANES
-    GROUP_PRODUCT = "group product", _ISSUE
+    MATRIX_PRODUCT = "matrix product", Effect.NONE
+    WARP_MATRIX_PRODUCT = "warp matrix product", Effect.NONE
+    WARP_MATRIX_LOAD = "warp matrix load", Effect.NONE
+    WARP_MATRIX_STORE = "warp matrix store", Effect.NONE
+    MATRIX_LOAD = "matrix load", Effect.NONE
+    MATRIX_STORE = "matrix store", Effect.NONE
+    MATRIX_TRANSPOSE = "matrix transpose", Effect.NONE
+    GROUP_PRODUCT = "group product", Effect.NONE
     GROUP_FENCE = "group fence", Effect.ISSUE_ONLY
-    GROUP_COMMIT = "group commit", Effect.COMMITS_COPIES
-    GROUP_WAIT = "group wait", Effect.AWAITS_COPIES
+    GROUP_COMMIT = "group commit", Effect.NONE
+    GROUP_WAIT = "group wait", Effect.NONE
     # Tensor memory.
-    TENSOR_ALLOC = "tensor alloc", Effect.WRITES_MEMORY | Effect.USES_TENSOR_MEMORY
+    TENSOR_ALLOC = "tensor alloc", Effect.USES_TENSOR_MEMORY
     TENSOR_FREE = "tensor free", Effect.USES_TENSOR_MEMORY
     TENSOR_PERMIT = "tensor permit", Effect.USES_TENSOR_MEMORY
-    TENSOR_LOAD = "tensor load", Effect.ISSUES_COPY | Effect.USES_TENSOR_MEMORY
-    TENSOR_STORE = "tensor store", Effect.ISSUES_COPY | Effect.USES_TENSOR_MEMORY
-    TENSOR_PRODUCT = "tensor product", _ISSUE | Effect.USES_TENSOR_MEMORY
-    TENSOR_MEMORY_COPY = "tensor memory copy", _ISSUE | Effect.USES_TENSOR_MEMORY
-    TENSOR_SHIFT = "tensor shift", Effect.ISSUES_COPY | Effect.USES_TENSOR_MEMORY
-    TENSOR_COMMIT = "tensor commit", Effect.COMMITS_COPIES | Effect.USES_TENSOR_MEMORY
+    TENSOR_LOAD = "tensor load", Effect.USES_TENSOR_MEMORY
+    TENSOR_STORE = "tensor store", Effect.USES_TENSOR_MEMORY
+    TENSOR_PRODUCT = "tensor product", Effect.USES_TENSOR_MEMORY
+    TENSOR_MEMORY_COPY = "tensor memory copy", Effect.USES_TENSOR_MEMORY
+    TENSOR_SHIFT = "tensor shift", Effect.USES_TENSOR_MEMORY
+    TENSOR_COMMIT = "tensor commit", Effect.USES_TENSOR_MEMORY
     TENSOR_WAIT_LOADS = (
         "tensor wait loads",
-        Effect.AWAITS_COPIES | Effect.ISSUE_ONLY | Effect.USES_TENSOR_MEMORY,
+        Effect.ISSUE_ONLY | Effect.USES_TENSOR_MEMORY,
     )
     TENSOR_WAIT_STORES = (
         "tensor wait stores",
-        Effect.AWAITS_COPIES | Effect.ISSUE_ONLY | Effect.USES_TENSOR_MEMORY,
+        Effect.ISSUE_ONLY | Effect.USES_TENSOR_MEMORY,
     )
     TENSOR_FENCE = (
         "tensor fence",
-        Effect.ORDERS_MEMORY | Effect.ISSUE_ONLY | Effect.USES_TENSOR_MEMORY,
+        Effect.ISSUE_ONLY | Effect.USES_TENSOR_MEMORY,
     )
 
     def __init__(self, label: str, effects: Effect) -> None:

@@ -117,11 +117,6 @@ def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
     return ((_named_space(operation), op),) if op else ()
 
 
-def is_bulk_copy(operation: Operation) -> bool:
-    """Returns whether an operation is a `cp.async.bulk` that copies contiguous bytes."""
-    return operation.kind is OpKind.BULK_COPY
-
-
 def bytes_of(instruction: Instruction) -> int:
     """Returns the bytes that a memory instruction moves in each lane, in one access: all elements
     of a vector operand together; the row of eight elements for `ldmatrix` and `stmatrix`, one

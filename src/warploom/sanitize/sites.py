@@ -17,7 +17,7 @@ from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.ops.mbarrier import ARRIVALS
 from warploom.isa.ops.mbarrier import WAITS as MBARRIER_WAITS
 from warploom.isa.spec import Unit
-from warploom.program.effects.synchronising import event_of, is_warp_barrier
+from warploom.program.effects.synchronising import event_of
 from warploom.program.program import Program
 from warploom.program.uses import (
     destinations,
@@ -128,7 +128,7 @@ def needs_exactness(instruction: Instruction, flags: int) -> bool:
         return "arrive" in instruction.operation.modifiers or len(
             operands
         ) > 1 + is_reducing_barrier(instruction)
-    if is_warp_barrier(instruction):
+    if instruction.operation.kind is OpKind.WARP_BARRIER:
         mask = member_mask(instruction)
         return not (isinstance(mask, Immediate) and mask.value & FULL_MASK == FULL_MASK)
     return False

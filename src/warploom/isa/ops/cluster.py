@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warploom.core.types import U32, U64
 from warploom.isa.kinds import OpKind
-from warploom.isa.spec import Modifiers, Operation, Unit, declare, op
+from warploom.isa.spec import Modifiers, Unit, declare, op
 from warploom.isa.terms import Term, constant, extend, shift_left, truncate
 from warploom.simt.address_windows import BLOCK_BITS
 
@@ -60,8 +60,3 @@ declare(
     space=("shared::cluster",),
     type=("u32", "u64"),
 )
-
-
-def is_cluster_barrier(operation: Operation) -> bool:
-    """Return whether an operation is a `barrier.cluster`."""
-    return operation.name == "barrier" and "cluster" in operation.modifiers

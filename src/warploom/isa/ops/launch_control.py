@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from warploom.core.types import U32, U128
 from warploom.isa.kinds import OpKind
-from warploom.isa.spec import Modifiers, Operation, Unit, declare, op
+from warploom.isa.spec import Modifiers, Unit, declare, op
 from warploom.isa.terms import Term, constant, ne, reinterpret, shift_right, truncate
 
 WORD_BITS = 32
@@ -69,8 +69,3 @@ def first_index(m: Modifiers, response: Term) -> Term:
     """d = the index of its first block along an axis
     PTX ISA: clusterlaunchcontrol.query_cancel"""
     return _word(response, "xyz".index(m.text("axis", "")[-1]))
-
-
-def is_cancellation(operation: Operation) -> bool:
-    """Return whether an operation asks for the work of a cluster that has not begun."""
-    return operation.name == "clusterlaunchcontrol" and "try_cancel" in operation.modifiers

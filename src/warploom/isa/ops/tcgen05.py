@@ -7,7 +7,7 @@ They have no terms: `asynchronous.tensor_memory` says what they do, for both mac
 from __future__ import annotations
 
 from warploom.isa.kinds import OpKind
-from warploom.isa.spec import Operation, Unit, declare
+from warploom.isa.spec import Unit, declare
 
 GROUPS = ("cta_group::1", "cta_group::2")
 COUNTS = tuple(f"x{1 << power}" for power in range(8))
@@ -202,30 +202,3 @@ _declare(
     FENCE_DOC,
     when=("fence::before_thread_sync", "fence::after_thread_sync"),
 )
-
-
-def is_tensor_memory_operation(operation: Operation) -> bool:
-    """Return whether an operation is a `tcgen05`."""
-    return operation.name == "tcgen05"
-
-
-def is_tensor_load(operation: Operation) -> bool:
-    """Return whether an operation is a `tcgen05.ld`."""
-    return operation.name == "tcgen05" and "ld" in operation.modifiers
-
-
-def waits_for_loads(operation: Operation) -> bool:
-    """Return whether an operation is a `tcgen05.wait::ld`."""
-    return operation.name == "tcgen05" and operation.modifiers["op"] == "wait::ld"
-
-
-def waits_for_stores(operation: Operation) -> bool:
-    """Return whether an operation is a `tcgen05.wait::st`."""
-    return operation.name == "tcgen05" and operation.modifiers["op"] == "wait::st"
-
-
-def changes_nothing(operation: Operation) -> bool:
-    """Return whether a `tcgen05` is a fence or a wait, which have nothing to order where loads and
-    stores are complete as they are issued."""
-    m = operation.modifiers
-    return m["op"] is not None or m["when"] is not None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from itertools import product
 
 from warploom.isa.kinds import OpKind
-from warploom.isa.ops.launch_control import is_cancellation
 from warploom.isa.spec import Operation, Unit, declare
 
 COMPLETES = "mbarrier::complete_tx::bytes"
@@ -201,25 +200,6 @@ declare(
     doc="[d] = the tensor map at [a], for copies behind a fence   PTX ISA: tensormap.cp_fenceproxy",
     scope=("cta", "cluster", "gpu", "sys"),
 )
-
-
-def is_tensor_operation(operation: Operation) -> bool:
-    """Return whether `asynchronous.tensors` does an operation."""
-    m = operation.modifiers
-    if operation.name == "tensormap" or is_cancellation(operation):
-        return True
-    if operation.name != "cp":
-        return False
-    if "cp_mask" in m:
-        return True
-    return "tensor" in m or "reduce" in m or ("bulk" in m and "shared::cluster" in m)
-
-
-def is_tensor_prefetch(operation: Operation) -> bool:
-    """Return whether an operation tells a cache about the box of a tensor."""
-    return (
-        operation.name == "cp" and "tensor" in operation.modifiers and "L2" in operation.modifiers
-    )
 
 
 def is_wide(operation: Operation) -> bool:

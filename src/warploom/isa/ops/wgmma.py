@@ -157,18 +157,3 @@ GROUP_BARRIER = Operation(
 """Stands hidden behind each wait for products, and in no table. A product is one operation of the
 whole group, so that none of its warps finds it complete before all have issued it; one thread of
 the group may then tell others that the product has read its matrices."""
-
-
-def is_group_barrier(operation: Operation) -> bool:
-    """Return whether an operation is the barrier of a warp group behind `wgmma.wait_group`."""
-    return operation.text == GROUP_BARRIER.text
-
-
-def is_group_product(operation: Operation) -> bool:
-    """Returns whether an operation is a `wgmma.mma_async`."""
-    return operation.name == "wgmma" and "mma_async" in operation.modifiers
-
-
-def is_wait(operation: Operation) -> bool:
-    """Returns whether an operation is a `wgmma.wait_group`."""
-    return operation.name == "wgmma" and "wait_group" in operation.modifiers

@@ -31,11 +31,6 @@ def triggers_launch(instruction: Instruction) -> bool:
     return event_of(instruction) == words.LAUNCH_TRIGGER
 
 
-def is_warp_barrier(instruction: Instruction) -> bool:
-    """Returns whether an instruction is a `bar.warp.sync`."""
-    return instruction.operation.kind is OpKind.WARP_BARRIER
-
-
 def event_of(instruction: Instruction) -> int | None:
     """Returns the race detector's event (`words`) for an instruction that synchronises: barriers,
     fences, commits and waits of `cp.async`, waits and fences of tensor memory, `griddepcontrol`.
