@@ -9,7 +9,7 @@ from needs import NEEDS_PTXAS
 
 import warploom as wl
 from warploom.host.run import Run
-from warploom.machinecode.merged import Merged, Reach, merged_into
+from warploom.machinecode.merged import AccessExtent, Merged, merged_into
 from warploom.timing.result import Timing
 
 pytestmark = NEEDS_PTXAS
@@ -193,8 +193,8 @@ def test_accesses_to_consecutive_addresses_are_merged(
     own: int, taken: tuple[int, ...], width: int, merged: Merged | None
 ) -> None:
     """Eight accesses of 4 bytes at consecutive addresses, and one through another register."""
-    reaches = {place: Reach(("r1",), 4 * place, 4) for place in range(8)}
-    reaches[8] = Reach(("r2",), 32, 4)
+    reaches = {place: AccessExtent(("r1",), 4 * place, 4) for place in range(8)}
+    reaches[8] = AccessExtent(("r2",), 32, 4)
     assert merged_into(reaches, own, taken, width) == merged
 
 

@@ -292,11 +292,12 @@ FORMS: dict[str, list[OpSpec]] = {}
 
 def op(
     syntax: str,
+    kind: OpKind = OpKind.COMPUTE,
+    /,
     *,
     dst: str = "",
     src: str = "",
     unit: Unit,
-    op_kind: OpKind = OpKind.COMPUTE,
     needs: tuple[str, ...] = (),
     **choices: tuple[str, ...],
 ) -> Callable[[Semantics], Semantics]:
@@ -306,10 +307,10 @@ def op(
     def register(semantics: Semantics) -> Semantics:
         declare(
             syntax,
+            kind,
             dst=dst,
             src=src,
             unit=unit,
-            op_kind=op_kind,
             semantics=semantics,
             doc="",
             needs=needs,
@@ -322,11 +323,12 @@ def op(
 
 def declare(
     syntax: str,
+    kind: OpKind,
+    /,
     *,
     dst: str = "",
     src: str = "",
     unit: Unit,
-    op_kind: OpKind,
     semantics: Semantics | None = None,
     doc: str = "",
     needs: tuple[str, ...] = (),
@@ -342,7 +344,7 @@ def declare(
     text = (semantics.__doc__ or "") if semantics is not None else doc
     slots = _slots(syntax, choices)
     needed = tuple(BY_NAME[each] for each in needs)
-    spec = OpSpec(name, syntax, slots, operands, unit, op_kind, semantics, text, needed)
+    spec = OpSpec(name, syntax, slots, operands, unit, kind, semantics, text, needed)
     FORMS.setdefault(name, []).append(spec)
     return spec
 

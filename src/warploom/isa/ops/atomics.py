@@ -61,20 +61,20 @@ def atomic(
             choices["space"] = ("global",)
         op(
             f"atom{tail}",
+            OpKind.ATOMIC,
             dst="d:type",
             src=sources,
             unit=Unit.ATOMIC,
-            op_kind=OpKind.ATOMIC,
             **choices,
         )(semantics)
         if reduction:
             choices["sem"] = REDUCTION_ORDERS
             op(
                 f"red{tail}",
+                OpKind.REDUCTION,
                 dst="",
                 src=sources,
                 unit=Unit.ATOMIC,
-                op_kind=OpKind.REDUCTION,
                 **choices,
             )(semantics)
         return semantics
@@ -86,9 +86,9 @@ def asynchronous(name: str, *types: str) -> Callable[[Semantics], Semantics]:
     """Declare an operation as `red.async`: behind it, its bytes have come at an mbarrier."""
     return op(
         "red.async.sem.scope.space.mbarrier::complete_tx::bytes.op.type",
+        OpKind.ASYNC_REDUCTION,
         src="a:address, b:type, barrier:address",
         unit=Unit.ATOMIC,
-        op_kind=OpKind.ASYNC_REDUCTION,
         sem=("relaxed",),
         scope=("cluster",),
         space=("shared::cluster",),

@@ -15,16 +15,16 @@ FENCE_DOC = "orders memory accesses                           PTX ISA: membar, f
 
 declare(
     "bar{.cta}.sync",
+    OpKind.BLOCK_BARRIER,
     src="a:u32, b:u32?",
     unit=Unit.BARRIER,
-    op_kind=OpKind.BLOCK_BARRIER,
     doc=SYNC_DOC,
 )
 declare(
     "barrier{.cta}.sync{.aligned}",
+    OpKind.BLOCK_BARRIER,
     src="a:u32, b:u32?",
     unit=Unit.BARRIER,
-    op_kind=OpKind.BLOCK_BARRIER,
     doc=SYNC_DOC,
 )
 ARRIVE_DOC = "arrives at barrier a for b threads, waits not    PTX ISA: bar, barrier"
@@ -32,40 +32,40 @@ RED_DOC = "waits at barrier a as sync does; d = over all its threads, of c    PT
 for name, aligned in (("bar{.cta}", ""), ("barrier{.cta}", "{.aligned}")):
     declare(
         f"{name}.arrive{aligned}",
+        OpKind.BLOCK_BARRIER,
         src="a:u32, b:u32",
         unit=Unit.BARRIER,
-        op_kind=OpKind.BLOCK_BARRIER,
         doc=ARRIVE_DOC,
     )
     for dst, ops, type in (("d:u32", ("popc",), "u32"), ("d:pred", ("and", "or"), "pred")):
         # The count may be left out, and what is counted stands behind it.
         declare(
             f"{name}.red.op{aligned}.{type}",
+            OpKind.BLOCK_BARRIER,
             dst=dst,
             src="a:u32, b:any, c:pred?",
             unit=Unit.BARRIER,
-            op_kind=OpKind.BLOCK_BARRIER,
             doc=RED_DOC,
             op=ops,
         )
 declare(
     "membar.level",
+    OpKind.FENCE,
     unit=Unit.MEMORY,
-    op_kind=OpKind.FENCE,
     doc=FENCE_DOC,
     level=("cta", "gl", "sys"),
 )
 declare(
     "membar.proxy.kind",
+    OpKind.FENCE,
     unit=Unit.MEMORY,
-    op_kind=OpKind.FENCE,
     doc=FENCE_DOC,
     kind=("alias", "async"),
 )
 declare(
     "fence{.sem}.scope",
+    OpKind.FENCE,
     unit=Unit.MEMORY,
-    op_kind=OpKind.FENCE,
     doc=FENCE_DOC,
     sem=("sc", "acq_rel", "acquire", "release"),
     scope=SCOPES,
@@ -76,10 +76,10 @@ def fence(syntax: str, src: str = "", **choices: tuple[str, ...]) -> None:
     """Declare one syntax line of a fence, of threads or of proxies."""
     declare(
         syntax,
+        OpKind.FENCE,
         dst="",
         src=src,
         unit=Unit.MEMORY,
-        op_kind=OpKind.FENCE,
         semantics=None,
         doc=FENCE_DOC,
         **choices,
@@ -110,30 +110,30 @@ fence("fence.proxy.tensormap::generic.release.scope", scope=SCOPES)
 fence("fence.proxy.tensormap::generic.acquire.scope", src="a:address, size:u32", scope=SCOPES)
 declare(
     "griddepcontrol.action",
+    OpKind.DEPENDENT_LAUNCH,
     unit=Unit.CONTROL,
-    op_kind=OpKind.DEPENDENT_LAUNCH,
     doc="lets the next launch begin, or waits for the one before   PTX ISA: griddepcontrol",
     action=("launch_dependents", "wait"),
 )
 declare(
     "pmevent",
+    OpKind.EVENT_HINT,
     src="a:u32",
     unit=Unit.CONTROL,
-    op_kind=OpKind.EVENT_HINT,
     doc="counts an event   PTX ISA: pmevent",
 )
 declare(
     "pmevent.mask",
+    OpKind.EVENT_HINT,
     src="a:u16",
     unit=Unit.CONTROL,
-    op_kind=OpKind.EVENT_HINT,
     doc="counts events   PTX ISA: pmevent",
 )
 declare(
     "setmaxnreg.action.sync.aligned.u32",
+    OpKind.REGISTER_COUNT,
     src="count:registers",
     unit=Unit.CONTROL,
-    op_kind=OpKind.REGISTER_COUNT,
     doc="says how many registers a thread has, of those of the block   PTX ISA: setmaxnreg",
     action=("inc", "dec"),
 )

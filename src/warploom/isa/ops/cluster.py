@@ -14,15 +14,15 @@ HIGH_BITS = ~((1 << 32) - 1)
 
 declare(
     "barrier.cluster.arrive{.sem}{.aligned}",
+    OpKind.CLUSTER_BARRIER,
     unit=Unit.BARRIER,
-    op_kind=OpKind.CLUSTER_BARRIER,
     doc="arrives at the barrier of the cluster, waits not   PTX ISA: barrier.cluster",
     sem=("release", "relaxed"),
 )
 declare(
     "barrier.cluster.wait{.acquire}{.aligned}",
+    OpKind.CLUSTER_BARRIER,
     unit=Unit.BARRIER,
-    op_kind=OpKind.CLUSTER_BARRIER,
     doc="waits until all threads of the cluster have arrived   PTX ISA: barrier.cluster",
 )
 
@@ -35,10 +35,10 @@ def _mapped(address: Term, rank: Term) -> Term:
 
 @op(
     "mapa{.space}.type",
+    OpKind.MAP_ADDRESS,
     dst="d:type",
     src="a:type, rank:u32",
     unit=Unit.MOVE,
-    op_kind=OpKind.MAP_ADDRESS,
     space=("shared::cluster",),
     type=("u32", "u64"),
 )
@@ -52,10 +52,10 @@ def mapa(m: Modifiers, address: Term, rank: Term) -> Term:
 
 declare(
     "getctarank{.space}.type",
+    OpKind.BLOCK_RANK,
     dst="d:u32",
     src="a:type",
     unit=Unit.MOVE,
-    op_kind=OpKind.BLOCK_RANK,
     doc="d = the rank of the block to whose shared memory a leads   PTX ISA: getctarank",
     space=("shared::cluster",),
     type=("u32", "u64"),

@@ -86,7 +86,7 @@ def comparison(
         for ftz, relations, types in families:
             line = syntax.replace("{ftz}", ftz)
             names = {"cmp": relations, "type": types, **choices}
-            op(line, dst=dst, src=src, unit=Unit.LOGIC, op_kind=kind, **names)(semantics)
+            op(line, kind, dst=dst, src=src, unit=Unit.LOGIC, **names)(semantics)
         return semantics
 
     return register

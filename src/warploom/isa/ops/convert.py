@@ -137,13 +137,13 @@ def float_to_same_float(m: Modifiers, a: Term) -> Term:
 
 @op(
     "mov.type",
+    OpKind.MOVE,
     dst="d:type",
     src="a:type",
     unit=Unit.MOVE,
-    op_kind=OpKind.MOVE,
     type=("pred", *BITS, *INTEGERS, *FLOATS),
 )
-@op("mov.type", dst="d:type", src="a:type", unit=Unit.MOVE, op_kind=OpKind.MOVE, type=("b128",))
+@op("mov.type", OpKind.MOVE, dst="d:type", src="a:type", unit=Unit.MOVE, type=("b128",))
 def mov(_: Modifiers, a: Term) -> Term:
     """d = a                                        PTX ISA, Data Movement and Conversion: mov"""
     return a
@@ -151,19 +151,19 @@ def mov(_: Modifiers, a: Term) -> Term:
 
 @op(
     "mov.vec.type",
+    OpKind.MOVE,
     dst="d:type*2",
     src="a:type*2",
     unit=Unit.MOVE,
-    op_kind=OpKind.MOVE,
     vec=("v2",),
     type=("b16", "b32", "b64", *INTEGERS, "f32", "f64"),
 )
 @op(
     "mov.vec.type",
+    OpKind.MOVE,
     dst="d:type*4",
     src="a:type*4",
     unit=Unit.MOVE,
-    op_kind=OpKind.MOVE,
     vec=("v4",),
     type=("b16", "b32", "u16", "u32", "s16", "s32", "f32"),
 )
@@ -174,10 +174,10 @@ def mov_vector(_: Modifiers, *elements: Term) -> tuple[Term, ...]:
 
 declare(
     "cvta{.to}.space.size",
+    OpKind.CONVERT_ADDRESS,
     dst="d:size",
     src="a:size",
     unit=Unit.CONVERT,
-    op_kind=OpKind.CONVERT_ADDRESS,
     doc="""d = a as a generic address; with .to, a generic address as one of the space
     PTX ISA, Data Movement and Conversion: cvta""",
     space=(

@@ -20,9 +20,9 @@ RESPONSE_BYTES = 16
 declare(
     "clusterlaunchcontrol.try_cancel.async{.space}.mbarrier::complete_tx::bytes"
     "{.multicast::cluster::all}.b128",
+    OpKind.LAUNCH_CANCEL,
     src="d:address, barrier:address",
     unit=Unit.MEMORY,
-    op_kind=OpKind.LAUNCH_CANCEL,
     doc="[d] = the first block of a cluster that has not begun, and never will; then 16 bytes have"
     " come at an mbarrier   PTX ISA: clusterlaunchcontrol.try_cancel",
     space=("shared::cta",),

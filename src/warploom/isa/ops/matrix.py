@@ -133,10 +133,10 @@ def _declare(syntax: str, name: str, doc: str, choices: dict[str, tuple[str, ...
     sources += SCALE_OPERANDS if p.scales else []
     declare(
         syntax,
+        OpKind.MATRIX_PRODUCT if name == "mma" else OpKind.WARP_MATRIX_PRODUCT,
         dst=registers("d", p.d),
         src=", ".join(sources),
         unit=Unit.MATRIX,
-        op_kind=OpKind.MATRIX_PRODUCT if name == "mma" else OpKind.WARP_MATRIX_PRODUCT,
         semantics=None,
         doc=doc,
         **{slot: names for slot, names in choices.items() if names},
@@ -264,10 +264,10 @@ def _move(
     held = registers("r", fragment_of(Modifiers(values), role, types[0]))
     declare(
         "wmma.access.role.sync.aligned.layout.shape{.space}.type",
+        OpKind.WARP_MATRIX_LOAD if access == "load" else OpKind.WARP_MATRIX_STORE,
         dst=held if access == "load" else "",
         src=f"p:address, {'' if access == 'load' else held + ', '}stride:u32?",
         unit=Unit.MATRIX,
-        op_kind=OpKind.WARP_MATRIX_LOAD if access == "load" else OpKind.WARP_MATRIX_STORE,
         doc=LOAD_DOC if access == "load" else STORE_DOC,
         access=(access,),
         role=(role,),

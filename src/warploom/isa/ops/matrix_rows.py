@@ -26,10 +26,10 @@ def rows(
         held = f"r:b32*{each * int(number[1:])}"
         declare(
             f"{name}.sync.aligned.shape.num{tail}",
+            OpKind.MATRIX_LOAD if name == "ldmatrix" else OpKind.MATRIX_STORE,
             dst=held if name == "ldmatrix" else "",
             src="p:address" if name == "ldmatrix" else f"p:address, {held}",
             unit=Unit.MATRIX,
-            op_kind=OpKind.MATRIX_LOAD if name == "ldmatrix" else OpKind.MATRIX_STORE,
             doc=f"{doc}   PTX ISA: {name}",
             num=(number,),
             space=("shared", "shared::cta"),
@@ -84,9 +84,9 @@ rows(
 )
 declare(
     "movmatrix.sync.aligned.m8n8.trans.b16",
+    OpKind.MATRIX_TRANSPOSE,
     dst="d:b32",
     src="a:b32",
     unit=Unit.MATRIX,
-    op_kind=OpKind.MATRIX_TRANSPOSE,
     doc="d = the 8x8 matrix of 16-bit elements a, transposed   PTX ISA: movmatrix",
 )

@@ -39,13 +39,14 @@ def form(
     src: str,
     ops: tuple[str, ...],
     dst: str = "",
+    kind: OpKind = OpKind.MBARRIER,
+    /,
     needs: tuple[str, ...] = (INITIALIZED.name,),
-    op_kind: OpKind = OpKind.MBARRIER,
     **choices: tuple[str, ...],
 ) -> Callable[[Semantics], Semantics]:
     """Declare one syntax line: what it does to the word, and what it gives besides the word."""
     choices |= {"op": ops, "space": SPACES, "type": ("b64",)}
-    return op(syntax, dst=dst, src=src, unit=Unit.ATOMIC, op_kind=op_kind, needs=needs, **choices)
+    return op(syntax, kind, dst=dst, src=src, unit=Unit.ATOMIC, needs=needs, **choices)
 
 
 def _up(value: Term, bits: int) -> Term:
@@ -92,8 +93,9 @@ def _arrived(m: Modifiers, word: Term, count: Term) -> Term:
     "mbarrier.op{.space}.type",
     "a:address, count:u32",
     ("init",),
+    "",
+    OpKind.MBARRIER_INIT,
     needs=(COUNT.name,),
-    op_kind=OpKind.MBARRIER_INIT,
 )
 def init(_: Modifiers, word: Term, count: Term) -> Term:
     """[a] = an mbarrier whose phases await count arrivals             PTX ISA: mbarrier.init"""
@@ -155,7 +157,8 @@ COMPLETE_TX = decode("mbarrier.complete_tx.shared::cta.b64")
     "cp.async.mbarrier.op{.space}.type",
     "a:address",
     ("arrive",),
-    op_kind=OpKind.COPY_ARRIVE,
+    "",
+    OpKind.COPY_ARRIVE,
 )
 def arrive_behind_copies(_: Modifiers, word: Term) -> Term:
     """an arrival at [a] when earlier copies are complete; it was not expected, so nothing changes
@@ -167,7 +170,8 @@ def arrive_behind_copies(_: Modifiers, word: Term) -> Term:
     "cp.async.mbarrier.op.noinc{.space}.type",
     "a:address",
     ("arrive",),
-    op_kind=OpKind.COPY_ARRIVE,
+    "",
+    OpKind.COPY_ARRIVE,
 )
 def arrive_behind_expected_copies(m: Modifiers, word: Term) -> Term:
     """an arrival at [a] when earlier copies are complete
@@ -185,7 +189,7 @@ WAITS = ("test_wait", "try_wait")
     "a:address, state:b64, hint:u32?",
     WAITS,
     "p:pred",
-    op_kind=OpKind.MBARRIER_WAIT,
+    OpKind.MBARRIER_WAIT,
     **ACQUIRES,
 )
 def wait(_: Modifiers, word: Term, state: Term) -> tuple[Term, Term]:
@@ -198,7 +202,7 @@ def wait(_: Modifiers, word: Term, state: Term) -> tuple[Term, Term]:
     "a:address, parity:u32, hint:u32?",
     WAITS,
     "p:pred",
-    op_kind=OpKind.MBARRIER_WAIT,
+    OpKind.MBARRIER_WAIT,
     **ACQUIRES,
 )
 def wait_parity(_: Modifiers, word: Term, parity: Term) -> tuple[Term, Term]:
@@ -214,7 +218,7 @@ def pending_count(_: Modifiers, state: Term) -> Term:
 
 declare(
     "fence.mbarrier_init.release.cluster",
+    OpKind.FENCE,
     unit=Unit.MEMORY,
-    op_kind=OpKind.FENCE,
     doc="orders an mbarrier.init before later accesses   PTX ISA: membar, fence",
 )

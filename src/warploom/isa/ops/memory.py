@@ -49,10 +49,10 @@ def load(syntax: str, **choices: tuple[str, ...]) -> None:
     """Declare one syntax line of `ld`: what stands before the hints, the vector and the type."""
     declare(
         f"ld{syntax}{HINTS}{{.prefetch}}{{.vec}}.type",
+        OpKind.LOAD,
         dst="d:type",
         src="a:address, policy:b64?",
         unit=Unit.MEMORY,
-        op_kind=OpKind.LOAD,
         semantics=None,
         doc=LOAD_DOC,
         **(EVICTIONS | PREFETCH | VALUES | SPACES | choices),
@@ -63,10 +63,10 @@ def store(syntax: str, **choices: tuple[str, ...]) -> None:
     """Declare one syntax line of `st`, likewise."""
     declare(
         f"st{syntax}{HINTS}{{.vec}}.type",
+        OpKind.STORE,
         dst="",
         src="a:address, b:type, policy:b64?",
         unit=Unit.MEMORY,
-        op_kind=OpKind.STORE,
         semantics=None,
         doc=STORE_DOC,
         **(EVICTIONS | VALUES | WRITTEN_SPACES | choices),
@@ -93,9 +93,9 @@ COMPLETES = "mbarrier::complete_tx::bytes"
 
 declare(
     f"st.async{{.weak}}.space.{COMPLETES}{{.vec}}.type",
+    OpKind.ASYNC_STORE,
     src="a:address, b:type, barrier:address",
     unit=Unit.MEMORY,
-    op_kind=OpKind.ASYNC_STORE,
     doc="[a] = b; then so many bytes have come at an mbarrier   PTX ISA, Data Movement: st.async",
     space=("shared::cluster",),
     vec=("v2", "v4"),
@@ -103,18 +103,18 @@ declare(
 )
 declare(
     "st.bulk{.weak}{.space}",
+    OpKind.FILL,
     src="a:address, size:u64, value:zero",
     unit=Unit.MEMORY,
-    op_kind=OpKind.FILL,
     doc="the size bytes at [a] = 0, in pieces of 8   PTX ISA, Data Movement: st.bulk",
     space=("shared::cta",),
 )
 declare(
     "ldu{.space}{.vec}.type",
+    OpKind.LOAD,
     dst="d:type",
     src="a:address",
     unit=Unit.MEMORY,
-    op_kind=OpKind.LOAD,
     doc="d = [a], the same address in all lanes   PTX ISA, Data Movement and Conversion: ldu",
     space=("global",),
     vec=VALUES["vec"],
@@ -138,10 +138,10 @@ def hint(
     doc = f"{HINT_DOC}   PTX ISA, Data Movement and Conversion: {section}"
     declare(
         syntax,
+        OpKind.CACHE_HINT,
         dst="",
         src=src,
         unit=Unit.MEMORY,
-        op_kind=OpKind.CACHE_HINT,
         semantics=None,
         doc=doc,
         needs=needs,
@@ -223,10 +223,10 @@ def isspacep(m: Modifiers, a: Term) -> Term:
 
 declare(
     "isspacep.space",
+    OpKind.TEST_PARAMETER,
     dst="p:pred",
     src="a:u64",
     unit=Unit.LOGIC,
-    op_kind=OpKind.TEST_PARAMETER,
     doc="p = the generic address a is one of the kernel's parameters   PTX ISA, isspacep",
     space=("param", "param::entry"),
 )
@@ -236,10 +236,10 @@ declare(
 
 declare(
     "cp.async.cop.to.global{.L2::cache_hint}{.prefetch}",
+    OpKind.COPY,
     dst="",
     src="d:address, a:address, size:bytes, count:any?, policy:b64?",
     unit=Unit.MEMORY,
-    op_kind=OpKind.COPY,
     semantics=None,
     doc="""[d] = size bytes of [a]; those beyond count, or all where it is a true predicate, are 0
     PTX ISA, Data Movement and Conversion: cp.async. A copy is complete when the next begins.""",
@@ -253,10 +253,10 @@ BULK_DOC = """[d] = size bytes of [a], in pieces of 16; then so many have come a
 PTX ISA, Data Movement and Conversion: cp.async.bulk. A copy is complete when the next begins."""
 declare(
     "cp.async.bulk.to.from.mbarrier::complete_tx::bytes{.L2::cache_hint}",
+    OpKind.BULK_COPY,
     dst="",
     src="d:address, a:address, size:u32, barrier:address, policy:b64?",
     unit=Unit.MEMORY,
-    op_kind=OpKind.BULK_COPY,
     semantics=None,
     doc=BULK_DOC,
     needs=BULK_NEEDS,
@@ -264,10 +264,10 @@ declare(
 )
 declare(
     "cp.async.bulk.to.from.bulk_group{.L2::cache_hint}",
+    OpKind.BULK_COPY,
     dst="",
     src="d:address, a:address, size:u32, policy:b64?",
     unit=Unit.MEMORY,
-    op_kind=OpKind.BULK_COPY,
     semantics=None,
     doc="[d] = size bytes of [a], in pieces of 16   PTX ISA, Data Movement: cp.async.bulk",
     needs=BULK_NEEDS,
@@ -276,16 +276,14 @@ declare(
 GROUP_DOC = (
     "orders copies, which are complete here   PTX ISA, Data Movement and Conversion: cp.async"
 )
-declare("cp.async.commit_group", unit=Unit.MEMORY, op_kind=OpKind.COPY_COMMIT, doc=GROUP_DOC)
-declare(
-    "cp.async.wait_group", src="n:u32", unit=Unit.MEMORY, op_kind=OpKind.COPY_WAIT, doc=GROUP_DOC
-)
-declare("cp.async.bulk.commit_group", unit=Unit.MEMORY, op_kind=OpKind.COPY_COMMIT, doc=GROUP_DOC)
+declare("cp.async.commit_group", OpKind.COPY_COMMIT, unit=Unit.MEMORY, doc=GROUP_DOC)
+declare("cp.async.wait_group", OpKind.COPY_WAIT, src="n:u32", unit=Unit.MEMORY, doc=GROUP_DOC)
+declare("cp.async.bulk.commit_group", OpKind.COPY_COMMIT, unit=Unit.MEMORY, doc=GROUP_DOC)
 declare(
     "cp.async.bulk.wait_group{.read}",
+    OpKind.COPY_WAIT,
     src="n:u32",
     unit=Unit.MEMORY,
-    op_kind=OpKind.COPY_WAIT,
     doc=GROUP_DOC,
 )
-declare("cp.async.wait_all", unit=Unit.MEMORY, op_kind=OpKind.COPY_WAIT, doc=GROUP_DOC)
+declare("cp.async.wait_all", OpKind.COPY_WAIT, unit=Unit.MEMORY, doc=GROUP_DOC)

@@ -58,10 +58,10 @@ def _declare(
         found = {"sem": ("relaxed", sem), "scope": SCOPES} if order == ".sem.scope" else {}
         declare(
             f"multimem.{part}{order}{{.space}}{syntax}",
+            OpKind.MULTICAST_ACCESS,
             dst=f"d:{value}" if loads else "",
             src="a:address" if loads else f"a:address, b:{value}",
             unit=Unit.MEMORY,
-            op_kind=OpKind.MULTICAST_ACCESS,
             semantics=None,
             doc=doc,
             needs=(),

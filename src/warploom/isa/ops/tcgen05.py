@@ -59,10 +59,10 @@ def _declare(
 ) -> None:
     declare(
         syntax,
+        kind,
         dst=dst,
         src=src,
         unit=Unit.MATRIX,
-        op_kind=kind,
         semantics=None,
         doc=doc,
         needs=(),

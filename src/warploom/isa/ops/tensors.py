@@ -47,10 +47,10 @@ def _copy(kind: OpKind, syntax: str, src: str, doc: str, /, **choices: tuple[str
         text, operands = syntax.replace("{hint}", hint), src + policy
         declare(
             text,
+            kind,
             dst="",
             src=operands,
             unit=Unit.MEMORY,
-            op_kind=kind,
             semantics=None,
             doc=doc,
             needs=(),
@@ -101,9 +101,9 @@ for mode, dims in LOADS.items():
 
 declare(
     f"cp.async.bulk.shared::cluster.shared::cta.{COMPLETES}",
+    OpKind.TMA_BULK_COPY,
     src="d:address, a:address, size:u32, barrier:address",
     unit=Unit.MEMORY,
-    op_kind=OpKind.TMA_BULK_COPY,
     doc=BYTES_DOC,
 )
 _copy(
@@ -115,9 +115,9 @@ _copy(
 for hint, policy in (("", ""), (f".{HINT}", "policy:b64, ")):
     declare(
         f"cp.async.bulk.global.shared::cta.bulk_group{hint}.cp_mask",
+        OpKind.TMA_BULK_COPY,
         src=f"d:address, a:address, size:u32, {policy}mask:u16",
         unit=Unit.MEMORY,
-        op_kind=OpKind.TMA_BULK_COPY,
         doc="[d] = size bytes of [a], of each 16 those whose bits are set in the mask"
         "   PTX ISA: cp.async.bulk",
     )
@@ -156,9 +156,9 @@ _copy(
 for operations, types in CLUSTER_TYPES.items():
     declare(
         f"cp.reduce.async.bulk.shared::cluster.shared::cta.{COMPLETES}.redop.type",
+        OpKind.BULK_REDUCTION,
         src="d:address, a:address, size:u32, barrier:address",
         unit=Unit.MEMORY,
-        op_kind=OpKind.BULK_REDUCTION,
         doc=NUMBERS_DOC,
         redop=operations,
         type=types,
@@ -174,9 +174,9 @@ def _replace(fields: tuple[str, ...], type: str, src: str) -> None:
     """Declare `tensormap.replace` of these fields."""
     declare(
         f"tensormap.replace.tile.field{{.space}}.b1024.{type}",
+        OpKind.TENSOR_MAP,
         src=src,
         unit=Unit.MEMORY,
-        op_kind=OpKind.TENSOR_MAP,
         doc=REPLACE_DOC,
         field=fields,
         space=MAP_SPACES,
@@ -194,9 +194,9 @@ _replace(
 )
 declare(
     "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned",
+    OpKind.TENSOR_MAP,
     src="d:address, a:address, size:map_bytes",
     unit=Unit.MEMORY,
-    op_kind=OpKind.TENSOR_MAP,
     doc="[d] = the tensor map at [a], for copies behind a fence   PTX ISA: tensormap.cp_fenceproxy",
     scope=("cta", "cluster", "gpu", "sys"),
 )

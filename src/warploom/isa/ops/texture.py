@@ -34,10 +34,10 @@ def fetches(geometries: tuple[str, ...], coordinates: tuple[str, ...]) -> None:
                 continue
             declare(
                 f"tex{level}.geom{results}.ctype",
+                OpKind.TEXTURE_LOAD,
                 dst=destination,
                 src=f"c:texels, {operands}offset:axes?",
                 unit=Unit.TEXTURE,
-                op_kind=OpKind.TEXTURE_LOAD,
                 doc=doc,
                 geom=geometries,
                 dtype=WORDS,
@@ -49,10 +49,10 @@ fetches((*FLAT, *CUBES), ("f32",))
 fetches(FLAT, ("s32",))
 declare(
     "tld4.comp.geom.v4.dtype.f32",
+    OpKind.TEXTURE_GATHER,
     dst="d:dtype*4",
     src="c:texels, offset:axes?",
     unit=Unit.TEXTURE,
-    op_kind=OpKind.TEXTURE_GATHER,
     doc=GATHER_DOC,
     comp=("r", "g", "b", "a"),
     geom=BY_FACES,
@@ -66,28 +66,28 @@ OF_SURFACES = (
 )
 declare(
     "txq.query.b32",
+    OpKind.TEXTURE_QUERY,
     dst="d:b32",
     src="a:handle",
     unit=Unit.TEXTURE,
-    op_kind=OpKind.TEXTURE_QUERY,
     doc="d = what was asked of a texture or a sampler   PTX ISA, Texture Instructions: txq",
     query=OF_TEXTURES,
 )
 declare(
     "txq.level.query.b32",
+    OpKind.TEXTURE_QUERY,
     dst="d:b32",
     src="a:handle, lod:s32",
     unit=Unit.TEXTURE,
-    op_kind=OpKind.TEXTURE_QUERY,
     doc="d = a size of one level of a texture   PTX ISA, Texture Instructions: txq",
     query=("width", "height", "depth"),
 )
 declare(
     "istypep.kind",
+    OpKind.TEXTURE_QUERY,
     dst="p:pred",
     src="a:u64",
     unit=Unit.TEXTURE,
-    op_kind=OpKind.TEXTURE_QUERY,
     doc="p = a is a handle of that kind   PTX ISA, Texture Instructions: istypep",
     kind=KINDS,
 )
@@ -97,10 +97,10 @@ ELEMENTS = ("b8", "b16", "b32", "b64")
 OUTSIDE = ("trap", "clamp", "zero")
 declare(
     "suld.b.geom{.cop}{.vec}.type{.mode}",
+    OpKind.SURFACE_LOAD,
     dst="d:type",
     src="c:texels",
     unit=Unit.TEXTURE,
-    op_kind=OpKind.SURFACE_LOAD,
     doc="d = the bytes of a surface at c   PTX ISA, Surface Instructions: suld",
     geom=FLAT,
     cop=("ca", "cg", "cs", "cv"),
@@ -110,9 +110,9 @@ declare(
 )
 declare(
     "sust.b.geom{.cop}{.vec}.type{.mode}",
+    OpKind.SURFACE_STORE,
     src="c:texels, v:type",
     unit=Unit.TEXTURE,
-    op_kind=OpKind.SURFACE_STORE,
     doc="the bytes of a surface at c = v   PTX ISA, Surface Instructions: sust",
     geom=FLAT,
     cop=("wb", "cg", "cs", "wt"),
@@ -122,9 +122,9 @@ declare(
 )
 declare(
     "sust.p.geom{.vec}.type{.mode}",
+    OpKind.SURFACE_STORE,
     src="c:texels, v:type",
     unit=Unit.TEXTURE,
-    op_kind=OpKind.SURFACE_STORE,
     doc="the texel of a surface at c = v, in its own format   PTX ISA, Surface Instructions: sust",
     geom=FLAT,
     vec=VECTORS,
@@ -138,9 +138,9 @@ def reductions(op: tuple[str, ...], types: tuple[str, ...], formatted: tuple[str
     for way, chosen in (("b", types), ("p", formatted)):
         declare(
             f"sured.{way}.op.geom.type{{.mode}}",
+            OpKind.SURFACE_REDUCTION,
             src="c:texels, v:type",
             unit=Unit.TEXTURE,
-            op_kind=OpKind.SURFACE_REDUCTION,
             doc="a surface at c, combined with v, one lane after the other"
             "   PTX ISA, Surface Instructions: sured",
             op=op,
@@ -155,10 +155,10 @@ reductions(("min", "max"), ("u32", "s32", "u64", "s64"), ("b32", "b64"))
 reductions(("and", "or"), ("b32",), ("b32",))
 declare(
     "suq.query.b32",
+    OpKind.SURFACE_QUERY,
     dst="d:b32",
     src="a:handle",
     unit=Unit.TEXTURE,
-    op_kind=OpKind.SURFACE_QUERY,
     doc="d = what was asked of a surface   PTX ISA, Surface Instructions: suq",
     query=OF_SURFACES,
 )

@@ -19,73 +19,73 @@ REDUX_DOC = "d = all lanes' a, joined by the operation            PTX ISA: redux
 
 declare(
     "shfl.sync.mode.b32",
+    OpKind.SHUFFLE,
     dst="d:b32",
     src="a:b32, b:b32, c:b32, membermask:b32",
     unit=Unit.WARP,
-    op_kind=OpKind.SHUFFLE,
     doc=SHUFFLE_DOC,
     mode=SHUFFLES,
 )
 declare(
     "shfl.mode.b32",
+    OpKind.SHUFFLE,
     dst="d:b32",
     src="a:b32, b:b32, c:b32",
     unit=Unit.WARP,
-    op_kind=OpKind.SHUFFLE,
     doc=SHUFFLE_DOC,
     mode=SHUFFLES,
 )
 declare(
     "vote.sync.mode.pred",
+    OpKind.VOTE,
     dst="d:pred",
     src="a:pred, membermask:b32",
     unit=Unit.WARP,
-    op_kind=OpKind.VOTE,
     doc=VOTE_DOC,
     mode=VOTES,
 )
 declare(
     "vote.sync.mode.b32",
+    OpKind.VOTE,
     dst="d:b32",
     src="a:pred, membermask:b32",
     unit=Unit.WARP,
-    op_kind=OpKind.VOTE,
     doc=BALLOT_DOC,
     mode=("ballot",),
 )
 declare(
     "vote.mode.pred",
+    OpKind.VOTE,
     dst="d:pred",
     src="a:pred",
     unit=Unit.WARP,
-    op_kind=OpKind.VOTE,
     doc=VOTE_DOC,
     mode=VOTES,
 )
 declare(
     "vote.mode.b32",
+    OpKind.VOTE,
     dst="d:b32",
     src="a:pred",
     unit=Unit.WARP,
-    op_kind=OpKind.VOTE,
     doc=BALLOT_DOC,
     mode=("ballot",),
 )
 declare(
     "match.any.sync.type",
+    OpKind.MATCH,
     dst="d:b32",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
-    op_kind=OpKind.MATCH,
     doc="d = the lanes that hold the same a                          PTX ISA: match.sync",
     type=("b32", "b64"),
 )
 declare(
     "match.all.sync.type",
+    OpKind.MATCH,
     dst="d:b32",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
-    op_kind=OpKind.MATCH,
     doc="d = the lanes if all hold the same a, else 0; p = they do   PTX ISA: match.sync",
     type=("b32", "b64"),
 )
@@ -95,43 +95,43 @@ for operations, types in (
 ):
     declare(
         "redux.sync.op.type",
+        OpKind.WARP_REDUCTION,
         dst="d:type",
         src="a:type, membermask:b32",
         unit=Unit.WARP,
-        op_kind=OpKind.WARP_REDUCTION,
         doc=REDUX_DOC,
         op=operations,
         type=types,
     )
 declare(
     "redux.sync.op{.abs}{.NaN}.type",
+    OpKind.WARP_REDUCTION,
     dst="d:type",
     src="a:type, membermask:b32",
     unit=Unit.WARP,
-    op_kind=OpKind.WARP_REDUCTION,
     doc=REDUX_DOC,
     op=("min", "max"),
     type=("f32",),
 )
 declare(
     "elect.sync",
+    OpKind.ELECT,
     dst="d:b32",
     src="membermask:b32",
     unit=Unit.WARP,
-    op_kind=OpKind.ELECT,
     doc="d = the lowest of the lanes; p = this lane is it            PTX ISA: elect.sync",
 )
 declare(
     "activemask.b32",
+    OpKind.ACTIVE_MASK,
     dst="d:b32",
     unit=Unit.WARP,
-    op_kind=OpKind.ACTIVE_MASK,
     doc="d = the active lanes   PTX ISA: activemask",
 )
 declare(
     "bar.warp.sync",
+    OpKind.WARP_BARRIER,
     src="membermask:b32",
     unit=Unit.WARP,
-    op_kind=OpKind.WARP_BARRIER,
     doc="waits for the lanes of membermask             PTX ISA: bar.warp.sync",
 )

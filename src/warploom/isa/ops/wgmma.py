@@ -93,10 +93,10 @@ def _declare(
         name = "wgmma.mma_async.sp" if sparse else "wgmma.mma_async"
         declare(
             f"{name}.sync.aligned.shape{saturation}.dtype.atype.btype{logic}",
+            OpKind.GROUP_PRODUCT,
             dst=f"+d:{register}*n/{packed}",
             src=f"a:multiplicand, b:u64, {metadata}scale_d:pred{signs}{transpositions}",
             unit=Unit.MATRIX,
-            op_kind=OpKind.GROUP_PRODUCT,
             doc=SPARSE_DOC if sparse else DOC,
             shape=_shapes(INTEGER_N if integer else EVERY_N, 2 * k if sparse else k),
             dtype=(dtype,),
@@ -121,21 +121,21 @@ _declare(256, "s32", ("b1",))
 
 declare(
     "wgmma.fence.sync.aligned",
+    OpKind.GROUP_FENCE,
     unit=Unit.MATRIX,
-    op_kind=OpKind.GROUP_FENCE,
     doc="orders accesses to registers before wgmma.mma_async reaches them   PTX ISA: wgmma.fence",
 )
 declare(
     "wgmma.commit_group.sync.aligned",
+    OpKind.GROUP_COMMIT,
     unit=Unit.MATRIX,
-    op_kind=OpKind.GROUP_COMMIT,
     doc="makes a group of the products that are in none yet   PTX ISA: wgmma.commit_group",
 )
 declare(
     "wgmma.wait_group.sync.aligned",
+    OpKind.GROUP_WAIT,
     src="n:groups",
     unit=Unit.MATRIX,
-    op_kind=OpKind.GROUP_WAIT,
     doc="waits until at most n groups are pending, the newest ones   PTX ISA: wgmma.wait_group",
 )
 
