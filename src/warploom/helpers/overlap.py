@@ -121,8 +121,8 @@ def _count_by_keys(
     result_count: int,
 ) -> list[Value]:
     """Emits `count` of the lanes' keys (numbers of segments, cut to 32 bits) and active mask;
-    inactive lanes have the key of the lowest active lane. `arguments`: addresses in memory, mask,
-    shift.
+    inactive lanes have the key of the lowest active lane. `arguments`: addresses in memory, mask
+    (not 0: the lowest active lane would be undefined), shift.
 
     Returns `result_count` results, zeros if the segments differ in more than FURTHEST_BITS bits."""
     b, (at, mask, shift) = lanes.b, arguments

@@ -79,9 +79,10 @@ def end_turn(plan: Any, state: Any, context: Any, status: int, words: int) -> in
 
 
 def warp_order_start(plan: Any, states: Any, warp: int) -> int:
-    """Returns the resume point of the current block's warps, if its next barrier region can run in
-    warp order, else NONE: all live warps are runnable at one point, the first is `warp`, and the
-    policy does not choose another order. `states` are those of the block."""
+    """Returns the resume point of the current block's warps if they can run in warp order, else
+    NONE. They can if all warps that have not ended are runnable at one resume point, `warp` is the
+    first of them, and the policy is CONVERGE, which leaves the order of warps open. `states` are
+    those of the block."""
     start = states[warp * STATE_WORDS + RESUME]
     if plan[POLICY] != CONVERGE:
         return NONE

@@ -231,7 +231,8 @@ class PlanRow:
 
     def fits(self, access_type: AccessType, addresses: Addresses, facts: Facts) -> bool:
         """Returns whether the row matches an access by operation, space, pattern and needs. Rows
-        whose plan is not general match only accesses that may be inlined."""
+        whose plan is not general match only accesses that may be inlined: where the variant inlines
+        at all, and not those of the stack of calls (route STACK)."""
         can_be_inlined = facts.inlined and access_type.route != STACK
         is_kind = access_type.op in self.ops and access_type.space in self.spaces
         has_pattern = self.plan.pattern in (addresses.pattern, Pattern.ANY)

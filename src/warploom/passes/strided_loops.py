@@ -35,9 +35,11 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
 
 
 def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
-    """Returns the batched loop of some blocks. None if a block defers stores, if the shapes that
-    the loop assumes do not hold, if no access is strided, if most are not, or if it is too long for
-    a batch to pay."""
+    """Returns the batched loop of some blocks: the loop, the shapes that registers have in a batch
+    alone, and all access groups, strided or not, with plans that need no second version of their
+    block. None if a block defers stores, if the shapes that the loop assumes do not hold, if no
+    access is strided, if less than half of the accesses are, or if the loop has more than
+    MOST_INSTRUCTIONS instructions for each strided group, so that a batch would not pay."""
     if any(ir.blocks[block].accesses.defers for block in blocks):
         return None
     program, warp_layout = ir.program, ir.variant.warp_layout

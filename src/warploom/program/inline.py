@@ -202,8 +202,8 @@ class _Inliner:
 
     def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
         """Adds a call to the current part: as a call of the host if the machines provide the
-        function, inlined, or retained if the callee is unknown, recursive or among the retained
-        functions. A guard becomes a branch around the call."""
+        function (it keeps its guard), inlined, or retained if the callee is unknown, recursive or
+        among the retained functions; the guard of the last two becomes a branch around the call."""
         service = service_function(self.module, call)
         if service is not None:
             self._service(call, service, site)

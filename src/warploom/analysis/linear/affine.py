@@ -332,10 +332,11 @@ def iteration_count(name: str, block: int) -> IndexVariable:
 
 
 def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
-    """Returns a value that covers both values. If they differ by a constant, as a counter does
-    between iterations, it is the first value plus that constant times `iteration`; else it is
-    unknown. A stride that `iteration` already has is retained if the constant is a multiple of
-    it."""
+    """Returns a value that covers both values, with the origins of both (the allocations that an
+    address may point into). If they differ by a constant, as a counter does between iterations, its
+    form is the first value plus that constant times `iteration`; else it has none. A stride that
+    `iteration` already has is retained if the constant, and the stride of `incoming`, are multiples
+    of it."""
     origins = _united_origins((previous, incoming))
     a, b = previous.form, incoming.form
     if a is None or b is None or a == b:

@@ -288,6 +288,7 @@ def _strongest(facts: Iterable[Form]) -> Facts:
 
 
 def _is_always_true(fact: Form) -> bool:
-    """Returns whether a fact holds for all values of its variables."""
+    """Returns whether a fact, `fact >= 0`, holds for all values of its variables, each from 0 to
+    its extent less 1 (None: without a bound): its least value is not negative."""
     falls = any(variable.extent is None and stride < 0 for variable, stride in fact.strides)
     return not falls and fact.low >= 0

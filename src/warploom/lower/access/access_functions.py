@@ -75,8 +75,9 @@ class AccessFunctions:
         uniform: bool,
     ) -> Value:
         """Returns the function for an atomic that is performed at once and counted later, in a
-        batch (`lower.access.deferred_atomic`); emitted in the module on first use. If `uniform`,
-        the data buffer holds one operand for all lanes."""
+        batch (`lower.access.deferred_atomic`); emitted in the module on first use. `count` is the
+        number of operands that are combined with memory. If `uniform`, the data buffer holds one
+        operand for all lanes."""
         name = _name_of(
             f"listed{'.agreed' * uniform}", access_type, operation, count, returns_old=returns_old
         )

@@ -255,8 +255,9 @@ class LaneByLane:
         )
 
     def _operand(self, part: int, lane: Value, type: ir.Type) -> Value:
-        """Returns part `part` of a lane's operands from the data buffer, in 1 lane of `type`; if
-        the operand is uniform, that one."""
+        """Returns part `part` of a lane's operands from the data buffer, in 1 lane of `type`. An
+        operand that all lanes share is in `_uniform_operand` instead, and is the same for each
+        part."""
         if self._uniform_operand is not None:
             return self.b.bitcast(self.lanes.splat(self._uniform_operand, 1), type)
         return self.b.load(self._buffer_address(part, lane), typ=type, align=1)

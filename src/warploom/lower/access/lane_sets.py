@@ -117,9 +117,8 @@ class LaneSets:
         return replace(self.of_bits(I32(-1)), is_full=True) if self._layouts else FULL_WARP
 
     def _layout_of_warp(self) -> Value:
-        """Returns the number of the layout of threads in the running warp, from the table that the
-        host stores after the thread indices.
-        """
+        """Returns the number, an i64, of the layout of threads in the running warp, from the table
+        that the host stores after the thread indices."""
         b, warps = self.b, self.frame.slot(Slot.WARPS)
         at = b.add(b.mul(warps, I64(3 * LANES)), self.frame.warp)
         place = self.lanes.slot(self.frame.pointer(Slot.TIDS_AT), at, I32)

@@ -168,9 +168,9 @@ class MemoryCode:
         values: list[Value],
         mask: Value,
     ) -> None:
-        """Emits a store of an access type at `addresses`; if it is in the generic space, one for
-        each space that some lanes are in.
-        """
+        """Emits a store of an access type at `addresses`. If the general plan of its type moves
+        data space by space, as for generic addresses, one store for each space that some lanes are
+        in."""
         if general(access_type).move is not Move.BY_SPACE:
             self.store_any(index, access_type, addresses, values, mask)
             return

@@ -241,7 +241,8 @@ def special_type(operand: Special) -> ScalarType:
 
 
 def immediate_bits(operand: Immediate, type: ScalarType) -> int:
-    """Returns the bits of a literal as `type`; a float literal is rounded to the type's width."""
+    """Returns the bits of a literal as `type`: a float literal is rounded to the width of a float
+    type; for other types, as for integers, its low bits."""
     if operand.float_bits and operand.float_bits != type.bits and type.is_float:
         have, want = _NUMPY_FLOATS[operand.float_bits], _NUMPY_FLOATS[type.bits]
         value = np.array(operand.value, f"u{operand.float_bits // 8}").view(have)

@@ -99,9 +99,9 @@ class WarpLoopBody:
         body_blocks: tuple[int, ...],
         finish: Callable[[], None],
     ) -> None:
-        """Emits the loop over warps `first` to `last`, all of whose threads run the loop's blocks
-        and `body_blocks` (empty for warps that skip the body).
-        """
+        """Emits the loop over the warps from number `first` up to, but not including, `last`. All
+        threads of each run the loop's blocks and `body_blocks` (empty for warps that skip the body)
+        without a mask; `finish` emits what each warp does after its own blocks."""
         # The host's hardware prefetcher learns a stride for each load instruction. In an unrolled
         # loop over few warps, each copy of a load would run once and show none.
         rolled = plan.access.accesses_memory
