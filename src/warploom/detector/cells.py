@@ -92,6 +92,7 @@ def check_and_record(state: Any, cell: int, access_word: int, value: int) -> int
         )
     if op != LOAD and state[cell + R_INTERVAL]:
         read_at = cell + R_INTERVAL
+        # A read has no value: 0.
         check_record(
             state, state[read_at], state[read_at + 1], state[read_at + 2], 0, access_word, value
         )
@@ -234,6 +235,7 @@ def record_weak_read(
         node = state[node + N_NEXT]
         seen += 1
     if second_reader == 0:
+        # Into the list in the low half of LISTS; the high half stays. A read has no value: 0.
         state[cell + LISTS] = lists >> 32 << 32 | push_record(
             state, lists & LOW, interval_word, thread_word, access_word, 0
         )

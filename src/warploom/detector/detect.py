@@ -84,11 +84,11 @@ from warploom.simt.schedule_layout import ALL_BARRIERS, SLOT
 
 
 def detect_event(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Processes an event of a launch (`layout`: an access or synchronisation of a warp); returns
-    the mask of lanes that may execute it: all unless an access is out of bounds. `plan` is the
-    schedule's words (`simt.schedule_layout`), `memory` all of the host's memory by address,
-    `addresses` those of the lanes, or the masks that they name, `data` what they store, element by
-    element."""
+    """Processes an event of a launch (`layout`: an access or synchronisation of a warp), and in
+    lockstep advances the warp's time; returns the mask of lanes that may execute it: all unless an
+    access is out of bounds. `plan` is the schedule's words (`simt.schedule_layout`), `memory` all
+    of the host's memory by address, `addresses` those of the lanes, or the masks that they name,
+    `data` what they store, element by element."""
     warp_at = begin_event(state, event, plan)
     admitted = event[E_LANES]
     if event[E_KIND] == ACCESS:

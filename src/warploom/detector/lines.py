@@ -145,6 +145,7 @@ def record_run(state: Any, line: int, thread: int, op: int, footprint: int, word
         return 0
     run = run_at(state, line, run_count)
     state[line + H_COUNT] = run_count + 1
+    # The four words of a run: interval, thread, access, and the mask of the line's words.
     state[run], state[run + 1] = interval_word, thread_word
     state[run + 2], state[run + 3] = state[ME_INSTRUCTION] | op << OP_AT | footprint, words
     return 1
@@ -212,14 +213,15 @@ def is_run_before(
         return int(
             state[run] >> BLOCK_AT == interval_word >> BLOCK_AT and state[run] < interval_word
         )
+    # Words 1 and 2 of a run: thread word and access word.
     lanes = (thread_word & THREAD_BITS) - (state[run + 1] & THREAD_BITS)
     return overlap_is_same_thread(state[run + 2], access_word, lanes)
 
 
 @jitable
 def reserve_run(state: Any, line: int, number: int) -> int:
-    """Returns whether a line can hold run number `number`: allocates the part of the line's
-    extension for it if that is missing; 0 if the pool is exhausted."""
+    """Returns whether a line can hold run number `number`: run 0 always; for others allocates the
+    line's extension, and the part of it for the run, if missing; 0 if the pool is exhausted."""
     if number == 0:
         return 1
     extension = extension_of(state, line)
@@ -362,6 +364,7 @@ def expand_run(
     """Writes a run into the cells of its words, lane by lane, as weak reads or writes; lanes that
     are missing in the run are skipped. The value that a lane has written is read from memory, or
     from `data` if the current event stores it."""
+    # Word 3 is the mask of the line's words that the run has.
     access_word, thread_word = state[run + 2], state[run + 1]
     at, size = begin_of(access_word), size_of(access_word)
     # A run of one lane has stride 0, which would not advance.
@@ -429,5 +432,7 @@ def add_weak_read(
         )
         return
     lists = state[cell + LISTS]
+    # The low half heads the list of accesses of any kind; the high half, of strong ones, stays. A
+    # read has no value: 0.
     low = push_record(state, lists & LOW, interval_word, thread_word, access_word, 0)
     state[cell + LISTS] = lists >> 32 << 32 | low

@@ -131,8 +131,9 @@ def record_in_line(state: Any, line: int, thread: int, op: int, footprint: int, 
 @jitable
 def check_run_written(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
     """Reports bytes that a run of lanes, from the current address up to `end`, reads although they
-    are not written, and marks those that it writes (`check_written`). `lanes` masks the lanes that
-    are there. The current thread and access are as before afterwards."""
+    are not written, and marks those that it writes (`check_written`): at once if it is contiguous
+    and complete, else lane by lane. `lanes` masks the lanes that are there. The current thread and
+    access are as before afterwards."""
     size, start = event[E_SIZE], state[ME_ADDRESS]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     stride, step = abs(state[ME_STRIDE]), 1 if state[ME_STRIDE] > 0 else -1
@@ -239,10 +240,10 @@ def check_cells(
 
 @jitable
 def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
-    """Reports the first lane that reads bytes which have not been written, unless the instruction
-    only copies them (COPIES), or stores; sets the bits of bytes that the access writes. Nothing for
-    an allocation that is written as a whole. The current access may be of several lanes (ME_SIZE
-    bytes)."""
+    """Reports (K_UNWRITTEN) the first lane whose load or atomic reads bytes that have not been
+    written, unless the instruction only copies them (COPIES); then sets, for a store or an atomic,
+    the bits of the bytes that it writes. Nothing for an allocation without bits (A_WRITTEN 0),
+    which is written as a whole. The current access may be of several lanes (ME_SIZE bytes)."""
     shared = event[E_SPACE] == SHARED
     bits = state[ME_OWNER_SLOT] + state[SLOT_WRITTEN]
     base = 0
@@ -251,8 +252,11 @@ def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
         if bits == 0:
             return
     byte = state[ME_ADDRESS] - base
+    # Also sets the bits of what a store or an atomic writes.
     missing = first_unwritten(state, bits, byte, byte + state[ME_SIZE], event[E_OP])
     if missing >= 0 and event[E_OP] != STORE and flags & COPIES == 0:
+        # `lanes`: those before the lane of the first unwritten byte, whose thread is reported, with
+        # no other instruction and thread (-1).
         lanes, size = (base + missing - state[ME_ADDRESS]) // event[E_SIZE], event[E_SIZE]
         thread = state[ME_THREAD]
         state[ME_THREAD] = thread + lanes

@@ -134,10 +134,10 @@ def issue_tensor_memory(
     queue: Ints, work: Ints, mask: int, request: int, instruction: int,
 ) -> int:  # fmt: skip
     """Issues a request: allocations, loads and stores once per warp, with the operands of the first
-    lane in `mask`; products, copies, shifts and commits in each lane of `mask`. `values` are the
-    registers of a load or store, 32 lanes each; `instruction` is the index of the instruction in
-    its program. Each adds to the changes of memory in `plan`. Returns 0, or 1 with the kind of
-    fault recorded."""
+    lane in `mask`; products, copies, shifts and commits in each lane of `mask`. With PAIR, a
+    missing peer block is a fault (`has_peer`). `values` are the registers of a load or store, 32
+    lanes each; `instruction` is the index of the instruction in its program. Each adds to the
+    changes of memory in `plan`. Returns 0, or 1 with the fault recorded in `scratch`."""
     scratch[FAULT_KIND] = 0
     op = part(request, OP)
     for lane in range(WARP_LANES):
@@ -304,7 +304,7 @@ def issue_lane(
 def fill_entry(data: Ints, scratch: Ints, lane: int, request: int) -> None:
     """Fills the entry in `scratch` with a lane's operands, its thread, and the shared memory of its
     block; with `.cta_group::2` that of both blocks of the pair, the one with the even rank first.
-    KIND is set by the caller; no mbarrier is signalled."""
+    KIND and E_ZEROS are set by the caller; no mbarrier is signalled."""
     rank = own_rank(scratch)
     own, peer = int(scratch[OWN_SHARED]), 0
     if request & PAIR:

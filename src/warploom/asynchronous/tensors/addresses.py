@@ -54,8 +54,9 @@ LANES = 32
 
 @jitable
 def fail(scratch: Ints, kind: int, address: int, size: int, in_shared: int) -> int:
-    """Records in `scratch` the address and size of a fault (or other details of its message), and
-    whether it is in shared memory (1 or 0); returns `kind`."""
+    """Records in `scratch` the address and size of a fault, or other details of its message (0
+    where it has none), and whether it is in shared or tensor memory (`in_shared`, 1 or 0); returns
+    `kind`."""
     scratch[FAULT_ADDRESS] = address
     scratch[FAULT_SIZE] = size
     scratch[FAULT_IN_SHARED] = in_shared

@@ -169,6 +169,7 @@ def reduce_number(memory: Memory, target: int, source: int, op: int, type: int) 
     old, operand = read_bytes(memory, target, size), read_bytes(memory, source, size)
     # Operations from INC on treat the bits as an integer, whatever the type.
     bitwise = op >= INC
+    # Fraction bits and exponent bias: 10 and 15 of f16, 7 and 127 of bf16.
     if type == F16 and not bitwise:
         new = combine_16_bits(op, old, operand, 10, 15)
     elif type == BF16 and not bitwise:

@@ -200,6 +200,7 @@ def record_words(state: Any, event: Any, op: int, lane: int, column: int, count:
         return
     state[ME_SPACE], state[ME_SIZE] = TENSOR, COLUMN_BYTES
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    # 15: all four bytes of the cell.
     access_word = pack_access(state, op, 15, flags)
     # A value that no other access has, so that no race is reported as "same-value".
     value = state[ME_TIME] << 12 | state[ME_THREAD] << 2 | state[ME_AGENT] >> AGENT_KIND_AT
@@ -309,6 +310,8 @@ def record_commit(state: Any, event: Any, memory: Any, data: Any, lane: int) -> 
     at = select_memory(state, event, address)
     if at < 0 or at + 8 > event[E_LIMIT]:
         return
+    # The bound of an agent word: a tensor core completes its work in order. `agent` is the index of
+    # that word, after those of copies.
     done, agent = state[state[ME_LANE_AT] + L_WORKS] + 1, state[THREADS] + state[ME_THREAD]
     if blocks == 0:
         signal_for_agent(
@@ -384,6 +387,7 @@ def record_factors(
     if request & A_IN_TENSOR_MEMORY:
         address, columns_per_row = int(scratch[E_A]), stored * tensor_memory_bits(kind) // 32
         for row in range(rows):
+            # Rows of A are in the lanes of the first part of D (0).
             tensor_lane = lane_of(address) + row_lane(rows, parts_of(request, rows), row, 0)
             record_words(state, event, READS, tensor_lane, column_of(address), columns_per_row)
     else:
