@@ -83,8 +83,8 @@ MOST_LANE_RUNS = 8
 def check_access(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
     """Checks and records the access of a warp (an event): by runs of evenly spaced lanes if it is
     weak, of global or shared memory, and all threads of the block know that the previous launch has
-    ended; else lane by lane. Advances the warp's time after a strong access or one that signals an
-    mbarrier, with EXACT. Returns the mask of lanes that may access memory: all of them unless
+    ended; else lane by lane. With EXACT advances the warp's time after a strong access, a release
+    or a signal to an mbarrier. Returns the mask of lanes that may access memory: all of them unless
     accesses out of bounds are to be suppressed (MEM)."""
     lanes = event[E_LANES]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]

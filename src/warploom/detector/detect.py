@@ -102,9 +102,10 @@ def detect_event(state: Any, event: Any, plan: Any, memory: Any, addresses: Any,
 
 @jitable
 def begin_event(state: Any, event: Any, plan: Any) -> int:
-    """Selects the block and the warp of an event (ME_ words of the state); returns the index of the
-    warp's words. Begins a block, with its cluster, whose slot was another's, and lets lanes that
-    waited at a barrier leave it."""
+    """Selects the block, the warp and the instruction of an event (ME_ words of the state), and the
+    block's own shared memory; returns the index of the warp's words. Begins a block, with its
+    cluster, whose slot was another's; lets lanes that waited at a barrier leave it; in lockstep,
+    synchronises the warp's lanes."""
     state[ME_SLOT] = state[SLOTS_AT] + max(plan[SLOT], 0) * state[SLOT_WORDS]
     state[ME_BLOCK] = event[E_BLOCK]
     state[ME_INSTRUCTION] = event[E_INSTRUCTION]

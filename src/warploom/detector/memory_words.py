@@ -137,6 +137,7 @@ def check_run_written(state: Any, event: Any, end: int, allocation: int, lanes: 
     size, start = event[E_SIZE], state[ME_ADDRESS]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     stride, step = abs(state[ME_STRIDE]), 1 if state[ME_STRIDE] > 0 else -1
+    # A mask plus one shares no bit with it if it has no gaps.
     contiguous = state[ME_STRIDE] == size and lanes & lanes + 1 == 0
     piece = end - start if contiguous else size
     thread, at = state[ME_THREAD], start

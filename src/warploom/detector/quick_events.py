@@ -124,6 +124,7 @@ def record_lane_run(state: Any, event: Any, slot: int, address: int, lanes: int)
             state[allocation + A_START],
         )
     if state[TOOLS] & INIT and bits:
+        # No lane is missing. `first_unwritten` also sets the bits of what a store writes.
         contiguous = present & present + 1 == 0
         if (
             not contiguous

@@ -78,8 +78,7 @@ def record_touched_bytes(
     read_at, written_at = T_READ_AT, T_WRITTEN_AT
     if flags & STRONG or event[E_OP] == ATOMIC:
         read_at, written_at = T_STRONG_READ_AT, T_STRONG_WRITTEN_AT
-    # Programs of more than T_NUMBER_BITS instructions do not occur; the limit keeps the fields
-    # apart.
+    # T_NUMBER_BITS is the mask of a number's field, so also the largest number that fits.
     number = min(event[E_INSTRUCTION] + 1, T_NUMBER_BITS)
     table = state[allocation + (A_TOUCHED if has_waited(state) else A_EARLY)]
     word, base = at & ~3, state[allocation + A_START] & ~3

@@ -401,8 +401,9 @@ def count_box(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
 @jitable
 def count_global(record: Ints, start: int, end: int) -> None:
     """Adds the bytes of global memory from `start` up to `end` (not equal) to the counters of a
-    record: their 32-byte sectors, each a transaction, and 128-byte lines. The caller counts the
-    request."""
+    record: their 32-byte sectors to SECTORS, TRANSACTIONS and TRANSACTIONS_32, and 32 bytes for
+    each to BYTES_MOVED; their 128-byte lines to LINES; and to BYTES_REQUESTED. The caller counts
+    the request."""
     sectors = ((end - 1) >> 5) - (start >> 5) + 1
     record[SECTORS] += sectors
     record[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
@@ -414,8 +415,9 @@ def count_global(record: Ints, start: int, end: int) -> None:
 
 @jitable
 def count_shared(record: Ints, size: int) -> None:
-    """Adds one request for `size` bytes of shared memory to the counters of a record: a wavefront
-    and a transaction for each 128 bytes begun, no bank conflicts."""
+    """Adds one request for `size` bytes of shared memory to the counters of a record:
+    BYTES_REQUESTED and BYTES_MOVED, and a wavefront and a transaction for each 128 bytes begun; no
+    bank conflicts."""
     record[REQUESTS] += 1
     record[BYTES_REQUESTED] += size
     record[BYTES_MOVED] += size
