@@ -110,7 +110,7 @@ def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, 
     lanes, retained, descending = event[E_LANES], event[E_LANES], 0
     heads = heads_of_contiguous_runs(addresses, lanes, event[E_SIZE])
     contiguous = 1
-    # Several heads.
+    # More than one head: looks for lanes in fewer runs of another form.
     if heads & heads - 1:
         if state[EXACT] == 0 and event[E_OP] == LOAD:
             # Reads of one address by many lanes are many heads; the retained ones may be few.

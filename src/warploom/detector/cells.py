@@ -125,8 +125,8 @@ def is_wide(access_word: int) -> int:
 
 @jitable
 def check_list(state: Any, node: int, access_word: int, value: int) -> None:
-    """Checks an access against each record of a linked list, whose first node is at index `node`
-    (0: empty)."""
+    """Checks an access, which writes `value`, against each record of a linked list, whose first
+    node is at index `node` (0: empty)."""
     while node:
         check_record(
             state,

@@ -255,9 +255,9 @@ def is_run_ordered(state: Any, run: int, thread: int, footprint: int) -> int:
 def retained_pair_covers(
     state: Any, first_reader: int, second_reader: int, interval_word: int, thread_word: int
 ) -> int:
-    """Returns whether two retained reads make a third, given by its words, redundant: their
-    distance (lane, warp, block) is at least as large as it is from either, so a later write ordered
-    after both is ordered after it. Leaves their distance in ME_DISTANCE."""
+    """Returns whether two retained reads (indices of their runs) make a third, given by its words,
+    redundant: their distance (lane, warp, block) is at least as large as it is from either, so a
+    later write ordered after both is ordered after it. Leaves their distance in ME_DISTANCE."""
     between = state[ME_DISTANCE] = distance_between(state, first_reader, second_reader)
     if between < distance(state[first_reader], state[first_reader + 1], interval_word, thread_word):
         return 0
@@ -422,8 +422,8 @@ def read_word(memory: Any, address: int) -> int:
 def add_weak_read(
     state: Any, cell: int, interval_word: int, thread_word: int, access_word: int
 ) -> None:
-    """Adds a weak read to a cell, as its read record if that is free, else to its list; earlier
-    reads stay."""
+    """Adds a weak read, given by the words of its record, to a cell: as its read record if that is
+    free, else to its list of accesses of any kind; earlier reads stay."""
     if state[cell + R_INTERVAL] == 0:
         state[cell + R_INTERVAL], state[cell + R_INTERVAL + 1], state[cell + R_INTERVAL + 2] = (
             interval_word,

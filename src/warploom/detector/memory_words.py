@@ -170,10 +170,11 @@ def check_words(
     allocation: int,
     writes: int,
 ) -> None:
-    """Checks the access of the current thread, which lies in one line, against the earlier ones,
-    and records it: not at all if it reads settled bytes, by `try_record_words` if that can, else in
-    the cells, into which the line's runs move first. `writes` is 0 for a compare-and-swap that
-    fails, which counts as a load; `data` has what the lanes store."""
+    """Checks the access of the current thread (`lane` of its warp), which lies in one line, against
+    the earlier ones, and records it: not at all if it reads settled bytes, by `try_record_words` if
+    that can, else in the cells, into which the line's runs move first. `allocation` is its table
+    row, 1 for shared memory; `writes` is 0 for a compare-and-swap that fails, which counts as a
+    load; `data` has what the lanes store."""
     at, shared = state[ME_ADDRESS], int(event[E_SPACE] == SHARED)
     flags = effective_flags(state, event)
     lines, cells, base = (
@@ -213,9 +214,10 @@ def check_cells(
     state: Any, event: Any, data: Any, lane: int, line: int, cell: int, writes: int
 ) -> None:
     """Checks each aligned four bytes of one lane's access against the earlier accesses in their
-    cells, from index `cell` on, reports races, and records the access. Marks bytes of `line` as
-    settled where the retained readers permit (`settled`), and ends the chain of releases of a
-    location that a weak store overwrites. `data` has the stored bytes, to compare equal stores."""
+    cells, from index `cell` on, reports races, and records the access, as a load if `writes` is 0.
+    Marks bytes of `line` as settled after a weak load, where the retained readers permit
+    (`settle`); with EXACT a weak store to a location in lists ends its chain of releases. `data`
+    has the stored bytes, to compare equal stores."""
     at, end, op = (
         state[ME_ADDRESS],
         state[ME_ADDRESS] + event[E_SIZE],
@@ -242,9 +244,9 @@ def check_cells(
 @jitable
 def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
     """Reports (K_UNWRITTEN) the first lane whose load or atomic reads bytes that have not been
-    written, unless the instruction only copies them (COPIES); then sets, for a store or an atomic,
-    the bits of the bytes that it writes. Nothing for an allocation without bits (A_WRITTEN 0),
-    which is written as a whole. The current access may be of several lanes (ME_SIZE bytes)."""
+    written, unless the instruction only copies them (COPIES in `flags`); sets the bits of the bytes
+    that a store or an atomic writes. Nothing for an allocation without bits (A_WRITTEN 0), which is
+    written as a whole. The current access may be of several lanes (ME_SIZE bytes)."""
     shared = event[E_SPACE] == SHARED
     bits = state[ME_OWNER_SLOT] + state[SLOT_WRITTEN]
     base = 0

@@ -217,9 +217,10 @@ def transfer_registers(
 def check_move(
     memory: Memory, scratch: Ints, start: int, address: int, split: int, request: int
 ) -> int:
-    """Returns the kind of fault of a load or store of tensor memory at host address `start`, or 0:
-    it accesses lanes outside the warp's quarter, or columns that are not allocated. `address` and
-    `split` are operands; with `split`, the columns at `address` + `split` are checked, too."""
+    """Returns the kind of fault of a load or store (`request`) of tensor memory at host address
+    `start`, or 0: it accesses lanes outside the warp's quarter, or columns that are not allocated;
+    its details are recorded in `scratch`. `address` and `split` are operands; with `split`, the
+    columns at `address` + `split` are checked, too."""
     shape, registers = part(request, SHAPE), (request >> REGISTERS) & 255
     columns = columns_in(shape, registers) * (2 if request & HALVES else 1)
     kind = check_lanes(scratch, address, lanes_in(shape))
@@ -235,8 +236,9 @@ def load_registers(
     memory: Memory, values: Values, start: int, address: int, split: int, request: int
 ) -> None:
     """Executes `tcgen05.ld`: loads the registers of all 32 lanes into `values` from the tensor
-    memory at host address `start`. With HALVES (`.pack::16b`) a register packs the low halves of
-    two consecutive columns. For `tcgen05.ld.red` the reduction follows in one more register."""
+    memory at host address `start`, by the operands `address` and `split` (`register_word_offset`).
+    With HALVES (`.pack::16b`) a register packs the low halves of two consecutive columns. With
+    REDUCES (`tcgen05.ld.red`) the reduction follows in one more register."""
     registers = (request >> REGISTERS) & 255
     for register in range(registers):
         for thread in range(WARP_LANES):

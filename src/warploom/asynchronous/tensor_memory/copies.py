@@ -65,8 +65,8 @@ def copies_of(shape: int) -> int:
 
 @jitable
 def copied_lane(shape: int, row: int, number: int) -> int:
-    """Returns the lane of tensor memory that copy number `number` of row `row` is written to,
-    relative to the lane of the address operand."""
+    """Returns the lane of tensor memory that copy number `number` of row `row` is written to by a
+    copy of `shape`, relative to the lane of the address operand."""
     if shape == C4X256B:
         return 32 * row
     if shape == C32X128B:

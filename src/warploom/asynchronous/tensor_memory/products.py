@@ -120,8 +120,9 @@ def shared_element(
     memory: Memory, start: int, descriptor: int, transposed: bool, kind: int, type: int,
     row: int, k: int,
 ) -> float:  # fmt: skip
-    """Returns element (`row`, `k`) of a matrix, decoded to a double. It is in the shared memory at
-    host address `start`, where the matrix descriptor places it."""
+    """Returns element (`row`, `k`) of a matrix, or of its transpose if `transposed`, decoded to a
+    double from element type `type`. It is in the shared memory at host address `start`, where the
+    matrix descriptor places it."""
     unit = unit_elements(kind)
     line, along = (k, row) if transposed else (row, k)
     address = start - ORIGIN + unit_address(descriptor, transposed, line, along // unit)
@@ -137,9 +138,9 @@ def shared_element(
 def tensor_memory_element(
     memory: Memory, start: int, address: int, kind: int, type: int, lane_offset: int, k: int
 ) -> float:
-    """Returns stored element number `k` of a row of A in tensor memory, decoded to a double. The
-    row is in the lane `lane_offset` after that of `address`. Of elements in a byte each, those of 6
-    bits are its low bits, those of 4 bits are bits 2 to 5."""
+    """Returns stored element number `k` of a row of A in the tensor memory at host address `start`,
+    decoded to a double. The row is in the lane `lane_offset` after that of `address`. Of elements
+    in a byte each, those of 6 bits are its low bits, those of 4 bits are bits 2 to 5."""
     width = tensor_memory_bits(kind)
     first = k * width
     lane = lane_of(address) + lane_offset
@@ -157,10 +158,11 @@ def scale_of(
     memory: Memory, start: int, address: int, identifier: int, type: int, lane: int, row: int,
     block: int, words: int,
 ) -> float:  # fmt: skip
-    """Returns the scale of block number `block` along k of row `row` of A, or column `row` of B:
-    byte `identifier` + `block` of its scales, in the quarter of tensor memory that contains `lane`
-    (PTX ISA, "Scale Factor A ID", "Scale Factor B ID"). Each further four scales of a row are
-    `words` columns after the previous four."""
+    """Returns the scale (of `type` UE4M3 or UE8M0) of block number `block` along k of row `row` of
+    A, or column `row` of B: byte `identifier` + `block` of its scales, which begin at the column of
+    `address` in the quarter of tensor memory that contains `lane` (PTX ISA, "Scale Factor A ID",
+    "Scale Factor B ID"). Each further four scales of a row are `words` columns after the previous
+    four."""
     # Rows 0 to 31 have a lane each, the next 32 rows are in the same lanes one column further.
     quarter, byte = lane & ~31, identifier + block
     column = column_of(address) + (row >> 5) + words * (byte >> 2)

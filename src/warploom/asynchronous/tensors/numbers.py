@@ -78,8 +78,8 @@ def small_bits(value: float, fraction: int, bias: int) -> int:
 
 @jitable
 def min_or_max(op: int, old: float, operand: float) -> float:
-    """Returns the minimum or maximum of two floats. If one is a NaN, returns the other; -0 is less
-    than 0."""
+    """Returns the minimum (`op` MIN) or maximum of two floats. If one is a NaN, returns the other;
+    -0 is less than 0."""
     if old != old:
         return operand
     if operand != operand:

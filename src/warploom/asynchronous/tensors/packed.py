@@ -117,7 +117,7 @@ def fits_row(type: int, elements: int) -> bool:
 @jitable
 def size_unit(type: int) -> int:
     """Returns the number of elements that the innermost size of a packed tensor, and the first
-    coordinate of a box, must be multiples of."""
+    coordinate of a box, must be multiples of: PADDED_BOX for padded types, else 2."""
     return PADDED_BOX if is_padded(type) else 2
 
 

@@ -108,11 +108,11 @@ def wait_for_copies(state: Any, event: Any, flags: int) -> None:
 @jitable
 def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
     """Processes an operation of the current thread on the mbarrier of key `key`, whose value is
-    `word` before it. If the phase in `word` is not the record's, clears that phase. Then by
-    `flags`: an initialisation or invalidation clears the record; a wait that ACQUIRES, at an
-    mbarrier of the thread's block, adds the last phase to the thread's knowledge; an arrival that
-    RELEASES adds that to the present phase; ARRIVES_ASYNC adds the thread's copies so far. Creates
-    the record; nothing if the table or the pool is full."""
+    `word` before it. By `flags`, an initialisation or invalidation clears the record. Else clears
+    the present phase if the record has another; then a wait that ACQUIRES, at an mbarrier of the
+    thread's block, adds the last phase to the thread's knowledge, an arrival that RELEASES adds
+    that to the present phase, and ARRIVES_ASYNC adds the thread's copies so far. Creates the
+    record; nothing if the table or the pool is full."""
     entry = find_location(state, key, 1)
     if entry == 0:
         return

@@ -193,9 +193,9 @@ def cell_of(state: Any, lane: int, column: int) -> int:
 
 @jitable
 def record_words(state: Any, event: Any, op: int, lane: int, column: int, count: int) -> None:
-    """Records an access of the current agent to `count` words of lane `lane` of tensor memory, in
-    contiguous columns from `column` on, each checked in its cell; nothing for lanes and columns
-    beyond tensor memory, or without RACE."""
+    """Records an access (`op`) of the current agent to `count` words of lane `lane` of tensor
+    memory, in contiguous columns from `column` on, each checked in its cell; nothing for lanes and
+    columns beyond tensor memory, or without RACE."""
     if state[TOOLS] & RACE == 0 or lane >= LANES:
         return
     state[ME_SPACE], state[ME_SIZE] = TENSOR, COLUMN_BYTES
@@ -216,7 +216,7 @@ def record_matrix_reads(
 ) -> None:  # fmt: skip
     """Records the current agent's reads of the matrix of `descriptor` in the selected shared
     memory, in units of 16 bytes: `rows` rows of `depth` elements along k, `elements_per_unit` of
-    them in a unit."""
+    them in a unit. If `transposed`, rows are contiguous in it, else k."""
     lines, along = (depth, rows) if transposed else (rows, depth)
     for line in range(lines):
         for unit_number in range((along + elements_per_unit - 1) // elements_per_unit):
