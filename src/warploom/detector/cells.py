@@ -308,9 +308,9 @@ def record_strong_access(
     state: Any, cell: int, interval_word: int, thread_word: int, access_word: int, value: int
 ) -> None:
     """Records a strong access in the cell's list of wide accesses (`is_wide`), or in its list of
-    all others, replacing a record of the same op and flags that it makes redundant. Without EXACT
-    two alike are enough, as for weak reads: the first, and the latest of another warp or block; one
-    of the first's warp is not recorded."""
+    all others, replacing a record of the same op and flags, among the first MERGE_DEPTH, that it
+    makes redundant. Without EXACT two alike are enough, as for weak reads: the first, and the
+    latest of another warp or block; one of the first's warp is not recorded."""
     lists = state[cell + LISTS]
     is_wide_access, bytes_ = is_wide(access_word), access_word >> BYTES_AT & ALL_BYTES
     head = lists >> 32 if is_wide_access else lists & LOW

@@ -215,9 +215,9 @@ def check_cells(
 ) -> None:
     """Checks each aligned four bytes of one lane's access against the earlier accesses in their
     cells, from index `cell` on, reports races, and records the access, as a load if `writes` is 0.
-    Marks bytes of `line` as settled after a weak load, where the retained readers permit
-    (`settle`); with EXACT a weak store to a location in lists ends its chain of releases. `data`
-    has the stored bytes, to compare equal stores."""
+    After a weak load, marks bytes of `line` as settled where the retained readers permit
+    (`settle`). With EXACT a weak store, if its cell had lists, ends the location's chain of
+    releases. `data` has the stored bytes, to compare equal stores."""
     at, end, op = (
         state[ME_ADDRESS],
         state[ME_ADDRESS] + event[E_SIZE],

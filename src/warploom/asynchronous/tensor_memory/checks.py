@@ -273,7 +273,8 @@ def check_product(memory: Memory, scratch: Ints, request: int) -> int:
 @jitable
 def check_copy(memory: Memory, scratch: Ints, request: int) -> int:
     """Checks the operands of the copy from shared to tensor memory whose entry is in `scratch`:
-    lanes and columns that it writes, and the source matrix. Returns the kind of fault, or 0."""
+    lanes and columns that it writes, and the source matrix. Returns the kind of fault, its details
+    recorded in `scratch`, or 0."""
     shape, address = part(request, SHAPE), int(scratch[E_D])
     start, units = int(scratch[E_OWN]) + int(scratch[E_MEMORY]), copied_units(shape)
     last = copied_lane(shape, copied_rows(shape) - 1, copies_of(shape) - 1)

@@ -120,9 +120,9 @@ def shared_element(
     memory: Memory, start: int, descriptor: int, transposed: bool, kind: int, type: int,
     row: int, k: int,
 ) -> float:  # fmt: skip
-    """Returns element (`row`, `k`) of a matrix, or of its transpose if `transposed`, decoded to a
-    double from element type `type`. It is in the shared memory at host address `start`, where the
-    matrix descriptor places it."""
+    """Returns element (`row`, `k`) of a matrix, whose rows are contiguous if `transposed`, else k,
+    decoded to a double from element type `type`. It is in the shared memory at host address
+    `start`, where the matrix descriptor places it."""
     unit = unit_elements(kind)
     line, along = (k, row) if transposed else (row, k)
     address = start - ORIGIN + unit_address(descriptor, transposed, line, along // unit)
@@ -261,7 +261,8 @@ def load_a(
     lane_offset: int,
     depth: int,
 ) -> int:
-    """Decodes row `row` of A, times its scales and sign, into the work space from SCRATCH_A on, and
+    """Decodes row `row` of A, from tensor memory (with `.ashift` one lane further, but for the
+    last) or shared memory, times its scales and sign, into the work space from SCRATCH_A on, and
     stores the position along k of each element from SCRATCH_AT on; returns the number of elements
     (half of `depth` if A is sparse). `own` is as for `load_b`; `lane_offset` is the row's lane
     relative to D's address."""

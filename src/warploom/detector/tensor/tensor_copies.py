@@ -189,7 +189,7 @@ def rank_of(scratch: Any, address: int) -> int:
 
 @jitable
 def base_of(scratch: Any, rank: int) -> int:
-    """Returns the address on the host of the shared memory of the block at `rank` of the cluster."""
+    """Returns the host address of the shared memory of the block at `rank` of the cluster."""
     return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
 
 
