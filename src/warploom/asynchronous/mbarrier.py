@@ -75,4 +75,5 @@ def complete_tx(word: int, amount: int) -> int:
 def arrive(word: int) -> int:
     """Returns the word after one arrival, with the next phase begun if nothing is pending then;
     unchanged if no arrival is pending."""
+    # The pending arrivals are the lowest bits of the word.
     return advance_if_complete(word - 1) if word & ((1 << COUNT_BITS) - 1) else word

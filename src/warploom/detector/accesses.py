@@ -83,7 +83,8 @@ MOST_LANE_RUNS = 8
 def check_access(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
     """Checks and records the access of a warp (an event): by runs of evenly spaced lanes if it is
     weak, of global or shared memory, and all threads of the block know that the previous launch has
-    ended; else lane by lane. Returns the mask of lanes that may access memory: all of them unless
+    ended; else lane by lane. With EXACT advances the warp's time after a strong access, a release
+    or a signal to an mbarrier. Returns the mask of lanes that may access memory: all of them unless
     accesses out of bounds are to be suppressed (MEM)."""
     lanes = event[E_LANES]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
@@ -109,6 +110,7 @@ def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, 
     lanes, retained, descending = event[E_LANES], event[E_LANES], 0
     heads = heads_of_contiguous_runs(addresses, lanes, event[E_SIZE])
     contiguous = 1
+    # More than one head: looks for lanes in fewer runs of another form.
     if heads & heads - 1:
         if state[EXACT] == 0 and event[E_OP] == LOAD:
             # Reads of one address by many lanes are many heads; the retained ones may be few.
@@ -212,8 +214,10 @@ def record_lanes(
     state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any, lanes: int
 ) -> int:
     """Records the access of the lanes in mask `lanes` one by one: in the order of `lane_order` if
-    it is atomic, as the machine executes it, else by number. Returns the mask of lanes that may
-    access memory. A lane that `record_lone_lane` can record takes that fast path."""
+    it is atomic, as the machine executes it, else by number; by `record_lone_lane`, a fast path,
+    where that can. Returns the mask of lanes that may access memory, which has lanes that fault
+    because the cluster lacks the block they address."""
+    # `swapped`: lanes that have written, whose values later compare-and-swaps of the event find.
     admitted, swapped, fast_allocation = 0, 0, 0
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     if state[TOOLS] & RACE:
@@ -273,10 +277,11 @@ def record_lane_access(
     writes: int,
 ) -> None:
     """Records the access of one lane to memory that it may access. An operation on an mbarrier, or
-    a copy's signal to one, is processed as that only; any other is checked in shadow memory (RACE)
-    and for unwritten bytes (INIT), and a strong one is also a release or an acquire. `allocation`
-    is the table row of its allocation, 1 for shared memory; `writes` is 0 for loads and for a
-    compare-and-swap that fails."""
+    a copy's signal to one, is processed as that only. Any other is recorded as touched, and
+    checked, as its agent's if ASYNC, in shadow memory (RACE) and for unwritten bytes (INIT); a
+    strong one is also a release or an acquire (EXACT). `allocation` is the table row of its
+    allocation, 1 for shared memory; `writes` is 0 for loads and for a compare-and-swap that fails.
+    """
     at, flags = state[ME_ADDRESS], state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     key = at if event[E_SPACE] == GLOBAL else shared_key(state, at)
     completes = flags & BULK and event[E_OP] == STORE and event[E_SIZE] == MBARRIER_BYTES

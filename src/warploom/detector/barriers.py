@@ -127,6 +127,7 @@ def arrive_at_barrier(state: Any, event: Any, waits: int) -> None:
     if awaited == 0:
         check_barrier_line(state, event)
     if not all_threads:
+        # In lockstep a warp arrives as a whole, whichever lanes are on.
         arrived = 32 if state[LOCKSTEP] else count_lanes(lanes)
         count_named_arrivals(state, barrier_at(state, event[E_NUMBER]), arrived, awaited)
     state[warp_at + V_TIME] += 1
@@ -175,6 +176,7 @@ def check_barrier_line(state: Any, event: Any) -> None:
         and state[state[SITES_AT] + (other - 1) * SITE_WORDS + SITE_LINE] != line
     ):
         state[ME_INSTRUCTION] = event[E_INSTRUCTION]
+        # No other thread (-1), and no address, size or detail.
         report(state, K_OTHER_BARRIER, other - 1, -1, 0, 0, 0)
 
 
@@ -265,8 +267,8 @@ def leave_barrier(state: Any, warp: int, lanes: int) -> None:
 @jitable
 def begin_interval(state: Any) -> None:
     """Begins the block's next interval (stretch between barriers of all threads): reports barriers
-    that threads have skipped, and makes known to all threads what any of them knew of other blocks
-    and of agents on arrival."""
+    that threads have skipped, forgets the barrier's instruction (B_BARRIER_LINE), and, with EXACT,
+    makes known to all threads what any of them knew of other blocks and of agents on arrival."""
     block = state[ME_SLOT]
     report_skips(state, block, state[ME_BLOCK])
     state[block + B_INTERVAL] += 1

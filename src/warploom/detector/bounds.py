@@ -64,6 +64,7 @@ def check_bounds(state: Any, event: Any) -> int:
     if kind < 0:
         return allocation
     if state[TOOLS] & MEM or kind == K_STRAYED:
+        # -1: no other instruction, no other thread.
         report(state, kind, -1, -1, at, size, event[E_OP])
     return -1
 

@@ -92,6 +92,7 @@ def check_and_record(state: Any, cell: int, access_word: int, value: int) -> int
         )
     if op != LOAD and state[cell + R_INTERVAL]:
         read_at = cell + R_INTERVAL
+        # A read has no value: 0.
         check_record(
             state, state[read_at], state[read_at + 1], state[read_at + 2], 0, access_word, value
         )
@@ -124,8 +125,8 @@ def is_wide(access_word: int) -> int:
 
 @jitable
 def check_list(state: Any, node: int, access_word: int, value: int) -> None:
-    """Checks an access against each record of a linked list, whose first node is at index `node`
-    (0: empty)."""
+    """Checks an access, which writes `value`, against each record of a linked list, whose first
+    node is at index `node` (0: empty)."""
     while node:
         check_record(
             state,
@@ -234,6 +235,7 @@ def record_weak_read(
         node = state[node + N_NEXT]
         seen += 1
     if second_reader == 0:
+        # Into the list in the low half of LISTS; the high half stays. A read has no value: 0.
         state[cell + LISTS] = lists >> 32 << 32 | push_record(
             state, lists & LOW, interval_word, thread_word, access_word, 0
         )
@@ -306,9 +308,9 @@ def record_strong_access(
     state: Any, cell: int, interval_word: int, thread_word: int, access_word: int, value: int
 ) -> None:
     """Records a strong access in the cell's list of wide accesses (`is_wide`), or in its list of
-    all others, replacing a record of the same op and flags that it makes redundant. Without EXACT
-    two alike are enough, as for weak reads: the first, and the latest of another warp or block; one
-    of the first's warp is not recorded."""
+    all others, replacing a record of the same op and flags, among the first MERGE_DEPTH, that it
+    makes redundant. Without EXACT two alike are enough, as for weak reads: the first, and the
+    latest of another warp or block; one of the first's warp is not recorded."""
     lists = state[cell + LISTS]
     is_wide_access, bytes_ = is_wide(access_word), access_word >> BYTES_AT & ALL_BYTES
     head = lists >> 32 if is_wide_access else lists & LOW

@@ -116,7 +116,8 @@ def report_race(
     """Reports two unordered accesses to common bytes, unless they are morally strong (both strong,
     on the same bytes, in each other's scope) and not volatile (PTX ISA, "Morally strong
     operations", "Data races"): as K_UNPROMISED if morally strong but volatile, K_SAME_VALUE if two
-    stores of one value that are not both strong, else K_RACE."""
+    stores of one value (`same_value`) that are not both strong, else K_RACE. The detail has the D_
+    bits."""
     flags, own_flags = access_word >> FLAGS_AT, own_access >> FLAGS_AT
     block, scope = interval_word >> BLOCK_AT, min(flags >> SCOPE_AT & 3, own_flags >> SCOPE_AT & 3)
     both = flags & STRONG and own_flags & STRONG

@@ -84,11 +84,11 @@ from warploom.simt.schedule_layout import ALL_BARRIERS, SLOT
 
 
 def detect_event(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
-    """Processes an event of a launch (`layout`: an access or synchronisation of a warp); returns
-    the mask of lanes that may execute it: all unless an access is out of bounds. `plan` is the
-    schedule's words (`simt.schedule_layout`), `memory` all of the host's memory by address,
-    `addresses` those of the lanes, or the masks that they name, `data` what they store, element by
-    element."""
+    """Processes an event of a launch (`layout`: an access or synchronisation of a warp), and in
+    lockstep advances the warp's time; returns the mask of lanes that may execute it: all unless an
+    access is out of bounds. `plan` is the schedule's words (`simt.schedule_layout`), `memory` all
+    of the host's memory by address, `addresses` those of the lanes, or the masks that they name,
+    `data` what they store, element by element."""
     warp_at = begin_event(state, event, plan)
     admitted = event[E_LANES]
     if event[E_KIND] == ACCESS:
@@ -102,9 +102,10 @@ def detect_event(state: Any, event: Any, plan: Any, memory: Any, addresses: Any,
 
 @jitable
 def begin_event(state: Any, event: Any, plan: Any) -> int:
-    """Selects the block and the warp of an event (ME_ words of the state); returns the index of the
-    warp's words. Begins a block, with its cluster, whose slot was another's, and lets lanes that
-    waited at a barrier leave it."""
+    """Selects the block, the warp and the instruction of an event (ME_ words of the state), and the
+    block's own shared memory; returns the index of the warp's words. Begins a block, with its
+    cluster, whose slot was another's; lets lanes that waited at a barrier leave it; in lockstep,
+    synchronises the warp's lanes."""
     state[ME_SLOT] = state[SLOTS_AT] + max(plan[SLOT], 0) * state[SLOT_WORDS]
     state[ME_BLOCK] = event[E_BLOCK]
     state[ME_INSTRUCTION] = event[E_INSTRUCTION]

@@ -54,6 +54,8 @@ def has_waited(state: Any) -> int:
     ended before this one began."""
     if state[EARLIER_LAUNCH] == 0:
         return 1
+    # The set's one entry follows its count and begins with the number of the block that stands for
+    # the previous launch. All of its interval 0 is known, so thread and time may be any: 0.
     return knows_other_block(state, state[state[EARLIER_LAUNCH] + 1], 0, 0, 0)
 
 

@@ -145,6 +145,7 @@ def record_run(state: Any, line: int, thread: int, op: int, footprint: int, word
         return 0
     run = run_at(state, line, run_count)
     state[line + H_COUNT] = run_count + 1
+    # The four words of a run: interval, thread, access, and the mask of the line's words.
     state[run], state[run + 1] = interval_word, thread_word
     state[run + 2], state[run + 3] = state[ME_INSTRUCTION] | op << OP_AT | footprint, words
     return 1
@@ -212,14 +213,15 @@ def is_run_before(
         return int(
             state[run] >> BLOCK_AT == interval_word >> BLOCK_AT and state[run] < interval_word
         )
+    # Words 1 and 2 of a run: thread word and access word.
     lanes = (thread_word & THREAD_BITS) - (state[run + 1] & THREAD_BITS)
     return overlap_is_same_thread(state[run + 2], access_word, lanes)
 
 
 @jitable
 def reserve_run(state: Any, line: int, number: int) -> int:
-    """Returns whether a line can hold run number `number`: allocates the part of the line's
-    extension for it if that is missing; 0 if the pool is exhausted."""
+    """Returns whether a line can hold run number `number`: run 0 always; for others allocates the
+    line's extension, and the part of it for the run, if missing; 0 if the pool is exhausted."""
     if number == 0:
         return 1
     extension = extension_of(state, line)
@@ -253,9 +255,9 @@ def is_run_ordered(state: Any, run: int, thread: int, footprint: int) -> int:
 def retained_pair_covers(
     state: Any, first_reader: int, second_reader: int, interval_word: int, thread_word: int
 ) -> int:
-    """Returns whether two retained reads make a third, given by its words, redundant: their
-    distance (lane, warp, block) is at least as large as it is from either, so a later write ordered
-    after both is ordered after it. Leaves their distance in ME_DISTANCE."""
+    """Returns whether two retained reads (indices of their runs) make a third, given by its words,
+    redundant: their distance (lane, warp, block) is at least as large as it is from either, so a
+    later write ordered after both is ordered after it. Leaves their distance in ME_DISTANCE."""
     between = state[ME_DISTANCE] = distance_between(state, first_reader, second_reader)
     if between < distance(state[first_reader], state[first_reader + 1], interval_word, thread_word):
         return 0
@@ -362,6 +364,7 @@ def expand_run(
     """Writes a run into the cells of its words, lane by lane, as weak reads or writes; lanes that
     are missing in the run are skipped. The value that a lane has written is read from memory, or
     from `data` if the current event stores it."""
+    # Word 3 is the mask of the line's words that the run has.
     access_word, thread_word = state[run + 2], state[run + 1]
     at, size = begin_of(access_word), size_of(access_word)
     # A run of one lane has stride 0, which would not advance.
@@ -419,8 +422,8 @@ def read_word(memory: Any, address: int) -> int:
 def add_weak_read(
     state: Any, cell: int, interval_word: int, thread_word: int, access_word: int
 ) -> None:
-    """Adds a weak read to a cell, as its read record if that is free, else to its list; earlier
-    reads stay."""
+    """Adds a weak read, given by the words of its record, to a cell: as its read record if that is
+    free, else to its list of accesses of any kind; earlier reads stay."""
     if state[cell + R_INTERVAL] == 0:
         state[cell + R_INTERVAL], state[cell + R_INTERVAL + 1], state[cell + R_INTERVAL + 2] = (
             interval_word,
@@ -429,5 +432,7 @@ def add_weak_read(
         )
         return
     lists = state[cell + LISTS]
+    # The low half heads the list of accesses of any kind; the high half, of strong ones, stays. A
+    # read has no value: 0.
     low = push_record(state, lists & LOW, interval_word, thread_word, access_word, 0)
     state[cell + LISTS] = lists >> 32 << 32 | low

@@ -61,9 +61,11 @@ WORD = 4
 @jitable
 def prefetch_records(state: Any, event: Any, addresses: Any, lanes: int) -> int:
     """Prefetches the lines and cells (shadow memory) of the words that lanes access, which would
-    otherwise be cache misses one after the other. In global memory, only of the first lane's
-    allocation; returns its table row if `record_lone_lane` may be tried on its lanes. Else, and
-    always for shared memory, returns 0."""
+    otherwise be cache misses one after the other; in global memory only those in the allocation of
+    the first lane. Returns the table row of that allocation if `allows_fast_path`, so that
+    `record_lone_lane` may be tried on each lane, also of other allocations, which it rejects.
+    Returns 0 if not, if there is no such allocation, and for shared memory."""
+    # Shared memory: from byte 0 up to E_LIMIT, without a table row.
     low, high, base, allocation = 0, event[E_LIMIT], 0, 0
     lines, cells = (
         state[ME_OWNER_SLOT] + state[SLOT_LINES],

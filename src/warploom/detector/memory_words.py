@@ -131,11 +131,13 @@ def record_in_line(state: Any, line: int, thread: int, op: int, footprint: int, 
 @jitable
 def check_run_written(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
     """Reports bytes that a run of lanes, from the current address up to `end`, reads although they
-    are not written, and marks those that it writes (`check_written`). `lanes` masks the lanes that
-    are there. The current thread and access are as before afterwards."""
+    are not written, and marks those that it writes (`check_written`): at once if it is contiguous
+    and complete, else lane by lane. `lanes` masks the lanes that are there. The current thread and
+    access are as before afterwards."""
     size, start = event[E_SIZE], state[ME_ADDRESS]
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     stride, step = abs(state[ME_STRIDE]), 1 if state[ME_STRIDE] > 0 else -1
+    # A mask plus one shares no bit with it if it has no gaps.
     contiguous = state[ME_STRIDE] == size and lanes & lanes + 1 == 0
     piece = end - start if contiguous else size
     thread, at = state[ME_THREAD], start
@@ -168,10 +170,11 @@ def check_words(
     allocation: int,
     writes: int,
 ) -> None:
-    """Checks the access of the current thread, which lies in one line, against the earlier ones,
-    and records it: not at all if it reads settled bytes, by `try_record_words` if that can, else in
-    the cells, into which the line's runs move first. `writes` is 0 for a compare-and-swap that
-    fails, which counts as a load; `data` has what the lanes store."""
+    """Checks the access of the current thread (`lane` of its warp), which lies in one line, against
+    the earlier ones, and records it: not at all if it reads settled bytes, by `try_record_words` if
+    that can, else in the cells, into which the line's runs move first. `allocation` is its table
+    row, 1 for shared memory; `writes` is 0 for a compare-and-swap that fails, which counts as a
+    load; `data` has what the lanes store."""
     at, shared = state[ME_ADDRESS], int(event[E_SPACE] == SHARED)
     flags = effective_flags(state, event)
     lines, cells, base = (
@@ -211,9 +214,10 @@ def check_cells(
     state: Any, event: Any, data: Any, lane: int, line: int, cell: int, writes: int
 ) -> None:
     """Checks each aligned four bytes of one lane's access against the earlier accesses in their
-    cells, from index `cell` on, reports races, and records the access. Marks bytes of `line` as
-    settled where the retained readers permit (`settled`), and ends the chain of releases of a
-    location that a weak store overwrites. `data` has the stored bytes, to compare equal stores."""
+    cells, from index `cell` on, reports races, and records the access, as a load if `writes` is 0.
+    After a weak load, marks bytes of `line` as settled where the retained readers permit
+    (`settle`). With EXACT a weak store, if its cell had lists, ends the location's chain of
+    releases. `data` has the stored bytes, to compare equal stores."""
     at, end, op = (
         state[ME_ADDRESS],
         state[ME_ADDRESS] + event[E_SIZE],
@@ -239,10 +243,10 @@ def check_cells(
 
 @jitable
 def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
-    """Reports the first lane that reads bytes which have not been written, unless the instruction
-    only copies them (COPIES), or stores; sets the bits of bytes that the access writes. Nothing for
-    an allocation that is written as a whole. The current access may be of several lanes (ME_SIZE
-    bytes)."""
+    """Reports (K_UNWRITTEN) the first lane whose load or atomic reads bytes that have not been
+    written, unless the instruction only copies them (COPIES in `flags`); sets the bits of the bytes
+    that a store or an atomic writes. Nothing for an allocation without bits (A_WRITTEN 0), which is
+    written as a whole. The current access may be of several lanes (ME_SIZE bytes)."""
     shared = event[E_SPACE] == SHARED
     bits = state[ME_OWNER_SLOT] + state[SLOT_WRITTEN]
     base = 0
@@ -251,8 +255,11 @@ def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
         if bits == 0:
             return
     byte = state[ME_ADDRESS] - base
+    # Also sets the bits of what a store or an atomic writes.
     missing = first_unwritten(state, bits, byte, byte + state[ME_SIZE], event[E_OP])
     if missing >= 0 and event[E_OP] != STORE and flags & COPIES == 0:
+        # `lanes`: those before the lane of the first unwritten byte, whose thread is reported, with
+        # no other instruction and thread (-1).
         lanes, size = (base + missing - state[ME_ADDRESS]) // event[E_SIZE], event[E_SIZE]
         thread = state[ME_THREAD]
         state[ME_THREAD] = thread + lanes

@@ -99,8 +99,8 @@ def report(
 ) -> None:
     """Counts a finding of the current thread and instruction, and retains the first for each kind,
     pair of instructions and space; beyond MOST_FINDINGS only their number (LEFT_OUT). `other` is
-    the other instruction, -1 for none; `other_thread` the other block << 32 | thread, -1 for
-    none."""
+    the other instruction, -1 for none; `other_thread` the other block << 32 | thread, -1 for none;
+    `detail` depends on the kind."""
     instruction, space = state[ME_INSTRUCTION], state[ME_SPACE]
     at = state[FINDINGS_AT]
     # At most MOST_FINDINGS, and mostly few: a linear search is enough.

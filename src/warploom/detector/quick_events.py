@@ -124,6 +124,7 @@ def record_lane_run(state: Any, event: Any, slot: int, address: int, lanes: int)
             state[allocation + A_START],
         )
     if state[TOOLS] & INIT and bits:
+        # No lane is missing. `first_unwritten` also sets the bits of what a store writes.
         contiguous = present & present + 1 == 0
         if (
             not contiguous
@@ -135,9 +136,10 @@ def record_lane_run(state: Any, event: Any, slot: int, address: int, lanes: int)
 
 @jitable
 def record_lines_of_run(state: Any, event: Any, slot: int, lines: int, at: int, lanes: int) -> int:
-    """Records the access of a lane run to memory whose lines begin at index `lines` of the state,
-    from its byte `at` on, line by line. Returns 1; ALL_SETTLED if all its reads are of bytes
-    settled for the grid; 0 if a line's cells have to decide."""
+    """Records the access of a lane run (mask `lanes` of the warp) to memory whose lines begin at
+    index `lines` of the state, from its byte `at` on, line by line; `slot` is the index of the
+    block's state. Returns 1; ALL_SETTLED if all its reads are of bytes settled for the grid; 0 if a
+    line's cells have to decide."""
     size, thread, outcome = event[E_SIZE], (event[E_WARP] << 5) + first_lane(lanes), ALL_SETTLED
     lanes >>= first_lane(lanes)
     # The logarithm of the size, which is a power of two.

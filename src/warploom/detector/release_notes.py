@@ -61,6 +61,7 @@ def acquire_release(state: Any, release: int) -> None:
     """Lets the current thread know what the thread of a release record knew; nothing if it knows
     the release itself. A record of an earlier interval of the same block adds only what it knew of
     other blocks, as the barrier has made the rest known."""
+    # Tested by an interval word and a thread word of an access just before the release.
     first_thread = state[release + REL_BLOCK] << BLOCK_AT | state[release + REL_INTERVAL]
     if is_ordered(
         state, first_thread, state[release + REL_TIME] - 1 << TIME_AT | state[release + REL_THREAD]

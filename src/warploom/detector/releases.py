@@ -224,7 +224,8 @@ def end_chain(state: Any, key: int) -> None:
 def fence(state: Any, event: Any, flags: int) -> None:
     """Processes a fence of an event's lanes: they acquire what they read strongly before it
     (ACQUIRES), and their later strong writes release what they know now (RELEASES, L_FENCE). The
-    release of a wider fence before it is kept in L_WIDE_FENCE. Advances the warp's time."""
+    release of a wider fence before it is kept in L_WIDE_FENCE, which a fence of gpu scope or wider
+    empties. Advances the warp's time."""
     left, scope = event[E_LANES], flags >> SCOPE_AT & 3
     while left:
         set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))

@@ -148,11 +148,13 @@ def settle(state: Any, line: int, cell: int, offset: int, bytes_: int) -> None:
 @jitable
 def settle_run(state: Any, line: int, footprint: int, words: int) -> None:
     """Marks the bytes of a footprint and its words as settled (weak reads need no check), which two
-    retained reads have made redundant; nothing if a run of the line writes there, or with EXACT."""
+    retained reads have made redundant, for the scope that follows from their distance
+    (ME_DISTANCE); nothing if that is 0, if a run of the line writes there, or with EXACT."""
     if state[EXACT] or state[ME_DISTANCE] == 0:
         return
     for number in range(state[line + H_COUNT]):
         run = run_at(state, line, number)
+        # Words 2 and 3 of a run: access word, and mask of the line's words.
         if state[run + 2] >> OP_AT & 3 != LOAD and state[run + 3] & words:
             return
     for word in range(begin_of(footprint) >> 5, (end_of(footprint) + 31) >> 5):
@@ -276,6 +278,7 @@ def clear_settled(state: Any, line: int, footprint: int, words: int) -> None:
         return
     state[state[line + H_EXTENSION] + X_GRID_WORDS] &= ~words
     for word in range(begin_of(footprint) >> 5, (end_of(footprint) + 31) >> 5):
+        # A group of 32 bytes has eight words.
         if words >> 8 * word & 255 == 0:
             continue
         unwritten = ~bytes_of(footprint, words, word)

@@ -65,5 +65,6 @@ def report_skip(state: Any, barrier: int, thread: int) -> None:
     if state[TOOLS] & SYNC and passed:
         instruction, current = state[ME_INSTRUCTION], state[ME_THREAD]
         state[ME_INSTRUCTION], state[ME_THREAD] = barrier, thread
+        # No other instruction or thread (-1), and no address, size or detail.
         report(state, K_SKIPPED, -1, -1, 0, 0, 0)
         state[ME_INSTRUCTION], state[ME_THREAD] = instruction, current

@@ -37,8 +37,8 @@ from warploom.simt.lane_counts import jitable
 @jitable
 def record_touched_run(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
     """Records the bytes that a run of lanes reads or writes from the current address up to `end`,
-    if touched bytes of the allocation (a table row) are tracked; `lanes` masks the lanes that are
-    there."""
+    if touched bytes of the allocation (a table row) are tracked; nothing for shared memory. `lanes`
+    masks the lanes that are there, from that of the current address on."""
     if event[E_SPACE] != GLOBAL or state[allocation + A_TOUCHED] == 0:
         return
     at, size, writes = state[ME_ADDRESS], state[ME_SIZE], int(event[E_OP] == STORE)
@@ -70,13 +70,15 @@ def record_touched_bytes(
     state: Any, event: Any, at: int, end: int, allocation: int, writes: int
 ) -> None:
     """Records that the current instruction reads the bytes from `at` to `end`, unless it is a
-    store, and, if `writes`, writes them: sets the bits of weak or strong accesses and the
-    instruction's number in the allocation's touched words, those for early threads if the current
-    one does not know that the previous launch has ended."""
+    store, and, if `writes`, writes them, in the word of each aligned four bytes at A_TOUCHED, or at
+    A_EARLY if the current thread does not know that the previous launch has ended: sets the bytes'
+    bits, those for strong accesses if it is STRONG or an atomic, and replaces the last reader's or
+    writer's number by its own (its index and one)."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     read_at, written_at = T_READ_AT, T_WRITTEN_AT
     if flags & STRONG or event[E_OP] == ATOMIC:
         read_at, written_at = T_STRONG_READ_AT, T_STRONG_WRITTEN_AT
+    # T_NUMBER_BITS is the mask of a number's field, so also the largest number that fits.
     number = min(event[E_INSTRUCTION] + 1, T_NUMBER_BITS)
     table = state[allocation + (A_TOUCHED if has_waited(state) else A_EARLY)]
     word, base = at & ~3, state[allocation + A_START] & ~3

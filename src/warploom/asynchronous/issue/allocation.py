@@ -2,7 +2,9 @@
 tcgen05.relinquish_alloc_permit").
 
 Each block has all 512 columns, as if it were alone on its SM: an allocation that does not fit is a
-fault, where hardware would wait for other blocks to free columns.
+fault, where hardware would wait for other blocks to free columns. `fail` records details of a fault
+in `scratch`; a last argument of 1 says that it is not in global memory, a 0 before that, that its
+message has no second detail.
 """
 
 from __future__ import annotations
@@ -85,9 +87,9 @@ def allocate(
     """Executes `tcgen05.alloc` with the operands of a lane: marks columns of the block's tensor
     memory as allocated, sets them to zero, stores their address in shared memory, and counts that
     store in `shared_record`. `instruction` (an index) and the block are recorded for
-    `find_unfreed`. Returns 0, or the kind of fault with nothing changed: an invalid size, a
-    relinquished permit, more columns than the block's previous allocation, no space, or a bad
-    shared address."""
+    `find_unfreed`. Returns 0, or the kind of fault, its details recorded in `scratch` and memory
+    unchanged: an invalid size, a relinquished permit, more columns than the block's previous
+    allocation, no space, or a bad shared address."""
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     target = int(data[WARP_LANES * SHARED_ROW + lane])
     start = memory_start(scratch)
@@ -125,8 +127,8 @@ def allocate(
 @jitable
 def free(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
     """Executes `tcgen05.dealloc` with the operands of a lane: marks one whole allocation as free.
-    Returns 0, or the kind of fault if the size is invalid, or address and size are not those of an
-    allocation."""
+    Returns 0, or the kind of fault, with address and size recorded in `scratch`: the size is
+    invalid, or the two are not those of an allocation."""
     address = int(data[WARP_LANES * D_ROW + lane])
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     if not is_size(columns):

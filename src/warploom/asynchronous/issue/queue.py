@@ -115,6 +115,7 @@ def complete_entry(memory: Memory, queue: Ints, work: Ints, number: int) -> None
     at = entry_at(number)
     for word in range(ENTRY_WORDS):
         work[word] = queue[at + word]
+    # A product's work space follows the entry's words, so one array holds both.
     execute_request(memory, work, work)
 
 

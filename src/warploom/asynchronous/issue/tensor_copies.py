@@ -242,8 +242,8 @@ def multicast(
 ) -> int:
     """Issues the copy or the commit's arrival in `scratch` once for each block in the mask `blocks`
     (bit: rank in the cluster), at the same offsets in shared memory as in the executing block:
-    executed at once, or queued if `late`. Returns 0, or the kind of fault if a block is not
-    running; blocks of lower rank have been served then."""
+    executed at once, or queued if `late`. Returns 0, or, if a block is not running, the kind of
+    fault, with its rank recorded in `scratch`; blocks of lower rank have been served then."""
     target, barrier = int(scratch[TARGET]), int(scratch[BARRIER])
     own = int(scratch[SHARED])
     # A multicast mask has 16 bits, one for each block of the largest cluster.
@@ -251,6 +251,7 @@ def multicast(
         if (blocks >> rank) & 1:
             base = block_base(scratch, rank)
             if base == 0:
+                # 0: no size to show; 1: the fault is in shared memory.
                 return fail(scratch, NO_BLOCK, rank, 0, 1)
             moved = base - own
             scratch[TARGET], scratch[BARRIER] = target + moved, barrier + moved
@@ -280,8 +281,9 @@ def prepare_box(
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Fills the entry of a tensor copy in `scratch` from a lane's operands, and checks its tensor
-    map, coordinates, alignment, all rows in shared and global memory, and for loads the mbarrier.
-    For a prefetch only the map is checked, and SIZE is 0. Returns the kind of fault, or 0."""
+    map, rules of packed types and im2col operands, the alignment of the box, all rows in shared and
+    global memory, and for loads the mbarrier. For a prefetch only the map and packed types are
+    checked, and SIZE is 0. Returns the kind of fault, its details recorded in `scratch`, or 0."""
     op, map_address = field(request, OP), int(data[LANES * MAP_ROW + lane])
     kind = check_global(scratch, allocations, map_address, MAP_BYTES, False)
     if kind != 0:
@@ -336,9 +338,10 @@ def prepare_box(
 
 @jitable
 def has_slices(scratch: Ints) -> bool:
-    """Returns whether the channels of an interleaved tensor exceed one slice, which has 16 or 32
-    bytes; False without interleave. That is unsupported: no field of a tensor map gives the
-    distance between slices."""
+    """Returns whether the channels of an interleaved tensor (its whole innermost dimension, in
+    bytes of global memory, not the box's) exceed one slice: 32 bytes for INTERLEAVE_32B, else 16;
+    False without interleave. That is unsupported: no field of a tensor map gives the distance
+    between slices."""
     layout = map_interleave(scratch)
     if layout == NO_INTERLEAVE:
         return False
@@ -360,8 +363,9 @@ def map_mode_of(mode: int) -> int:
 @jitable
 def check_map(scratch: Ints, request: int, map_address: int) -> int:
     """Returns the kind of fault if a request cannot use the tensor map in `scratch`, or 0: the map
-    is misaligned or invalid, has another rank or mode than the instruction, has several slices, or
-    is an im2col map without pixels. `map_address` is its host address."""
+    is not aligned to 64 bytes, invalid, of another rank or mode than the instruction, has several
+    slices, or is an im2col map without pixels. `map_address` is its host address, which is recorded
+    in `scratch` with the fault."""
     if map_address % 64 != 0 or not is_map(scratch):
         return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     wanted = map_mode_of(field(request, MODE))
@@ -371,6 +375,7 @@ def check_map(scratch: Ints, request: int, map_address: int) -> int:
         return fail(scratch, OTHER_TENSOR, map_address, rank | mode << 4, 0)
     if has_slices(scratch):
         return fail(scratch, UNSUPPORTED_TENSOR, map_address, MAP_BYTES, 0)
+    # Bits 16 to 31 of COLUMN: pixels per column.
     if mode != TILED and part(scratch, COLUMN, 16, 16) == 0:
         return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     return 0
@@ -396,8 +401,9 @@ def count_box(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
 @jitable
 def count_global(record: Ints, start: int, end: int) -> None:
     """Adds the bytes of global memory from `start` up to `end` (not equal) to the counters of a
-    record: their 32-byte sectors, each a transaction, and 128-byte lines. The caller counts the
-    request."""
+    record: their 32-byte sectors to SECTORS, TRANSACTIONS and TRANSACTIONS_32, and 32 bytes for
+    each to BYTES_MOVED; their 128-byte lines to LINES; and to BYTES_REQUESTED. The caller counts
+    the request."""
     sectors = ((end - 1) >> 5) - (start >> 5) + 1
     record[SECTORS] += sectors
     record[LINES] += ((end - 1) >> 7) - (start >> 7) + 1
@@ -409,8 +415,9 @@ def count_global(record: Ints, start: int, end: int) -> None:
 
 @jitable
 def count_shared(record: Ints, size: int) -> None:
-    """Adds one request for `size` bytes of shared memory to the counters of a record: a wavefront
-    and a transaction for each 128 bytes begun, no bank conflicts."""
+    """Adds one request for `size` bytes of shared memory to the counters of a record:
+    BYTES_REQUESTED and BYTES_MOVED, and a wavefront and a transaction for each 128 bytes begun; no
+    bank conflicts."""
     record[REQUESTS] += 1
     record[BYTES_REQUESTED] += size
     record[BYTES_MOVED] += size
@@ -427,10 +434,11 @@ def prepare_bytes(
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Fills the entry of a bulk copy or reduction of contiguous bytes in `scratch` from a lane's
-    operands, and checks alignment, both accesses and the mbarrier. With GROUPED the operand
-    SHARED_ROW is the source, and no mbarrier is signalled; else it is the destination. The other
-    operand is global if the request's MODE is not 0, else shared. Returns the kind of fault, or 0.
-    """
+    operands, and checks alignment (16 bytes), both accesses and the mbarrier. With GROUPED the
+    operand SHARED_ROW is the source, and no mbarrier is signalled; else it is the destination. The
+    other operand is global if the request's MODE is not 0, else shared. OFFSETS gets the byte mask
+    of a copy with FIELD, else ALL_BYTES. Returns the kind of fault, its details recorded in
+    `scratch`, or 0."""
     op, size = field(request, OP), int(data[LANES * SIZE_ROW + lane])
     shared, other = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
     if size % BULK_UNIT or shared % BULK_UNIT or other % BULK_UNIT:
@@ -485,8 +493,8 @@ def change_map(
 ) -> int:  # fmt: skip
     """Executes `tensormap.replace` (sets a field of a map in shared or global memory), or
     `tensormap.cp_fenceproxy` (copies a map from shared to global memory), at once, with the
-    operands of a lane. Returns 0, or the kind of fault: a bad address, a misaligned map in global
-    memory, or no map to replace a field of."""
+    operands of a lane. Returns 0, or the kind of fault, its details recorded in `scratch`: a bad
+    address, a misaligned map in global memory, or no map to replace a field of."""
     map_address = int(data[LANES * MAP_ROW + lane])
     in_shared = SHARED_WINDOW <= map_address < SHARED_WINDOW + WINDOW_SIZE
     if in_shared:

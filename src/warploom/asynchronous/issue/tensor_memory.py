@@ -134,10 +134,10 @@ def issue_tensor_memory(
     queue: Ints, work: Ints, mask: int, request: int, instruction: int,
 ) -> int:  # fmt: skip
     """Issues a request: allocations, loads and stores once per warp, with the operands of the first
-    lane in `mask`; products, copies, shifts and commits in each lane of `mask`. `values` are the
-    registers of a load or store, 32 lanes each; `instruction` is the index of the instruction in
-    its program. Each adds to the changes of memory in `plan`. Returns 0, or 1 with the kind of
-    fault recorded."""
+    lane in `mask`; products, copies, shifts and commits in each lane of `mask`. With PAIR, a
+    missing peer block is a fault (`has_peer`). `values` are the registers of a load or store, 32
+    lanes each; `instruction` is the index of the instruction in its program. Each adds to the
+    changes of memory in `plan`. Returns 0, or 1 with the fault recorded in `scratch`."""
     scratch[FAULT_KIND] = 0
     op = part(request, OP)
     for lane in range(WARP_LANES):
@@ -217,9 +217,10 @@ def transfer_registers(
 def check_move(
     memory: Memory, scratch: Ints, start: int, address: int, split: int, request: int
 ) -> int:
-    """Returns the kind of fault of a load or store of tensor memory at host address `start`, or 0:
-    it accesses lanes outside the warp's quarter, or columns that are not allocated. `address` and
-    `split` are operands; with `split`, the columns at `address` + `split` are checked, too."""
+    """Returns the kind of fault of a load or store (`request`) of tensor memory at host address
+    `start`, or 0: it accesses lanes outside the warp's quarter, or columns that are not allocated;
+    its details are recorded in `scratch`. `address` and `split` are operands; with `split`, the
+    columns at `address` + `split` are checked, too."""
     shape, registers = part(request, SHAPE), (request >> REGISTERS) & 255
     columns = columns_in(shape, registers) * (2 if request & HALVES else 1)
     kind = check_lanes(scratch, address, lanes_in(shape))
@@ -235,8 +236,9 @@ def load_registers(
     memory: Memory, values: Values, start: int, address: int, split: int, request: int
 ) -> None:
     """Executes `tcgen05.ld`: loads the registers of all 32 lanes into `values` from the tensor
-    memory at host address `start`. With HALVES (`.pack::16b`) a register packs the low halves of
-    two consecutive columns. For `tcgen05.ld.red` the reduction follows in one more register."""
+    memory at host address `start`, by the operands `address` and `split` (`register_word_offset`).
+    With HALVES (`.pack::16b`) a register packs the low halves of two consecutive columns. With
+    REDUCES (`tcgen05.ld.red`) the reduction follows in one more register."""
     registers = (request >> REGISTERS) & 255
     for register in range(registers):
         for thread in range(WARP_LANES):
@@ -304,7 +306,7 @@ def issue_lane(
 def fill_entry(data: Ints, scratch: Ints, lane: int, request: int) -> None:
     """Fills the entry in `scratch` with a lane's operands, its thread, and the shared memory of its
     block; with `.cta_group::2` that of both blocks of the pair, the one with the even rank first.
-    KIND is set by the caller; no mbarrier is signalled."""
+    KIND and E_ZEROS are set by the caller; no mbarrier is signalled."""
     rank = own_rank(scratch)
     own, peer = int(scratch[OWN_SHARED]), 0
     if request & PAIR:

@@ -74,8 +74,8 @@ def group_copies(
 ) -> int:  # fmt: skip
     """Ends the current group of copies of each lane in `mask` (`action` END_GROUP: `commit_group`),
     or completes all groups except the newest `left` (WAIT_GROUPS: `wait_group`; -1: also copies in
-    no group). `groups` is the kind of group: only BULK_GROUP has entries in `queue`, all kinds in
-    `pending`. Returns 0."""
+    no group), which counts as changes of memory in `plan`. `groups` is the kind of group: only
+    BULK_GROUP has entries in `queue`, all kinds in `pending`. `work` is overwritten. Returns 0."""
     if pending[PENDING_COUNT] > 0:
         if action == END_GROUP:
             end_pending_group(memory, scratch, pending, mask, groups)

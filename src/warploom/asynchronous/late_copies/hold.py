@@ -72,7 +72,8 @@ def hold_copies(
     `mask`, and saves the bytes that execution will overwrite: of targets and of mbarriers. `action`
     is LOAD, STORE or SEND, or UPDATE with an operation and a type; `groups` the kind of group. Rows
     of `data`: addresses; sizes; zeroed bytes after them (VALUE_ROW); mbarriers or -1; for UPDATE,
-    operands (GLOBAL_ROW).
+    operands (GLOBAL_ROW). Of `scratch` only the words from ALLOCATIONS on (state of the machine)
+    are read.
 
     Lanes that would fault are left out, so that execution reports the fault. Returns 1 if any lane
     remains: `defer_copies` must then follow. Returns 0 if none does, or if the warp's copies

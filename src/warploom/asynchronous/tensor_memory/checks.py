@@ -1,8 +1,9 @@
 """Checks the operands of `tcgen05` instructions (tensor memory and its matrix products) when they
 are issued (PTX ISA, "tcgen05.mma", "Restrictions", "tcgen05.ld").
 
-A check returns the kind of fault, or 0, and records the operand at fault in `scratch`. `start` is
-the host address of a block's tensor memory.
+A check returns the kind of fault, or 0. `fail` records in `scratch` the operand at fault, a second
+detail or 0, and 1, as the fault is not in global memory. `start` is the host address of a block's
+tensor memory.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, 
 @jitable
 def check_columns(memory: Memory, scratch: Ints, start: int, address: int, count: int) -> int:
     """Returns the kind of fault if one of the `count` columns from the column of `address` on is
-    not allocated or does not exist, else 0."""
+    not allocated or does not exist, which is recorded with `address` in `scratch`; else 0."""
     missing = first_missing(memory, start, column_of(address), count)
     if missing >= 0:
         return fail(scratch, NOT_ALLOCATED, address, missing, 1)
@@ -110,8 +111,9 @@ def check_columns(memory: Memory, scratch: Ints, start: int, address: int, count
 
 @jitable
 def check_lanes(scratch: Ints, address: int, count: int) -> int:
-    """Returns the kind of fault if the `count` lanes from that of `address` on are not all in the
-    quarter of tensor memory that the warp can access (32 lanes, by its index modulo 4), else 0."""
+    """Returns the kind of fault, with `address` and the first lane of the quarter recorded in
+    `scratch`, if the `count` lanes from that of `address` on are not all in the quarter of tensor
+    memory that the warp can access (32 lanes, by its index modulo 4), else 0."""
     first = WARP_LANES * (int(scratch[WARP]) % WARPS)
     lane = lane_of(address)
     if lane < first or lane + count > first + WARP_LANES:
@@ -123,11 +125,13 @@ def check_lanes(scratch: Ints, address: int, count: int) -> int:
 def check_matrix(
     scratch: Ints, descriptor: int, transposed: bool, rows: int, depth: int, unit: int
 ) -> int:
-    """Returns the kind of fault if a matrix descriptor is invalid or its matrix exceeds the block's
-    shared memory, else 0. The matrix has `rows` rows and `depth` elements along k, `unit` elements
-    per 16 bytes."""
+    """Returns the kind of fault, recorded with its details in `scratch`, if a matrix descriptor is
+    invalid (`is_descriptor`) or a 16-byte unit of its matrix ends beyond the SHARED_BYTES of a
+    block; else 0. The matrix has `rows` rows and `depth` elements along k, `unit` elements per 16
+    bytes; if `transposed`, rows are contiguous, else k is."""
     if not is_descriptor(descriptor):
         return fail(scratch, NO_MATRIX_DESCRIPTOR, descriptor, 0, 1)
+    # `along`: elements of each line, in the dimension that is contiguous.
     lines, along = (depth, rows) if transposed else (rows, depth)
     for line in range(lines):
         for position in range((along + unit - 1) // unit):
@@ -139,9 +143,10 @@ def check_matrix(
 
 @jitable
 def is_valid_shape(request: int, rows: int, columns: int) -> bool:
-    """Returns whether a product can have M `rows` and N `columns` (PTX ISA, "Matrix Shape"): M is
-    128 or 256 for `.cta_group::2`, 128 (64 unless block-scaled) else, 32, 64 or 128 for
-    weight-stationary products; N is a multiple of 8 or 16 up to 256."""
+    """Returns whether a product can have M `rows` and N `columns` (PTX ISA, "Matrix Shape").
+    Weight-stationary: M is 32, 64 or 128, N 64, 128 or 256. Else N is at most 256: a multiple of 16
+    with M 128 (of 8 if block-scaled) or, for `.cta_group::2`, with M 128 or 256; a multiple of 8
+    with M 64, which block-scaled products lack (for I8 beyond 32, of 16)."""
     if request & WEIGHT_STATIONARY:
         return rows in (32, 64, 128) and columns in (64, 128, 256)
     if columns == 0 or columns > 256:
@@ -157,8 +162,11 @@ def is_valid_shape(request: int, rows: int, columns: int) -> bool:
 
 @jitable
 def find_descriptor_error(request: int, descriptor: int) -> int:
-    """Returns the first invalid part of an instruction descriptor (SHAPE_OF_D, ...) for the product
-    that `request` encodes, or -1 if it is valid; `check_product` makes a fault of it."""
+    """Returns the first invalid part of an instruction descriptor for the product that `request`
+    encodes, or -1; `check_product` makes a fault of it. In this order: ASHIFT with M below 128;
+    types of A and B (also f16 with bf16); M and N; the sparsity bit; K of 96 that is sparse or of a
+    pair with M below 256 (DEPTH); the type of D; transposed elements of less than 8 bits.
+    Block-scaled products have no checks after DEPTH."""
     if request & SHIFTS_A and rows_of(descriptor) < 128:
         return ASHIFT
     kind = part(request, KIND)
@@ -173,12 +181,14 @@ def find_descriptor_error(request: int, descriptor: int) -> int:
         return TYPE_OF_B
     if not is_valid_shape(request, rows_of(descriptor), columns_of(descriptor)):
         return SHAPE_OF_D
+    # Bit 2 of the descriptor: A is sparse.
     if (descriptor >> 2) & 1 != (1 if request & SPARSE else 0):
         return SPARSITY
     if is_scaled(kind):
         # With `.cta_group::2`, K of 96 requires M of 256.
         pair_of_64 = request & PAIR and rows_of(descriptor) != 256
         return DEPTH if is_deep(kind, descriptor) and (request & SPARSE or pair_of_64) else -1
+    # Codes of the type of D: 0 for f16, 1 for f32, 2 for s32.
     sums = (descriptor >> TYPE_D) & 3
     allowed = sums == 2 if kind == I8 else sums == 1 or (sums == 0 and kind in (F16, F8F6F4))
     if not allowed or (kind == F16 and type == BFLOAT and sums == 0):
@@ -192,8 +202,9 @@ def find_descriptor_error(request: int, descriptor: int) -> int:
 
 @jitable
 def product_bytes(scratch: Ints, request: int, of_a: bool) -> int:
-    """Returns the bytes of A (`of_a`) or B that a product reads from shared memory; of a sparse A
-    half as many. `scratch` holds the entry with the instruction descriptor."""
+    """Returns the bytes of A (`of_a`) or B that a product reads from shared memory, of both blocks
+    of a pair; of a sparse A half as many. `scratch` holds the entry with the instruction
+    descriptor."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     depth = depth_of(kind, descriptor, request & SPARSE != 0)
     if of_a and request & SPARSE:
@@ -207,6 +218,7 @@ def scale_columns(rows: int, scales: int, identifier: int) -> int:
     """Returns the number of columns of tensor memory from the first to the last scale of `rows`
     rows, with `scales` scales per row, one byte each, of which the first is byte `identifier` of
     its column."""
+    # Four scales of one byte share a column.
     further = (identifier + scales - 1) >> 2
     return (rows + 31) // 32 + scale_words(rows) * further
 
@@ -214,8 +226,8 @@ def scale_columns(rows: int, scales: int, identifier: int) -> int:
 @jitable
 def check_product(memory: Memory, scratch: Ints, request: int) -> int:
     """Checks all operands of the product whose entry is in `scratch`: instruction descriptor,
-    columns and lanes of D, matrices A and B, metadata of a sparse A, scales. Returns the kind of
-    fault, or 0."""
+    columns and lanes of D, matrices A and B, metadata of a sparse A, scales; of a pair those of the
+    first block. Returns the kind of fault, its details recorded in `scratch`, or 0."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     wrong, shift = find_descriptor_error(request, descriptor), column_shift(int(scratch[E_ZEROS]))
     if wrong < 0 and shift > most_shift(rows_of(descriptor)):
@@ -261,7 +273,8 @@ def check_product(memory: Memory, scratch: Ints, request: int) -> int:
 @jitable
 def check_copy(memory: Memory, scratch: Ints, request: int) -> int:
     """Checks the operands of the copy from shared to tensor memory whose entry is in `scratch`:
-    lanes and columns that it writes, and the source matrix. Returns the kind of fault, or 0."""
+    lanes and columns that it writes, and the source matrix. Returns the kind of fault, its details
+    recorded in `scratch`, or 0."""
     shape, address = part(request, SHAPE), int(scratch[E_D])
     start, units = int(scratch[E_OWN]) + int(scratch[E_MEMORY]), copied_units(shape)
     last = copied_lane(shape, copied_rows(shape) - 1, copies_of(shape) - 1)

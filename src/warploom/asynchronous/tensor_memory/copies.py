@@ -56,8 +56,8 @@ def copied_units(shape: int) -> int:
 
 @jitable
 def copies_of(shape: int) -> int:
-    """Returns the number of lanes that a copy of a shape writes each row to (multicast): 4, 2 or
-    1."""
+    """Returns the number of lanes that a copy of a shape writes each row to (multicast): 4 for
+    32x128b, 2 for 64x128b, else 1."""
     if shape == C32X128B:
         return 4
     return 2 if shape in (C64X128B_02_13, C64X128B_01_23) else 1
@@ -65,8 +65,10 @@ def copies_of(shape: int) -> int:
 
 @jitable
 def copied_lane(shape: int, row: int, number: int) -> int:
-    """Returns the lane of tensor memory that copy number `number` of row `row` is written to,
-    relative to the lane of the address operand."""
+    """Returns the lane of tensor memory that copy number `number` of row `row` is written to by a
+    copy of `shape`, relative to the lane of the address operand. The warps that a shape names
+    (01_23) are quarters of 32 lanes that get equal rows; 4x256b writes one row to the first lane of
+    each quarter."""
     if shape == C4X256B:
         return 32 * row
     if shape == C32X128B:

@@ -143,8 +143,9 @@ def scale_words(rows: int) -> int:
 
 @jitable
 def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
-    """Returns K of a product, in elements of B: those that fill 256 bits, or 96 (`is_deep`); twice
-    as many if `sparse`, of which A stores half."""
+    """Returns K of a product, in elements of B, by its kind: 16 for f16, 8 for tf32, 32 for 8-bit
+    kinds, 64 or 96 (`is_deep`) for packed 4-bit kinds; twice as many if `sparse`, of which A stores
+    half."""
     if kind == F16:
         depth = 16
     elif kind == TF32:
@@ -158,8 +159,10 @@ def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
 
 @jitable
 def type_of(kind: int, descriptor: int, at: int) -> int:
-    """Returns the element type (HALF, ...) of A (`at` is TYPE_A, 7) or B (TYPE_B, 10), the code of
-    three bits in an instruction descriptor, or -1 if the kind has no such type."""
+    """Returns the element type (HALF, ...) of A (`at` is TYPE_A, 7) or B (TYPE_B, 10), by its code
+    of three bits in an instruction descriptor, or -1 if the kind has no such type. Codes are 0 and
+    1 for f16 and i8, 2 for tf32, 1 for packed 4-bit kinds, and the types' own numbers up to E2M1
+    for 8-bit kinds."""
     code = (descriptor >> at) & 7
     if kind == F16:
         return HALF + code if code < 2 else -1
@@ -178,8 +181,9 @@ assert F8F6F4 < I8
 
 @jitable
 def unit_elements(kind: int) -> int:
-    """Returns the number of elements in a 16-byte unit of shared memory; types of 6 and 4 bits of
-    the 8-bit kinds have 16, too, as padding follows them (`shared_bits`)."""
+    """Returns the number of elements in a 16-byte unit of shared memory: 8 for f16, 4 for tf32, 32
+    for packed 4-bit kinds, else 16, as padding follows types of 6 and 4 bits of the 8-bit kinds
+    (`shared_bits`)."""
     if kind == F16:
         return 8
     if kind == TF32:
@@ -189,9 +193,10 @@ def unit_elements(kind: int) -> int:
 
 @jitable
 def shared_bits(kind: int, type: int) -> int:
-    """Returns the distance in bits of elements in a 16-byte unit of shared memory. For 8-bit kinds,
-    elements of 6 and 4 bits are packed from its begin, the rest of the unit is unused (PTX ISA,
-    "Packing formats used for matrices")."""
+    """Returns the distance in bits of elements in a 16-byte unit of shared memory: 16 for f16, 32
+    for tf32, else the 8, 6 or 4 of the type. For 8-bit kinds, elements of 6 and 4 bits are packed
+    from its begin, the rest of the unit is unused (PTX ISA, "Packing formats used for matrices").
+    """
     if kind == F16:
         return 16
     if kind == TF32:
@@ -204,8 +209,8 @@ def shared_bits(kind: int, type: int) -> int:
 
 @jitable
 def tensor_memory_bits(kind: int) -> int:
-    """Returns the bits that an element of A occupies in tensor memory: 8 for all types of the 8-bit
-    kinds, those of 6 and 4 bits included."""
+    """Returns the bits that an element of A occupies in tensor memory: 16 for f16, 32 for tf32, 4
+    for packed 4-bit kinds, else 8, also for types of 6 and 4 bits."""
     if kind == F16:
         return 16
     if kind == TF32:

@@ -52,7 +52,8 @@ def column_in(shape: int, thread: int, register: int, second_half_offset: int) -
 @jitable
 def columns_in(shape: int, registers: int) -> int:
     """Returns the number of consecutive columns that a load or store of `shape` with `registers`
-    registers per thread accesses (for 16x32bx2: in each half)."""
+    registers per thread accesses: as many for 32x32b and 16x32bx2 (in each half), else twice as
+    many."""
     return registers if shape in (S32X32B, S16X32BX2) else 2 * registers
 
 

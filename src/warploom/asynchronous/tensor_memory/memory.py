@@ -33,7 +33,7 @@ def column_of(address: int) -> int:
 
 @jitable
 def lane_of(address: int) -> int:
-    """Returns the lane of an address of tensor memory: its bits from 16 on."""
+    """Returns the lane of an address of tensor memory: its bits 16 to 29."""
     return (address >> LANE_AT) & 0x3FFF
 
 

@@ -45,7 +45,8 @@ def small_float(bits: int, exponent_bits: int, fraction_bits: int) -> float:
 @jitable
 def element_value(bits: int, type: int) -> float:
     """Returns the value of the bits of an element of `type` (E4M3, ...), as a double; NaNs and
-    infinities where the type has them. Of TENSOR_FLOAT (tf32) the low 13 bits are ignored."""
+    infinities where the type has them. Bits above a format of 4 or 6 bits, and of TENSOR_FLOAT
+    (tf32) the low 13, are ignored."""
     if type == HALF:
         return float_value(half_to_single(bits))
     if type == BFLOAT:

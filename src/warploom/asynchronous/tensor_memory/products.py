@@ -95,8 +95,8 @@ LARGEST, SMALLEST = (1 << 31) - 1, -(1 << 31)
 def row_lane(rows: int, parts: int, row: int, part_of_d: int) -> int:
     """Returns the lane of a row of D, relative to the lane of D's address (PTX ISA, "Data Path
     Layout Organization"). `rows` is M per thread block. If the columns of D are cut into `parts`
-    parts, the lanes of part `part_of_d` follow those of the parts before it; else 64 rows are in
-    the lower 16 lanes of each quarter."""
+    parts, the lanes of part `part_of_d` follow those of the parts before it; else 128 rows are in
+    lanes of their own numbers, 64 rows in the lower 16 lanes of each quarter."""
     if parts > 1:
         return row + rows * part_of_d
     return row if rows == 128 else 32 * (row >> 4) + (row & 15)
@@ -120,8 +120,9 @@ def shared_element(
     memory: Memory, start: int, descriptor: int, transposed: bool, kind: int, type: int,
     row: int, k: int,
 ) -> float:  # fmt: skip
-    """Returns element (`row`, `k`) of a matrix, decoded to a double. It is in the shared memory at
-    host address `start`, where the matrix descriptor places it."""
+    """Returns element (`row`, `k`) of a matrix, whose rows are contiguous if `transposed`, else k,
+    decoded to a double from element type `type`. It is in the shared memory at host address
+    `start`, where the matrix descriptor places it."""
     unit = unit_elements(kind)
     line, along = (k, row) if transposed else (row, k)
     address = start - ORIGIN + unit_address(descriptor, transposed, line, along // unit)
@@ -137,14 +138,15 @@ def shared_element(
 def tensor_memory_element(
     memory: Memory, start: int, address: int, kind: int, type: int, lane_offset: int, k: int
 ) -> float:
-    """Returns stored element number `k` of a row of A in tensor memory, decoded to a double. The
-    row is in the lane `lane_offset` after that of `address`. A 4-bit element in a byte is bits 2 to
-    5."""
+    """Returns stored element number `k` of a row of A in the tensor memory at host address `start`,
+    decoded to a double. The row is in the lane `lane_offset` after that of `address`. Of elements
+    in a byte each, those of 6 bits are its low bits, those of 4 bits are bits 2 to 5."""
     width = tensor_memory_bits(kind)
     first = k * width
     lane = lane_of(address) + lane_offset
     offset = word_offset(start, lane, column_of(address) + (first >> 5))
     bits = read_bytes(memory, offset, 4) >> (first & 31)
+    # A 6-bit element keeps all 8 bits: `element_value` ignores those above its format.
     if type == E2M1 and width == 8:
         bits >>= 2
         width = 4
@@ -156,10 +158,11 @@ def scale_of(
     memory: Memory, start: int, address: int, identifier: int, type: int, lane: int, row: int,
     block: int, words: int,
 ) -> float:  # fmt: skip
-    """Returns the scale of block number `block` along k of row `row` of A, or column `row` of B:
-    byte `identifier` + `block` of its scales, in the quarter of tensor memory that contains `lane`
-    (PTX ISA, "Scale Factor A ID", "Scale Factor B ID"). Each further four scales of a row are
-    `words` columns after the previous four."""
+    """Returns the scale (of `type` UE4M3 or UE8M0) of block number `block` along k of row `row` of
+    A, or column `row` of B: byte `identifier` + `block` of its scales, which begin at the column of
+    `address` in the quarter of tensor memory that contains `lane` (PTX ISA, "Scale Factor A ID",
+    "Scale Factor B ID"). Each further four scales of a row are `words` columns after the previous
+    four."""
     # Rows 0 to 31 have a lane each, the next 32 rows are in the same lanes one column further.
     quarter, byte = lane & ~31, identifier + block
     column = column_of(address) + (row >> 5) + words * (byte >> 2)
@@ -232,6 +235,7 @@ def load_b(
         scale = sign
         zero = is_zero_column(int(entry[E_ZEROS]), rows_of(descriptor), columns, column)
         for k in range(depth):
+            # Bits 4 and 23 of the descriptor: identifier of the scales of B, type of all scales.
             # The scale changes where a new block begins along k.
             if is_scaled(kind) and k * scales % depth == 0:
                 scale = sign * scale_of(
@@ -257,7 +261,8 @@ def load_a(
     lane_offset: int,
     depth: int,
 ) -> int:
-    """Decodes row `row` of A, times its scales and sign, into the work space from SCRATCH_A on, and
+    """Decodes row `row` of A, from tensor memory (with `.ashift` one lane further, but for the
+    last) or shared memory, times its scales and sign, into the work space from SCRATCH_A on, and
     stores the position along k of each element from SCRATCH_AT on; returns the number of elements
     (half of `depth` if A is sparse). `own` is as for `load_b`; `lane_offset` is the row's lane
     relative to D's address."""
@@ -278,6 +283,8 @@ def load_a(
             if request & SPARSE
             else number
         )
+        # Bits 29 and 23 of the descriptor: identifier and type of the scales. A block has at most
+        # 128 rows of A, so the distance of their groups is that for one row.
         if is_scaled(kind):
             scale = sign * scale_of(
                 memory, start, int(entry[E_SCALE_A]),
@@ -367,8 +374,9 @@ def multiply_block(
     count: int,
 ) -> None:  # fmt: skip
     """Computes the rows of `count` columns of D, from column `first` of part `part_of_d` on, and
-    writes them to tensor memory, except lanes that `disable-output-lane` disables. `block` is the
-    rank in a pair, 0 or 1, and `own` the host address of its shared memory."""
+    writes them to tensor memory, except lanes that `disable-output-lane` disables. Sums begin with
+    D times 2 to the power of -E_SCALE_D if E_ENABLE_D is not 0, else with 0. `block` is the rank in
+    a pair, 0 or 1, and `own` the host address of its shared memory."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, blocks = part(request, KIND), 2 if request & PAIR else 1
     depth = depth_of(kind, descriptor, request & SPARSE != 0)

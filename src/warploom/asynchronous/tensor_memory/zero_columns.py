@@ -36,7 +36,7 @@ def column_shift(mask: int) -> int:
 
 @jitable
 def most_shift(rows: int) -> int:
-    """Returns the largest column shift of a product of M `rows`."""
+    """Returns the largest column shift of a product of M `rows`: 16 for 32 rows, else 32."""
     return MOST_SHIFT_OF_32_ROWS if rows == 32 else MOST_SHIFT
 
 

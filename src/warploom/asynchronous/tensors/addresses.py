@@ -54,8 +54,9 @@ LANES = 32
 
 @jitable
 def fail(scratch: Ints, kind: int, address: int, size: int, in_shared: int) -> int:
-    """Records in `scratch` the address and size of a fault (or other details of its message), and
-    whether it is in shared memory (1 or 0); returns `kind`."""
+    """Records in `scratch` the address and size of a fault, or other details of its message (0
+    where it has none), and whether it is in shared or tensor memory (`in_shared`, 1 or 0); returns
+    `kind`."""
     scratch[FAULT_ADDRESS] = address
     scratch[FAULT_SIZE] = size
     scratch[FAULT_IN_SHARED] = in_shared
@@ -82,8 +83,9 @@ def shared_base(scratch: Ints, address: int) -> int:
 
 @jitable
 def check_shared(scratch: Ints, address: int, size: int) -> int:
-    """Returns 0 if the `size` bytes at a shared address can be accessed, else the kind of fault:
-    the block of the address is not running, or its shared memory is exceeded."""
+    """Returns 0 if the `size` bytes at a shared address can be accessed, else the kind of fault,
+    its details recorded in `scratch`: the block of the address is not running, or its shared memory
+    is exceeded."""
     if shared_base(scratch, address) == 0:
         rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
         return fail(scratch, NO_BLOCK, rank - 1, 0, 1)
@@ -104,7 +106,8 @@ def check_global(
     scratch: Ints, allocations: Allocations, address: int, size: int, writes: bool
 ) -> int:
     """Returns 0 if the `size` bytes at an address of global memory can be read, or written if
-    `writes`, else the kind of fault: not all in one allocation, or a write to constant memory."""
+    `writes`, else the kind of fault, its details recorded in `scratch`: not all in one allocation,
+    or a write to constant memory."""
     row = find_allocation(allocations, np.uint64(address), int(scratch[ALLOCATIONS]))
     if row < 0 or address + size > int(allocations[row + END]):
         return fail(scratch, OUT_OF_BOUNDS, address, size, 0)
@@ -134,8 +137,8 @@ def leading_address(scratch: Ints, address: int) -> int:
 def prepare_mbarrier(memory: Memory, data: Ints, scratch: Ints, lane: int, tx_bytes: int) -> int:
     """Checks the mbarrier operand of a lane, and stores its host address (BARRIER) and the bytes to
     signal (TX_BYTES, `tx_bytes`) in the entry in `scratch`. With PAIR an address in the block
-    itself becomes that of the first block of the pair. Returns 0, or the kind of fault: a bad
-    address, or a word that is no mbarrier."""
+    itself becomes that of the first block of the pair. Returns 0, or the kind of fault, its details
+    recorded in `scratch`: a bad address, or a word that is no mbarrier."""
     address = int(data[LANES * BARRIER_ROW + lane])
     if field(int(scratch[REQUEST]), PAIR):
         address = leading_address(scratch, address)

@@ -77,6 +77,7 @@ def count_rows(entry: Ints) -> int:
     for a gather, else the product of the numbers of elements along the outer axes."""
     mode = field(int(entry[REQUEST]), MODE)
     if mode == IM2COL_MODE:
+        # COLUMN: pixels from bit 16 on, channels below.
         return part(entry, COLUMN, 16, 16)
     if is_wide(mode):
         return count_pixels(entry)

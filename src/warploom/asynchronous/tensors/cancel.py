@@ -40,7 +40,7 @@ RESPONSE_BYTES = WORDS * WORD_BYTES
 def prepare_response(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
     """Fills the entry of a response in `scratch` from a lane's operands, except COORDINATES
     (`fill_response`); checks the alignment and address of its 16 bytes, and the mbarrier. Returns
-    the kind of fault, or 0."""
+    the kind of fault, its details recorded in `scratch`, or 0."""
     address = int(data[LANES * SHARED_ROW + lane])
     if address % RESPONSE_BYTES:
         return fail(scratch, BULK_ALIGNMENT, address, RESPONSE_BYTES, 1)

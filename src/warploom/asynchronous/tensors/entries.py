@@ -66,8 +66,8 @@ FAULT_KIND = ENTRY_WORDS
 ) = range(FAULT_KIND + 1, FAULT_KIND + 14)
 SCRATCH_WORDS = WARP + 1
 """Words of `scratch` after the entry. FAULT_...: the fault; FAULT_IN_SHARED: its address is in
-shared memory. ALLOCATIONS: number of global allocations. OWN_SHARED, CLUSTER_SHARED: host addresses
-of the shared memory of the block and of the first block of its cluster; SHARED_BYTES: bytes of a
-block; SHARED_STRIDE: bytes from block to block. LIVE_BLOCKS: running blocks of the cluster, as
-bits. FIRST_THREAD: number of the warp's first thread. BLOCK: grid index of the block. WARP: index
-of the warp in its block."""
+shared or tensor memory. ALLOCATIONS: number of global allocations. OWN_SHARED, CLUSTER_SHARED: host
+addresses of the shared memory of the block and of the first block of its cluster; SHARED_BYTES:
+bytes of a block; SHARED_STRIDE: bytes from block to block. LIVE_BLOCKS: running blocks of the
+cluster, as bits. FIRST_THREAD: number of the warp's first thread. BLOCK: grid index of the block.
+WARP: index of the warp in its block."""

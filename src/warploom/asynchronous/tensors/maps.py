@@ -27,7 +27,7 @@ divided by 16, 32 bits each, from the upper half of word 1 on; HIGH_STRIDES: the
 each, in the upper half of word 3. DIMS: sizes less 1, 32 bits each. STEPS: element strides less 1,
 three bits each, in the upper half of word 6. BOX: sizes of the box less 1, 8 bits each, from the
 last byte of word 6 on. For im2col, LOWER, UPPER: corners of the bounding box, 16 bits each; COLUMN:
-channels and pixels per column."""
+channels in bits 0 to 15, pixels per column in bits 16 to 31."""
 
 TAG = 2
 """The required value of the four lowest bits of the flags, by which a map is recognised. Flags,
@@ -189,7 +189,7 @@ def element_stride(map: Ints, axis: int) -> int:
 def replace(map: Ints, field: int, axis: int, value: int) -> None:
     """Sets a field of a map as `tensormap.replace` does: `field` is an index of FIELDS; `axis` is
     used only by fields with a value for each axis. For a stride, axis 0 is the innermost of the
-    outer axes."""
+    outer axes. Sizes and element strides are stored less 1; a RANK is given less 1."""
     if field == GLOBAL_ADDRESS:
         map[ADDRESS] = value
     elif field == GLOBAL_STRIDE:
@@ -254,5 +254,6 @@ def swizzled(map: Ints, address: int) -> int:
         return address ^ ((address >> 3) & 0x70)
     if atomicity == ATOM_64B:
         return address ^ ((address >> 1) & 0x40)
+    # ATOM_32B_FLIP_8B also swaps the 8-byte halves of each 16 bytes in every second line.
     flipped = (address >> 4) & 0x08 if atomicity == ATOM_32B_FLIP_8B else 0
     return address ^ ((address >> 2) & 0x60) ^ flipped

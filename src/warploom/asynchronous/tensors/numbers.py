@@ -78,8 +78,8 @@ def small_bits(value: float, fraction: int, bias: int) -> int:
 
 @jitable
 def min_or_max(op: int, old: float, operand: float) -> float:
-    """Returns the minimum or maximum of two floats. If one is a NaN, returns the other; -0 is less
-    than 0."""
+    """Returns the minimum (`op` MIN) or maximum of two floats. If one is a NaN, returns the other;
+    -0 is less than 0."""
     if old != old:
         return operand
     if operand != operand:
@@ -169,6 +169,7 @@ def reduce_number(memory: Memory, target: int, source: int, op: int, type: int) 
     old, operand = read_bytes(memory, target, size), read_bytes(memory, source, size)
     # Operations from INC on treat the bits as an integer, whatever the type.
     bitwise = op >= INC
+    # Fraction bits and exponent bias: 10 and 15 of f16, 7 and 127 of bf16.
     if type == F16 and not bitwise:
         new = combine_16_bits(op, old, operand, 10, 15)
     elif type == BF16 and not bitwise:

@@ -68,8 +68,8 @@ def group_elements(type: int) -> int:
 
 @jitable
 def global_group_bytes(type: int) -> int:
-    """Returns the bytes of a group of 16 packed elements, or of one element of another type, in
-    global memory."""
+    """Returns the bytes of a group of 16 packed elements (8, or 12 for 6 bits), or of one element
+    of another type, in global memory."""
     if type < FIRST_PACKED:
         return type_bytes(type)
     return 12 if type == B6X16_P32 else 8
@@ -77,8 +77,8 @@ def global_group_bytes(type: int) -> int:
 
 @jitable
 def shared_group_bytes(type: int) -> int:
-    """Returns the bytes of a group of 16 packed elements, or of one element of another type, in
-    shared memory, including its gap."""
+    """Returns the bytes of a group of 16 packed elements, with its gap (8 for b4x16, else 16), or
+    of one element of another type, in shared memory."""
     if type < FIRST_PACKED:
         return type_bytes(type)
     return 8 if type == B4X16 else 16
@@ -117,7 +117,7 @@ def fits_row(type: int, elements: int) -> bool:
 @jitable
 def size_unit(type: int) -> int:
     """Returns the number of elements that the innermost size of a packed tensor, and the first
-    coordinate of a box, must be multiples of."""
+    coordinate of a box, must be multiples of: PADDED_BOX for padded types, else 2."""
     return PADDED_BOX if is_padded(type) else 2
 
 

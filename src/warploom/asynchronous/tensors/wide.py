@@ -90,7 +90,8 @@ def find_wide_pixel(entry: Ints, row: int, rank: int) -> None:
 
 @jitable
 def has_wrong_operands(entry: Ints) -> bool:
-    """Returns whether wHalo or wOffset is out of the range that the manual allows."""
+    """Returns whether wHalo or wOffset is too large: wHalo 512 or more (32 for `im2col::w::128`),
+    wOffset 32 or more."""
     is_w = field(int(entry[REQUEST]), MODE) == WIDE_MODE
     most = MOST_HALO if is_w else MOST_HALO_OF_128
     return int(entry[HALO]) >= most or int(entry[OFFSET]) >= MOST_OFFSET

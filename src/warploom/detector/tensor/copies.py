@@ -86,8 +86,8 @@ def commit_group(state: Any, event: Any, flags: int) -> None:
 @jitable
 def wait_for_copies(state: Any, event: Any, flags: int) -> None:
     """Processes a wait for groups: lets each lane know its copies, but for those of its last NUMBER
-    groups; all copies if that is -1. Nothing if the lane has committed no more groups than that, or
-    if NUMBER exceeds the ring of 8 groups."""
+    groups; all copies if that is -1, after which its next copy has a new number. Nothing if the
+    lane has committed no more groups than NUMBER, or if that exceeds the ring of 8 groups."""
     left, pending = event[E_LANES], event[E_NUMBER]
     count = L_BULK_COMMITS if flags & BULK else L_COMMITS
     ring = L_BULK_RING if flags & BULK else L_RING
@@ -108,10 +108,11 @@ def wait_for_copies(state: Any, event: Any, flags: int) -> None:
 @jitable
 def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
     """Processes an operation of the current thread on the mbarrier of key `key`, whose value is
-    `word` before it: by `flags` an initialisation or invalidation (clears its record), a wait (adds
-    what the last phase has to the thread's knowledge), an arrival (adds to the present phase), or
-    an arrival when the thread's copies complete. Creates the record; nothing if the table or the
-    pool is full."""
+    `word` before it. By `flags`, an initialisation or invalidation clears the record. Else clears
+    the present phase if the record has another; then a wait that ACQUIRES, at an mbarrier of the
+    thread's block, adds the last phase to the thread's knowledge, an arrival that RELEASES adds
+    that to the present phase, and ARRIVES_ASYNC adds the thread's copies so far. Creates the
+    record; nothing if the table or the pool is full."""
     entry = find_location(state, key, 1)
     if entry == 0:
         return

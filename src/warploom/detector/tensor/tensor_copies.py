@@ -189,7 +189,7 @@ def rank_of(scratch: Any, address: int) -> int:
 
 @jitable
 def base_of(scratch: Any, rank: int) -> int:
-    """Returns the address on the host of a block's shared memory."""
+    """Returns the host address of the shared memory of the block at `rank` of the cluster."""
     return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
 
 
@@ -240,8 +240,8 @@ def record_bytes(
 ) -> None:
     """Records an access of the current thread or its agent to `size` contiguous bytes from `start`
     on, in aligned pieces of PIECE bytes: touched bytes, unwritten ones (INIT), races (RACE).
-    `access` is a space and an op; `values` has the stored bytes. Global bytes outside of
-    allocations are skipped."""
+    `access` is a space and an op; `values` has the stored bytes of `lane`, the same for each piece.
+    Global bytes outside of allocations are skipped."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     event[E_SPACE], event[E_OP] = access
     state[ME_SPACE] = event[E_SPACE]

@@ -193,13 +193,14 @@ def cell_of(state: Any, lane: int, column: int) -> int:
 
 @jitable
 def record_words(state: Any, event: Any, op: int, lane: int, column: int, count: int) -> None:
-    """Records an access of the current agent to `count` words of lane `lane` of tensor memory, in
-    contiguous columns from `column` on, each checked in its cell; nothing for lanes and columns
-    beyond tensor memory, or without RACE."""
+    """Records an access (`op`) of the current agent to `count` words of lane `lane` of tensor
+    memory, in contiguous columns from `column` on, each checked in its cell; nothing for lanes and
+    columns beyond tensor memory, or without RACE."""
     if state[TOOLS] & RACE == 0 or lane >= LANES:
         return
     state[ME_SPACE], state[ME_SIZE] = TENSOR, COLUMN_BYTES
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    # 15: all four bytes of the cell.
     access_word = pack_access(state, op, 15, flags)
     # A value that no other access has, so that no race is reported as "same-value".
     value = state[ME_TIME] << 12 | state[ME_THREAD] << 2 | state[ME_AGENT] >> AGENT_KIND_AT
@@ -215,7 +216,7 @@ def record_matrix_reads(
 ) -> None:  # fmt: skip
     """Records the current agent's reads of the matrix of `descriptor` in the selected shared
     memory, in units of 16 bytes: `rows` rows of `depth` elements along k, `elements_per_unit` of
-    them in a unit."""
+    them in a unit. If `transposed`, rows are contiguous in it, else k."""
     lines, along = (depth, rows) if transposed else (rows, depth)
     for line in range(lines):
         for unit_number in range((along + elements_per_unit - 1) // elements_per_unit):
@@ -309,6 +310,8 @@ def record_commit(state: Any, event: Any, memory: Any, data: Any, lane: int) -> 
     at = select_memory(state, event, address)
     if at < 0 or at + 8 > event[E_LIMIT]:
         return
+    # The bound of an agent word: a tensor core completes its work in order. `agent` is the index of
+    # that word, after those of copies.
     done, agent = state[state[ME_LANE_AT] + L_WORKS] + 1, state[THREADS] + state[ME_THREAD]
     if blocks == 0:
         signal_for_agent(
@@ -384,6 +387,7 @@ def record_factors(
     if request & A_IN_TENSOR_MEMORY:
         address, columns_per_row = int(scratch[E_A]), stored * tensor_memory_bits(kind) // 32
         for row in range(rows):
+            # Rows of A are in the lanes of the first part of D (0).
             tensor_lane = lane_of(address) + row_lane(rows, parts_of(request, rows), row, 0)
             record_words(state, event, READS, tensor_lane, column_of(address), columns_per_row)
     else:
