@@ -53,9 +53,9 @@ def word_shift(size: int) -> int:
 
 @jitable
 def add_passes(addresses: Addresses, mask: int, size: int, passes: int, record: Ints) -> None:
-    """Adds one request of `size` bytes per lane that takes `passes` passes to the counters: a
-    transaction for each pass, which moves one 4-byte word or wider element; its sectors, lines and
-    requested bytes."""
+    """Adds one request of `size` bytes per lane to the counters REQUESTS, SECTORS, LINES,
+    BYTES_REQUESTED, TRANSACTIONS and PASSES (one of each a pass) and BYTES_MOVED. A pass serves all
+    lanes of one address: it moves one 4-byte word, or a wider element."""
     record[REQUESTS] += 1
     record[SECTORS] += count_distinct(addresses, mask, SECTOR_BITS)
     record[LINES] += count_distinct(addresses, mask, LINE_BITS)

@@ -46,8 +46,9 @@ def count_in_columns(
 
 
 def count_coinciding(addresses: Addresses, mask: int, shift: int) -> int:
-    """Returns the largest number of active lanes in one segment of 2^shift bytes; 0 if the lanes
-    are too distant (FURTHEST_BITS)."""
+    """Returns the largest number of active lanes in one segment of 2^shift bytes; 0 if their
+    segments are not in one aligned window of 2^FURTHEST_BITS segments, whose numbers fit the vector
+    version's 32-bit keys."""
     touched = segments_of(addresses, mask, shift)
     if len({segment >> FURTHEST_BITS for segment in touched}) > 1:
         return 0

@@ -257,8 +257,10 @@ def _reserved_start(block_bytes: int) -> int:
 
 
 def launch_values(program: Program, launch: Launch) -> dict[str, int]:
-    """Returns, by name, the values of the special registers that are equal in all threads of a
-    launch (`isa.special.LAUNCH_WIDE`)."""
+    """Returns, by name, the values of the special registers of `isa.special.LAUNCH_WIDE`: those
+    that are equal in all threads of a launch, without the dimensions of grid and block. The two
+    words of `%envreg1` and `%envreg2` are the address of the workspace of grid-wide barriers; the
+    second reserved range of shared memory begins in the middle of the reserved bytes."""
     block_bytes, size = shared_bytes(program, launch), program.reserved_shared_bytes
     start = _reserved_start(block_bytes)
     return {

@@ -130,9 +130,10 @@ interleave splits finely."""
 
 @jitable
 def start_blocks(plan: Words, slots: Words) -> None:
-    """Initialises the scheduler's state for a launch: all slots empty, no current block, and the
-    counts of resident, held, stuck and cancelled blocks and of rounds 0. Leaves NEXT_BLOCK, the
-    first block to begin, to the caller."""
+    """Initialises the scheduler's state for a launch: all slots empty, no current block, no barrier
+    touched; 0 for the counts of resident blocks and their most, of held, stuck and cancelled
+    blocks, of waits for a cluster, of rounds over all slots (ROUND), and for YIELDS_SLOT. Leaves
+    NEXT_BLOCK, the first block to begin, to the caller."""
     plan[RESIDENT] = plan[MOST_RESIDENT] = 0
     plan[SLOT] = NONE
     plan[STUCK_BLOCKS] = 0
@@ -306,8 +307,8 @@ def free_slot(plan: Words, slots: Words) -> int:
 
 @jitable
 def make_current(plan: Words, slots: Words, slot: int) -> None:
-    """Makes the block in a slot the current one, at the begin of a round; resets the count of its
-    rounds."""
+    """Makes the block in a slot the current one, at the begin of a round over its warps (POSITION
+    0); resets the count of its rounds, and that it gives way to other slots (YIELDS_SLOT)."""
     plan[SLOT] = slot
     plan[CURRENT_BLOCK] = slots[slot]
     plan[POSITION] = 0

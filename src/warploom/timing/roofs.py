@@ -32,8 +32,10 @@ WAITS_FOR = {
 
 
 def roofs_of(timing: TimedLaunch) -> tuple[Roof, ...]:
-    """Returns the roofs of a launch, the most used first: issue, L1, shared memory, DRAM, L2, and
-    each unit that the kernel used; shares are those of the whole device."""
+    """Returns the roofs of a launch, the most used first: issue, L1, shared memory, DRAM, L2 if the
+    device's bandwidth is known, and each arithmetic unit that the kernel used. `used` is the share
+    of the peak of the whole device: what SMs do is measured on some SMs and scaled by how many of
+    them have blocks; DRAM and L2 are shared by all, and measured as a whole."""
     spec, device = timing.spec, timing.device
     hertz = spec.clock_mhz * 1e6
     cycles = max(1, timing.sample_cycles)

@@ -32,7 +32,8 @@ def empty_caches(
     spec: DeviceSpec, rules: AccessRules, program: Program, launch: Launch, memory: DeviceMemory
 ) -> npt.NDArray[np.int64]:
     """Returns the array of the simulated caches (`cost.caches`): a header, then the lines of each
-    level, L2 once, the others once per SM. A single word if the rules do not count caches."""
+    level, L2 once, the others once for each SM that can have a block. The size of L1 is what the
+    launch's shared memory leaves of it. A single word if the rules do not count caches."""
     if not rules.caches:
         return np.zeros(1, np.int64)
     sizes = {

@@ -419,7 +419,8 @@ def _is_in_cluster(warp: Warp, request: AccessRequest) -> bool:
 
 
 def _to_cluster_offset(warp: Warp, request: AccessRequest, lane_access: LaneAccess) -> LaneAccess:
-    """Returns an access to shared memory with its offset in the shared memory of the whole cluster.
+    """Returns an access to shared memory with its offset in the shared memory of the whole cluster,
+    and that memory as its store.
     The address has the rank of the block plus 1 from bit BLOCK_BITS on, 0 for the own block. Raises
     the fault of an access beyond that block's memory, or to a block that is not live."""
     run, block, address = warp.run, warp.block, lane_access.address
@@ -492,8 +493,9 @@ def _count(
     warp: Warp, request: AccessRequest, space: Space, accesses_of_warp: Sequence[LaneAccess]
 ) -> None:
     """Adds the cost of a warp's accesses to one space to the access record of instruction and
-    space, and keeps the costliest request as its example. Parameters and the call stack are not
-    counted."""
+    space: of each request by the device's rules, of stores also what writing costs, of atomics
+    their passes, and the hits and misses of simulated caches. Keeps the costliest request as the
+    record's example. Parameters and the call stack are not counted."""
     if not accesses_of_warp or space is Space.PARAM or request.index in warp.run.program.private:
         return
     row = warp.run.tally.rows_of_rules[warp.run.rows[request.index, space]]

@@ -168,8 +168,9 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
 
 
 def _run_side(warp: Warp, block: int) -> int:
-    """Continues with the side of a branch that runs first, at basic block `block`, or ends the turn
-    if the policy interleaves the sides."""
+    """Continues with the side of a branch that runs first, at basic block `block`, and returns the
+    status of that jump. With independent thread scheduling and a policy other than CONVERGE, which
+    interleaves the sides, ends the turn instead: returns DIVERGED."""
     plan = warp.run.plan
     if plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] != CONVERGE:
         warp.splits.table[BLOCK] = block

@@ -73,8 +73,9 @@ def _running(run: LaunchState, slot: int) -> list[WarpId]:
 
 def _can_run(run: LaunchState, index: int) -> bool:
     """Returns true if `scheduling.can_run` would find runnable lanes in warp `index` (slot * warps
-    per block + number), without selecting any; makes lanes ready that spun on memory, if memory has
-    changed since."""
+    per block + number), without selecting any. A runnable warp whose lanes are together can run; of
+    one that resumes from its table of splits, some split must be ready. With independent thread
+    scheduling, if none is, those are made ready that spun on memory which has changed since."""
     state, table = run.states[index], run.tables[index]
     if state[p.STATUS] != p.RUNNABLE or state[p.RESUME] != p.FROM_TABLE:
         return bool(state[p.STATUS] == p.RUNNABLE)
