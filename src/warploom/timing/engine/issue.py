@@ -247,7 +247,7 @@ def start_flight(
     """Creates the record of a memory instruction in flight and appends it to the queue of the
     load/store unit or (BULK) of the Tensor Memory Accelerator; moves the warp past its accesses,
     and counts the flight in the warp's group and among those that fences wait for. A record must be
-    free, and the queue have room. Returns the packed value that its destination registers get
+    free, and the queue not be full. Returns the packed value that its destination registers get
     (PENDING, flight's number, and the stall reason: long scoreboard off chip, else short)."""
     op_offset = op * w.OP_WORDS
     count = access_count(arrays, sm, warp, op_offset)
