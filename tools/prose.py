@@ -13,6 +13,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -101,7 +102,9 @@ def name_findings(file: Path, terms: dict[str, str]) -> Iterator[str]:
         texts |= {(getattr(node, "lineno", 1), name) for name in names if isinstance(name, str)}
         if isinstance(node, FUNCTIONS | ast.ClassDef | ast.Module):
             texts.add((getattr(node, "lineno", 1), ast.get_docstring(node) or ""))
-    for line, text in sorted(texts):
+    # Most texts have none of the terms, which one expression finds out.
+    some = re.compile(rf"\b(?:{'|'.join(terms)})\b")
+    for line, text in sorted(one for one in texts if some.search(_as_words(one[1]))):
         for term, better in terms.items():
             for found in re.finditer(rf"\b(?:{term})\b", _as_words(text)):
                 yield f"{_shown(file)}:{line}: write {better!r} instead of {found[0]!r}"
@@ -150,6 +153,7 @@ def _as_words(text: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).replace("_", " ").lower()
 
 
+@cache
 def _swaps(name: str, *sections: str) -> dict[str, str]:
     """Returns the patterns of sections of a style, and what to write instead; by default `swap`."""
     style: dict[str, dict[str, str]] = yaml.safe_load((STYLES / name).read_text())
