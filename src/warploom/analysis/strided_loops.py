@@ -335,9 +335,10 @@ class _Recurrences:
                 return NONLINEAR
 
     def comparison(self, block: int) -> int | None:
-        """Returns the `setp` by which lanes leave at the end of a block, if the number of
-        iterations for which they stay can be computed: an unguarded comparison of affine integers;
-        None otherwise."""
+        """Returns the index of the `setp` by which lanes leave at the end of a block, if it can be
+        computed for how many iterations they stay: the last write of the branch's guard in this
+        block is an unguarded comparison, without a Boolean operand, of affine integers of 32 bits
+        or more, by a relation in BOUNDING; `ne` only if both sides are uniform. None otherwise."""
         inside = self.program.blocks[block]
         guard = self.program.instructions[inside.stop - 1].guard
         if guard is None:

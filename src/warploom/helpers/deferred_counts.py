@@ -133,7 +133,8 @@ def comparators() -> Iterator[tuple[int, int]]:
 
 
 def _sorted(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
-    """Sorts the values of each byte position across the vectors, in rising order."""
+    """Sorts the values of each byte position across the vectors, as unsigned numbers, in rising
+    order; there are as many vectors as the sorting network (`comparators`) has wires."""
     ordered = list(values)
     for one, second in comparators():
         pair = ordered[one], ordered[second]

@@ -212,8 +212,9 @@ def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
 
 def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     """Returns the form of a bit field, shift, quotient or remainder, by a constant, of a bounded
-    value that is never negative: a new variable, or the value itself if a mask clears none of its
-    bits. None otherwise."""
+    value that is never negative: a new variable, the value itself if a mask clears none of its
+    bits, or a constant if the value is one. None otherwise, as for a negative operand, a division
+    by 0, and a left shift."""
     if not (b.is_constant and a.is_bounded) or a.low < 0 or b.constant < 0:
         return None
     n = b.constant

@@ -29,7 +29,8 @@ class Specials:
 
     def read(self, name: str, width: int = LANES) -> Value:
         """Returns the value of a special register by its PTX name, in 32 lanes, or in the `width`
-        of its vector shape: one value for each run of lanes."""
+        of its vector shape: one value for each run of lanes. `%lanemask_*`, which have no shape,
+        always have 32 lanes."""
         base, _, part = name.partition(".")
         if base == "%tid":
             return self._thread_index("xyz".index(part), width)
