@@ -25,8 +25,9 @@ that runs next."""
 def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate) -> LaunchBuffers:
     """Returns new buffers for code of template `after` that continue the paused launch in the
     buffers `old` of template `before`: environment (but for addresses), schedule and counts are
-    copied; if the code suspends warps, also the states, shared and local memory and contexts of all
-    block slots that were used."""
+    copied. If the code suspends warps, so are the states, shared and local memory of all block
+    slots that were used, and the common leading part of their contexts; no block is current, and
+    warps resume from their tables of splits."""
     new = after.buffers()
     copied = np.ones(len(Slot), bool)
     # Addresses point into the arena, and the new arena is elsewhere.

@@ -245,8 +245,9 @@ def start_flight(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op: int, now: int
 ) -> int:
     """Creates the record of a memory instruction in flight and appends it to the queue of the
-    load/store unit or (BULK) of the Tensor Memory Accelerator; moves the warp past its accesses,
-    and counts the flight in the warp's group and among those that fences wait for. A record must be
+    load/store unit or (BULK) of the Tensor Memory Accelerator; moves the warp past its accesses.
+    The flight notes the warp's open group of copies (NEVER if it joins none), and counts in
+    V_FLIGHTS if fences wait for it. A record must be
     free, and the queue not be full. Returns the packed value that its destination registers get
     (PENDING, flight's number, and the stall reason: long scoreboard off chip, else short)."""
     op_offset = op * w.OP_WORDS
