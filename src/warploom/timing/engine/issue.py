@@ -247,9 +247,9 @@ def start_flight(
     """Creates the record of a memory instruction in flight and appends it to the queue of the
     load/store unit or (BULK) of the Tensor Memory Accelerator; moves the warp past its accesses.
     The flight notes the warp's open group of copies (NEVER if it joins none), and counts in
-    V_FLIGHTS if fences wait for it. A record must be
-    free, and the queue not be full. Returns the packed value that its destination registers get
-    (PENDING, flight's number, and the stall reason: long scoreboard off chip, else short)."""
+    V_FLIGHTS if fences wait for it. A record must be free, and the queue not be full. Returns the
+    packed value that its destination registers get (PENDING, flight's number, and the stall reason:
+    long scoreboard off chip, else short)."""
     op_offset = op * w.OP_WORDS
     count = access_count(arrays, sm, warp, op_offset)
     sm[w.FREE_COUNT] -= 1
