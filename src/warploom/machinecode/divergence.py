@@ -21,9 +21,6 @@ from warploom.machinecode.listing import Listing
 from warploom.program.program import Program, Site
 from warploom.program.uses import writes
 
-_BRANCHES = ("bra", "brx")
-"""PTX instructions at which a warp can diverge."""
-
 
 @dataclass(frozen=True)
 class ConvergenceRegion:

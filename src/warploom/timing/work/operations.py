@@ -212,9 +212,8 @@ class _PtxWorkBuilder:
         instruction, work_class = self.code[index], self._class(index)
         targets = [self._register_number(r) for r in writes(instruction)]
         sources = [self._register_number(r) for r in reads(instruction)]
-        if (
-            instruction.operation.kind is OpKind.GROUP_PRODUCT
-        ):  # its registers are those of a later wait
+        if instruction.operation.kind is OpKind.GROUP_PRODUCT:
+            # Its registers are those of a later wait.
             sources, targets = [register for register in sources if register not in targets], []
         row = [0] * words.OP_WORDS
         row[words.OP_INSTRUCTION] = index
@@ -262,8 +261,8 @@ class _PtxWorkBuilder:
         row[words.OP_KIND], row[words.OP_X], row[words.OP_Y] = self._kind(work_class, instruction)
 
     def _kind(self, work_class: str, instruction: Instruction) -> tuple[int, int, int]:
-        """Returns the kind of an operation, and its operands X and Y (`layout`), by its name and
-        modifiers, else by its class."""
+        """Returns the kind of an operation, and its operands X and Y (`layout`), by its kind,
+        else by its class."""
         operation = instruction.operation
         if operation.has(Effect.BRANCHES):
             return words.BRANCH, 0, 0
@@ -280,7 +279,7 @@ class _PtxWorkBuilder:
             return words.WAIT_GROUP, count.value if isinstance(count, Immediate) else 0, 0
         if operation.kind is OpKind.COPY_COMMIT:
             return words.COMMIT, 0, 0
-        if operation.spec.unit is Unit.TEXTURE and operation.kind is not OpKind.TEXTURE_QUERY:
+        if operation.kind in _TEXEL_ACCESSES:
             return words.MEMORY, 1, 0
         if operation.kind is OpKind.GROUP_COMMIT:
             return words.COMMIT, 0, 1
@@ -318,6 +317,12 @@ _ASYNCHRONOUS_PRODUCTS = (
 """Kinds of work of tensor cores, and of copies for them, that later instructions await."""
 
 _COPIES_OF_THREADS = (OpKind.COPY, OpKind.COPY_ARRIVE)
+
+_TEXEL_ACCESSES = (
+    *(OpKind.TEXTURE_LOAD, OpKind.TEXTURE_GATHER),
+    *(OpKind.SURFACE_LOAD, OpKind.SURFACE_STORE, OpKind.SURFACE_REDUCTION),
+)
+"""Kinds that access texels; queries of textures and surfaces access no memory."""
 
 
 def sleep_cycles(instruction: Instruction, timing: TimingSpec) -> int:
