@@ -13,13 +13,11 @@ DECLARED = {spec.kind for forms in FORMS.values() for spec in forms}
 HIDDEN = {OpKind.WARP_GROUP_BARRIER}
 """Has no syntax: a barrier that is put after each wait for products of a warp group."""
 
-REPLACED = {kind for kind in OpKind if kind.effects & Effect.MOVES_STACK} | {
-    OpKind.MULTICAST_ACCESS
-}
+REPLACED = {kind for kind in OpKind if kind.has(Effect.MOVES_STACK)} | {OpKind.MULTICAST_ACCESS}
 """Become other instructions when a program is built."""
 
-ENDS = {kind for kind in OpKind if kind.effects & Effect.ENDS_BASIC_BLOCK}
-ISSUED = {kind for kind in OpKind if kind.effects & Effect.ISSUE_ONLY}
+ENDS = {kind for kind in OpKind if kind.has(Effect.ENDS_BASIC_BLOCK)}
+ISSUED = {kind for kind in OpKind if kind.has(Effect.ISSUE_ONLY)}
 
 
 def test_every_kind_has_syntax_but_the_hidden_ones() -> None:

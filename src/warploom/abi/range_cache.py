@@ -31,7 +31,7 @@ from warploom.analysis.regions import natural_loops, predecessors
 from warploom.analysis.shape_transfer import RUNS as RUNS_OF
 from warploom.analysis.shape_transfer import WarpLayout
 from warploom.analysis.vector_shape import LANES
-from warploom.isa.kinds import OpKind
+from warploom.isa.kinds import ACCESSES_BY_LANE
 from warploom.program.accesses import AccessRecord, bytes_of
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
@@ -49,9 +49,6 @@ launch takes. Keys are a hash table with buckets of BUCKET keys (`bucket_of`).""
 
 RETIRED = 2
 """The entries of a cache that hold the counts of replaced entries."""
-
-PLAIN = {OpKind.LOAD, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE}
-"""Kinds of operations whose accesses are cached."""
 
 LAYOUT_SHIFT = 32
 """A key is the active mask, and from this bit on the number of the warp's layout."""
@@ -124,7 +121,7 @@ class RangeCacheLayout:
         end = sets
         for number, row in enumerate(rows):
             instruction = program.instructions[row.instruction]
-            plain = instruction.operation.kind in PLAIN
+            plain = instruction.operation.kind in ACCESSES_BY_LANE
             if plain and row.space in (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL):
                 places[number], sizes[number] = end, bytes_of(instruction)
                 end += HEADER + entries_of(sets) * entry_words(unit, sizes[number], runs)

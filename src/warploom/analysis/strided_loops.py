@@ -25,7 +25,7 @@ from warploom.analysis.regions import natural_loops, predecessors
 from warploom.analysis.shape_transfer import OperandShapes, RegisterShapes, computes
 from warploom.analysis.vector_shape import TermShapes
 from warploom.core.types import U64, ScalarType
-from warploom.isa.kinds import Effect, OpKind
+from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import Term
@@ -42,7 +42,7 @@ BOUNDING = ("lt", "le", "gt", "ge", "ne")
 """Relations of two linear values that hold for a number of iterations, then no more."""
 
 
-RECORDED = {OpKind.LOAD, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE, OpKind.COMPARE}
+RECORDED = ACCESSES_BY_LANE | {OpKind.COMPARE}
 """Kinds of operations before which the recurrences of registers are recorded."""
 
 

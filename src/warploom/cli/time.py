@@ -139,7 +139,7 @@ def _write_perfetto(made: Timing, file: Path, sm: int) -> None:
             'a trace for Perfetto needs its package: pip install "warploom[perfetto]"'
         ) from None
     count = write_trace(made, file, sm)
-    left_out = ", no more: the limit was exceeded" if count >= MOST_STATES else ""
+    left_out = ", no more: the limit is reached" if count >= MOST_STATES else ""
     print(f"{file}: {count:,} states of the warps of SM {sm}{left_out}", file=sys.stderr)
 
 

@@ -153,5 +153,18 @@ class OpKind(Enum):
     )
 
     def __init__(self, label: str, effects: Effect) -> None:
-        """Stores the label, which is unique, and the effects."""
-        self.label, self.effects = label, effects
+        """Stores the label, which is unique, and the effects, also as the bits of a number."""
+        self.label, self.effects, self.effect_bits = label, effects, effects.value
+
+    # Members are compared by identity, so identity may be hashed: `Enum` hashes the name in Python,
+    # at each look-up of a handler.
+    __hash__ = object.__hash__
+
+    def has(self, effects: Effect) -> bool:
+        """Returns whether the kind has any of the effects."""
+        # Numbers, since `&` of two flags makes a flag: it took most of the time of this test.
+        return self.effect_bits & effects.value != 0
+
+
+ACCESSES_BY_LANE = frozenset({OpKind.LOAD, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE})
+"""Loads and stores in which each lane accesses memory at its own address."""

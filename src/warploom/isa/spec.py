@@ -188,7 +188,7 @@ class Operation:
 
     def has(self, effects: Effect) -> bool:
         """Returns whether the operation has any of the effects."""
-        return bool(self.spec.kind.effects & effects)
+        return self.spec.kind.has(effects)
 
     @cached_property
     def opcode(self) -> str:

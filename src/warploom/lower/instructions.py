@@ -105,7 +105,7 @@ class InstructionCode:
         self.preconditions.check(index, instruction, on)
         self.tensor_waits.emit(instruction, on)
         self.tensor_memory.wait(instruction, on)
-        if _has_no_code(instruction) or self._emit_store(index, instruction, on):
+        if _has_no_code(instruction) or self._emit_without_results(index, instruction, on):
             return
         if self._emit_affine(index, instruction, on):
             self.routines.count(index, instruction, on)
@@ -125,7 +125,7 @@ class InstructionCode:
         for operand, value, type in results:
             writer(operand, value, type)
 
-    def _emit_store(self, index: int, instruction: Instruction, on: Value) -> bool:
+    def _emit_without_results(self, index: int, instruction: Instruction, on: Value) -> bool:
         """Emits an instruction without results: a store (`st.async` also signals its mbarrier), a
         copy, a tensor operation or `setmaxnreg`. Returns False, and emits nothing, for another
         kind, such as a `cp` that is executed as an atomic."""
@@ -405,7 +405,7 @@ instruction, the instruction, and the executing lanes."""
 
 def _of_effect(effect: Effect, emit: _Emit[T]) -> dict[OpKind, _Emit[T]]:
     """Returns a function for all kinds of operations that have an effect."""
-    return {kind: emit for kind in OpKind if kind.effects & effect}
+    return {kind: emit for kind in OpKind if kind.has(effect)}
 
 
 def _of_kinds(emit: _Emit[T], *kinds: OpKind) -> dict[OpKind, _Emit[T]]:

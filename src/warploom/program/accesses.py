@@ -58,8 +58,8 @@ BULK_FILL_BYTES = 8
 PAST_L1, READ_ONLY = "past L1", "read only"
 
 PIECES = {
-    **{kind: BULK_PIECE_BYTES for kind in OpKind if kind.effects & Effect.USES_TMA},
-    **{kind: UNIT_BYTES for kind in OpKind if kind.effects & Effect.USES_TENSOR_MEMORY},
+    **{kind: BULK_PIECE_BYTES for kind in OpKind if kind.has(Effect.USES_TMA)},
+    **{kind: UNIT_BYTES for kind in OpKind if kind.has(Effect.USES_TENSOR_MEMORY)},
     OpKind.BULK_COPY: BULK_PIECE_BYTES,
     OpKind.FILL: BULK_FILL_BYTES,
     OpKind.MATRIX_LOAD: MATRIX_ROW_BYTES,

@@ -6,7 +6,7 @@ Source: PTX ISA, "Instruction Operands", "Type Information for Instructions and 
 from __future__ import annotations
 
 from warploom.core.types import B32, PACKED, PRED, TYPES, U64, Kind, ScalarType
-from warploom.isa.kinds import Effect, OpKind
+from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.isa.ops.matrix import product_of
 from warploom.isa.ops.wgmma import warp_product
 from warploom.isa.spec import OperandSpec, Operation, Unit
@@ -33,10 +33,7 @@ from warploom.ptx.tensor_memory_rules import TENSOR_MEMORY_CHECKS, check_switche
 from warploom.ptx.tensor_rules import TENSOR_CHECKS
 from warploom.ptx.texture_rules import check_axes, check_handle, check_texels
 
-MOVES_BITS = frozenset(
-    {OpKind.LOAD, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE}
-    | {OpKind.SURFACE_LOAD, OpKind.SURFACE_STORE}
-)
+MOVES_BITS = ACCESSES_BY_LANE | {OpKind.SURFACE_LOAD, OpKind.SURFACE_STORE}
 COPIES = frozenset(
     {OpKind.COPY, OpKind.BULK_COPY, OpKind.TMA_BULK_COPY, OpKind.BULK_REDUCTION}
     | {OpKind.TENSOR_COPY, OpKind.TENSOR_PREFETCH, OpKind.TENSOR_MAP, OpKind.COPY_ARRIVE}

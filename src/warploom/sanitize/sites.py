@@ -15,7 +15,6 @@ from warploom.analysis.passed_barriers import barriers_passed_by_all
 from warploom.detector import layout as words
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.ops.mbarrier import ARRIVALS
-from warploom.isa.ops.mbarrier import WAITS as MBARRIER_WAITS
 from warploom.isa.spec import Unit
 from warploom.program.effects.synchronising import event_of
 from warploom.program.program import Program
@@ -44,7 +43,7 @@ MBARRIERS = (OpKind.MBARRIER, OpKind.MBARRIER_INIT, OpKind.MBARRIER_WAIT, OpKind
 
 _RELAXED = words.STRONG | words.GPU << words.SCOPE_AT
 _BULK_COPY = words.BULK | words.ASYNC
-COPY_FLAGS = {
+FIXED_FLAGS = {
     OpKind.COPY: words.ASYNC,
     OpKind.BULK_COPY: _BULK_COPY,
     OpKind.TMA_BULK_COPY: _BULK_COPY,
@@ -140,8 +139,8 @@ def flags_of(instruction: Instruction, copies: frozenset[Register]) -> int:
     modifiers, kind = operation.modifiers, operation.kind
     if kind in MBARRIERS:
         return _mbarrier_flags(instruction)
-    if kind in COPY_FLAGS:
-        return COPY_FLAGS[kind] | _RELAXED * ("reduce" in modifiers)
+    if kind in FIXED_FLAGS:
+        return FIXED_FLAGS[kind] | _RELAXED * ("reduce" in modifiers)
     if kind in (OpKind.COPY_COMMIT, OpKind.COPY_WAIT, OpKind.CACHE_HINT):
         return words.BULK * ("bulk" in modifiers)
     if kind in TEXEL_READS:
@@ -183,7 +182,7 @@ def _mbarrier_flags(instruction: Instruction) -> int:
     relaxed = modifiers["sem"] == "relaxed"
     if op in ARRIVALS:
         return flags | words.ARRIVES | words.RELEASES * (not relaxed)
-    if op in MBARRIER_WAITS:
+    if instruction.operation.kind is OpKind.MBARRIER_WAIT:
         return flags | words.WAITS | words.ACQUIRES * (not relaxed)
     return flags
 

@@ -21,7 +21,7 @@ from warploom.analysis.linear.affine import (
     global_accesses,
 )
 from warploom.core.errors import Dim3
-from warploom.isa.kinds import Effect, OpKind
+from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.ptx.ir import Instruction, Special, spread
@@ -31,10 +31,7 @@ ORDER_DEPENDENT = ("%clock", "%globaltimer", "%gridid")
 blocks."""
 
 
-BY_LANE = {
-    *(OpKind.LOAD, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE),
-    *(OpKind.COPY, OpKind.BULK_COPY),
-}
+BY_LANE = ACCESSES_BY_LANE | {OpKind.COPY, OpKind.BULK_COPY}
 """Instructions, besides atomics, in which each lane accesses what its own operands say."""
 
 

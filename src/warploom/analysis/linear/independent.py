@@ -29,17 +29,14 @@ from warploom.analysis.linear.intervals import (
 )
 from warploom.analysis.linear.predicates import NO_FACTS, Facts
 from warploom.analysis.linear.ranges import Ranges
-from warploom.isa.kinds import OpKind
+from warploom.isa.kinds import ACCESSES_BY_LANE, OpKind
 from warploom.program.accesses import accesses
 from warploom.ptx.ir import Space
 
 MOST_PAIRS = 20_000
 """Pairs of accesses above which nothing is analysed."""
 
-BY_LANE = {
-    *(OpKind.LOAD, OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE),
-    *(OpKind.ATOMIC, OpKind.REDUCTION, OpKind.ASYNC_REDUCTION),
-}
+BY_LANE = ACCESSES_BY_LANE | {OpKind.ATOMIC, OpKind.REDUCTION, OpKind.ASYNC_REDUCTION}
 """Instructions in which each lane accesses what its own address operand says."""
 
 

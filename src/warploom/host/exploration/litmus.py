@@ -138,8 +138,8 @@ def _program(rounds: int, kernel: Kernel, launch: Launch, memory: DeviceMemory) 
     count = launch.blocks * launch.threads_per_block
     if count > MOST_THREADS:
         raise LaunchError(
-            f"{kernel.title} has {count} threads; all outcomes are found of {MOST_THREADS} at most."
-            f" Launch fewer: two or three threads show what the model allows."
+            f"{kernel.title} has {count} threads; all outcomes can be found of {MOST_THREADS} at"
+            f" most. Launch fewer: two or three threads show what the model allows."
         )
     named = Memory(kernel, memory)
     threads = [

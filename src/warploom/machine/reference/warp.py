@@ -315,7 +315,7 @@ EXECUTE: dict[OpKind, Callable[[Warp, int, Instruction, int, Values], None]] = {
     OpKind.MATRIX_TRANSPOSE: matrix_rows.transpose,
     **dict.fromkeys((OpKind.GROUP_PRODUCT, OpKind.GROUP_COMMIT), warp_group.execute),
     OpKind.GROUP_WAIT: warp_group.execute,
-    **{kind: tensors.copy for kind in OpKind if kind.effects & Effect.USES_TMA},
-    **{kind: tensor_memory.execute for kind in OpKind if kind.effects & Effect.USES_TENSOR_MEMORY},
+    **{kind: tensors.copy for kind in OpKind if kind.has(Effect.USES_TMA)},
+    **{kind: tensor_memory.execute for kind in OpKind if kind.has(Effect.USES_TENSOR_MEMORY)},
 }
 """The function that executes each kind of instruction that is not control flow."""

@@ -138,5 +138,5 @@ def completes_later(program: Program) -> bool:
     """Returns whether a program has copies or work in tensor memory that may complete after they
     are issued."""
     return not LATE_COPIES.isdisjoint(program.kinds) or any(
-        kind.effects & (Effect.USES_TMA | Effect.USES_TENSOR_MEMORY) for kind in program.kinds
+        kind.has(Effect.USES_TMA | Effect.USES_TENSOR_MEMORY) for kind in program.kinds
     )
