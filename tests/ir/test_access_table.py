@@ -165,7 +165,7 @@ def test_code_is_emitted_from_the_plans_that_are_listed(
     layout = CountLayout(program, engine._rules)
     variant = engine._variant(program, Launch((1, 1, 1), block, b""), records=False)
     facts = warp_ir(layout, variant)
-    WarpFunction(ir.Module("k"), layout, facts).emit(lambda: None)
+    WarpFunction(ir.Module("k"), facts).emit(lambda: None)
     deferred = {one.instruction: one.plan for one in planned_accesses(facts)}
     grouped = {i for i, plan in deferred.items() if not plan.is_general}
     assert grouped

@@ -17,7 +17,7 @@ from warploom.ir.text import print_warp_ir
 from warploom.ir.warp_ir import WarpIR
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
-from warploom.passes.pipeline import PIPELINE
+from warploom.passes.pipeline import PIPELINE, begin, run_passes
 
 BLOCKS = ((256, 1, 1), (24, 8, 1))
 IN_TEXT = sorted(set(Pass) - {Pass.WARP_ORDER})
@@ -61,7 +61,15 @@ def test_parsed_ir_emits_the_same_code(name: Pass, block: tuple[int, int, int]) 
     ir = made(name, block)
     parsed = parse_warp_ir(print_warp_ir(ir))
     assert parsed == ir
-    assert emit_warp_ir(ir.layout, parsed) == emit_warp_ir(ir.layout, ir)
+    assert emit_warp_ir(parsed).text == emit_warp_ir(ir).text
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_passes_run_on_a_parsed_ir(path: Path) -> None:
+    """What passes begin with is printed and parsed; then they find what they find of the kernel."""
+    for ir in irs(path):
+        parsed = parse_warp_ir(print_warp_ir(begin(ir.layout, ir.variant)))
+        assert run_passes(parsed) == ir
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)

@@ -71,17 +71,17 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
     """Returns a kernel's LLVM IR: the functions `warp`, which runs a warp, and `run`, which runs
     the grid."""
     with collector_paused():
-        return emit_warp_ir(layout, warp_ir(layout, variant))
+        return emit_warp_ir(warp_ir(layout, variant))
 
 
-def emit_warp_ir(layout: CountLayout, facts: WarpIR) -> KernelIR:
-    """Returns the LLVM IR of a kernel whose passes have run; `facts` is its Warp IR. Emits `warp`,
-    decides whether warps may run in warp order, and emits `run` accordingly. Raises CompileError
-    beyond the time limit (`llvm.deadline`)."""
-    program, variant = layout.program, facts.variant
+def emit_warp_ir(kernel: WarpIR) -> KernelIR:
+    """Returns the LLVM IR of a kernel whose passes have run. Emits `warp`, decides whether warps
+    may run in warp order, and emits `run` accordingly. Raises CompileError beyond the time limit
+    (`llvm.deadline`)."""
+    program, variant = kernel.program, kernel.variant
     with collector_paused():
         module = ir.Module(program.name)
-        warp = WarpFunction(module, layout, facts)
+        warp = WarpFunction(module, kernel)
         deadline = Deadline(program)
 
         def between_blocks() -> None:

@@ -25,7 +25,7 @@ from warploom.host.programs.signatures import Parameter
 from warploom.host.textures.tensor_map import TensorMap
 from warploom.host.textures.textures import Handle
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.program.program import PARAMETERS, Program
+from warploom.program.program import Program
 from warploom.ptx.ir import Space, Variable
 
 
@@ -52,7 +52,8 @@ class Arguments:
         """Return the parameter block in device memory, for kernels that point to their
         parameters."""
         block = np.frombuffer(bytes(self.data), np.uint8)
-        buffer = Buffer(memory, block.shape, block.dtype, PARAMETERS, constant=True)
+        what = "the parameters of the kernel"
+        buffer = Buffer(memory, block.shape, block.dtype, what, constant=True)
         buffer.view[...] = block
         self.borrowed.append((block, buffer))
         return buffer

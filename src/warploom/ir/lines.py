@@ -1,17 +1,36 @@
-"""Splits the text of the Warp IR (`ir.text`) into a tree of lines with words and attributes."""
+"""Splits the text of the Warp IR (`ir.text`) into a tree of lines with words and attributes, and
+prints attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
 
 from warploom.core.errors import WarploomError
-from warploom.ir.text import INDENT
 
 Read = TypeVar("Read")
+
+INDENT = "  "
+"""What a line is indented by, for each line that it belongs to."""
+
+Attribute = str | int | bool | Iterable[str] | None
+
+
+def attributes(**values: Attribute) -> str:
+    """Returns attributes as text ` name=value ...`; those that are None, False or empty are
+    omitted, True is `yes`, and several values are joined by commas."""
+    words: list[str] = []
+    for name, value in values.items():
+        if isinstance(value, bool):
+            words += [f"{name}=yes"] if value else []
+        elif isinstance(value, str | int):
+            words.append(f"{name}={value}")
+        elif value is not None and (joined := ",".join(value)):
+            words.append(f"{name}={joined}")
+    return "".join(f" {word}" for word in words)
 
 
 @dataclass

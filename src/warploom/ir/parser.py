@@ -1,7 +1,7 @@
 """Parses the text of the Warp IR, which `ir.text` prints, back to data.
 
-What is printed and parsed is equal to the original IR, but for `origin`, the kernel that it was
-made from: an IR that was parsed can be emitted beside that kernel, and passes cannot be run on it.
+What is printed and parsed is equal to the original IR: passes can be run on it, and code can be
+emitted from it. An IR that no passes could have made is an error (`ir.verifier`).
 """
 
 from __future__ import annotations
@@ -13,18 +13,21 @@ from dataclasses import fields
 import msgspec
 
 from warploom.abi import access_type
+from warploom.abi.environment import CountLayout
 from warploom.analysis.masked_loops import MaskedRegion
-from warploom.analysis.regions import Region, RegionKind
 from warploom.analysis.strided_loops import StridedLoop
 from warploom.analysis.vector_shape import LANES, UNIFORM, VARYING, VectorShape
 from warploom.analysis.warp_loops import StepKind, WarpLoopPath
 from warploom.core.errors import WarploomError
 from warploom.core.types import TYPES
+from warploom.cost.device_rules import AccessRules
 from warploom.ir.access_groups import AccessGroup
-from warploom.ir.access_plans import AccessPlan, Cost, Exit, Facts, Guard, Move, Pattern
+from warploom.ir.access_plans import AccessPlan, Cost, Exit, Guard, Move, Pattern
 from warploom.ir.lines import Line, Read, tree_of
+from warploom.ir.program_parser import ProgramParser
 from warploom.ir.text import END
 from warploom.ir.variant import KernelVariant
+from warploom.ir.verifier import verify
 from warploom.ir.warp_ir import (
     BasicBlock,
     BatchedLoop,
@@ -37,14 +40,16 @@ from warploom.ptx.ir import Register, Space
 
 
 def parse_warp_ir(text: str) -> WarpIR:
-    """Parses the text of a Warp IR. Raises WarploomError, with the number of the line, for text
-    that is not in the form of `ir.text`."""
-    return _Parser(tree_of(text)).ir()
+    """Parses the text of a Warp IR. Raises WarploomError for text that is not in the form of
+    `ir.text`, with the number of the line, and for an IR that is not valid (`ir.verifier`)."""
+    ir = _Parser(tree_of(text)).ir()
+    verify(ir)
+    return ir
 
 
 KEYWORDS = (
-    *("kernel", "variant", "facts", "registers", "regions", "reconvergence", "exits", "block"),
-    *("strided", "warp_loop", "scheduled_loop"),
+    *("kernel", "variant", "rules", "memory", "variables", "globals", "functions", "registers"),
+    *("labels", "reconvergence", "exits", "block", "strided", "warp_loop", "scheduled_loop"),
 )
 """The first words of lines that are not indented."""
 
@@ -77,16 +82,16 @@ class _Parser:
         return tuple(line.read(reader) for line in self._lines[word])
 
     def ir(self) -> WarpIR:
-        """Returns the whole IR, without `origin`."""
+        """Returns the whole IR."""
+        for word in ("memory", "variables", "labels"):
+            self._one(word)
+        name = self._one("kernel").read(lambda line: line.words[1])
+        self._program = ProgramParser(self._registers, self._blocks).program(name, self._lines)
+        rules, variant = self._one("rules").read(_rules), self._one("variant").read(_variant)
         return WarpIR(
-            name=self._one("kernel").read(lambda line: line.words[1]),
-            variant=self._one("variant").read(_variant),
-            access_facts=self._one("facts").read(_facts),
-            registers=tuple(self._registers.values()),
+            layout=CountLayout(self._program, rules, variant.warp_layout),
+            variant=variant,
             blocks=self._each("block", self._block),
-            regions=next(
-                iter(self._each("regions", lambda each: self._region(each.inner[0]))), None
-            ),
             exits=self._each("exits", self._exits),
             shapes=self._shapes((line.words[0], line.words[2:3]) for line in self._declared),
             spilled=self._registers_with("spilled"),
@@ -125,13 +130,6 @@ class _Parser:
         return tuple(self._blocks[each] for each in line.list(name))
 
     # ---- what passes find -----------------------------------------------------------------------
-
-    def _region(self, line: Line) -> Region:
-        """Returns the region that a line describes, with the inner regions that its inner lines
-        describe."""
-        kind, *labels = line.words
-        blocks = tuple(self._blocks[label] for label in labels)
-        return Region(RegionKind(kind), blocks, tuple(map(self._region, line.inner)))
 
     def _reconvergence(self, line: Line) -> Reconvergence:
         """Returns where lanes reconverge, wait and resume; each inner line describes a
@@ -189,19 +187,17 @@ class _Parser:
     # ---- blocks ---------------------------------------------------------------------------------
 
     def _block(self, line: Line) -> BasicBlock:
-        """Returns a basic block. Its inner lines are instructions, which begin with a number, and
-        access groups."""
-        instruction_lines = [each for each in line.inner if each.words[0].endswith(":")]
-        beside = {each.words[0]: each for each in line.inner if each not in instruction_lines}
+        """Returns what passes have found about a basic block. Its inner lines are operations and
+        access groups. Raises ValueError for live registers or a reconvergence point other than
+        those that follow from the program."""
+        index, program = self._blocks[line.words[1]], self._program
+        if self._registers_of(line, "live") != program.live_in[index]:
+            raise ValueError(f"other registers are live in {line.words[1]}")
+        if self._block_numbers(line, "reconvergence") != (program.reconvergence[index],):
+            raise ValueError(f"lanes do not reconverge there after {line.words[1]}")
+        beside = {each.words[0]: each for each in line.inner}
         branch = line.values.get("branch")
-        [reconvergence] = self._block_numbers(line, "reconvergence")
         return BasicBlock(
-            label=line.words[1],
-            first=int(instruction_lines[0].words[0].removesuffix(":")),
-            instructions=tuple(each.text.partition(": ")[2] for each in instruction_lines),
-            successors=self._block_numbers(line, "to"),
-            reconvergence=reconvergence,
-            live=self._registers_of(line, "live"),
             loose=self._registers_of(line, "loose"),
             branch=None if branch is None else BranchKind(branch),
             predicated_block=next(iter(self._block_numbers(line, "predicated")), None),
@@ -243,8 +239,14 @@ def _variant(line: Line) -> KernelVariant:
     return msgspec.json.decode(line.text.partition(" ")[2], type=KernelVariant)
 
 
-def _facts(line: Line) -> Facts:
-    return Facts(**{each.name: each.name in line.words for each in fields(Facts)})
+def _rules(line: Line) -> AccessRules:
+    """Returns the rules that count accesses; each inner line is a path through simulated caches."""
+    paths: dict[tuple[str, str, str], int] = {}
+    for each in line.inner:
+        space, op, route = each.words[0].replace("_", " ").split("/")
+        paths[space, op, route] = int(each.words[1])
+    names = {one.name: line.values[one.name] for one in fields(AccessRules) if one.name != "paths"}
+    return AccessRules(**names, paths=paths)
 
 
 def _shape(text: str) -> VectorShape | None:

@@ -56,7 +56,7 @@ class PlannedAccess:
 def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
     """Returns the memory accesses of a kernel with their plans, in the order of instructions: those
     in a group with the group's, others with the plan for any addresses."""
-    program, accesses = ir.program, ir.accesses_of(ir.program)
+    program, accesses = ir.program, ir.accesses
     planned: list[PlannedAccess] = []
     for block, facts in zip(program.blocks, ir.blocks, strict=True):
         groups = by_instruction(facts.accesses.groups)

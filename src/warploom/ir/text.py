@@ -20,38 +20,23 @@ from typing import Any, cast
 import msgspec
 
 from warploom.analysis.masked_loops import MaskedRegion
-from warploom.analysis.regions import Region
 from warploom.analysis.vector_shape import LANES, VARYING, VectorShape
 from warploom.analysis.warp_loops import StepKind, WarpLoopPath
+from warploom.cost.device_rules import AccessRules
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import AccessPlan
+from warploom.ir.lines import INDENT, attributes
+from warploom.ir.program_text import label_lines, memory_lines, operation_lines
 from warploom.ir.warp_ir import BasicBlock, BatchedLoop, BlockAccesses, WarpIR
 from warploom.ptx.ir import Register
 
-INDENT = "  "
 END = "exit"
 """The label that follows those of all blocks: the end of the program."""
-
-Attribute = str | int | bool | Iterable[str] | None
 
 
 def print_warp_ir(ir: WarpIR) -> str:
     """Returns the text of an IR, which ends with a line break."""
     return "\n".join(_Printer(ir).lines()) + "\n"
-
-
-def attributes(**values: Attribute) -> str:
-    """Returns attributes as text ` name=value ...`; those that are None, False or empty are
-    omitted, True is `yes`, and several values are joined by commas."""
-    words: list[str] = []
-    for name, value in values.items():
-        if isinstance(value, bool):
-            words += [f"{name}=yes"] if value else []
-        elif isinstance(value, str | int):
-            words.append(f"{name}={value}")
-        elif value is not None and (joined := ",".join(value)):
-            words.append(f"{name}={joined}")
-    return "".join(f" {word}" for word in words)
 
 
 def shape_text(shape: VectorShape) -> str:
@@ -92,18 +77,16 @@ class _Printer:
         self.ir = ir
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines of the text: name, variant, facts, registers, regions, reconvergence,
-        masked regions, blocks, and loops."""
+        """Yields the lines of the text: name, variant, facts, memory, registers, labels,
+        reconvergence, masked regions, blocks, and loops."""
         ir = self.ir
-        yield f"kernel {ir.name}"
+        yield f"kernel {ir.program.name}"
         yield f"variant {msgspec.json.encode(_plain(ir.variant)).decode()}"
-        facts = (one.name for one in fields(ir.access_facts) if getattr(ir.access_facts, one.name))
-        yield "facts" + "".join(f" {name}" for name in facts)
+        yield from _rules(ir.layout.rules)
+        yield from memory_lines(ir.program)
         yield "registers"
-        yield from map(self._register, ir.registers)
-        if ir.regions is not None:
-            yield "regions"
-            yield from self._region(ir.regions, INDENT)
+        yield from map(self._register, ir.program.registers)
+        yield from label_lines(ir.program, self._label)
         reconvergence = ir.reconvergence
         yield "reconvergence" + attributes(
             suspends=reconvergence.suspends,
@@ -113,8 +96,8 @@ class _Printer:
         for point, waiting in reconvergence.points.items():
             yield f"{INDENT}at {self._label(point)}{attributes(waiting=self._labels(waiting))}"
         yield from (f"exits{self._exits(region)}" for region in ir.exits)
-        for block in ir.blocks:
-            yield from self._block(block)
+        for index, block in enumerate(ir.blocks):
+            yield from self._block(index, block)
         for batched in ir.strided_loops:
             yield f"strided{self._strided(batched)}"
             yield from (f"{INDENT}{_group(group)}" for group in batched.groups)
@@ -124,7 +107,7 @@ class _Printer:
     def _label(self, index: int) -> str:
         """Returns the label of a block; that of the program's end for the number after the last
         block."""
-        return self.ir.blocks[index].label if index < len(self.ir.blocks) else END
+        return f"b{index}" if index < self.ir.program.exit else END
 
     def _labels(self, indices: Iterable[int]) -> list[str]:
         return [self._label(index) for index in indices]
@@ -138,13 +121,6 @@ class _Printer:
         words += ["scattered"] if register in ir.scattered else []
         block_shape = ir.block_shapes.get(register)
         return INDENT + " ".join(words) + attributes(block=block_shape and shape_text(block_shape))
-
-    def _region(self, region: Region, indent: str) -> Iterator[str]:
-        """Yields the lines of a region and, indented, of its inner regions."""
-        words = [region.kind.value, *self._labels(region.blocks)]
-        yield indent + " ".join(words)
-        for one in region.inner:
-            yield from self._region(one, indent + INDENT)
 
     def _exits(self, region: MaskedRegion) -> str:
         """Returns the text of a masked region's attributes."""
@@ -189,21 +165,23 @@ class _Printer:
 
     # ---- blocks ---------------------------------------------------------------------------------
 
-    def _block(self, block: BasicBlock) -> Iterator[str]:
-        """Yields the lines of a basic block: its attributes, instructions, and access groups."""
-        yield f"block {block.label}" + attributes(
-            to=self._labels(block.successors),
-            reconvergence=self._label(block.reconvergence),
+    def _block(self, index: int, block: BasicBlock) -> Iterator[str]:
+        """Yields the lines of a basic block: its attributes, operations, and access groups. `local`
+        are its successors in its own function, if it ends with a call."""
+        program = self.ir.program
+        code, local = program.blocks[index], program.local_successors[index]
+        predicated = block.predicated_block
+        yield f"block {self._label(index)}" + attributes(
+            to=self._labels(code.successors),
+            local=self._labels(local if local != code.successors else ()),
+            reconvergence=self._label(program.reconvergence[index]),
             branch=block.branch and block.branch.value,
-            predicated=None
-            if block.predicated_block is None
-            else self._label(block.predicated_block),
+            predicated=None if predicated is None else self._label(predicated),
             region_version=block.in_region_version,
-            live=_names(block.live),
+            live=_names(program.live_in[index]),
             loose=_names(block.loose),
         )
-        for number, text in enumerate(block.instructions, block.first):
-            yield f"{INDENT}{number}: {text}"
+        yield from operation_lines(program, code)
         yield from self._accesses("accesses", block.accesses)
         yield from self._accesses("masked", block.masked)
 
@@ -227,6 +205,15 @@ def _group(group: AccessGroup) -> str:
         plan=plan_text(group.plan),
         crossed=map(str, group.crossed),
     )
+
+
+def _rules(rules: AccessRules) -> Iterator[str]:
+    """Yields the lines of the device's rules that count accesses: the rule of each kind of access,
+    and the paths through simulated caches by space, operation and route."""
+    names = {one.name: getattr(rules, one.name) for one in fields(rules) if one.name != "paths"}
+    yield "rules" + attributes(**names)
+    for key, path in rules.paths.items():
+        yield f"{INDENT}{'/'.join(key).replace(' ', '_')} {path}"
 
 
 def _names(registers: Iterable[Register]) -> list[str]:

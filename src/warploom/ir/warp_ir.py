@@ -1,27 +1,26 @@
-"""Defines the Warp IR: the basic blocks of a kernel under one variant, with the results of passes.
+"""Defines the Warp IR: a kernel's program under one variant, with the results of passes.
 
-`passes.pipeline` builds it, `ir.text` prints it, `ir.parser` parses it, and `lower.kernel.warp`
-emits LLVM IR from it. All data are frozen: a pass returns a new IR. Instructions are not part of
-it, but for their text; emission reads them from the program.
+`passes.pipeline` builds it, `ir.text` prints it, `ir.parser` parses it, `ir.verifier` checks it,
+and `lower.kernel.warp` emits LLVM IR from it alone. All data are frozen: a pass returns a new IR,
+with more about its basic blocks, or with another program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 
 from warploom.abi.environment import CountLayout
 from warploom.analysis.masked_loops import MaskedRegion
-from warploom.analysis.regions import Region
 from warploom.analysis.shape_transfer import BlockShapes, RegisterShapes
 from warploom.analysis.strided_loops import StridedLoop
 from warploom.analysis.vector_shape import VectorShape
 from warploom.analysis.warp_loops import WarpLoop, WarpLoopPath
 from warploom.ir.access_groups import AccessGroup
-from warploom.ir.access_plans import Facts, Guard
-from warploom.ir.kernel_accesses import KernelAccesses
+from warploom.ir.access_plans import Guard
+from warploom.ir.kernel_accesses import KernelAccesses, facts_of
 from warploom.ir.variant import KernelVariant
 from warploom.program.program import Program
 from warploom.ptx.ir import Register
@@ -55,25 +54,15 @@ class BlockAccesses:
 
 @dataclass(frozen=True)
 class BasicBlock:
-    """Describes a basic block.
+    """Describes how a basic block of the program is emitted.
 
-    `first`: the number of its first instruction; `instructions`: their texts. `successors` are
-    numbers of blocks; the number after the last block is the program's end. `reconvergence`: the
-    block where lanes reconverge that diverge at its end (its immediate post-dominator).
-
-    `live`: its live-in registers. `loose`: the registers that are varying in it, though uniform or
-    affine elsewhere. `branch`: the lowering of a guarded branch at its end. `predicated_block`: the
-    successor that can be run under a mask. `in_region_version`: the block has a copy for warps that
-    run in warp order, from barrier to barrier. `accesses`: the groups of its convergent copy;
-    `masked`: those of its copy under a mask, if it is a predicated block.
+    `loose`: the registers that are varying in it, though uniform or affine elsewhere. `branch`: the
+    lowering of a guarded branch at its end. `predicated_block`: the successor that can be run under
+    a mask. `in_region_version`: the block has a copy for warps that run in warp order, from barrier
+    to barrier. `accesses`: the groups of its convergent copy; `masked`: those of its copy under a
+    mask, if it is a predicated block.
     """
 
-    label: str
-    first: int
-    instructions: tuple[str, ...]
-    successors: tuple[int, ...]
-    reconvergence: int
-    live: frozenset[Register] = frozenset()
     loose: frozenset[Register] = frozenset()
     branch: BranchKind | None = None
     predicated_block: int | None = None
@@ -117,28 +106,23 @@ class BatchedLoop:
 class WarpIR:
     """Holds a kernel under one variant, with the results of the passes.
 
-    `access_facts`: the options by which access plans are chosen. `regions`: the tree of loops and
-    barrier regions. `exits`: regions that lanes leave one by one (masked loops).
+    `layout`: its program (operations in basic blocks, registers and variables), and how they are
+    counted on a device. `blocks`: how each basic block is emitted. `exits`: regions that lanes
+    leave one by one (masked loops).
 
     Registers: `shapes`: the vector shapes of those that are uniform or affine somewhere;
-    `block_shapes`: of those that are so in the whole thread block. `memory`: those that all code
-    keeps in the warp's context. `spilled`: those that convergent code stores to the context at each
-    write. `scattered`: those whose lanes hold unrelated values, if code depends on that.
+    `block_shapes`: of those that are so in the whole thread block. `spilled`: those that convergent
+    code stores to the context at each write. `scattered`: those whose lanes hold unrelated values,
+    if code depends on that.
 
     Loops: `strided_loops` run in batches of iterations. `warp_loops`: paths from barrier to barrier
     that can run as one loop over the warps of a block. `static_schedule`: all such paths of a block
     in order, if the order is known before the launch, else empty.
-
-    `origin`: the kernel that the IR was built from, which passes read; None in an IR that was
-    parsed.
     """
 
-    name: str
+    layout: CountLayout
     variant: KernelVariant
-    access_facts: Facts
-    registers: tuple[Register, ...]
     blocks: tuple[BasicBlock, ...]
-    regions: Region | None = None
     exits: tuple[MaskedRegion, ...] = ()
     shapes: BlockShapes = field(default_factory=dict[Register, VectorShape])
     spilled: frozenset[Register] = frozenset()
@@ -148,18 +132,6 @@ class WarpIR:
     warp_loops: tuple[WarpLoopPath, ...] = ()
     static_schedule: tuple[WarpLoopPath, ...] = ()
     strided_loops: tuple[BatchedLoop, ...] = ()
-    origin: CountLayout | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def layout(self) -> CountLayout:
-        """Returns the kernel that the IR was built from, with the layout of its counts."""
-        assert self.origin is not None, "an IR that was parsed has no kernel"
-        return self.origin
-
-    @property
-    def program(self) -> Program:
-        """Returns the program that the IR was built from."""
-        return self.layout.program
 
     @cached_property
     def uniformity(self) -> RegisterShapes:
@@ -185,20 +157,24 @@ class WarpIR:
 
     def live(self, index: int) -> frozenset[Register]:
         """Returns the live-in registers of a block; none for the program's end."""
-        return self.blocks[index].live if index < len(self.blocks) else frozenset()
+        live = self.program.live_in
+        return live[index] if index < len(live) else frozenset()
 
     def region_versions(self) -> list[int]:
         """Returns the numbers of the blocks that have a copy for warps in warp order."""
         return [index for index, block in enumerate(self.blocks) if block.in_region_version]
 
-    def accesses_of(self, program: Program) -> KernelAccesses:
-        """Returns the description of the kernel's accesses, for its program."""
-        return KernelAccesses(program, self.access_facts, self.scattered)
+    @property
+    def program(self) -> Program:
+        """Returns the kernel's program."""
+        return self.layout.program
 
-    def warp_loops_of(self, program: Program) -> tuple[WarpLoop, ...]:
-        """Returns the warp loops of the kernel, for its program."""
-        return tuple(WarpLoop.along(path, program) for path in self.warp_loops)
+    @cached_property
+    def accesses(self) -> KernelAccesses:
+        """Returns the description of the kernel's accesses, with the options by which their plans
+        are chosen."""
+        return KernelAccesses(self.program, facts_of(self.layout, self.variant), self.scattered)
 
-    def static_schedule_of(self, program: Program) -> tuple[WarpLoop, ...]:
-        """Returns the static schedule of the kernel, for its program; empty if there is none."""
-        return tuple(WarpLoop.along(path, program) for path in self.static_schedule)
+    def along(self, paths: Iterable[WarpLoopPath]) -> tuple[WarpLoop, ...]:
+        """Returns the warp loops along paths of the program, such as `warp_loops`."""
+        return tuple(WarpLoop.along(path, self.program) for path in paths)

@@ -32,7 +32,7 @@ def find_scattered_registers(ir: WarpIR) -> WarpIR:
     """Adds to the IR the registers whose lanes hold unrelated values: plans for addresses made of
     them have no check for a stride. Changes nothing for baseline code, if accesses are not inlined,
     or without the pass `steps`."""
-    if ir.variant.baseline or not (ir.access_facts.inlined and ir.access_facts.steps):
+    if ir.variant.baseline or not (ir.accesses.facts.inlined and ir.accesses.facts.steps):
         return ir
     lasting = {r: s for r, s in ir.shapes.items() if r in ir.uniformity.lasting}
     found = scattered_registers(ir.program, ir.variant.warp_layout, lasting)
@@ -43,9 +43,9 @@ def group_accesses(ir: WarpIR) -> WarpIR:
     """Adds the groups of accesses of each block in code for converged lanes; for a predicated
     block, also those of its copy under a mask. Changes nothing for baseline code, or if accesses
     are not inlined."""
-    if ir.variant.baseline or not ir.access_facts.inlined:
+    if ir.variant.baseline or not ir.accesses.facts.inlined:
         return ir
-    accesses, masks = ir.accesses_of(ir.program), _mask_registers(ir)
+    accesses, masks = ir.accesses, _mask_registers(ir)
 
     def block_accesses(index: int, mask: Register | None = None) -> BlockAccesses:
         """Returns the groups of a block that runs under `mask` (None: for all lanes)."""
@@ -86,7 +86,7 @@ def batch_stores(ir: WarpIR) -> WarpIR:
     from other groups. Changes nothing in an IR without shapes."""
     if not ir.shapes:
         return ir
-    accesses = ir.accesses_of(ir.program)
+    accesses = ir.accesses
 
     def with_batches(index: int, block: BasicBlock) -> BasicBlock:
         """Returns a block with its batches of stores among its access groups, and a fast version if

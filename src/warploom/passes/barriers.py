@@ -80,7 +80,7 @@ def _can_run_warp_loops(ir: WarpIR) -> bool:
     has_layout = ir.variant.warp_layout in BLOCK_LAYOUT and bool(ir.shapes)
     return (
         has_layout
-        and ir.access_facts.inlined
+        and ir.accesses.facts.inlined
         and not observes_accesses
         and not _passes_parameters_in_frame(ir.program)
     )

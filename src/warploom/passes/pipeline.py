@@ -12,14 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from warploom.abi.environment import CountLayout
-from warploom.ir.kernel_accesses import facts_of
 from warploom.ir.options import PRINT_VARIABLE, Pass, named_passes
 from warploom.ir.text import print_warp_ir
 from warploom.ir.variant import KernelVariant
 from warploom.ir.warp_ir import BasicBlock, WarpIR
 from warploom.passes import accesses, barriers, divergence, registers
 from warploom.passes import strided_loops as loops
-from warploom.ptx.printer import print_instruction
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,15 @@ class WarpPass:
 
 def warp_ir(layout: CountLayout, variant: KernelVariant) -> WarpIR:
     """Returns the Warp IR of a variant of a kernel after all passes that the variant does not
-    disable; prints it after those that WARPLOOM_PRINT_AFTER names."""
-    printed, ir = printed_passes(), begin(layout, variant)
+    disable; prints it after those that WARPLOOM_PRINT_AFTER names. `layout` has the program and the
+    device's access rules."""
+    return run_passes(begin(layout, variant))
+
+
+def run_passes(ir: WarpIR) -> WarpIR:
+    """Returns an IR after all passes that its variant does not disable, each applied to the IR that
+    the one before returned."""
+    printed = printed_passes()
     for one in PIPELINE:
         ir = one.run(ir)
         if one.name in printed:
@@ -52,26 +57,11 @@ def printed_passes() -> frozenset[str]:
 
 
 def begin(layout: CountLayout, variant: KernelVariant) -> WarpIR:
-    """Returns the IR of a variant of a kernel before the first pass: blocks and text of
-    instructions."""
-    program = layout.program
-    blocks = tuple(
-        BasicBlock(
-            f"b{block.index}",
-            block.start,
-            tuple(map(print_instruction, program.instructions[block.start : block.stop])),
-            block.successors,
-            program.reconvergence[block.index],
-        )
-        for block in program.blocks
-    )
-    facts = facts_of(layout, variant)
-    return WarpIR(program.name, variant, facts, program.registers, blocks, origin=layout)
+    """Returns the IR of a variant of a kernel before the first pass."""
+    return WarpIR(layout, variant, (BasicBlock(),) * len(layout.program.blocks))
 
 
 PIPELINE: tuple[WarpPass, ...] = (
-    WarpPass("live-registers", registers.find_live_registers),
-    WarpPass("regions", registers.find_regions),
     WarpPass(Pass.MASKED_LOOPS, registers.find_masked_loops),
     WarpPass(Pass.UNIFORMITY, registers.find_shapes),
     WarpPass("reconvergence", divergence.find_reconvergence),

@@ -1,27 +1,14 @@
-"""Passes that run the analyses of registers and regions and put the result into the Warp IR: live
-registers, the tree of regions, masked loops, and uniformity. What is computed, with examples, is in
-`analysis`."""
+"""Passes that run the analyses of registers and put the result into the Warp IR: masked loops
+and uniformity. What is computed, with examples, is in `analysis`."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from warploom.analysis.masked_loops import masked_regions
-from warploom.analysis.regions import regions
 from warploom.analysis.uniformity import shapes_of
 from warploom.ir.warp_ir import WarpIR
 from warploom.llvm.opt_level import is_long
-
-
-def find_live_registers(ir: WarpIR) -> WarpIR:
-    """Adds to each block the registers that are live where it begins."""
-    live = ir.program.live_in
-    return ir.with_blocks(lambda index, block: replace(block, live=live[index]))
-
-
-def find_regions(ir: WarpIR) -> WarpIR:
-    """Adds the region tree: loops, and the parts between barriers."""
-    return replace(ir, regions=regions(ir.program))
 
 
 def find_masked_loops(ir: WarpIR) -> WarpIR:

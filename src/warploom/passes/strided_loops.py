@@ -28,7 +28,7 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
     at most MOST_INSTRUCTIONS instructions for each strided group."""
     variant = ir.variant
     shown = variant.is_watched or variant.sanitizes is not None or variant.debugging is not None
-    if shown or not ir.shapes or not ir.access_facts.inlined:
+    if shown or not ir.shapes or not ir.accesses.facts.inlined:
         return ir
     found = [_batched_loop(ir, blocks) for blocks in straight_line_loops(ir.program, ir.uniformity)]
     return replace(ir, strided_loops=tuple(loop for loop in found if loop is not None))
@@ -46,7 +46,7 @@ def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
     shapes = assumed_shapes(program, warp_layout, ir.uniformity, blocks, ir.live(blocks[0]))
     if shapes is None:
         return None
-    operand_shapes, accesses = OperandShapes(program, warp_layout, shapes), ir.accesses_of(program)
+    operand_shapes, accesses = OperandShapes(program, warp_layout, shapes), ir.accesses
     groups = [
         group
         for block in blocks

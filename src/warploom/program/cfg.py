@@ -60,7 +60,7 @@ def cut(
             stop,
             tuple(targets[label] for label in local_successors[stop - 1])
             if stop - 1 in local_successors
-            else _successors(instructions[stop - 1], i, len(starts), targets),
+            else successors_of(instructions[stop - 1], i, len(starts), targets),
         )
         for i, (start, stop) in enumerate(zip(starts, stops, strict=True))
     )
@@ -84,7 +84,7 @@ def _leaders(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> 
     return sorted(i for i in leaders if i < len(instructions))
 
 
-def _successors(
+def successors_of(
     last: Instruction, index: int, exit: int, targets: Mapping[str, int]
 ) -> tuple[int, ...]:
     """Returns the successors of block `index`, decided by its last instruction `last`: of a branch

@@ -10,7 +10,7 @@ post-dominator of a branch is its reconvergence point.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 from warploom.core.mangled import shown_name
@@ -22,7 +22,7 @@ from warploom.program.dominance import post_dominators
 from warploom.program.liveness import live_in
 from warploom.ptx.ir import Instruction, Module, Register, Space
 
-PARAMETERS = "the parameters of the kernel"
+PARAMETERS = "%parameters"
 """Names the variable, last in `Program.globals`, that holds a second copy of the kernel's
 parameters, in kernels that take generic addresses of them."""
 
@@ -80,6 +80,8 @@ class Program:
     fixed order. Sizes are in bytes; `shared_bytes` covers static variables, then dynamic shared
     memory begins at `dynamic_shared_offset`; `reserved_shared_bytes` for the system come last.
 
+    `all_live`: every register counts as live everywhere (`with_all_live`).
+
     For calls that are not inlined (`program.calls`): `depth` is the register with the number of
     calls that a thread is in, None without such calls. `hidden` instructions maintain the stack of
     calls and are not counted; `private` ones access that stack, and those accesses are not counted
@@ -87,9 +89,9 @@ class Program:
     """
 
     name: str
-    module: Module
+    module: Module = field(compare=False)
     instructions: tuple[Instruction, ...]
-    sites: tuple[Site, ...]
+    sites: tuple[Site, ...] = field(compare=False)
     blocks: tuple[ProgramBlock, ...]
     targets: Mapping[str, int]
     local_successors: tuple[tuple[int, ...], ...]
@@ -105,6 +107,7 @@ class Program:
     depth: Register | None = None
     hidden: frozenset[int] = frozenset()
     private: frozenset[int] = frozenset()
+    all_live: bool = False
     cache: dict[object, object] = field(default_factory=dict[object, object], compare=False)
     """Caches what machines derive from the program, such as machine code, by keys that they choose;
     it lives as long as the program."""
@@ -133,8 +136,7 @@ class Program:
     def digest(self) -> str:
         """Returns a digest of everything that the kernel's machine code depends on, which excludes
         its name, the rest of its module, and source lines."""
-        excluded = ("name", "module", "sites")
-        names = (each.name for each in fields(self) if each.compare and each.name not in excluded)
+        names = (each.name for each in fields(self) if each.compare and each.name != "name")
         return digest(*(getattr(self, name) for name in names))
 
     @cached_property
@@ -160,15 +162,16 @@ class Program:
     @cached_property
     def live_in(self) -> tuple[frozenset[Register], ...]:
         """Returns, for each block, the registers that some path from its start reads before it
-        writes them."""
+        writes them; all registers if `all_live`."""
+        if self.all_live:
+            return (frozenset(self.registers),) * len(self.blocks)
         return live_in(self.instructions, self.blocks, self.registers)
 
     def with_all_live(self) -> Program:
         """Returns this program with every register live everywhere, for debuggers: machine code
         compiled from it retains all registers."""
-        # All fields but the last, the cache: code that was cached for this program keeps fewer
-        # registers.
-        return _AllLive(**{each.name: getattr(self, each.name) for each in fields(self)[:-1]})
+        # A cache of its own: code that was cached for this program keeps fewer registers.
+        return replace(self, all_live=True, cache={})
 
     def line(self, instruction: int) -> str:
         """Returns the source line of an instruction, as `file:line`; that of the PTX if there is no
@@ -184,11 +187,3 @@ class Program:
                 source_line = site.copy.location.written
             site = site.copy.call
         return str(source_line or ptx_instruction.span)
-
-
-class _AllLive(Program):
-    """A program in which all registers are live everywhere (`Program.with_all_live`)."""
-
-    @cached_property
-    def live_in(self) -> tuple[frozenset[Register], ...]:
-        return (frozenset(self.registers),) * len(self.blocks)

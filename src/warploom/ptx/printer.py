@@ -156,11 +156,11 @@ def _variable(variable: Variable) -> str:
 def _initial(initial: Initializer) -> str:
     match initial:
         case Masked(symbol, mask):
-            return f"{mask:#x}({_operand(symbol)})"
+            return f"{mask:#x}({print_operand(symbol)})"
         case tuple():
             return f"{{{', '.join(_initial(part) for part in initial)}}}"
         case _:
-            return _operand(initial)
+            return print_operand(initial)
 
 
 def _registers(registers: list[Register]) -> Iterator[str]:
@@ -235,7 +235,7 @@ def _decorated(instruction: Instruction) -> Iterator[str]:
     for operand, form in zip_longest(instruction.written, forms):
         if operand is not None:
             before, behind = operation.decorations.get(form.name if form else "", ("", ""))
-            yield f"{before}{_operand(operand)}{behind}"
+            yield f"{before}{print_operand(operand)}{behind}"
 
 
 def _call(operands: tuple[Operand, ...]) -> str:
@@ -243,17 +243,18 @@ def _call(operands: tuple[Operand, ...]) -> str:
     assert isinstance(returns, Vector)
     assert isinstance(arguments, Vector)
     parts = [f"({_operands(returns.elements)})"] if returns.elements else []
-    parts.append(_operand(callee))
+    parts.append(print_operand(callee))
     if arguments.elements:
         parts.append(f"({_operands(arguments.elements)})")
-    return ", ".join([*parts, *map(_operand, targets)])
+    return ", ".join([*parts, *map(print_operand, targets)])
 
 
 def _operands(operands: Iterable[Operand]) -> str:
-    return ", ".join(_operand(o) for o in operands)
+    return ", ".join(print_operand(o) for o in operands)
 
 
-def _operand(operand: Operand) -> str:
+def print_operand(operand: Operand) -> str:
+    """Returns the text of an operand."""
     match operand:
         case Register(name) | Special(name):
             return name
@@ -264,11 +265,11 @@ def _operand(operand: Operand) -> str:
         case Address():
             return f"[{_address(operand)}]"
         case Vector((Address() as first, *rest)):
-            return f"[{', '.join([_address(first), *map(_operand, rest)])}]"
+            return f"[{', '.join([_address(first), *map(print_operand, rest)])}]"
         case Vector(elements):
             return f"{{{_operands(elements)}}}"
         case Pair(first, second):
-            return f"{_operand(first)}|{_operand(second)}"
+            return f"{print_operand(first)}|{print_operand(second)}"
         case Negated(register):
             return f"!{register.name}"
         case Element(register, index):

@@ -84,7 +84,7 @@ class GroupGuards:
         if not self.frame.registers.convergent:
             self.prefetches_ahead, self._accesses = False, BlockAccesses()
             return
-        facts = self.frame.facts.blocks[block.index]
+        facts = self.frame.warp_ir.blocks[block.index]
         self._accesses = facts.masked if masked else facts.accesses
         self.prefetches_ahead = self._accesses.defers
         for access_group in self._accesses.groups:

@@ -92,7 +92,7 @@ class MemoryCode:
         self.pieces, self.faults = CallParameterCode(operands), FaultExit(self.frame)
         self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
         self.copy_recording, self.observing = copy_recording, observing
-        self.accesses = self.frame.facts.accesses_of(self.frame.program)
+        self.accesses = self.frame.warp_ir.accesses
         self._facts_diverged = replace(self.accesses.facts, deferred=False)
         self.diverged = False
         """True while code is emitted for lanes that have diverged from others."""

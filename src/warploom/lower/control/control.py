@@ -45,8 +45,8 @@ class ControlFlow:
         """
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program = frame.program
-        self.suspends = frame.facts.reconvergence.suspends
-        saved.spill(frame.facts.spilled)
+        self.suspends = frame.warp_ir.reconvergence.suspends
+        saved.spill(frame.warp_ir.spilled)
         self.blocks = Blocks(frame)
         self.simt_stack = SimtStackCode(frame)
         self.warp_order = WarpOrder(frame, scheduled=self.suspends)
@@ -99,7 +99,7 @@ class ControlFlow:
             self.edges.jump(copy, target, block)
         b.position_at_end(diverged)
         self.frame.counters.add(self.frame.layout.branches[instruction], I64(1))
-        kind = self.frame.facts.blocks[block].branch
+        kind = self.frame.warp_ir.blocks[block].branch
         if copy is not Copy.DIVERGENT and kind is BranchKind.EXIT:
             self._exit_region(block, taken_lanes, other_lanes, instruction)
         elif copy is not Copy.DIVERGENT and kind is BranchKind.PREDICATED:
@@ -132,7 +132,7 @@ class ControlFlow:
         version with the lanes that run it; the others wait until `leave_predicated_block`. The
         reconvergence is counted here, as it is certain."""
         target, following = self.program.blocks[block].successors
-        body = self.frame.facts.predicated_blocks[block]
+        body = self.frame.warp_ir.predicated_blocks[block]
         self.frame.counters.add(self.frame.layout.branches[instruction] + 1, I64(1))
         lanes = taken_lanes if body == target else other_lanes
         for successor in (target, following):

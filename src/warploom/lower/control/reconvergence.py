@@ -32,8 +32,8 @@ class ReconvergenceCode:
         self.blocks, self.simt_stack = blocks, simt_stack
         self.suspension, self.layout_recovery = suspension, layout_recovery
         self.frame, self.lanes, self.b = blocks.frame, blocks.frame.lanes, blocks.frame.lanes.b
-        self._points = self.frame.facts.reconvergence.points
-        self._suspends = self.frame.facts.reconvergence.suspends
+        self._points = self.frame.warp_ir.reconvergence.points
+        self._suspends = self.frame.warp_ir.reconvergence.suspends
 
     def emit(self) -> None:
         """Emits, for each possible reconvergence point, the block through which the divergent copy

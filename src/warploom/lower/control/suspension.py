@@ -193,7 +193,7 @@ class Suspension:
         directly in the divergent one, by `_resume_together` in the convergent one. Numbers that are
         not resumable jump to the program's end."""
         targets = self.b.switch(index, self.blocks.entrance(copy, self.blocks.program.exit))
-        for block_index in sorted(self.frame.facts.reconvergence.resumable):
+        for block_index in sorted(self.frame.warp_ir.reconvergence.resumable):
             diverged = copy is Copy.DIVERGENT
             to = (
                 self.blocks.entrance(copy, block_index)

@@ -41,8 +41,8 @@ class Blocks:
         point; a batch only for a copy that has all blocks of the loop."""
         self.frame, self.program = frame, frame.program
         predicated, reconvergence = (
-            frame.facts.predicated_blocks.values(),
-            frame.facts.reconvergence.points,
+            frame.warp_ir.predicated_blocks.values(),
+            frame.warp_ir.reconvergence.points,
         )
         self.main = Copy.DIVERGENT if frame.variant.baseline else Copy.CONVERGENT
         self.copies = {
@@ -59,7 +59,7 @@ class Blocks:
         self.batches = {
             (copy, loop.header): self.append(f"batch.{copy.value}{loop.header}")
             for copy in (Copy.CONVERGENT, Copy.REGION)
-            for loop in (batched.loop for batched in frame.facts.strided_loops)
+            for loop in (batched.loop for batched in frame.warp_ir.strided_loops)
             if all((copy, index) in self.copies for index in loop.blocks)
         }
         self.arrivals = {i: self.append(f"arrive{i}") for i in reconvergence}
@@ -74,7 +74,7 @@ class Blocks:
             return range(len(self.program.blocks))
         if copy is Copy.CONVERGENT:
             return ()
-        return self.frame.facts.region_versions()
+        return self.frame.warp_ir.region_versions()
 
     def append(self, name: str) -> ir.Block:
         """Appends an LLVM block to the function."""
@@ -85,7 +85,7 @@ class Blocks:
         another only if lanes may be diverged in the block, or the kernel has uniform or affine
         registers, which may lose that form anywhere. A copy that cannot run is `unreachable`."""
         shaped = bool(self.frame.shapes)
-        return copy is self.main or index in self.frame.facts.reconvergence.diverged or shaped
+        return copy is self.main or index in self.frame.warp_ir.reconvergence.diverged or shaped
 
     def entry_copy(self, copy: Copy, index: int) -> Copy:
         """Returns the copy of a basic block that code of a given copy branches to: the convergent
@@ -106,4 +106,4 @@ class Blocks:
 
     def live(self, index: int) -> frozenset[Register]:
         """Returns the live-in registers of a basic block."""
-        return self.frame.facts.live(index)
+        return self.frame.warp_ir.live(index)

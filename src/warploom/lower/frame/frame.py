@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from llvmlite import ir
 
 from warploom.abi.context_layout import ContextLayout, shared_registers
-from warploom.abi.environment import CountLayout
 from warploom.abi.nans import open_nan_registers
 from warploom.ir.warp_ir import WarpIR
 from warploom.lower.frame.active_lanes import ActiveLanes
@@ -27,7 +26,7 @@ from warploom.ptx.ir import Register
 class Frame(FunctionFrame):
     """Holds the function that runs a warp, and its state, while it is emitted.
 
-    `facts`: the Warp IR of the kernel; `shapes`: its vector shapes of registers. `active`: the
+    `warp_ir`: the IR of the kernel; `shapes`: its vector shapes of registers. `active`: the
     active mask. `registers`: registers in the code being emitted; `context_registers`: registers in
     the warp's context; `transfers` moves them between both. `context`: addresses in the warp's
     context and state; `nodes`: its SIMT stack. `counters` and `fuel` count instructions.
@@ -38,16 +37,15 @@ class Frame(FunctionFrame):
     def __init__(
         self,
         module: ir.Module,
-        layout: CountLayout,
-        facts: WarpIR,
+        warp_ir: WarpIR,
         context: ContextLayout,
         pieces: Mapping[int, Register],
     ) -> None:
         """Creates the parts. `context`: the layout of a warp's context; `pieces`: the registers
         that hold parameters of inlined calls, by byte offset in the thread's frame."""
-        program, variant, shapes = layout.program, facts.variant, facts.uniformity
-        super().__init__(module, program, layout, variant)
-        self.facts, self.shapes = facts, shapes
+        program, variant, shapes = warp_ir.program, warp_ir.variant, warp_ir.uniformity
+        super().__init__(module, warp_ir.layout, variant)
+        self.warp_ir, self.shapes = warp_ir, shapes
         self.context_layout, self.pieces = context, pieces
         self.open_nans = open_nan_registers(program)
         self.shared_over_blocks = shared_registers(program)
@@ -59,7 +57,7 @@ class Frame(FunctionFrame):
         held = () if variant.baseline else (*program.registers, *pieces.values())
         self.registers = Registers(self, shapes, self.context_registers, self.active, held)
         self.transfers = RegisterTransfers(
-            self, facts, self.context_registers, self.registers, pieces
+            self, warp_ir, self.context_registers, self.registers, pieces
         )
         self.nodes = NodeTable(self, self.context)
         self.fuel = Fuel(self)

@@ -13,7 +13,6 @@ from warploom.abi.environment import CountLayout, Slot, Status
 from warploom.ir.variant import KernelVariant
 from warploom.llvm.folding import FoldingBuilder
 from warploom.llvm.lanes import I32, I64, LANES, PTR, Lanes, Value, zero
-from warploom.program.program import Program
 
 WARP_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, PTR, I64])
 """The type of `status = warp(environment, counts, rows, contexts, warp)`: contexts of the thread
@@ -28,13 +27,12 @@ class FunctionFrame:
     `variant` has the options of the code.
     """
 
-    def __init__(
-        self, module: ir.Module, program: Program, layout: CountLayout, variant: KernelVariant
-    ) -> None:
+    def __init__(self, module: ir.Module, layout: CountLayout, variant: KernelVariant) -> None:
         """Declares the function, with its blocks `entry` and `exit`, and stores the number of the
         warp that it is called for.
         """
-        self.module, self.program, self.layout, self.variant = module, program, layout, variant
+        self.module, self.layout, self.variant = module, layout, variant
+        self.program = layout.program
         self.function = ir.Function(module, WARP_SIGNATURE, "warp")
         self.function.linkage = "internal"
         for argument in self.function.args[:4]:

@@ -20,13 +20,13 @@ class RegisterTransfers:
     def __init__(
         self,
         frame: FunctionFrame,
-        facts: WarpIR,
+        warp_ir: WarpIR,
         context_registers: ContextRegisters,
         registers: Registers,
         pieces: Mapping[int, Register],
     ) -> None:
-        self._frame, self._facts, self._pieces = frame, facts, pieces
-        self._shapes = facts.uniformity
+        self._frame, self._warp_ir, self._pieces = frame, warp_ir, pieces
+        self._shapes = warp_ir.uniformity
         self._homes, self._registers = context_registers, registers
 
     def clear(self, retained: Iterable[Register] = ()) -> None:
@@ -34,7 +34,7 @@ class RegisterTransfers:
         the begin of a warp; zeros also let LLVM drop the values of the previous warp. In baseline
         code only registers that are live at the program's begin need it, in the context."""
         if self._frame.variant.baseline:
-            for register in _sorted(self._facts.live(0)):
+            for register in _sorted(self._warp_ir.live(0)):
                 self._homes.write(register, zero(storage_type(register.type)))
             return
         layout = self._homes.layout
@@ -56,7 +56,7 @@ class RegisterTransfers:
     def becomes_varying(self, origin: int, index: int) -> frozenset[Register]:
         """Returns the registers that are uniform or affine in block `origin`, varying in block
         `index`, and live there."""
-        live = self._facts.live(index)
+        live = self._warp_ir.live(index)
         return live & self._shapes.becomes_varying(index) - self._shapes.becomes_varying(origin)
 
     def save_diverging(self, live: Iterable[Register]) -> None:

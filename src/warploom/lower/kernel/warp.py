@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from llvmlite import ir
 
 from warploom.abi.context_layout import context_layout
-from warploom.abi.environment import CountLayout
 from warploom.abi.pieces import frame_pieces
 from warploom.analysis.predicated_blocks import body_instructions
 from warploom.analysis.shape_transfer import BlockShapes, OperandShapes
@@ -60,22 +59,22 @@ class WarpFunction:
     LLVM blocks, by instruction, at which other code may enter the basic block being emitted in its
     middle."""
 
-    def __init__(self, module: ir.Module, layout: CountLayout, facts: WarpIR) -> None:
+    def __init__(self, module: ir.Module, warp_ir: WarpIR) -> None:
         """Creates the emitters that the kernel variant needs: those of recording, watchpoints,
         sanitizing, observers and calls of baseline code are None if it does not have them.
         """
-        program, variant = layout.program, facts.variant
-        self.program, self.layout, self.facts = program, layout, facts
+        program, variant = warp_ir.program, warp_ir.variant
+        self.program, self.warp_ir = program, warp_ir
         shuffles, pieces = variant.shuffles, frame_pieces(program)
         delays = shuffles and keeps_in_flight(program)
         context = context_layout(
             program,
-            facts.uniformity,
+            warp_ir.uniformity,
             pieces.values(),
             RING_BYTES if delays else 0,
             baseline=variant.baseline,
         )
-        self.frame = Frame(module, layout, facts, context, pieces)
+        self.frame = Frame(module, warp_ir, context, pieces)
         self.saved = SpillCode(self.frame, delays=delays)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
@@ -103,7 +102,7 @@ class WarpFunction:
         )
         self.members = MemberMaskCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
-        self.reading = OperandShapes(program, variant.warp_layout, facts.shapes)
+        self.reading = OperandShapes(program, variant.warp_layout, warp_ir.shapes)
         self.control = ControlFlow(self.frame, self.saved)
         self.ways = IndexedBranchCode(self.control, self.operands)
         arrivals = sanitizing.events if sanitizing and sanitizing.synchronisation else None
@@ -134,7 +133,7 @@ class WarpFunction:
         batches = StridedLoopCode(
             self.control, self.instructions, self.guards, self._standing, self._emit_control
         )
-        for batched in self.facts.strided_loops:
+        for batched in self.warp_ir.strided_loops:
             for copy in (Copy.CONVERGENT, Copy.REGION):
                 if (copy, batched.loop.header) in self.control.blocks.batches:
                     batches.emit(copy, batched)
@@ -161,15 +160,15 @@ class WarpFunction:
         the static schedule, which begins at END. Returns their entries by the site where warps
         wait, END for the begin; none if the kernel has neither. If there are some, sets the
         run-time test whether the launch's blocks have the layout that they need."""
-        warp_loops, static_schedule = (
-            of(self.program) for of in (self.facts.warp_loops_of, self.facts.static_schedule_of)
-        )
+        warp_ir = self.warp_ir
+        warp_loops = warp_ir.along(warp_ir.warp_loops)
+        static_schedule = warp_ir.along(warp_ir.static_schedule)
         if not (warp_loops or static_schedule):
             return {}
         code = WarpLoopCode(self.saved, self.control.warp_order, self.instructions, self._standing)
         sites = self.control.suspension.sites
         entries = code.emit(warp_loops, sites)
-        with self.frame.blocks_of(self.facts.variant.size):
+        with self.frame.blocks_of(self.warp_ir.variant.size):
             begin = code.emit_static_schedule(static_schedule, sites, entries.get(END))
         if begin is not None:
             entries[END] = begin
@@ -337,7 +336,7 @@ class WarpFunction:
         so, and the copy is not the divergent one.
         """
         together = copy is not Copy.DIVERGENT
-        return together and self.facts.blocks[block.index].branch is BranchKind.UNIFORM
+        return together and self.warp_ir.blocks[block.index].branch is BranchKind.UNIFORM
 
     def _emit_trap(self, index: int, guard: Value | None) -> None:
         """Emits a `trap`: the fault TRAP of the lowest active lane in which the guard holds, if

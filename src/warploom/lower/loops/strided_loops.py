@@ -162,7 +162,7 @@ class StridedLoopCode:
         that a batch assumes, and forbids the batch if the values of some lane differ from them. The
         registers of 32 lanes stay as they are, for ordinary iterations."""
         registers, header = self.frame.registers, batched.loop.header
-        live = self.frame.facts.live(header) & batched.shapes.keys()
+        live = self.frame.warp_ir.live(header) & batched.shapes.keys()
         values = {r: registers.load(r) for r in sorted(live, key=lambda r: r.name)}
         with self._standing(header, convergent=True, shapes=batched.shapes):
             for register, value in values.items():
@@ -178,7 +178,7 @@ class StridedLoopCode:
         changed, and returns the batch with its number of iterations."""
         frame, b, loop = self.frame, self.b, batched.loop
         limits.require(b.icmp_unsigned("==", frame.active.bits(), I32(-1)))
-        registers, live = frame.registers, frame.facts.live(loop.header)
+        registers, live = frame.registers, frame.warp_ir.live(loop.header)
         advancing = (self.program.instructions[index] for index in loop.advances)
         changed = sorted({r for one in advancing for r in writes(one)} & live, key=lambda r: r.name)
         before = {r: registers.load(r, registers.width(r)) for r in changed}
@@ -315,7 +315,7 @@ class StridedLoopCode:
         b.cbranch(b.icmp_unsigned("<", now, batch.count), inside, complete)
         b.position_at_end(complete)
         with self._standing(loop.header, convergent=True, shapes=batch.shapes):
-            self._to_varying(batch, loop.header, self.frame.facts.live(loop.header))
+            self._to_varying(batch, loop.header, self.frame.warp_ir.live(loop.header))
         self._count(batch, iterations, -1)
 
     def _to_varying(self, batch: _Batch, index: int, live: frozenset[Register]) -> None:
@@ -383,7 +383,7 @@ class StridedLoopCode:
         )
         b.cbranch(some_exits, exit_block, next_block).set_weights([1, 1 << 20])
         b.position_at_end(exit_block)
-        live = map(self.frame.facts.live, block.successors)
+        live = map(self.frame.warp_ir.live, block.successors)
         read = frozenset((instruction.guard.register,) if instruction.guard else ())
         self._to_varying(batch, index, read.union(*live))
         self._count(batch, iterations, position)

@@ -196,5 +196,5 @@ class WarpLoopBody:
         following = self.program.blocks[warp_loop.site].successors[-1]
         steps = warp_loop.steps((*warp_loop.blocks, *warp_loop.body_blocks))
         read = {r for i in steps for r in reads(self.program.instructions[i])}
-        live = self.frame.facts.live(following) & read
+        live = self.frame.warp_ir.live(following) & read
         self.saved.fetch_together(live - self.loop_check.block_affine_registers)

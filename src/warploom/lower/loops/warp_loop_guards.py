@@ -73,7 +73,7 @@ class WarpLoopCheck:
         self.program, self.memory = self.frame.program, instructions.memory
         self._lanes = instructions.affine_access.reading
         block_layout = BLOCK_LAYOUT[self._lanes.warp_layout]
-        self._reading = OperandShapes(self.program, block_layout, self.frame.facts.block_shapes)
+        self._reading = OperandShapes(self.program, block_layout, self.frame.warp_ir.block_shapes)
         self.block_affine_registers = block_affine_registers(self._reading, self.frame.shapes)
         self.layout = LAYOUTS[self._reading.warp_layout](self.frame)
         self._prefix_masks = PrefixMaskCode(self.memory.operands, self._reading)
@@ -126,7 +126,7 @@ class WarpLoopCheck:
             self.saved.begin(I32(-1))
         else:
             following = self.program.blocks[warp_loop.site].successors[-1]
-            self.saved.take_up_together(self.frame.facts.live(following), whole=True)
+            self.saved.take_up_together(self.frame.warp_ir.live(following), whole=True)
 
     def make_plan(self, warp_loop: WarpLoop) -> WarpLoopPlan:
         """Emits the index arithmetic of the loop for the first warp, whose registers are loaded,
