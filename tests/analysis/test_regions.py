@@ -3,7 +3,7 @@ between barriers, against trees drawn by hand."""
 
 from __future__ import annotations
 
-from warploom.analysis.natural_loops import Region, RegionKind, regions
+from warploom.analysis.regions import Region, RegionKind, regions
 from warploom.program.build import build
 from warploom.ptx.parser import parse
 

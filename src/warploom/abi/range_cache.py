@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from warploom.analysis.masked_loops import MaskedRegion, masked_regions
-from warploom.analysis.natural_loops import natural_loops, predecessors
+from warploom.analysis.regions import natural_loops, predecessors
 from warploom.analysis.shape_transfer import RUNS as RUNS_OF
 from warploom.analysis.shape_transfer import WarpLayout
 from warploom.analysis.vector_shape import LANES

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from warploom.analysis.natural_loops import natural_loops, predecessors
+from warploom.analysis.regions import natural_loops, predecessors
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.program.program import Program

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from warploom.analysis.natural_loops import natural_loops, predecessors
 from warploom.analysis.predicated_blocks import may_wrap
+from warploom.analysis.regions import natural_loops, predecessors
 from warploom.analysis.shape_transfer import OperandShapes, RegisterShapes, computes
 from warploom.analysis.vector_shape import TermShapes
 from warploom.core.types import U64, ScalarType

@@ -15,6 +15,7 @@ import msgspec
 from warploom.abi import access_type
 from warploom.abi.environment import CountLayout
 from warploom.analysis.masked_loops import MaskedRegion
+from warploom.analysis.regions import Region, RegionKind, regions
 from warploom.analysis.strided_loops import StridedLoop
 from warploom.analysis.vector_shape import LANES, UNIFORM, VARYING, VectorShape
 from warploom.analysis.warp_loops import StepKind, WarpLoopPath
@@ -49,7 +50,8 @@ def parse_warp_ir(text: str) -> WarpIR:
 
 KEYWORDS = (
     *("kernel", "variant", "rules", "memory", "variables", "globals", "functions", "registers"),
-    *("labels", "reconvergence", "exits", "block", "strided", "warp_loop", "scheduled_loop"),
+    *("labels", "regions", "reconvergence", "exits", "block", "strided", "warp_loop"),
+    "scheduled_loop",
 )
 """The first words of lines that are not indented."""
 
@@ -87,6 +89,7 @@ class _Parser:
             self._one(word)
         name = self._one("kernel").read(lambda line: line.words[1])
         self._program = ProgramParser(self._registers, self._blocks).program(name, self._lines)
+        self._one("regions").read(self._check_regions)
         rules, variant = self._one("rules").read(_rules), self._one("variant").read(_variant)
         return WarpIR(
             layout=CountLayout(self._program, rules, variant.warp_layout),
@@ -130,6 +133,18 @@ class _Parser:
         return tuple(self._blocks[each] for each in line.list(name))
 
     # ---- what passes find -----------------------------------------------------------------------
+
+    def _check_regions(self, line: Line) -> None:
+        """Raises ValueError if the region tree of a text is not that of its program."""
+        if self._region(line.inner[0]) != regions(self._program):
+            raise ValueError("the program has other regions")
+
+    def _region(self, line: Line) -> Region:
+        """Returns the region that a line describes, with the inner regions that its inner lines
+        describe."""
+        kind, *labels = line.words
+        blocks = tuple(self._blocks[label] for label in labels)
+        return Region(RegionKind(kind), blocks, tuple(map(self._region, line.inner)))
 
     def _reconvergence(self, line: Line) -> Reconvergence:
         """Returns where lanes reconverge, wait and resume; each inner line describes a

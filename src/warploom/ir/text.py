@@ -20,6 +20,7 @@ from typing import Any, cast
 import msgspec
 
 from warploom.analysis.masked_loops import MaskedRegion
+from warploom.analysis.regions import Region, regions
 from warploom.analysis.vector_shape import LANES, VARYING, VectorShape
 from warploom.analysis.warp_loops import StepKind, WarpLoopPath
 from warploom.cost.device_rules import AccessRules
@@ -78,7 +79,7 @@ class _Printer:
 
     def lines(self) -> Iterator[str]:
         """Yields the lines of the text: name, variant, facts, memory, registers, labels,
-        reconvergence, masked regions, blocks, and loops."""
+        regions, reconvergence, masked regions, blocks, and loops."""
         ir = self.ir
         yield f"kernel {ir.program.name}"
         yield f"variant {msgspec.json.encode(_plain(ir.variant)).decode()}"
@@ -87,6 +88,8 @@ class _Printer:
         yield "registers"
         yield from map(self._register, ir.program.registers)
         yield from label_lines(ir.program, self._label)
+        yield "regions"
+        yield from self._region(regions(ir.program), INDENT)
         reconvergence = ir.reconvergence
         yield "reconvergence" + attributes(
             suspends=reconvergence.suspends,
@@ -121,6 +124,13 @@ class _Printer:
         words += ["scattered"] if register in ir.scattered else []
         block_shape = ir.block_shapes.get(register)
         return INDENT + " ".join(words) + attributes(block=block_shape and shape_text(block_shape))
+
+    def _region(self, region: Region, indent: str) -> Iterator[str]:
+        """Yields the lines of a region and, indented, of its inner regions."""
+        words = [region.kind.value, *self._labels(region.blocks)]
+        yield indent + " ".join(words)
+        for one in region.inner:
+            yield from self._region(one, indent + INDENT)
 
     def _exits(self, region: MaskedRegion) -> str:
         """Returns the text of a masked region's attributes."""
