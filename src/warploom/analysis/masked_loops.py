@@ -15,7 +15,7 @@ different blocks, and regions whose instructions wait for other lanes or read th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from warploom.analysis.regions import natural_loops, predecessors
@@ -102,17 +102,20 @@ def _region(
     ):
         return None
     exits = frozenset(block for block, _ in out)
-    after = _after_exits(program, blocks, exits)
-    written = frozenset(
-        register
-        for instruction in _instructions_of(program, after)
-        for register in writes(instruction)
-    )
+    written = written_after_exits(program, blocks, exits)
     merged = written & program.live_in[point]
     return MaskedRegion(header, frozenset(blocks), exits, point, written, merged)
 
 
-def _after_exits(program: Program, blocks: set[int], exits: frozenset[int]) -> set[int]:
+def written_after_exits(
+    program: Program, blocks: Collection[int], exits: frozenset[int]
+) -> frozenset[Register]:
+    """Returns the registers that a region writes where some of its lanes may have left already."""
+    instructions = _instructions_of(program, _after_exits(program, blocks, exits))
+    return frozenset(register for one in instructions for register in writes(one))
+
+
+def _after_exits(program: Program, blocks: Collection[int], exits: frozenset[int]) -> set[int]:
     """Returns the blocks of a region that lanes may execute after others have left. What is written
     before the first exit, all lanes have written: an index that is computed and then compared keeps
     its shape."""

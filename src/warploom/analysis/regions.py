@@ -1,5 +1,5 @@
-"""Builds the region tree of a program, which the text of the Warp IR shows: its loops, and within these the
-parts between barriers of the thread block.
+"""Builds the region tree of a program, which the text of the Warp IR shows: its loops, and within
+these the parts between barriers of the thread block.
 
     0: mov.u32 %r1, 0;       KERNEL
     1: bar.sync 0;             PART 0, 1

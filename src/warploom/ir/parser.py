@@ -28,7 +28,7 @@ from warploom.ir.lines import Line, Read, tree_of
 from warploom.ir.program_parser import ProgramParser
 from warploom.ir.text import END
 from warploom.ir.variant import KernelVariant
-from warploom.ir.verifier import verify
+from warploom.ir.verifier.kernel import verify
 from warploom.ir.warp_ir import (
     BasicBlock,
     BatchedLoop,

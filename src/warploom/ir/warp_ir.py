@@ -78,8 +78,8 @@ class Reconvergence:
 
     `suspends`: a warp may return from its function before it ends, and be resumed. `points`: the
     blocks where diverged lanes may reconverge, each with the blocks in which lanes wait for their
-    turn meanwhile. `diverged`: the blocks that diverged lanes can execute. `resumable`: the blocks
-    at which a suspended warp may resume.
+    turn meanwhile. `diverged`: the blocks that diverged lanes can execute; all, if registers have
+    shapes. `resumable`: the blocks at which a suspended warp may resume.
     """
 
     suspends: bool = False

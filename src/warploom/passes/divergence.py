@@ -28,7 +28,9 @@ def find_reconvergence(ir: WarpIR) -> WarpIR:
         for point in sorted(divergence.reconvergence_points)
     }
     resumable = divergence.resumable if divergence.suspends else frozenset[int]()
-    reconvergence = Reconvergence(divergence.suspends, points, divergence.diverged, resumable)
+    # Uniform and affine registers may lose that form anywhere, and then all lanes diverge.
+    diverged = frozenset(range(ir.program.exit)) if ir.shapes else divergence.diverged
+    reconvergence = Reconvergence(divergence.suspends, points, diverged, resumable)
     return replace(ir, reconvergence=reconvergence)
 
 

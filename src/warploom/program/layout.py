@@ -53,7 +53,7 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
     """
     layout = Layout()
     layout.parameter_bytes = _lay_out(layout, kernel.parameters)
-    layout.reserved_shared_bytes = _reserved_bytes(flat)
+    layout.reserved_shared_bytes = reserved_bytes(flat.instructions)
     used = _used_variables(module, kernel, flat)
     by_space: dict[Space, list[Variable]] = {}
     for variable in used:
@@ -105,10 +105,11 @@ def points_to_parameters(instruction: Instruction) -> bool:
     return converts or operation.kind is OpKind.TEST_PARAMETER
 
 
-def _reserved_bytes(flat: Flat) -> int:
-    """Returns the bytes of reserved shared memory: 0 if the kernel does not read their address."""
+def reserved_bytes(instructions: Iterable[Instruction]) -> int:
+    """Returns the bytes of reserved shared memory: 0 if a kernel's instructions do not read their
+    address."""
     special = (
-        o for instruction in flat.instructions for o in instruction.operands if type(o) is Special
+        o for instruction in instructions for o in instruction.operands if type(o) is Special
     )
     return RESERVED_BYTES if any(o.name.startswith(RESERVED_REGISTERS) for o in special) else 0
 

@@ -82,10 +82,9 @@ class Blocks:
 
     def can_run(self, copy: Copy, index: int) -> bool:
         """Returns whether a basic block may be executed in a copy: always in the main one; in
-        another only if lanes may be diverged in the block, or the kernel has uniform or affine
-        registers, which may lose that form anywhere. A copy that cannot run is `unreachable`."""
-        shaped = bool(self.frame.shapes)
-        return copy is self.main or index in self.frame.warp_ir.reconvergence.diverged or shaped
+        another only if lanes may be diverged in the block. A copy that cannot run is
+        `unreachable`."""
+        return copy is self.main or index in self.frame.warp_ir.reconvergence.diverged
 
     def entry_copy(self, copy: Copy, index: int) -> Copy:
         """Returns the copy of a basic block that code of a given copy branches to: the convergent

@@ -6,18 +6,70 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from warploom.isa.kinds import OpKind
+from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.program.accesses import space_of
 from warploom.program.cfg import ProgramBlock, successors_of
+from warploom.program.layout import DYNAMIC_SHARED_ALIGNMENT, reserved_bytes
 from warploom.program.program import PARAMETERS, Program
-from warploom.ptx.ir import Address, Instruction, Negated, Operand, Register, Space, Symbol, spread
+from warploom.ptx.ir import (
+    Address,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    Space,
+    Special,
+    Symbol,
+    spread,
+)
+
+MOST_ALIGNED = 1 << 10
+"""More than the bytes that alignment leaves between two variables."""
+
+FLOAT_BITS = (0, 32, 64)
+"""The widths of literals: 0 for integers."""
 
 JUMPS = (OpKind.BRANCH, OpKind.INDEXED_BRANCH)
 
 
 def program_errors(program: Program) -> Iterator[str]:
     """Yields what is wrong with a program, as sentences for messages."""
+    yield from _operand_errors(program)
     yield from _block_errors(program)
     yield from _register_errors(program)
     yield from _memory_errors(program)
+
+
+def _operand_errors(program: Program) -> Iterator[str]:
+    """Yields operations that have more or fewer operands than their form."""
+    for index, instruction in enumerate(program.instructions):
+        spec, count = instruction.operation.spec, len(instruction.written)
+        is_call = instruction.operation.kind is OpKind.CALL
+        if not is_call and not spec.needed <= count <= len(spec.shown):
+            yield f"operation {index} has {count} operands"
+        for operand in _leaves(instruction.operands):
+            if isinstance(operand, Immediate) and operand.float_bits not in FLOAT_BITS:
+                yield f"operation {index} has a number of {operand.float_bits} bits"
+            if isinstance(operand, Special) and operand.name not in SPECIAL_REGISTERS:
+                yield f"operation {index} names {operand.name}, which is no special register"
+            if isinstance(operand, Address) and isinstance(operand.base, Symbol):
+                yield from _variable_errors(program, index, operand.base)
+            if isinstance(operand, Symbol) and not is_call:
+                if operand.name not in program.slots and operand.name not in program.targets:
+                    yield f"operation {index} names {operand.name}, which nobody declares"
+                if operand.name in program.targets and operand.offset:
+                    yield f"operation {index} branches beyond {operand.name}"
+
+
+def _variable_errors(program: Program, index: int, symbol: Symbol) -> Iterator[str]:
+    """Yields what is wrong with the variable at whose address an operation accesses memory: it does
+    not exist, or is in another space than the operation names."""
+    slot = program.slots.get(symbol.name)
+    if slot is None:
+        yield f"operation {index} names {symbol.name}, which is no variable"
+    elif space_of(program.instructions[index]) not in (slot.space, Space.GENERIC):
+        yield f"operation {index} does not access {slot.space.value} memory, where {symbol.name} is"
 
 
 def _block_errors(program: Program) -> Iterator[str]:
@@ -96,17 +148,40 @@ def _leaves(operands: Iterable[Operand]) -> Iterator[Operand]:
 
 
 def _memory_errors(program: Program) -> Iterator[str]:
-    """Yields variables that are not within the memory of their space."""
-    sizes = {
+    """Yields variables that are not where their space has them, or whose space has another size
+    than all of them together."""
+    ends = {
         (Space.PARAM, False): program.parameter_bytes,
         (Space.PARAM, True): program.frame_bytes,
-        (Space.SHARED, False): max(program.shared_bytes, program.dynamic_shared_offset),
+        (Space.SHARED, False): program.shared_bytes,
         (Space.LOCAL, False): program.local_bytes,
     }
+    taken = dict.fromkeys(ends, 0)
     for name, slot in program.slots.items():
+        place = slot.space, slot.frame
         if slot.space in (Space.GLOBAL, Space.CONST):
             at_end = name == PARAMETERS and slot.offset == len(program.globals)
-            if not at_end and program.globals[slot.offset : slot.offset + 1] != (name,):
+            if slot.frame or not (at_end or _global(program, slot.offset) == name):
                 yield f"the global variable {name} is not number {slot.offset}"
-        elif slot.offset < 0 or slot.offset + slot.size > sizes.get((slot.space, slot.frame), 0):
-            yield f"the variable {name} is not within the {slot.space.value} memory"
+        elif place not in taken:
+            yield f"the variable {name} is in {slot.space.value} memory"
+        elif slot.space is Space.SHARED and slot.size == 0:
+            if slot.offset not in (taken[place], program.dynamic_shared_offset):
+                yield f"the array {name} does not begin with dynamic shared memory"
+        elif not taken[place] <= slot.offset < taken[place] + MOST_ALIGNED:
+            yield f"the variable {name} does not follow the one before it"
+        else:
+            taken[place] = slot.offset + slot.size
+    for (space, _), end in ends.items():
+        if end != taken[space, _]:
+            yield f"the variables in {space.value} memory have {taken[space, _]} bytes, not {end}"
+    first, begin = program.shared_bytes, program.dynamic_shared_offset
+    if not first <= begin < first + MOST_ALIGNED or begin % DYNAMIC_SHARED_ALIGNMENT:
+        yield "dynamic shared memory does not follow static shared memory"
+    if program.reserved_shared_bytes != reserved_bytes(program.instructions):
+        yield f"it reserves {program.reserved_shared_bytes} bytes of shared memory"
+
+
+def _global(program: Program, index: int) -> str | None:
+    """Returns the global variable of a number, None if there is none."""
+    return program.globals[index] if 0 <= index < len(program.globals) else None

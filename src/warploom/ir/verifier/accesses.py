@@ -1,0 +1,87 @@
+"""Checks the access groups of a Warp IR: that their members are accesses of the program of one type
+and base, and that the table has their plan for such addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from warploom.analysis.shape_transfer import RUNS, OperandShapes
+from warploom.ir.access_groups import AccessGroup
+from warploom.ir.access_plans import TABLE, Addresses, Exit, Guard
+from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
+from warploom.isa.kinds import OpKind
+from warploom.ptx.ir import Address
+
+GROUPED = (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE)
+"""Kinds of operations that can be in an access group."""
+
+
+def access_errors(ir: WarpIR, index: int, block: BasicBlock) -> Iterator[str]:
+    """Yields what is wrong with the accesses of block number `index`."""
+    reading = OperandShapes(ir.program, ir.variant.warp_layout, ir.uniformity.at(index))
+    code = ir.program.blocks[index]
+    for accesses in (block.accesses, block.masked):
+        yield from group_errors(ir, reading, range(code.start, code.stop), accesses.groups)
+        yield from _version_errors(accesses)
+
+
+def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
+    """Yields groups that leave a fast version which the block does not have, or do not leave it;
+    and a fast version that nothing leaves."""
+    leaving = [group for group in accesses.groups if group.plan.exit is Exit.SLOW_VERSION]
+    if accesses.has_fast_version != bool(leaving):
+        yield "it has a fast version, or groups that leave one, but not both"
+    stays = (group for group in accesses.groups if group.plan.guard is Guard.CACHE)
+    if leaving and not all(group in leaving for group in stays):
+        yield "a group guarded by the range cache does not leave the fast version"
+
+
+def group_errors(
+    ir: WarpIR, reading: OperandShapes, operations: Iterable[int], groups: Iterable[AccessGroup]
+) -> Iterator[str]:
+    """Yields what is wrong with the access groups of some operations; `reading` has the shapes of
+    operands there."""
+    inside = frozenset(operations)
+    free = set(inside)
+    for group in groups:
+        members = {member for member, _ in group.members}
+        if not members or not members <= free or not inside.issuperset(group.crossed):
+            yield f"group {sorted(members)} has no members here, or shares them with another"
+            return
+        free -= members
+        yield from _member_errors(ir, reading, group)
+        addresses, facts = Addresses(group.plan.pattern, group.base), ir.accesses.facts
+        rows = (row.plan for row in TABLE if row.fits(group.shape, addresses, facts))
+        if not any(group.plan in (plan, plan.in_one_version()) for plan in rows):
+            yield f"the table does not have the plan of group {sorted(members)}"
+
+
+def _member_errors(ir: WarpIR, reading: OperandShapes, group: AccessGroup) -> Iterator[str]:
+    """Yields members whose type, offset, base or shape is not that of their group."""
+    bases = set[object]()
+    for member, offset in group.members:
+        instruction = ir.program.instructions[member]
+        if instruction.operation.kind not in GROUPED:
+            yield f"operation {member} is no load or store"
+            return
+        op = "load" if instruction.operation.kind is OpKind.LOAD else "store"
+        address = instruction.operands[0 if op == "store" else 1]
+        access_type = ir.accesses.access_type_of(op, member, instruction)
+        # Deferred stores of one size are a batch, whatever their types.
+        if group.plan.guard is Guard.COMPARED and access_type.size == group.shape.size:
+            access_type = replace(group.shape, op=access_type.op, space=access_type.space)
+        if access_type != group.shape:
+            yield f"operation {member} is not an access of its group's type"
+        if not isinstance(address, Address) or address.offset != offset:
+            yield f"operation {member} does not have the offset {offset}"
+            continue
+        bases.add(address.base)
+        shape = reading.address(address)
+        if group.plan.guard is not Guard.COMPARED:
+            runs = RUNS.get(reading.warp_layout, 1)
+            shape = Addresses.of(access_type, shape, runs).lanes
+        if shape != group.base:
+            yield f"operation {member} has addresses of another shape"
+    if len(bases) > 1:
+        yield f"the accesses {group.members} have several base registers"

@@ -1,0 +1,98 @@
+"""Checks a whole Warp IR: its program, options and blocks, and by the other modules of the package
+registers, accesses and loops.
+
+    block b4 ... branch=predicated          -> an error, if b4 has no predicated block
+    plan=consecutive/cache/vector/list/...  -> an error, for the table has no such plan
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from itertools import chain
+
+from warploom.analysis.predicated_blocks import if_bodies
+from warploom.core.errors import WarploomError
+from warploom.cost.device_rules import RULES
+from warploom.ir.verifier.accesses import access_errors
+from warploom.ir.verifier.loops import loop_errors
+from warploom.ir.verifier.program import program_errors
+from warploom.ir.verifier.registers import register_errors
+from warploom.ir.warp_ir import BasicBlock, BranchKind, WarpIR
+from warploom.isa.kinds import OpKind
+from warploom.program.cfg import can_diverge
+
+
+def verify(ir: WarpIR) -> None:
+    """Raises WarploomError if an IR is not consistent, with the first reason."""
+    for reason in chain(program_errors(ir.program), _errors(ir)):
+        name = ir.program.name
+        raise WarploomError(f"the Warp IR of kernel {name} is not valid: {reason}")
+
+
+def _errors(ir: WarpIR) -> Iterator[str]:
+    """Yields what is wrong with an IR whose program is valid."""
+    yield from _option_errors(ir)
+    if len(ir.blocks) != ir.program.exit:
+        yield f"it describes {len(ir.blocks)} of {ir.program.exit} blocks"
+        return
+    yield from register_errors(ir)
+    yield from _reconvergence_errors(ir)
+    bodies = if_bodies(ir.program)
+    for index, block in enumerate(ir.blocks):
+        yield from (f"block b{index}: {one}" for one in _branch_errors(ir, index, block, bodies))
+        yield from (f"block b{index}: {one}" for one in access_errors(ir, index, block))
+    yield from loop_errors(ir)
+
+
+def _option_errors(ir: WarpIR) -> Iterator[str]:
+    """Yields options that contradict each other, and rules that do not exist."""
+    rules = ir.layout.rules
+    for name in (getattr(rules, one.name) for one in fields(rules) if one.name != "paths"):
+        if name not in RULES:
+            yield f"{name} is no rule"
+    if ir.layout.warp_layout is not ir.variant.warp_layout:
+        yield "its counts are for another layout of warps"
+    if ir.variant.plain and ir.shapes:
+        yield "its variant stores all registers lane by lane, and some have shapes"
+
+
+def _reconvergence_errors(ir: WarpIR) -> Iterator[str]:
+    """Yields branches whose lanes reconverge at no known point, and blocks that do not exist."""
+    exit, facts = ir.program.exit, ir.reconvergence
+    if not facts.points:  # the pass has not run
+        return
+    if exit not in facts.points:
+        yield "lanes do not reconverge at the end of the program"
+    named = {*facts.points, *chain(*facts.points.values()), *facts.diverged, *facts.resumable}
+    if not all(0 <= block <= exit for block in named):
+        yield "lanes reconverge, wait or resume at a block that does not exist"
+    for block in ir.program.blocks:
+        last = ir.program.instructions[block.stop - 1]
+        point = ir.program.reconvergence[block.index]
+        if can_diverge(last) and point not in facts.points:
+            yield f"lanes do not reconverge in b{point}, after b{block.index}"
+    if facts.resumable and not facts.suspends:
+        yield "lanes may resume, and warps are never suspended"
+
+
+def _branch_errors(
+    ir: WarpIR, index: int, block: BasicBlock, bodies: dict[int, int]
+) -> Iterator[str]:
+    """Yields what is wrong with the branch at the end of a block. `bodies`: the blocks that an `if`
+    can run under a mask, by the block before."""
+    last = ir.program.instructions[ir.program.blocks[index].stop - 1]
+    is_guarded = last.operation.kind is OpKind.BRANCH and last.guard is not None
+    if not is_guarded and block.branch is not None:
+        yield "a branch without a guard needs no kind"
+    if block.predicated_block not in (None, bodies.get(index)):
+        yield f"b{block.predicated_block} cannot be run under a mask after it"
+    if block.branch is None:
+        return
+    expected = BranchKind.SPLIT if block.predicated_block is None else BranchKind.PREDICATED
+    if any(index in region.exits for region in ir.exits):
+        expected = BranchKind.EXIT
+    if last.guard is not None and last.guard.register in ir.uniformity.at(index):
+        expected = BranchKind.UNIFORM
+    if block.branch is not expected:
+        yield f"the branch is {expected.value}, not {block.branch.value}"

@@ -1,0 +1,78 @@
+"""Checks the loops of a Warp IR: that their blocks follow each other in the program, and that the
+operations that they name are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
+
+from warploom.analysis.shape_transfer import OperandShapes
+from warploom.analysis.strided_loops import strided_loop
+from warploom.analysis.warp_loops import WarpLoopPath
+from warploom.ir.access_plans import Exit, Guard
+from warploom.ir.verifier.accesses import group_errors
+from warploom.ir.warp_ir import BatchedLoop, WarpIR
+from warploom.program.program import Program
+
+
+def loop_errors(ir: WarpIR) -> Iterator[str]:
+    """Yields what is wrong with the loops of an IR."""
+    for batched in ir.strided_loops:
+        yield from (f"strided loop: {one}" for one in _strided_errors(ir, batched))
+    for path in chain(ir.warp_loops, ir.static_schedule):
+        yield from (f"warp loop: {one}" for one in _path_errors(ir, path))
+
+
+def _strided_errors(ir: WarpIR, batched: BatchedLoop) -> Iterator[str]:
+    """Yields what is wrong with a batched loop: its blocks are no loop, its groups no groups with
+    the shapes that it assumes, or other operations than it says advance in each iteration."""
+    program, loop = ir.program, batched.loop
+    if not loop.blocks or not _follow(program, (*loop.blocks, loop.blocks[0])):
+        yield "its blocks do not form a loop"
+        return
+    shapes = {**ir.uniformity.at(loop.header), **batched.shapes}
+    reading = OperandShapes(program, ir.variant.warp_layout, shapes)
+    inside = [program.blocks[index] for index in loop.blocks]
+    operations = [at for block in inside for at in range(block.start, block.stop)]
+    yield from group_errors(ir, reading, operations, batched.groups)
+    cached = {g.members[0][0] for g in batched.groups if g.plan.guard is Guard.CACHE}
+    if any(group.plan.exit is Exit.SLOW_VERSION for group in batched.groups):
+        yield "a group leaves a fast version, which a batch does not have"
+    if not cached.issuperset(loop.accesses):
+        yield "one of its accesses is not guarded by the range cache"
+    elif strided_loop(reading, loop.blocks, list(loop.accesses)) != loop:
+        yield "other operations advance in it"
+
+
+def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
+    """Yields what is wrong with the path of a warp loop: a block does not follow the one before, or
+    the kinds and choices are not those of its operations and branches."""
+    program = ir.program
+    body = () if path.body is None else (path.body,)
+    if not path.before or not _follow(program, path.before) or not _follow(program, path.after):
+        yield "its blocks do not follow each other"
+        return
+    first = 0 if path.site is None else program.blocks[path.site].successors[-1]
+    if path.before[0] != first:
+        yield "it does not begin at its site"
+    if body and not _follow(program, (path.before[-1], *body, *path.after[:1])):
+        yield "its body does not follow"
+    inside = [program.blocks[index] for index in (*path.before, *body, *path.after)]
+    inner = {at for block in inside for at in range(block.start, block.stop)}
+    ends = {block.stop - 1 for block in inside}
+    if not inner - ends <= path.kinds.keys() <= inner:
+        yield "it has no kind for one of its operations"
+    for at, following in pairwise((*path.before, *path.after)):
+        last, (taken, *_) = program.blocks[at].stop - 1, program.blocks[at].successors
+        if last in path.choices and path.choices[last] != (following == taken):
+            yield f"b{following} is not where operation {last} leads to"
+    if not path.choices.keys() <= ends:
+        yield "it has a choice for an operation that is no branch"
+
+
+def _follow(program: Program, blocks: Sequence[int]) -> bool:
+    """Returns whether each block is a successor of the one before it."""
+    return all(
+        0 <= at < program.exit and to in program.blocks[at].successors
+        for at, to in pairwise(blocks)
+    )

@@ -1,0 +1,82 @@
+"""Checks what a Warp IR says of registers: that each has at least the shape of every result that is
+written to it, and that masked regions are entered and left as they say.
+
+    %r4 .b32 affine<1>    -> an error, if an operation of the block writes %r4 with a stride of 4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warploom.analysis.masked_loops import MaskedRegion, written_after_exits
+from warploom.analysis.regions import predecessors
+from warploom.analysis.scattered import scattered_registers
+from warploom.analysis.shape_transfer import BLOCK_LAYOUT, OperandShapes
+from warploom.analysis.vector_shape import UNIFORM, VARYING, WIDTHS
+from warploom.ir.warp_ir import WarpIR
+
+
+def register_errors(ir: WarpIR) -> Iterator[str]:
+    """Yields registers with properties that the program does not give them."""
+    declared = frozenset(ir.program.registers)
+    for name, registers in (
+        ("shapes", ir.shapes),
+        ("block shapes", ir.block_shapes),
+        ("spilled", ir.spilled),
+        ("scattered", ir.scattered),
+    ):
+        if not declared.issuperset(registers):
+            yield f"{name} of a register that is not declared"
+    if not all(ir.shapes.keys() >= block.loose for block in ir.blocks):
+        yield "a register is varying in a block, and has no shape in others"
+    yield from _shape_errors(ir)
+    lasting = {r: shape for r, shape in ir.shapes.items() if r in ir.uniformity.lasting}
+    if ir.scattered and ir.scattered != scattered_registers(
+        ir.program, ir.variant.warp_layout, lasting
+    ):
+        yield "other registers hold unrelated values"
+    before = predecessors(ir.program)
+    for region in ir.exits:
+        yield from (
+            f"masked region of b{region.header}: {one}" for one in _region(ir, region, before)
+        )
+
+
+def _shape_errors(ir: WarpIR) -> Iterator[str]:
+    """Yields operations whose results do not have the shapes of their registers."""
+    begun = ir.program.live_in[0] if ir.program.live_in else ()
+    for register, shape in (*ir.shapes.items(), *ir.block_shapes.items()):
+        if shape.width not in WIDTHS or not shape.is_affine:
+            yield f"{register.name} has a shape of {shape.width} runs"
+        elif register in begun and UNIFORM.join(shape) != shape:
+            yield f"{register.name} begins as zero in all lanes"
+    block_layout = BLOCK_LAYOUT.get(ir.variant.warp_layout)
+    for block in ir.program.blocks:
+        at_block = ir.uniformity.at(block.index)
+        readings = [OperandShapes(ir.program, ir.variant.warp_layout, at_block)]
+        if block_layout is not None and ir.block_shapes:
+            readings.append(OperandShapes(ir.program, block_layout, ir.block_shapes))
+        for reading in readings:
+            for index in range(block.start, block.stop):
+                for register, shape in reading.results(ir.program.instructions[index]):
+                    claimed = reading.shapes.get(register, VARYING)
+                    if shape.join(claimed) != claimed:
+                        yield f"operation {index} gives {register.name} another shape"
+
+
+def _region(ir: WarpIR, region: MaskedRegion, before: list[list[int]]) -> Iterator[str]:
+    """Yields what is wrong with a masked region; `before` are the predecessors of each block."""
+    program, inside = ir.program, region.blocks
+    entered = {b for b in inside if b == 0 or not inside.issuperset(before[b])}
+    leaving = {b for b in inside if not inside.issuperset(program.blocks[b].successors)}
+    targets = {to for block in leaving for to in program.blocks[block].successors}
+    if entered | {region.header} != {region.header} or region.header not in inside:
+        yield "it is entered at other blocks"
+    if leaving != set(region.exits):
+        yield "it is left at other blocks"
+    if targets - inside != {region.point}:
+        yield f"it does not lead to b{region.point} alone"
+    if region.written != written_after_exits(program, inside, region.exits):
+        yield "it writes other registers after lanes have left"
+    if region.merged != region.written & ir.live(region.point):
+        yield "other registers have to be merged after it"
