@@ -19,12 +19,12 @@ from families import CASES  # noqa: E402
 from families.base import LaunchShape, shapes  # noqa: E402
 
 import warploom as wl  # noqa: E402
-from warploom.analysis.vector_shape import LANES  # noqa: E402
 from warploom.host.kernel import Kernel  # noqa: E402
 from warploom.ir.access_plans import ANY_OP, ANY_SPACE, LINEAR, TABLE, PlanRow  # noqa: E402
 from warploom.ir.plan_listing import PlannedAccess  # noqa: E402
 from warploom.machine.compiled.engine import CompiledEngine  # noqa: E402
 from warploom.machine.launch import Launch  # noqa: E402
+from warploom.shapes.vector_shape import LANES  # noqa: E402
 
 PAGE = ROOT / "docs" / "engine.md"
 BEGIN, END = "<!-- access plans -->\n", "<!-- end of access plans -->\n"

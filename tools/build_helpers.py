@@ -23,7 +23,6 @@ from pathlib import Path
 
 import warploom as wl
 from warploom.abi.environment import CountLayout
-from warploom.analysis.shape_transfer import warp_layout_of
 from warploom.compilation.emission import emit_ir
 from warploom.core.errors import CompileError
 from warploom.cost.device_rules import access_rules
@@ -33,6 +32,7 @@ from warploom.ir.variant import KernelVariant
 from warploom.llvm.target import LEVELS, Processor
 from warploom.lower.access.shared_functions import Define, ship_functions
 from warploom.lower.baseline.tables import GuardFunction
+from warploom.shapes.operand_shapes import warp_layout_of
 from warploom.timing.engine import compiled
 
 ROOT = Path(__file__).parent.parent

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import pytest
 
-from warploom.analysis.masked_loops import MaskedRegion, masked_regions
-from warploom.analysis.shape_transfer import RegisterShapes, WarpLayout
 from warploom.analysis.uniformity import shapes_of
-from warploom.analysis.vector_shape import UNIFORM
 from warploom.program.build import build
+from warploom.program.masked_loops import MaskedRegion, masked_regions
 from warploom.program.program import Program
 from warploom.ptx.parser import parse
+from warploom.shapes.operand_shapes import RegisterShapes, WarpLayout
+from warploom.shapes.vector_shape import UNIFORM
 
 KERNEL = """
 .version 8.0

@@ -6,10 +6,10 @@ from __future__ import annotations
 import pytest
 
 from warploom.analysis.scattered import scattered_registers
-from warploom.analysis.shape_transfer import WarpLayout
 from warploom.analysis.uniformity import shapes_of
 from warploom.program.build import build
 from warploom.ptx.parser import parse
+from warploom.shapes.operand_shapes import WarpLayout
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 DECLARED = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from warploom.analysis.shape_transfer import WarpLayout, warp_layout_of
 from warploom.analysis.static_schedule import size_for_static_schedule, static_schedule_of
 from warploom.analysis.uniformity import shapes_of
 from warploom.program.build import build
 from warploom.program.program import Program
 from warploom.ptx.parser import parse
+from warploom.shapes.operand_shapes import WarpLayout, warp_layout_of
 
 BEGIN = """
 .version 8.0

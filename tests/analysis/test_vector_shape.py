@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warploom.analysis.vector_shape import UNIFORM, VARYING, ShapedValue, TermShapes, VectorShape
 from warploom.core.types import F32, PRED, S32, S64, U16, U32, U64, ScalarType
 from warploom.isa.terms import Term, argument
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import splat
+from warploom.shapes.vector_shape import UNIFORM, VARYING, ShapedValue, TermShapes, VectorShape
 
 INTEGERS = (U16, U32, S32, U64, S64)
 OF_TWO = ("add", "sub", "mul", "div", "rem", "and", "or", "xor", "min", "max")

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from needs import NEEDS_PTXAS
 
-from warploom.analysis.shape_transfer import WarpLayout
 from warploom.cli import progress
 from warploom.cli.main import main
 from warploom.ir.parser import parse_warp_ir
+from warploom.shapes.operand_shapes import WarpLayout
 
 KERNEL = """
 .version 8.0

@@ -13,7 +13,6 @@ from llvmlite import ir
 import warploom as wl
 from warploom.abi.access_type import STACK, AccessType
 from warploom.abi.environment import CountLayout
-from warploom.analysis.vector_shape import VARYING, VectorShape
 from warploom.core.types import unsigned
 from warploom.ir.access_plans import (
     ANY_OP,
@@ -39,6 +38,7 @@ from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
 from warploom.passes.pipeline import warp_ir
 from warploom.ptx.ir import Space
+from warploom.shapes.vector_shape import VARYING, VectorShape
 
 ROOT = Path(__file__).parents[2]
 TOOL = runpy.run_path(str(ROOT / "tools" / "access_plans.py"))

@@ -13,10 +13,10 @@ from mutations import mutable_fields, mutant, nodes
 
 import warploom as wl
 from warploom.compilation.emission import emit_warp_ir
-from warploom.ir.verifier.kernel import verify
 from warploom.ir.warp_ir import WarpIR
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
+from warploom.passes.verifier.kernel import verify
 
 KERNELS = sorted({(case.path, case.kernel) for case in CASES})[::3]
 BLOCKS = ((256, 1, 1), (24, 8, 1), (16, 16, 1))

@@ -17,7 +17,6 @@ from random_programs import kernels
 import warploom as wl
 from warploom.abi.context_layout import context_layout
 from warploom.abi.environment import CountLayout
-from warploom.analysis.shape_transfer import NO_SHAPES
 from warploom.compilation.emission import KernelIR, emit_ir
 from warploom.compilation.jit import compile_kernel, find_kernel
 from warploom.llvm import disk_cache
@@ -28,6 +27,7 @@ from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Register
 from warploom.ptx.parser import parse
+from warploom.shapes.operand_shapes import NO_SHAPES
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 AXPY = (

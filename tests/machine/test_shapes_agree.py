@@ -22,9 +22,7 @@ from shaped_programs import (
 )
 from shaped_runs import BLOCKS, LONG_BLOCKS, WIDE, outcome_of, prepared, schedules
 
-from warploom.analysis.shape_transfer import warp_layout_of
 from warploom.analysis.uniformity import shapes_of
-from warploom.analysis.vector_shape import VectorShape
 from warploom.core.errors import WarploomError
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Schedule
@@ -32,6 +30,8 @@ from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.program.program import Program
 from warploom.ptx.ir import Register
+from warploom.shapes.operand_shapes import warp_layout_of
+from warploom.shapes.vector_shape import VectorShape
 
 
 class Watch:

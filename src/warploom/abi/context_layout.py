@@ -16,11 +16,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
-from warploom.analysis.shape_transfer import RegisterShapes
 from warploom.llvm.lanes import LANES
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Register
+from warploom.shapes.operand_shapes import RegisterShapes
 from warploom.simt.warp_table import table_words
 
 LINE = 64

@@ -16,8 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.range_cache import RangeCacheLayout
-from warploom.analysis.shape_transfer import WarpLayout
-from warploom.analysis.vector_shape import LANES
 from warploom.cost.deferred_atomics import ROW_END
 from warploom.cost.device_rules import AccessRules
 from warploom.isa.routines import ordinary_results
@@ -26,6 +24,8 @@ from warploom.program.cfg import can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import member_mask
 from warploom.ptx.ir import Space
+from warploom.shapes.operand_shapes import WarpLayout
+from warploom.shapes.vector_shape import LANES
 from warploom.simt import schedule_layout
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warploom.analysis.shape_transfer import BlockShapes, OperandShapes, RegisterShapes, WarpLayout
-from warploom.analysis.vector_shape import VARYING, VectorShape
 from warploom.program.program import Program
 from warploom.ptx.ir import Register
+from warploom.shapes.operand_shapes import BlockShapes, OperandShapes, RegisterShapes, WarpLayout
+from warploom.shapes.vector_shape import VARYING, VectorShape
 
 
 def assumed_shapes(

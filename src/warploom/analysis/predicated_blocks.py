@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warploom.analysis.masked_loops import LONGEST_PREDICATED_BLOCK
-from warploom.analysis.shape_transfer import OperandShapes, RegisterShapes, WarpLayout, computes
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.program.cfg import ProgramBlock
+from warploom.program.masked_loops import LONGEST_PREDICATED_BLOCK
 from warploom.program.program import Program
 from warploom.program.uses import member_mask
 from warploom.ptx.ir import Instruction, spread
+from warploom.shapes.operand_shapes import OperandShapes, RegisterShapes, WarpLayout, computes
 
 
 def predicated_blocks(

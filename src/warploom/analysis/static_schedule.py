@@ -22,7 +22,15 @@ from warploom.analysis.block_uniformity import (
     terminator,
 )
 from warploom.analysis.predicated_blocks import predicated_blocks
-from warploom.analysis.shape_transfer import (
+from warploom.analysis.uniformity import shapes_of
+from warploom.analysis.warp_loops import WarpLoop, WarpLoopSearch
+from warploom.core.types import ScalarType
+from warploom.isa.kinds import Effect, OpKind
+from warploom.program.cfg import ProgramBlock, can_diverge
+from warploom.program.program import Program
+from warploom.program.uses import writes
+from warploom.ptx.ir import Instruction, Operand, Register, Special, spread
+from warploom.shapes.operand_shapes import (
     BLOCK_LAYOUT,
     BlockShapes,
     OperandShapes,
@@ -31,15 +39,7 @@ from warploom.analysis.shape_transfer import (
     computes,
     warp_layout_of,
 )
-from warploom.analysis.uniformity import shapes_of
-from warploom.analysis.vector_shape import ShapedValue
-from warploom.analysis.warp_loops import WarpLoop, WarpLoopSearch
-from warploom.core.types import ScalarType
-from warploom.isa.kinds import Effect, OpKind
-from warploom.program.cfg import ProgramBlock, can_diverge
-from warploom.program.program import Program
-from warploom.program.uses import writes
-from warploom.ptx.ir import Instruction, Operand, Register, Special, spread
+from warploom.shapes.vector_shape import ShapedValue
 
 LONGEST, MOST_WARP_LOOPS = 400, 24
 """The instructions, and the warp loops, of a schedule at most. Longer programs are not even

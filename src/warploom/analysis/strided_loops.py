@@ -21,17 +21,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from warploom.analysis.predicated_blocks import may_wrap
-from warploom.analysis.regions import natural_loops, predecessors
-from warploom.analysis.shape_transfer import OperandShapes, RegisterShapes, computes
-from warploom.analysis.vector_shape import TermShapes
 from warploom.core.types import U64, ScalarType
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import Term
 from warploom.program.program import Program
+from warploom.program.regions import natural_loops, predecessors
 from warploom.program.uses import leaf_operands, may_wait_before, reads, writes
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Special, Symbol, spread
+from warploom.shapes.operand_shapes import OperandShapes, RegisterShapes, computes
+from warploom.shapes.vector_shape import TermShapes
 
 COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 """Maps comparisons of unsigned numbers to those of the same relation (PTX ISA, "setp")."""

@@ -13,22 +13,22 @@ Optimizations", 2011, on sync and temporal divergence):
     mov.u32 %r2, 1;                  varying, for it is live at L
     L: add.u32 %r3, %r2, 1;          varying
 
-In masked regions (`analysis.masked_loops`) registers retain their shapes: the lanes that are still
+In masked regions (`program.masked_loops`) registers retain their shapes: the lanes that are still
 inside have all taken the same path."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warploom.analysis.masked_loops import MaskedRegion, blocks_between, masked_regions
-from warploom.analysis.shape_transfer import BLOCK_WIDE, OperandShapes, RegisterShapes, WarpLayout
-from warploom.analysis.vector_shape import UNIFORM, VARYING, VectorShape
 from warploom.core.types import U32
 from warploom.isa.kinds import OpKind
 from warploom.program.cfg import ProgramBlock, can_diverge
+from warploom.program.masked_loops import MaskedRegion, blocks_between, masked_regions
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Instruction, Register
+from warploom.shapes.operand_shapes import BLOCK_WIDE, OperandShapes, RegisterShapes, WarpLayout
+from warploom.shapes.vector_shape import UNIFORM, VARYING, VectorShape
 
 VaryingByBlock = list[set[Register]]
 """Holds for each block the registers that are varying there."""
@@ -41,7 +41,7 @@ def shapes_of(
 
     A layout of a whole thread block has no blocks in which a register is varying: its threads are
     in different blocks at once, so a register has its shape everywhere or nowhere. `regions` are
-    those that lanes may leave separately; None: all (`analysis.masked_loops`). The result retains
+    those that lanes may leave separately; None: all (`program.masked_loops`). The result retains
     those of them whose exits can diverge. Registers are in the order of their declarations."""
     block_wide = warp_layout in BLOCK_WIDE
     if block_wide:

@@ -31,7 +31,6 @@ from warploom.analysis.block_uniformity import (
     terminator,
 )
 from warploom.analysis.predicated_blocks import if_bodies, may_wrap
-from warploom.analysis.shape_transfer import BLOCK_LAYOUT, OperandShapes, RegisterShapes, WarpLayout
 from warploom.analysis.uniformity import shapes_of
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.routines import ordinary_results
@@ -40,6 +39,7 @@ from warploom.program.cfg import can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
+from warploom.shapes.operand_shapes import BLOCK_LAYOUT, OperandShapes, RegisterShapes, WarpLayout
 
 
 class StepKind(Enum):

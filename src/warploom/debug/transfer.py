@@ -11,7 +11,6 @@ import numpy.typing as npt
 from warploom.abi.context_layout import ContextLayout, context_layout
 from warploom.abi.environment import Slot, local_stride
 from warploom.abi.pieces import frame_pieces
-from warploom.analysis.shape_transfer import NO_SHAPES
 from warploom.core.types import ScalarType
 from warploom.cost.device_rules import access_rules
 from warploom.debug.checkpoints import Checkpoint
@@ -25,6 +24,7 @@ from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.state import LaunchState, Listener, ThreadBlock, Warp, new_warp
 from warploom.machine.tally import Tally
 from warploom.program.program import Program
+from warploom.shapes.operand_shapes import NO_SHAPES
 from warploom.simt import schedule_layout, scheduling
 from warploom.simt.warp_table import BLOCK, LIVE, MASK, split_at, table_words
 from warploom.simt.warp_table import L_DIGEST as DIGEST

@@ -15,14 +15,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from warploom.abi.access_type import AccessType
-from warploom.analysis.shape_transfer import RUNS, OperandShapes
-from warploom.analysis.vector_shape import VectorShape
 from warploom.ir.access_plans import AccessPlan, Addresses, Guard, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
 from warploom.isa.kinds import OpKind
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Address, Instruction, Register, Symbol
+from warploom.shapes.operand_shapes import RUNS, OperandShapes
+from warploom.shapes.vector_shape import VectorShape
 
 
 @dataclass(frozen=True)

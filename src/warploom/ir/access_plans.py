@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from warploom.abi.access_type import STACK, AccessType
-from warploom.analysis.vector_shape import LANES, VARYING, VectorShape
 from warploom.cost.atomics import WORD_BYTES
 from warploom.ptx.ir import Space
+from warploom.shapes.vector_shape import LANES, VARYING, VectorShape
 
 MOST_RUNS_BY_STEP = 8
 """The number of runs in a warp up to which varying addresses are tested for a stride in each run.

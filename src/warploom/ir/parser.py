@@ -1,7 +1,7 @@
 """Parses the text of the Warp IR, which `ir.text` prints, back to data.
 
 What is printed and parsed is equal to the original IR: passes can be run on it, and code can be
-emitted from it. An IR that no passes could have made is an error (`ir.verifier`).
+emitted from it. An IR that no passes could have made is an error (`passes.verifier`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ import msgspec
 
 from warploom.abi import access_type
 from warploom.abi.environment import CountLayout
-from warploom.analysis.masked_loops import MaskedRegion
-from warploom.analysis.regions import Region, RegionKind, regions
 from warploom.analysis.strided_loops import StridedLoop
-from warploom.analysis.vector_shape import LANES, UNIFORM, VARYING, VectorShape
 from warploom.analysis.warp_loops import StepKind, WarpLoopPath
 from warploom.core.errors import WarploomError
 from warploom.core.types import TYPES
@@ -28,7 +25,6 @@ from warploom.ir.lines import Line, Read, tree_of
 from warploom.ir.program_parser import ProgramParser
 from warploom.ir.text import END
 from warploom.ir.variant import KernelVariant
-from warploom.ir.verifier.kernel import verify
 from warploom.ir.warp_ir import (
     BasicBlock,
     BatchedLoop,
@@ -37,12 +33,16 @@ from warploom.ir.warp_ir import (
     Reconvergence,
     WarpIR,
 )
+from warploom.passes.verifier.kernel import verify
+from warploom.program.masked_loops import MaskedRegion
+from warploom.program.regions import Region, RegionKind, regions
 from warploom.ptx.ir import Register, Space
+from warploom.shapes.vector_shape import LANES, UNIFORM, VARYING, VectorShape
 
 
 def parse_warp_ir(text: str) -> WarpIR:
     """Parses the text of a Warp IR. Raises WarploomError for text that is not in the form of
-    `ir.text`, with the number of the line, and for an IR that is not valid (`ir.verifier`)."""
+    `ir.text`, with the number of the line, and for an IR that is not valid (`passes.verifier`)."""
     ir = _Parser(tree_of(text)).ir()
     verify(ir)
     return ir

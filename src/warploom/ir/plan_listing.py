@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.abi.access_type import AccessType
-from warploom.analysis.vector_shape import LANES
 from warploom.core.types import B8
 from warploom.ir.access_groups import AccessGroup, by_instruction
 from warploom.ir.access_plans import ANYWHERE, AccessPlan, Pattern, select
@@ -17,6 +16,7 @@ from warploom.isa.spec import Unit
 from warploom.program.accesses import accesses as accesses_of
 from warploom.program.accesses import bytes_of, space_of
 from warploom.ptx.ir import Instruction, Space
+from warploom.shapes.vector_shape import LANES
 
 PLANNED_SPACES = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL, Space.GENERIC)
 PATTERNS = {

@@ -19,9 +19,6 @@ from typing import Any, cast
 
 import msgspec
 
-from warploom.analysis.masked_loops import MaskedRegion
-from warploom.analysis.regions import Region, regions
-from warploom.analysis.vector_shape import LANES, VARYING, VectorShape
 from warploom.analysis.warp_loops import StepKind, WarpLoopPath
 from warploom.cost.device_rules import AccessRules
 from warploom.ir.access_groups import AccessGroup
@@ -29,7 +26,10 @@ from warploom.ir.access_plans import AccessPlan
 from warploom.ir.lines import INDENT, attributes
 from warploom.ir.program_text import label_lines, memory_lines, operation_lines
 from warploom.ir.warp_ir import BasicBlock, BatchedLoop, BlockAccesses, WarpIR
+from warploom.program.masked_loops import MaskedRegion
+from warploom.program.regions import Region, regions
 from warploom.ptx.ir import Register
+from warploom.shapes.vector_shape import LANES, VARYING, VectorShape
 
 END = "exit"
 """The label that follows those of all blocks: the end of the program."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from warploom.analysis.shape_transfer import WarpLayout
 from warploom.analysis.static_schedule import Size
 from warploom.ir.options import Pass
 from warploom.ptx.ir import Space
+from warploom.shapes.operand_shapes import WarpLayout
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Defines the Warp IR: a kernel's program under one variant, with the results of passes.
 
-`passes.pipeline` builds it, `ir.text` prints it, `ir.parser` parses it, `ir.verifier` checks it,
+`passes.pipeline` builds it, `ir.text` prints it, `ir.parser` parses it, `passes.verifier` checks it,
 and `lower.kernel.warp` emits LLVM IR from it alone. All data are frozen: a pass returns a new IR,
 with more about its basic blocks, or with another program.
 """
@@ -13,17 +13,17 @@ from enum import Enum
 from functools import cached_property
 
 from warploom.abi.environment import CountLayout
-from warploom.analysis.masked_loops import MaskedRegion
-from warploom.analysis.shape_transfer import BlockShapes, RegisterShapes
 from warploom.analysis.strided_loops import StridedLoop
-from warploom.analysis.vector_shape import VectorShape
 from warploom.analysis.warp_loops import WarpLoop, WarpLoopPath
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Guard
 from warploom.ir.kernel_accesses import KernelAccesses, facts_of
 from warploom.ir.variant import KernelVariant
+from warploom.program.masked_loops import MaskedRegion
 from warploom.program.program import Program
 from warploom.ptx.ir import Register
+from warploom.shapes.operand_shapes import BlockShapes, RegisterShapes
+from warploom.shapes.vector_shape import VectorShape
 
 
 class BranchKind(Enum):

@@ -16,7 +16,6 @@ from functools import partial
 from typing import TypeVar
 
 from warploom.abi.nans import is_copy
-from warploom.analysis.shape_transfer import OperandShapes
 from warploom.asynchronous.tensors.requests import BARRIER_ROW, GLOBAL_ROW, SHARED_ROW, SIZE_ROW
 from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
 from warploom.ir.kernel_accesses import elements
@@ -51,6 +50,7 @@ from warploom.program.effects.completions import completion
 from warploom.program.effects.tensor_waits import completes_later, late_copy
 from warploom.program.services import service_of
 from warploom.ptx.ir import Instruction, Operand, Pair, Register, Symbol, spread
+from warploom.shapes.operand_shapes import OperandShapes
 
 
 class InstructionCode:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.analysis.scattered import scattered_registers
-from warploom.analysis.shape_transfer import RUNS, OperandShapes
 from warploom.ir.access_groups import by_instruction, find_groups
 from warploom.ir.access_plans import Guard
 from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
 from warploom.passes.store_batching import find_store_batches
 from warploom.ptx.ir import Register
+from warploom.shapes.operand_shapes import RUNS, OperandShapes
 
 LEAST_FOR_FAST_VERSION = 4
 """The accesses of a block in groups guarded by the range cache, from which on the block has a fast

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.abi.pieces import frame_pieces
-from warploom.analysis.shape_transfer import BLOCK_LAYOUT
 from warploom.analysis.static_schedule import static_schedule_of
 from warploom.analysis.warp_loops import (
     StepKind,
@@ -18,6 +17,7 @@ from warploom.ir.options import Pass
 from warploom.ir.warp_ir import WarpIR
 from warploom.passes.divergence import divergence_points
 from warploom.program.program import Program
+from warploom.shapes.operand_shapes import BLOCK_LAYOUT
 
 MOST_ACCESSES = 12
 """Accesses of a warp loop in a static schedule of several, at most. The addresses of all are looked

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from warploom.analysis.masked_loops import masked_regions
 from warploom.analysis.uniformity import shapes_of
 from warploom.ir.warp_ir import WarpIR
 from warploom.llvm.opt_level import is_long
+from warploom.program.masked_loops import masked_regions
 
 
 def find_masked_loops(ir: WarpIR) -> WarpIR:

@@ -20,8 +20,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from warploom.abi.access_type import DATA_BYTES
-from warploom.analysis.shape_transfer import OperandShapes, computes
-from warploom.analysis.vector_shape import LANES
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Addresses, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
@@ -30,6 +28,8 @@ from warploom.program.accesses import space_of
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
+from warploom.shapes.operand_shapes import OperandShapes, computes
+from warploom.shapes.vector_shape import LANES
 
 STRONG = ("volatile", "relaxed", "acquire", "release", "mmio", "async")
 """Modifiers of accesses whose order other threads may observe (PTX ISA, "Memory Consistency

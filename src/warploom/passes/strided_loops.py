@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.analysis.assumed_shapes import assumed_shapes
-from warploom.analysis.shape_transfer import OperandShapes
 from warploom.analysis.strided_loops import straight_line_loops, strided_loop
 from warploom.ir.access_groups import AccessGroup, find_groups
 from warploom.ir.access_plans import Guard
 from warploom.ir.warp_ir import BatchedLoop, WarpIR
+from warploom.shapes.operand_shapes import OperandShapes
 
 MOST_INSTRUCTIONS = 64
 """Instructions of an iteration for each group of strided accesses, at most. A batch saves some 25

@@ -19,8 +19,6 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from warploom.abi.access_type import record_memory_change
-from warploom.analysis.shape_transfer import OperandShapes
-from warploom.analysis.vector_shape import VectorShape
 from warploom.ir.access_plans import Guard, Move, Pattern
 from warploom.ir.kernel_accesses import elements
 from warploom.llvm.lanes import I64, LANES, Value
@@ -38,6 +36,8 @@ from warploom.lower.instrument.sanitizing import SpaceMemory
 from warploom.program.accesses import space_of
 from warploom.program.cfg import ProgramBlock
 from warploom.ptx.ir import Instruction, Operand, Space
+from warploom.shapes.operand_shapes import OperandShapes
+from warploom.shapes.vector_shape import VectorShape
 
 PREFETCH_WARPS = 4
 """Warps for which the first of them prefetches lines. Sums of two arrays of 16 MiB, in a loop over

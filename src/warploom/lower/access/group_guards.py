@@ -24,7 +24,6 @@ from dataclasses import replace
 
 from llvmlite import ir
 
-from warploom.analysis.shape_transfer import OperandShapes
 from warploom.core.types import unsigned
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Exit, Guard
@@ -37,6 +36,7 @@ from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.store_batching import StoreBatch
 from warploom.program.cfg import ProgramBlock
 from warploom.ptx.ir import Address, Instruction, Register
+from warploom.shapes.operand_shapes import OperandShapes
 
 RARELY = (1 << 20, 1)
 """Branch weights of an exit that is almost never taken: they keep the values that are live there in

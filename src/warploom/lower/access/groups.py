@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from warploom.abi.access_type import AccessType
-from warploom.analysis.vector_shape import VectorShape
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import AccessPlan
 from warploom.llvm.lanes import Value
+from warploom.shapes.vector_shape import VectorShape
 
 
 @dataclass

@@ -29,13 +29,13 @@ from warploom.abi.range_cache import (
     WITHIN,
     safe_at,
 )
-from warploom.analysis.shape_transfer import OperandShapes
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.lane_sets import FULL_WARP, LaneSet, LaneSets
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.range_cache_filling import RangeCacheFilling
+from warploom.shapes.operand_shapes import OperandShapes
 
 
 class RangeCache:

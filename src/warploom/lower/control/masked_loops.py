@@ -1,4 +1,4 @@
-"""Emits loops and other regions that lanes leave one by one (`analysis.masked_loops`), in the
+"""Emits loops and other regions that lanes leave one by one (`program.masked_loops`), in the
 convergent copy.
 
     loop: ...; @%p bra done; bra loop;     lanes with different trip counts
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warploom.analysis.masked_loops import MaskedRegion
 from warploom.llvm.lanes import I32, I64, Value, storage_type, zero
 from warploom.lower.control.simt_stack import SimtStackCode
 from warploom.lower.frame.frame import Frame
+from warploom.program.masked_loops import MaskedRegion
 from warploom.ptx.ir import Register
 from warploom.simt.warp_table import ARRIVED, NONE
 

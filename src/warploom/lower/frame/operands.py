@@ -8,7 +8,6 @@ import numpy as np
 from llvmlite import ir
 
 from warploom.abi.environment import Slot
-from warploom.analysis.vector_shape import WIDTHS
 from warploom.core.types import B64, PRED, TYPES, U32, ScalarType, unsigned
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import argument, canonical
@@ -38,6 +37,7 @@ from warploom.ptx.ir import (
     Special,
     Symbol,
 )
+from warploom.shapes.vector_shape import WIDTHS
 from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW
 
 

@@ -17,13 +17,13 @@ from typing import Protocol
 
 from llvmlite import ir
 
-from warploom.analysis.shape_transfer import BlockShapes, RegisterShapes
-from warploom.analysis.vector_shape import VectorShape
 from warploom.llvm.lanes import I1, I32, LANES, Lanes, Value, storage_type, undefined
 from warploom.lower.frame.active_lanes import ActiveLanes
 from warploom.lower.frame.context_registers import ContextRegisters
 from warploom.lower.frame.function_frame import FunctionFrame
 from warploom.ptx.ir import Register
+from warploom.shapes.operand_shapes import BlockShapes, RegisterShapes
+from warploom.shapes.vector_shape import VectorShape
 
 
 class EmittingBlock(Protocol):

@@ -19,7 +19,6 @@ from llvmlite import ir
 
 from warploom.abi.access_type import AccessType
 from warploom.abi.environment import Slot
-from warploom.analysis.vector_shape import VectorShape
 from warploom.detector import layout as words
 from warploom.detector.runs import WORD
 from warploom.helpers.calls import call
@@ -39,6 +38,7 @@ from warploom.llvm.lanes import (
     zero,
 )
 from warploom.ptx.ir import Space
+from warploom.shapes.vector_shape import VectorShape
 
 SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
 """Numbers of state spaces in the detector; in local memory it only checks bounds."""

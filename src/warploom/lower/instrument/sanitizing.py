@@ -18,7 +18,6 @@ from llvmlite import ir
 
 from warploom.abi.access_type import AccessType
 from warploom.abi.environment import Slot
-from warploom.analysis.vector_shape import VARYING, VectorShape
 from warploom.detector import layout as words
 from warploom.ir.variant import Sanitizing
 from warploom.llvm.folding import FoldingBuilder
@@ -45,6 +44,7 @@ from warploom.lower.instrument.uninitialised import (
     is_known_written,
 )
 from warploom.ptx.ir import Space
+from warploom.shapes.vector_shape import VARYING, VectorShape
 
 RANGE = (PTR, I64, I64, I64)
 """The parameters of functions for ranges of shared memory: environment, first byte, end, limit."""

@@ -19,7 +19,6 @@ from llvmlite import ir
 from warploom.abi.context_layout import context_layout
 from warploom.abi.pieces import frame_pieces
 from warploom.analysis.predicated_blocks import body_instructions
-from warploom.analysis.shape_transfer import BlockShapes, OperandShapes
 from warploom.helpers.checks import TRAP
 from warploom.ir.warp_ir import BranchKind, WarpIR
 from warploom.isa.kinds import Effect, OpKind
@@ -51,6 +50,7 @@ from warploom.lower.loops.warp_loop_schedule import WarpLoopCode
 from warploom.lower.operations.member_masks import MemberMaskCode
 from warploom.program.cfg import ProgramBlock
 from warploom.ptx.ir import Instruction
+from warploom.shapes.operand_shapes import BlockShapes, OperandShapes
 from warploom.simt.schedule_layout import RESUME
 
 

@@ -14,9 +14,9 @@ from functools import reduce
 
 from llvmlite import ir
 
-from warploom.analysis.vector_shape import VectorShape
 from warploom.core.types import ScalarType
 from warploom.llvm.lanes import I64, Lanes, Value
+from warploom.shapes.vector_shape import VectorShape
 
 MAX_ITERATIONS = 1 << 20
 """Iterations of a batch at most: with steps of at most MAX_STEP and values below MAX_VALUE, no

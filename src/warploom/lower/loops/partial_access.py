@@ -6,8 +6,6 @@ the range cache before the loop, and accessed without a check in it."""
 
 from __future__ import annotations
 
-from warploom.analysis.shape_transfer import OperandShapes
-from warploom.analysis.vector_shape import LANES
 from warploom.ir.access_groups import group_alone
 from warploom.ir.access_plans import Guard, Move
 from warploom.llvm.lanes import I64, Value
@@ -19,6 +17,8 @@ from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
 from warploom.ptx.ir import Instruction
+from warploom.shapes.operand_shapes import OperandShapes
+from warploom.shapes.vector_shape import LANES
 
 ONE_PLACE_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
 """The moves of uniform addresses and of consecutive elements."""

@@ -27,7 +27,6 @@ from functools import reduce
 from llvmlite import ir
 
 from warploom.abi.access_type import record_memory_change
-from warploom.analysis.shape_transfer import BlockShapes
 from warploom.analysis.strided_loops import StridedLoop, staying_relation
 from warploom.ir.warp_ir import BatchedLoop
 from warploom.isa.kinds import OpKind
@@ -44,6 +43,7 @@ from warploom.lower.loops.iteration_limits import IterationLimits, LinearOperand
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Register, spread
+from warploom.shapes.operand_shapes import BlockShapes
 
 LEAST = 3
 """Iterations of the smallest batch. Its check takes some 15 instructions for each group and bound,

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 from warploom.abi.environment import Slot
-from warploom.analysis.vector_shape import LANES
 from warploom.analysis.warp_loops import StepKind, WarpLoop
 from warploom.ir.kernel_accesses import elements
 from warploom.isa.kinds import OpKind
@@ -27,6 +26,7 @@ from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.warp_loop_guards import WarpLoopCheck, WarpLoopPlan, prefix_mask
 from warploom.program.uses import reads
 from warploom.ptx.ir import Instruction, Register
+from warploom.shapes.vector_shape import LANES
 
 
 class WarpLoopBody:

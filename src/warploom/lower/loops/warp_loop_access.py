@@ -7,7 +7,6 @@ range cache for the first and the last warp, then performed warp by warp.
 
 from __future__ import annotations
 
-from warploom.analysis.shape_transfer import OperandShapes
 from warploom.analysis.warp_loops import WarpLoop
 from warploom.ir.access_groups import find_groups
 from warploom.ir.access_plans import Guard, Move
@@ -20,6 +19,7 @@ from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
 from warploom.lower.frame.block_layout import BlockLayout
 from warploom.ptx.ir import Instruction, Space
+from warploom.shapes.operand_shapes import OperandShapes
 
 WORD = 4
 """Bytes from which on consecutive elements of all warps have equal costs: 32 lanes then access

@@ -9,12 +9,12 @@ from functools import reduce
 
 from warploom.abi.access_type import record_memory_change
 from warploom.abi.environment import Slot
-from warploom.analysis.vector_shape import LANES
 from warploom.analysis.warp_loops import StepKind
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.frame import Frame
 from warploom.lower.loops.warp_loop_guards import WarpLoopPlan
+from warploom.shapes.vector_shape import LANES
 
 
 class WarpLoopCounts:

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 
 from warploom.abi.environment import Slot
 from warploom.analysis.block_uniformity import deciding_comparison, terminator
-from warploom.analysis.shape_transfer import BLOCK_LAYOUT, OperandShapes
-from warploom.analysis.vector_shape import LANES
 from warploom.analysis.warp_loops import StepKind, WarpLoop, block_affine_registers
 from warploom.llvm.lanes import I32, I64, Value
 from warploom.lower.frame.block_layout import LAYOUTS
@@ -24,6 +22,8 @@ from warploom.lower.loops.partial_access import PartialAccess
 from warploom.lower.loops.warp_loop_access import WarpLoopAccess
 from warploom.lower.operations.prefix_masks import PrefixMaskCode
 from warploom.ptx.ir import Instruction, Register
+from warploom.shapes.operand_shapes import BLOCK_LAYOUT, OperandShapes
+from warploom.shapes.vector_shape import LANES
 
 
 @dataclass

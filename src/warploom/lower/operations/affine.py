@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from warploom.analysis.shape_transfer import OperandShapes
-from warploom.analysis.vector_shape import UNIFORM, VARYING, TermShapes, VectorShape
 from warploom.core.types import ScalarType
 from warploom.isa.terms import Term
 from warploom.llvm.lanes import Value
 from warploom.lower.frame.block_layout import BlockLayout
 from warploom.lower.frame.operands import Operands
 from warploom.ptx.ir import Instruction, Operand, Register
+from warploom.shapes.operand_shapes import OperandShapes
+from warploom.shapes.vector_shape import UNIFORM, VARYING, TermShapes, VectorShape
 
 
 class AffineCode:

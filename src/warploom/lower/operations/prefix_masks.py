@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warploom.analysis.shape_transfer import OperandShapes
-from warploom.analysis.vector_shape import UNIFORM, VectorShape
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I32, I64, LANES, Value
 from warploom.lower.frame.operands import Operands
 from warploom.ptx.ir import Instruction, Operand
+from warploom.shapes.operand_shapes import OperandShapes
+from warploom.shapes.vector_shape import UNIFORM, VectorShape
 
 RISING = VectorShape(1, 1)
 

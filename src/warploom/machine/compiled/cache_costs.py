@@ -30,7 +30,6 @@ from warploom.abi.range_cache import (
     RangeCacheLayout,
     entries_of,
 )
-from warploom.analysis.vector_shape import LANES
 from warploom.cost.fields import (
     EXAMPLE_ADDRESSES,
     EXAMPLE_COST,
@@ -41,6 +40,7 @@ from warploom.machine.compiled.access_costs import RowRule, row_rule
 from warploom.machine.tally import Counts, Tally
 from warploom.program.accesses import FIELDS
 from warploom.ptx.ir import Space
+from warploom.shapes.vector_shape import LANES
 from warploom.simt.lane_counts import ALL_LANES
 
 Words = npt.NDArray[np.int64]

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from warploom.abi.environment import CountLayout, Slot, Status
-from warploom.analysis.shape_transfer import warp_layout_of
 from warploom.analysis.static_schedule import Size, size_for_static_schedule
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.device_rules import MemoryOptions, access_rules
@@ -39,6 +38,7 @@ from warploom.machine.tally import Tally
 from warploom.machine.warp_layouts import warp_layouts
 from warploom.program.effects.clusters import cancels_launches, maps_addresses
 from warploom.program.program import Program
+from warploom.shapes.operand_shapes import warp_layout_of
 
 if TYPE_CHECKING:
     from warploom.ir.plan_listing import PlannedAccess

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from warploom.abi.environment import ROW_WIDTH, CountLayout, Slot, local_stride
 from warploom.abi.range_cache import LAYOUT_SHIFT
-from warploom.analysis.shape_transfer import RUNS, warp_layout_of
 from warploom.asynchronous.late_copies.entries import LIST_WORDS
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.fields import EXAMPLE_COST, TRANSACTIONS
@@ -29,6 +28,7 @@ from warploom.machine.warp_layouts import thread_indices, warp_layouts
 from warploom.program.effects.tensor_waits import completes_later
 from warploom.program.requests.tensor_memory import queue_words
 from warploom.program.services import service_of
+from warploom.shapes.operand_shapes import RUNS, warp_layout_of
 from warploom.simt import schedule_layout
 from warploom.simt.lane_counts import ALL_LANES
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from warploom.analysis.shape_transfer import RUNS, OperandShapes
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import TABLE, Addresses, Exit, Guard
 from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
 from warploom.isa.kinds import OpKind
 from warploom.ptx.ir import Address
+from warploom.shapes.operand_shapes import RUNS, OperandShapes
 
 GROUPED = (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE)
 """Kinds of operations that can be in an access group."""

@@ -18,20 +18,11 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from warploom.analysis.masked_loops import MaskedRegion
-from warploom.analysis.vector_shape import (
-    LANES,
-    UNIFORM,
-    VARYING,
-    ShapedValue,
-    TermShapes,
-    VectorShape,
-    strided,
-)
 from warploom.core.types import PRED, ScalarType
 from warploom.isa.kinds import OpKind
 from warploom.isa.special import SPECIAL_REGISTERS, Varies
 from warploom.program.accesses import space_of
+from warploom.program.masked_loops import MaskedRegion
 from warploom.program.program import Program
 from warploom.program.uses import leaf_operands
 from warploom.ptx.ir import (
@@ -47,6 +38,15 @@ from warploom.ptx.ir import (
     Vector,
     spread,
 )
+from warploom.shapes.vector_shape import (
+    LANES,
+    UNIFORM,
+    VARYING,
+    ShapedValue,
+    TermShapes,
+    VectorShape,
+    strided,
+)
 
 BlockShapes = Mapping[Register, VectorShape]
 """The shapes of registers in a basic block; registers that it does not contain are varying."""
@@ -58,7 +58,7 @@ class RegisterShapes:
 
     A register has one shape (`by_register`), but is varying in the blocks whose set in `varying`
     has it; registers without a shape are varying everywhere. Lanes leave the `masked_regions`
-    separately (`analysis.masked_loops`); outer ones come first."""
+    separately (`program.masked_loops`); outer ones come first."""
 
     by_register: BlockShapes
     varying: tuple[frozenset[Register], ...]

@@ -14,12 +14,12 @@ from itertools import chain
 from warploom.analysis.predicated_blocks import if_bodies
 from warploom.core.errors import WarploomError
 from warploom.cost.device_rules import RULES
-from warploom.ir.verifier.accesses import access_errors
-from warploom.ir.verifier.loops import loop_errors
-from warploom.ir.verifier.program import program_errors
-from warploom.ir.verifier.registers import register_errors
 from warploom.ir.warp_ir import BasicBlock, BranchKind, WarpIR
 from warploom.isa.kinds import OpKind
+from warploom.passes.verifier.accesses import access_errors
+from warploom.passes.verifier.loops import loop_errors
+from warploom.passes.verifier.program import program_errors
+from warploom.passes.verifier.registers import register_errors
 from warploom.program.cfg import can_diverge
 
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 
-from warploom.analysis.shape_transfer import OperandShapes
 from warploom.analysis.strided_loops import strided_loop
 from warploom.analysis.warp_loops import WarpLoopPath
 from warploom.ir.access_plans import Exit, Guard
-from warploom.ir.verifier.accesses import group_errors
 from warploom.ir.warp_ir import BatchedLoop, WarpIR
+from warploom.passes.verifier.accesses import group_errors
 from warploom.program.program import Program
+from warploom.shapes.operand_shapes import OperandShapes
 
 
 def loop_errors(ir: WarpIR) -> Iterator[str]:

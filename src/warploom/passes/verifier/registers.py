@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warploom.analysis.masked_loops import MaskedRegion, written_after_exits
-from warploom.analysis.regions import predecessors
 from warploom.analysis.scattered import scattered_registers
-from warploom.analysis.shape_transfer import BLOCK_LAYOUT, OperandShapes
-from warploom.analysis.vector_shape import UNIFORM, VARYING, WIDTHS
 from warploom.ir.warp_ir import WarpIR
+from warploom.program.masked_loops import MaskedRegion, written_after_exits
+from warploom.program.regions import predecessors
+from warploom.shapes.operand_shapes import BLOCK_LAYOUT, OperandShapes
+from warploom.shapes.vector_shape import UNIFORM, VARYING, WIDTHS
 
 
 def register_errors(ir: WarpIR) -> Iterator[str]:

@@ -3,8 +3,8 @@ between barriers, against trees drawn by hand."""
 
 from __future__ import annotations
 
-from warploom.analysis.regions import Region, RegionKind, regions
 from warploom.program.build import build
+from warploom.program.regions import Region, RegionKind, regions
 from warploom.ptx.parser import parse
 
 HEAD = """
