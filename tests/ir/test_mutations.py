@@ -1,5 +1,5 @@
-"""Tests that the Warp IR is what code is emitted from: whatever is changed in it changes the code, or
-the verifier refuses the IR."""
+"""Tests that the Warp IR is what code is emitted from: whatever is changed in it changes the code,
+or the verifier refuses the IR."""
 
 from __future__ import annotations
 

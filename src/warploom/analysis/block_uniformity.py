@@ -15,11 +15,6 @@ from warploom.shapes.operand_shapes import OperandShapes, WarpLayout, computes
 from warploom.shapes.vector_shape import UNIFORM
 
 
-def terminator(program: Program, block: ProgramBlock) -> Instruction:
-    """Returns the last instruction of a basic block."""
-    return program.instructions[block.stop - 1]
-
-
 def is_full_barrier(instruction: Instruction) -> bool:
     """Returns whether an instruction is an unguarded barrier of the thread block at which the
     executing threads wait, and nothing else: no arrival alone (`arrive`), no reduction, no barrier
@@ -50,7 +45,7 @@ def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int
     those between a branch that is not uniform in the thread block and its reconvergence point."""
     found: set[int] = set()
     for block in program.blocks:
-        last = terminator(program, block)
+        last = program.terminator(block)
         if can_diverge(last) and not is_uniform_branch(operand_shapes, last):
             point = program.reconvergence[block.index]
             found |= blocks_between(program, block.successors, point)
@@ -101,12 +96,12 @@ def is_pure(instruction: Instruction) -> bool:
     )
 
 
-def deciding_comparison(program: Program, block: ProgramBlock) -> Instruction | None:
-    """Returns the instruction that decides the branch at the end of a block: the last writer of its
-    guard in the block, if that is an unguarded `setp` of two operands and no later instruction of
-    the block writes one of its registers, so that emitted code can repeat it. None otherwise, or
-    without a guard."""
-    guard = terminator(program, block).guard
+def deciding_comparison(program: Program, block: ProgramBlock) -> int | None:
+    """Returns the number of the instruction that decides the branch at the end of a block: the last
+    writer of its guard in the block, if that is an unguarded `setp` of two operands and no later
+    instruction of the block writes one of its registers, so that emitted code can repeat it. None
+    otherwise, or without a guard."""
+    guard = program.terminator(block).guard
     inside = program.instructions[block.start : block.stop - 1]
     writers = [
         i for i, instruction in enumerate(inside) if guard and guard.register in writes(instruction)
@@ -125,4 +120,4 @@ def deciding_comparison(program: Program, block: ProgramBlock) -> Instruction | 
         and isinstance(instruction.operands[0], Register)
         and later.isdisjoint(instruction.operands)
     )
-    return instruction if unchanged else None
+    return block.start + writers[-1] if unchanged else None

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warploom.isa.kinds import Effect, OpKind
+from warploom.isa.kinds import Effect
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
-from warploom.program.cfg import ProgramBlock
+from warploom.program.cfg import ProgramBlock, body_range
 from warploom.program.masked_loops import LONGEST_PREDICATED_BLOCK
 from warploom.program.program import Program
 from warploom.program.uses import member_mask
@@ -65,16 +65,10 @@ def if_bodies(program: Program) -> dict[int, int]:
     return found
 
 
-def body_instructions(program: Program, body: ProgramBlock) -> range:
-    """Returns the instructions of a body, without the branch to the reconvergence point."""
-    last = program.instructions[body.stop - 1]
-    return range(body.start, body.stop - (last.operation.kind is OpKind.BRANCH))
-
-
 def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:
     """Returns whether a body has at most LONGEST_PREDICATED_BLOCK instructions, all of which can
     run under a mask."""
-    inside = [program.instructions[index] for index in body_instructions(program, body)]
+    inside = [program.instructions[index] for index in body_range(program.instructions, body)]
     return len(inside) <= LONGEST_PREDICATED_BLOCK and all(
         _can_be_masked(instruction, operand_shapes) for instruction in inside
     )

@@ -19,12 +19,13 @@ from warploom.analysis.block_uniformity import (
     is_full_barrier,
     is_unguarded_exit,
     is_uniform_branch,
-    terminator,
 )
 from warploom.analysis.predicated_blocks import predicated_blocks
 from warploom.analysis.uniformity import shapes_of
-from warploom.analysis.warp_loops import WarpLoop, WarpLoopSearch
+from warploom.analysis.warp_loops import WarpLoopSearch
 from warploom.core.types import ScalarType
+from warploom.ir.loops import WarpLoop
+from warploom.ir.variant import Size
 from warploom.isa.kinds import Effect, OpKind
 from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.program import Program
@@ -46,12 +47,6 @@ LONGEST, MOST_WARP_LOOPS = 400, 24
 analysed: that could take longer than to load their code from the cache."""
 
 SIZES = ("%ntid.x", "%ntid.y", "%ntid.z")
-
-Size = tuple[int, int, int]
-"""The threads of a block along x, y and z: the values of the registers in SIZES."""
-
-StaticSchedule = tuple[WarpLoop, ...]
-"""The warp loops of a kernel in order; empty if they are not known."""
 
 
 def size_for_static_schedule(program: Program, size: Size) -> Size | None:
@@ -83,7 +78,7 @@ def _reads_block_size(program: Program) -> bool:
 
 def static_schedule_of(
     program: Program, warp_layout: WarpLayout, shapes: RegisterShapes, size: Size | None = None
-) -> StaticSchedule:
+) -> tuple[WarpLoop, ...]:
     """Returns the static schedule for all blocks with a layout of warps, or for those of one
     `size`. Empty if an interval between barriers is no warp loop, if the path is unknown, if a
     register is read before it is written, with calls that are not inlined, or beyond the limits."""
@@ -196,7 +191,7 @@ class _BlockExecution:
             block = self.program.blocks[at]
             path.append(at)
             self._execute(block)
-            last = terminator(self.program, block)
+            last = self.program.terminator(block)
             following = self._next_block(block, choices)
             if is_full_barrier(last) or is_unguarded_exit(last):
                 yield site, tuple(path), choices
@@ -215,7 +210,7 @@ class _BlockExecution:
         side that its constant guard decides, which is added to `choices`; at an `if` without `else`
         that depends on the thread, the reconvergence point, after the constants written in its body
         are dropped. None if it is unknown."""
-        last, index = terminator(self.program, block), block.index
+        last, index = self.program.terminator(block), block.index
         if is_full_barrier(last) or is_unguarded_exit(last):
             return block.successors[-1]
         if len(block.successors) == 1:

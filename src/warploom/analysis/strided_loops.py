@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from warploom.analysis.predicated_blocks import may_wrap
 from warploom.core.types import U64, ScalarType
+from warploom.ir.loops import StridedLoop
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS
@@ -44,28 +45,6 @@ BOUNDING = ("lt", "le", "gt", "ge", "ne")
 
 RECORDED = ACCESSES_BY_LANE | {OpKind.COMPARE}
 """Kinds of operations before which the recurrences of registers are recorded."""
-
-
-@dataclass(frozen=True)
-class StridedLoop:
-    """A loop, its `blocks` in the order of an iteration, the first its header; other fields are
-    numbers of instructions.
-
-    `advances` are those, in order, that compute addresses and bounds. Their results are linear in
-    the number of iterations as long as no operand in `widened` (instruction, index of a source)
-    wraps around. `compared` are the comparisons of linear values by which lanes leave. `accesses`
-    are the accesses at linear addresses, the first of each group."""
-
-    blocks: tuple[int, ...]
-    advances: tuple[int, ...]
-    widened: tuple[tuple[int, int], ...]
-    compared: tuple[int, ...]
-    accesses: tuple[int, ...]
-
-    @property
-    def header(self) -> int:
-        """Returns the block that each iteration begins with."""
-        return self.blocks[0]
 
 
 @dataclass(frozen=True)
@@ -161,13 +140,14 @@ def strided_loop(
             slice_union |= slice
     if not linear_accesses:
         return None
-    compared: list[int] = []
+    compared: list[tuple[int, str]] = []
     for block in blocks:
         index = recurrences.comparison(block)
         operands = () if index is None else program.instructions[index].operands[1:3]
         slice = None if index is None else recurrences.slice_of(index, operands)
         if index is not None and slice is not None:
-            compared.append(index)
+            relation = staying_relation(program, blocks, block, index)
+            compared.append((index, relation))
             slice_union |= slice
     widened = tuple(one for one in recurrences.widened if one[0] in slice_union)
     for block in blocks:

@@ -17,9 +17,7 @@ the thread, atomics, votes, guarded instructions, and paths through loops."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from enum import Enum, auto
-from typing import Any
+from dataclasses import replace
 
 from warploom.analysis.block_uniformity import (
     deciding_comparison,
@@ -28,140 +26,24 @@ from warploom.analysis.block_uniformity import (
     is_pure,
     is_unguarded_exit,
     is_uniform_branch,
-    terminator,
 )
 from warploom.analysis.predicated_blocks import if_bodies, may_wrap
 from warploom.analysis.uniformity import shapes_of
+from warploom.ir.loops import StepKind, WarpLoop
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.routines import ordinary_results
 from warploom.program.accesses import space_of
 from warploom.program.cfg import can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
-from warploom.shapes.operand_shapes import BLOCK_LAYOUT, OperandShapes, RegisterShapes, WarpLayout
-
-
-class StepKind(Enum):
-    """Classifies the instructions on the path of a warp loop by what each warp has to do for them.
-
-    SHAPED: nothing, for the result is affine in the thread block and computed once, for the first
-    warp. COMPUTED: compute it. ACCESS: a load or store, whose addresses in all warps follow from
-    the first one. NONE: nothing, since it has no effect."""
-
-    SHAPED = auto()
-    COMPUTED = auto()
-    ACCESS = auto()
-    NONE = auto()
-
-
-@dataclass(frozen=True)
-class WarpLoopPath:
-    """The path of a warp loop: begins after the barrier at the end of block `site`, or at the entry
-    (None), leads through the blocks `before` and `after`, and ends with the barrier, or the
-    program, at the end of the last of them.
-
-    At the end of the last block of `before`, the first threads of the block run block `body`, then
-    all run `after`; without a `body` all blocks are `before`. `partly`: a warp of which only some
-    lanes run the body is allowed. `choices` maps the guarded branches (instructions) at which all
-    threads take the same path to whether they are taken. `kinds` has each instruction but those
-    that end a block."""
-
-    site: int | None
-    before: tuple[int, ...]
-    body: int | None
-    partly: bool
-    after: tuple[int, ...]
-    choices: Mapping[int, bool]
-    kinds: Mapping[int, StepKind]
-
-
-@dataclass(frozen=True)
-class WarpLoop(WarpLoopPath):
-    """A path between barriers together with its program, from which live registers and lengths
-    follow. All of its own facts are in `path`, which the Warp IR stores."""
-
-    program: Program
-
-    @classmethod
-    def along(cls, path: WarpLoopPath, program: Program) -> WarpLoop:
-        """Returns the warp loop of a program along a path."""
-        return cls(**_fields(path), program=program)
-
-    @property
-    def path(self) -> WarpLoopPath:
-        """Returns the path without the program."""
-        return WarpLoopPath(**_fields(self))
-
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        """Returns the basic blocks that all warps run."""
-        return (*self.before, *self.after)
-
-    def steps(self, blocks: Iterable[int]) -> list[int]:
-        """Returns the instructions of some of its blocks, without those that end a block."""
-        inside = (self.program.blocks[index] for index in blocks)
-        return [i for b in inside for i in range(b.start, b.stop) if i in self.kinds]
-
-    def length(self, blocks: Iterable[int]) -> int:
-        """Returns the number of instructions in blocks."""
-        inside = (self.program.blocks[index] for index in blocks)
-        return sum(block.stop - block.start for block in inside)
-
-    @property
-    def next_block(self) -> int:
-        """Returns the block that follows the path; the virtual exit at the program's end."""
-        return self.program.blocks[self.blocks[-1]].successors[-1]
-
-    @property
-    def ends(self) -> bool:
-        """Returns whether the path ends the program."""
-        return self.next_block == self.program.exit
-
-    @property
-    def body_blocks(self) -> tuple[int, ...]:
-        """Returns the body as a tuple; empty if there is none."""
-        return () if self.body is None else (self.body,)
-
-    @property
-    def needs_all_threads(self) -> bool:
-        """Returns whether the path can only be run as a loop if every thread runs the body:
-        `partly` is False, or a register that the body writes is live after it, and would have to be
-        merged where lanes are off. False without a body."""
-        if self.body is None or not self.partly:
-            return self.body is not None
-        return not self._written(self.body_blocks).isdisjoint(self.live_after_body)
-
-    @property
-    def has_common_work(self) -> bool:
-        """Returns whether each warp has something to compute or access outside of the body."""
-        work = (StepKind.COMPUTED, StepKind.ACCESS)
-        return any(self.kinds[i] in work for i in self.steps(self.blocks))
-
-    @property
-    def live_after_body(self) -> frozenset[Register]:
-        """Returns the registers that are live at the first block after the body; none without such
-        a block."""
-        return self.program.live_in[self.after[0]] if self.after else frozenset()
-
-    @property
-    def live_out(self) -> frozenset[Register]:
-        """Returns the registers that are written on the path and live after it, which a warp loop
-        has to leave in the warps' contexts; none if the path ends the program."""
-        if self.ends:
-            return frozenset()
-        return (
-            self._written((*self.blocks, *self.body_blocks)) & self.program.live_in[self.next_block]
-        )
-
-    def _written(self, blocks: Iterable[int]) -> frozenset[Register]:
-        """Returns the registers that the instructions of some of its blocks write."""
-        instructions = (self.program.instructions[index] for index in self.steps(blocks))
-        return frozenset(register for one in instructions for register in writes(one))
-
-
-def _fields(path: WarpLoopPath) -> dict[str, Any]:
-    return {one.name: getattr(path, one.name) for one in fields(WarpLoopPath)}
+from warploom.ptx.ir import Address, Instruction, Space, Symbol
+from warploom.shapes.operand_shapes import (
+    BLOCK_LAYOUT,
+    OperandShapes,
+    RegisterShapes,
+    WarpLayout,
+    block_affine_registers,
+)
 
 
 def warp_loops(
@@ -189,15 +71,6 @@ def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandSh
     return OperandShapes(program, block_layout, shapes_of(program, block_layout).by_register)
 
 
-def block_affine_registers(block: OperandShapes, shapes: RegisterShapes) -> frozenset[Register]:
-    """Returns the registers whose shapes in the thread block (`block`) continue those in its warps
-    (`shapes`), and hold in all basic blocks: their values in the first warp determine those in all
-    warps."""
-    common = block.shapes.keys() & shapes.lasting
-    pairs = ((r, block.shapes[r], shapes.by_register[r]) for r in common)
-    return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)
-
-
 class WarpLoopSearch:
     """Searches a program for warp loops through the blocks `candidates`. `partly` are the blocks
     that some lanes of a warp can run while its others wait."""
@@ -215,7 +88,7 @@ class WarpLoopSearch:
         self.program, self.candidates, self.partly = program, candidates, partly
         self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
-        self._block_affine = block_affine_registers(self.operand_shapes, shapes)
+        self._block_affine = block_affine_registers(self.operand_shapes.shapes, shapes)
         # In other layouts a comparison does not select the first threads of the block.
         line = warp_layout is WarpLayout.LINE
         self.if_bodies = if_bodies(program) if line else {}
@@ -230,7 +103,7 @@ class WarpLoopSearch:
             self.program, self.operand_shapes
         )
         for index in sorted(uniform_blocks):
-            if is_full_barrier(terminator(self.program, self.program.blocks[index])):
+            if is_full_barrier(self.program.terminator(self.program.blocks[index])):
                 yield index
 
     def warp_loops_from(self, site: int | None) -> Iterator[WarpLoop]:
@@ -261,7 +134,9 @@ class WarpLoopSearch:
         taken = {self.program.blocks[block].stop - 1: taken for block, taken in choices.items()}
         found = {index: kind for index, kind in kinds.items() if kind is not None}
         partly = body in self.partly and self._reads_fixed_shapes(own)
-        warp_loop = WarpLoop(site, path[:cut], body, partly, path[cut:], taken, found, self.program)
+        warp_loop = WarpLoop(
+            site, path[:cut], body, partly, path[cut:], taken, found, program=self.program
+        )
         qualifies = len(found) == len(kinds) and self._keeps_representation(warp_loop)
         return self._with_hoisted_comparison(warp_loop) if qualifies else None
 
@@ -295,7 +170,7 @@ class WarpLoopSearch:
         if at not in self.candidates or at in path:
             return
         block, path = self.program.blocks[at], (*path, at)
-        last = terminator(self.program, block)
+        last = self.program.terminator(block)
         if is_full_barrier(last) or is_unguarded_exit(last):
             yield path, choices
         elif len(block.successors) == 1 and (
@@ -329,7 +204,7 @@ class WarpLoopSearch:
     def _inner_instructions(self, index: int) -> range:
         """Returns the instructions of a block, without the one that ends it."""
         block = self.program.blocks[index]
-        return range(block.start, block.stop - self._ends_block(terminator(self.program, block)))
+        return range(block.start, block.stop - self._ends_block(self.program.terminator(block)))
 
     def _step_kind(self, block: int, index: int) -> StepKind | None:
         """Returns the kind of an instruction of block `block`. None if it must not be on the path
@@ -391,19 +266,19 @@ class WarpLoopSearch:
             return warp_loop
         block = self.program.blocks[warp_loop.before[-1]]
         comparison = deciding_comparison(self.program, block)
-        inside = range(block.start, block.stop)
-        position = next((i for i in inside if self.program.instructions[i] is comparison), None)
+        instruction = None if comparison is None else self.program.instructions[comparison]
         if (
             comparison is not None
-            and position is not None
-            and set(reads(comparison)) <= self._block_affine
+            and instruction is not None
+            and set(reads(instruction)) <= self._block_affine
         ):
-            [target] = writes(comparison)
+            [target] = writes(instruction)
             read = {
                 r
                 for i in warp_loop.steps(warp_loop.body_blocks)
                 for r in reads(self.program.instructions[i])
             }
             if target not in read | warp_loop.live_after_body | warp_loop.live_out:
-                return replace(warp_loop, kinds={**warp_loop.kinds, position: StepKind.NONE})
+                kinds = {**warp_loop.kinds, comparison: StepKind.NONE}
+                return replace(warp_loop, kinds=kinds, condition=comparison)
         return None

@@ -14,26 +14,17 @@ import msgspec
 
 from warploom.abi import access_type
 from warploom.abi.environment import CountLayout
-from warploom.analysis.strided_loops import StridedLoop
-from warploom.analysis.warp_loops import StepKind, WarpLoopPath
 from warploom.core.errors import WarploomError
 from warploom.core.types import TYPES
 from warploom.cost.device_rules import AccessRules
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import AccessPlan, Cost, Exit, Guard, Move, Pattern
 from warploom.ir.lines import Line, Read, tree_of
+from warploom.ir.loops import BatchedLoop, StepKind, StridedLoop, WarpLoopPath
 from warploom.ir.program_parser import ProgramParser
 from warploom.ir.text import END
 from warploom.ir.variant import KernelVariant
-from warploom.ir.warp_ir import (
-    BasicBlock,
-    BatchedLoop,
-    BlockAccesses,
-    BranchKind,
-    Reconvergence,
-    WarpIR,
-)
-from warploom.passes.verifier.kernel import verify
+from warploom.ir.warp_ir import BasicBlock, BlockAccesses, BranchKind, Reconvergence, WarpIR
 from warploom.program.masked_loops import MaskedRegion
 from warploom.program.regions import Region, RegionKind, regions
 from warploom.ptx.ir import Register, Space
@@ -42,10 +33,8 @@ from warploom.shapes.vector_shape import LANES, UNIFORM, VARYING, VectorShape
 
 def parse_warp_ir(text: str) -> WarpIR:
     """Parses the text of a Warp IR. Raises WarploomError for text that is not in the form of
-    `ir.text`, with the number of the line, and for an IR that is not valid (`passes.verifier`)."""
-    ir = _Parser(tree_of(text)).ir()
-    verify(ir)
-    return ir
+    `ir.text`, with the number of the line. Whether it is consistent, `passes.verifier` checks."""
+    return _Parser(tree_of(text)).ir()
 
 
 KEYWORDS = (
@@ -176,11 +165,12 @@ class _Parser:
     def _strided_loop(self, line: Line) -> StridedLoop:
         """Returns the strided loop that the line of a batched loop describes."""
         widened = (_match_groups(r"(\d+):(\d+)", each) for each in line.list("widened"))
+        compared = (_match_groups(r"(\d+):(\w+)", each) for each in line.list("compared"))
         return StridedLoop(
             self._block_numbers(line, "blocks"),
             line.numbers("advances"),
             tuple((int(index), int(source)) for index, source in widened),
-            line.numbers("compared"),
+            tuple((int(index), relation) for index, relation in compared),
             line.numbers("accesses"),
         )
 
@@ -197,7 +187,14 @@ class _Parser:
             self._block_numbers(line, "after"),
             choices,
             kinds,
+            next(iter(line.numbers("condition")), None),
+            *(self._groups_with(line, word) for word in ("full", "partial")),
         )
+
+    def _groups_with(self, line: Line, word: str) -> tuple[AccessGroup, ...]:
+        """Returns the access groups of the inner lines that begin with a word."""
+        found = (each for each in line.inner if each.words[0] == word)
+        return tuple(each.read(self._group) for each in found)
 
     # ---- blocks ---------------------------------------------------------------------------------
 
@@ -230,7 +227,7 @@ class _Parser:
 
     def _group(self, line: Line) -> AccessGroup:
         """Returns an access group, whose words are operation, space and type."""
-        op, space, type = line.words
+        op, space, type = line.words[-3:]
         parts, base = int(line.values.get("parts", 1)), _shape(line.values["lanes"])
         route = line.values.get("route", "").replace("_", " ")
         moved = access_type.AccessType(

@@ -19,13 +19,13 @@ from typing import Any, cast
 
 import msgspec
 
-from warploom.analysis.warp_loops import StepKind, WarpLoopPath
 from warploom.cost.device_rules import AccessRules
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import AccessPlan
 from warploom.ir.lines import INDENT, attributes
+from warploom.ir.loops import BatchedLoop, StepKind, WarpLoopPath
 from warploom.ir.program_text import label_lines, memory_lines, operation_lines
-from warploom.ir.warp_ir import BasicBlock, BatchedLoop, BlockAccesses, WarpIR
+from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
 from warploom.program.masked_loops import MaskedRegion
 from warploom.program.regions import Region, regions
 from warploom.ptx.ir import Register
@@ -104,8 +104,10 @@ class _Printer:
         for batched in ir.strided_loops:
             yield f"strided{self._strided(batched)}"
             yield from (f"{INDENT}{_group(group)}" for group in batched.groups)
-        yield from (f"warp_loop{self._warp_loop(path)}" for path in ir.warp_loops)
-        yield from (f"scheduled_loop{self._warp_loop(path)}" for path in ir.static_schedule)
+        for path in ir.warp_loops:
+            yield from self._warp_loop("warp_loop", path)
+        for path in ir.static_schedule:
+            yield from self._warp_loop("scheduled_loop", path)
 
     def _label(self, index: int) -> str:
         """Returns the label of a block; that of the program's end for the number after the last
@@ -151,27 +153,30 @@ class _Printer:
             blocks=self._labels(loop.blocks),
             advances=map(str, loop.advances),
             widened=(f"{index}:{source}" for index, source in loop.widened),
-            compared=map(str, loop.compared),
+            compared=(f"{index}:{relation}" for index, relation in loop.compared),
             accesses=map(str, loop.accesses),
         )
 
-    def _warp_loop(self, path: WarpLoopPath) -> str:
-        """Returns the attributes of the path of a warp loop: its blocks, uniform branches by
-        whether they are taken, and instructions by their kinds."""
+    def _warp_loop(self, word: str, path: WarpLoopPath) -> Iterator[str]:
+        """Yields the lines of the path of a warp loop: its blocks, uniform branches by whether they
+        are taken, and operations by their kinds; then the accesses of full and of partial warps."""
         kinds = {
             kind.name.lower(): [str(i) for i, one in sorted(path.kinds.items()) if one is kind]
             for kind in StepKind
         }
-        return attributes(
+        yield word + attributes(
             site=None if path.site is None else self._label(path.site),
             before=self._labels(path.before),
             body=None if path.body is None else self._label(path.body),
             partly=path.partly,
             after=self._labels(path.after),
+            condition=path.condition,
             taken=(str(i) for i, taken in path.choices.items() if taken),
             passed=(str(i) for i, taken in path.choices.items() if not taken),
             **kinds,
         )
+        for name, groups in (("full", path.groups), ("partial", path.partial)):
+            yield from (f"{INDENT}{name} {_group(group)}" for group in groups)
 
     # ---- blocks ---------------------------------------------------------------------------------
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from warploom.analysis.static_schedule import Size
 from warploom.ir.options import Pass
 from warploom.ptx.ir import Space
 from warploom.shapes.operand_shapes import WarpLayout
+
+Size = tuple[int, int, int]
+"""The threads of a block along x, y and z."""
 
 
 @dataclass(frozen=True, slots=True)

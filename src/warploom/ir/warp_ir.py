@@ -1,8 +1,8 @@
 """Defines the Warp IR: a kernel's program under one variant, with the results of passes.
 
-`passes.pipeline` builds it, `ir.text` prints it, `ir.parser` parses it, `passes.verifier` checks it,
-and `lower.kernel.warp` emits LLVM IR from it alone. All data are frozen: a pass returns a new IR,
-with more about its basic blocks, or with another program.
+`passes.pipeline` builds it, `ir.text` prints it, `ir.parser` parses it, `passes.verifier` checks
+it, and `lower.kernel.warp` emits LLVM IR from it alone. All data are frozen: a pass returns a new
+IR, with more about its basic blocks, or with another program.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from enum import Enum
 from functools import cached_property
 
 from warploom.abi.environment import CountLayout
-from warploom.analysis.strided_loops import StridedLoop
-from warploom.analysis.warp_loops import WarpLoop, WarpLoopPath
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Guard
 from warploom.ir.kernel_accesses import KernelAccesses, facts_of
+from warploom.ir.loops import BatchedLoop, WarpLoop, WarpLoopPath
 from warploom.ir.variant import KernelVariant
 from warploom.program.masked_loops import MaskedRegion
 from warploom.program.program import Program
 from warploom.ptx.ir import Register
-from warploom.shapes.operand_shapes import BlockShapes, RegisterShapes
+from warploom.shapes.operand_shapes import BlockShapes, RegisterShapes, block_affine_registers
 from warploom.shapes.vector_shape import VectorShape
 
 
@@ -86,20 +85,6 @@ class Reconvergence:
     points: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     diverged: frozenset[int] = frozenset()
     resumable: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True)
-class BatchedLoop:
-    """Describes a loop whose accesses are checked once for a batch of iterations.
-
-    `shapes`: vector shapes that registers have in a batch, though they are varying in the loop's
-    header; live-in registers are compared with theirs when a batch begins. `groups`: all access
-    groups of the loop, strided or not.
-    """
-
-    loop: StridedLoop
-    shapes: BlockShapes
-    groups: tuple[AccessGroup, ...]
 
 
 @dataclass(frozen=True)
@@ -174,6 +159,12 @@ class WarpIR:
         """Returns the description of the kernel's accesses, with the options by which their plans
         are chosen."""
         return KernelAccesses(self.program, facts_of(self.layout, self.variant), self.scattered)
+
+    @cached_property
+    def block_affine_registers(self) -> frozenset[Register]:
+        """Returns the registers whose values in all warps of a thread block follow from those in
+        the first one; none without `block_shapes`."""
+        return block_affine_registers(self.block_shapes, self.uniformity)
 
     def along(self, paths: Iterable[WarpLoopPath]) -> tuple[WarpLoop, ...]:
         """Returns the warp loops along paths of the program, such as `warp_loops`."""

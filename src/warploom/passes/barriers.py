@@ -7,15 +7,12 @@ from dataclasses import replace
 
 from warploom.abi.pieces import frame_pieces
 from warploom.analysis.static_schedule import static_schedule_of
-from warploom.analysis.warp_loops import (
-    StepKind,
-    WarpLoop,
-    block_operand_shapes,
-    warp_loops,
-)
+from warploom.analysis.warp_loops import block_operand_shapes, warp_loops
+from warploom.ir.loops import StepKind, WarpLoop
 from warploom.ir.options import Pass
 from warploom.ir.warp_ir import WarpIR
 from warploom.passes.divergence import divergence_points
+from warploom.passes.warp_loop_accesses import planned_warp_loop
 from warploom.program.program import Program
 from warploom.shapes.operand_shapes import BLOCK_LAYOUT
 
@@ -51,7 +48,8 @@ def find_warp_loops(ir: WarpIR) -> WarpIR:
         return ir
     partly, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout
     found = warp_loops(ir.program, ir.region_versions(), partly, warp_layout, ir.uniformity)
-    return replace(ir, warp_loops=tuple(warp_loop.path for warp_loop in found))
+    planned = (planned_warp_loop(ir, warp_loop) for warp_loop in found)
+    return replace(ir, warp_loops=tuple(path for path in planned if path is not None))
 
 
 def find_static_schedule(ir: WarpIR) -> WarpIR:
@@ -63,7 +61,9 @@ def find_static_schedule(ir: WarpIR) -> WarpIR:
     found = static_schedule_of(ir.program, warp_layout, ir.uniformity, size)
     if len(found) > 1 and max(map(_accesses_of, found)) > MOST_ACCESSES:
         return ir
-    return replace(ir, static_schedule=tuple(warp_loop.path for warp_loop in found))
+    planned = [planned_warp_loop(ir, warp_loop) for warp_loop in found]
+    paths = tuple(path for path in planned if path is not None)
+    return replace(ir, static_schedule=paths if len(paths) == len(planned) else ())
 
 
 def _accesses_of(warp_loop: WarpLoop) -> int:

@@ -9,7 +9,8 @@ from warploom.analysis.assumed_shapes import assumed_shapes
 from warploom.analysis.strided_loops import straight_line_loops, strided_loop
 from warploom.ir.access_groups import AccessGroup, find_groups
 from warploom.ir.access_plans import Guard
-from warploom.ir.warp_ir import BatchedLoop, WarpIR
+from warploom.ir.loops import BatchedLoop
+from warploom.ir.warp_ir import WarpIR
 from warploom.shapes.operand_shapes import OperandShapes
 
 MOST_INSTRUCTIONS = 64

@@ -126,3 +126,9 @@ def can_diverge(instruction: Instruction) -> bool:
     return instruction.operation.kind is OpKind.INDEXED_BRANCH or (
         instruction.guard is not None and instruction.operation.kind is OpKind.BRANCH
     )
+
+
+def body_range(instructions: Sequence[Instruction], block: ProgramBlock) -> range:
+    """Returns the numbers of a block's instructions, without a branch at its end."""
+    is_branch = instructions[block.stop - 1].operation.kind is OpKind.BRANCH
+    return range(block.start, block.stop - is_branch)

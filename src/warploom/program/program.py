@@ -127,6 +127,10 @@ class Program:
         """Returns the operation of an instruction with its modifiers, as text."""
         return self.instructions[instruction].operation.text
 
+    def terminator(self, block: ProgramBlock) -> Instruction:
+        """Returns the last instruction of a basic block."""
+        return self.instructions[block.stop - 1]
+
     @property
     def exit(self) -> int:
         """Returns the id of the virtual block in which every path ends."""

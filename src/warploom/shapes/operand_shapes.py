@@ -335,3 +335,12 @@ def _resized(shape: VectorShape, have: int, want: int) -> VectorShape:
     if shape.stride == 0 or want == have:
         return shape
     return strided(shape.width, shape.stride, want) if want < have else VARYING
+
+
+def block_affine_registers(block: BlockShapes, shapes: RegisterShapes) -> frozenset[Register]:
+    """Returns the registers whose shapes in the thread block (`block`) continue those in its warps
+    (`shapes`), and hold in all basic blocks: their values in the first warp determine those in all
+    warps."""
+    common = block.keys() & shapes.lasting
+    pairs = ((r, block[r], shapes.by_register[r]) for r in common)
+    return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)

@@ -18,7 +18,6 @@ from llvmlite import ir
 
 from warploom.abi.context_layout import context_layout
 from warploom.abi.pieces import frame_pieces
-from warploom.analysis.predicated_blocks import body_instructions
 from warploom.helpers.checks import TRAP
 from warploom.ir.warp_ir import BranchKind, WarpIR
 from warploom.isa.kinds import Effect, OpKind
@@ -48,7 +47,7 @@ from warploom.lower.instrument.watchpoints import WatchingCode
 from warploom.lower.loops.strided_loops import StridedLoopCode
 from warploom.lower.loops.warp_loop_schedule import WarpLoopCode
 from warploom.lower.operations.member_masks import MemberMaskCode
-from warploom.program.cfg import ProgramBlock
+from warploom.program.cfg import ProgramBlock, body_range
 from warploom.ptx.ir import Instruction
 from warploom.shapes.operand_shapes import BlockShapes, OperandShapes
 from warploom.simt.schedule_layout import RESUME
@@ -264,7 +263,7 @@ class WarpFunction:
         self.instructions.affine_access.begin(block, masked=True)
         # Inactive lanes keep their values: a uniform result must not be expanded over all 32.
         self.instructions.shaped.partly = True
-        for index in body_instructions(self.program, block):
+        for index in body_range(self.program.instructions, block):
             self.frame.remaining_in_block = block.stop - index
             self._emit_instruction(Copy.DIVERGENT, index, self.program.instructions[index])
         self.instructions.shaped.partly = False

@@ -6,8 +6,9 @@ the range cache before the loop, and accessed without a check in it."""
 
 from __future__ import annotations
 
-from warploom.ir.access_groups import group_alone
-from warploom.ir.access_plans import Guard, Move
+from warploom.ir.access_groups import by_instruction
+from warploom.ir.access_plans import Move
+from warploom.ir.loops import WarpLoop
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.loads import load
@@ -20,42 +21,27 @@ from warploom.ptx.ir import Instruction
 from warploom.shapes.operand_shapes import OperandShapes
 from warploom.shapes.vector_shape import LANES
 
-ONE_PLACE_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
-"""The moves of uniform addresses and of consecutive elements."""
-
 
 class PartialAccess:
     """Emits the accesses of the partial warp (its first lanes run the body) for one warp loop, in
     thread blocks with all threads along x."""
 
-    def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
+    def __init__(self, memory: MemoryCode, reading: OperandShapes, warp_loop: WarpLoop) -> None:
         """Creates the emitter for one warp loop; `reading` has the vector shapes of operands in a
         warp.
         """
+        self._planned = by_instruction(warp_loop.partial)
         self.memory, self.reading, self.b = memory, reading, memory.b
         self.lanes, self._cache = memory.lanes, RangeCache(memory, reading)
         self._narrow = NarrowAccess(memory.lanes)
         self._transfers = Transfers(memory.lanes, memory.places.pointer)
         self._groups: dict[int, GroupValues] = {}
 
-    def supports(self, index: int, instruction: Instruction) -> bool:
-        """Returns true if an access can be emitted here: it is guarded by the range cache, has one
-        part and one lane run, and accesses one address or consecutive elements."""
-        group = group_alone(self.memory.accesses, self.reading, index, instruction)
-        if group is None or group.shape.parts > 1 or group.base.width > 1:
-            return False
-        return group.plan.guard is Guard.CACHE and group.plan.move in ONE_PLACE_OR_VECTOR
-
     def check(self, index: int, instruction: Instruction, warp: Value, bits: Value) -> Value:
         """Emits the lookup in the range cache for the lanes `bits` (an i32) of warp `warp`, while
         registers hold the first warp's values; returns true (an i1) on a hit. Keeps the address, by
         the instruction's number, for `count`, `load` and `store`, which must follow."""
-        b, access_group = (
-            self.b,
-            group_alone(self.memory.accesses, self.reading, index, instruction),
-        )
-        assert access_group is not None
-        group = GroupValues(access_group)
+        b, group = self.b, GroupValues(self._planned[index])
         address = instruction.operands[0 if group.access_type.op == "store" else 1]
         base = self.memory.operands.base(address, 1)
         offset = b.mul(warp, I64(LANES * group.base.stride))

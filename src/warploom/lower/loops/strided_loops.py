@@ -27,8 +27,7 @@ from functools import reduce
 from llvmlite import ir
 
 from warploom.abi.access_type import record_memory_change
-from warploom.analysis.strided_loops import StridedLoop, staying_relation
-from warploom.ir.warp_ir import BatchedLoop
+from warploom.ir.loops import BatchedLoop, StridedLoop
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I32, I64, LANES, Value
 from warploom.lower.access.affine_access import PREFETCH_WARPS
@@ -201,9 +200,7 @@ class StridedLoopCode:
             steps[index], hits[index] = bounds
         for place in loop.widened:
             limits.stays_in_type(first.operands[place], second.operands[place])
-        for index in loop.compared:
-            block = self._block_of(loop, index)
-            relation = staying_relation(self.program, loop.blocks, block, index)
+        for index, relation in loop.compared:
             operands = [(first.operands[index, n], second.operands[index, n]) for n in range(2)]
             limits.compare(relation, *operands)
         count, prefetches = limits.count(), self._prefetches(steps.values())
@@ -219,11 +216,6 @@ class StridedLoopCode:
         # -PAGE.
         distant = (b.icmp_unsigned(">=", b.add(one, I64(PAGE)), I64(2 * PAGE)) for one in steps)
         return b.and_(first, reduce(b.or_, distant))
-
-    def _block_of(self, loop: StridedLoop, index: int) -> int:
-        """Returns the block of the loop that contains an instruction."""
-        blocks = self.program.blocks
-        return next(one for one in loop.blocks if blocks[one].start <= index < blocks[one].stop)
 
     def _length(self, index: int) -> int:
         """Returns the number of instructions of a basic block that count towards a warp's turn: all
@@ -243,6 +235,7 @@ class StridedLoopCode:
         groups = {group.members[0][0]: group for group in batched.groups}
         iteration, widened = _Iteration(), set(loop.widened)
         advances, accesses = set(loop.advances), set(loop.accesses)
+        compared = {at for at, _ in loop.compared}
         for index in loop.blocks:
             block = self.program.blocks[index]
             with self._standing(index, convergent=True, shapes=shapes):
@@ -251,7 +244,7 @@ class StridedLoopCode:
                     if at in accesses:
                         iteration.groups[at] = self._group_guards.evaluate(groups[at])
                     sources = {source for at_index, source in widened if at_index == at}
-                    for source in (0, 1) if at in loop.compared else sources:
+                    for source in (0, 1) if at in compared else sources:
                         iteration.operands[at, source] = self._operand(
                             instruction, source, advances
                         )
@@ -346,7 +339,7 @@ class StridedLoopCode:
     def _is_bounded(self, loop: StridedLoop, block: ProgramBlock) -> bool:
         """Returns true if the check has limited the batch by a comparison in a block, so that no
         lane leaves at its branch."""
-        return any(block.start <= index < block.stop for index in loop.compared)
+        return any(block.start <= index < block.stop for index, _ in loop.compared)
 
     def _instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
         """Emits and counts an instruction inside of a batch. One with results of a vector shape

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 from warploom.abi.environment import Slot
-from warploom.analysis.warp_loops import StepKind, WarpLoop
 from warploom.ir.kernel_accesses import elements
+from warploom.ir.loops import StepKind, WarpLoop
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.blocks import Copy
@@ -73,7 +73,7 @@ class WarpLoopBody:
         ends it); it is left out for a partial warp with no work outside of the body, which the
         caller then finishes."""
         warp_loop, b = plan.warp_loop, self.b
-        if plan.handles_full_warps:
+        if warp_loop.handles_full_warps:
             self._emit_warps(plan, I64(0), plan.full_warps, warp_loop.body_blocks, finish)
         if warp_loop.body is None or warp_loop.needs_all_threads:
             return

@@ -7,9 +7,7 @@ range cache for the first and the last warp, then performed warp by warp.
 
 from __future__ import annotations
 
-from warploom.analysis.warp_loops import WarpLoop
-from warploom.ir.access_groups import find_groups
-from warploom.ir.access_plans import Guard, Move
+from warploom.ir.loops import WarpLoop
 from warploom.llvm.lanes import I1, I64, Value
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.loads import load
@@ -21,15 +19,10 @@ from warploom.lower.frame.block_layout import BlockLayout
 from warploom.ptx.ir import Instruction, Space
 from warploom.shapes.operand_shapes import OperandShapes
 
-WORD = 4
-"""Bytes from which on consecutive elements of all warps have equal costs: 32 lanes then access
-whole lines."""
-
 
 class WarpLoopAccess:
     """Emits the accesses of one warp loop by full warps. `reading` has the vector shapes of
-    operands in a warp, `block` those in a whole thread block. `extrapolated`: instructions whose
-    addresses in all warps follow from the first one."""
+    operands in a warp, `block` those in a whole thread block."""
 
     def __init__(
         self,
@@ -39,29 +32,17 @@ class WarpLoopAccess:
         layout: BlockLayout,
         warp_loop: WarpLoop,
     ) -> None:
-        """Finds the access groups of the loop's blocks, and those of their accesses that can be
-        extrapolated.
-        """
         self.memory, self.reading, self._block, self.layout = memory, reading, block, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._cache = RangeCache(memory, reading)
         self._transfers = Transfers(memory.lanes, memory.places.pointer)
         self._groups: dict[int, GroupValues] = {}
-        for index in (*warp_loop.blocks, *warp_loop.body_blocks):
-            shapes = self.frame.shapes.at(index)
-            block_reading = OperandShapes(reading.program, reading.warp_layout, shapes)
-            for access_group in find_groups(
-                memory.accesses, block_reading, self.frame.program.blocks[index]
-            ):
-                self._groups |= dict.fromkeys(
-                    (i for i, _ in access_group.members), GroupValues(access_group)
-                )
+        for access_group in warp_loop.groups:
+            group = GroupValues(access_group)
+            self._groups |= dict.fromkeys((index for index, _ in access_group.members), group)
         self._offsets = {i: offset for g in self._groups.values() for i, offset in g.members}
         self._steps: dict[int, Value] = {}
         """Bytes from one warp's address to the next one's, by the first access of a group."""
-        self.extrapolated = frozenset(
-            i for i, group in self._groups.items() if _extrapolates(group)
-        )
 
     @property
     def accesses_memory(self) -> bool:
@@ -121,15 +102,3 @@ class WarpLoopAccess:
         offset = b.mul(self.frame.warp, self._steps[group.members[0][0]])
         offset = b.add(offset, I64(self._offsets[index]))
         return LaneAddresses(group.access_type, [b.add(first, offset) for first in group.firsts])
-
-
-def _extrapolates(group: GroupValues) -> bool:
-    """Returns true if the addresses of the block's first and last warp give those of all others, so
-    that one look-up in the range cache covers a group in all warps: it is guarded by that cache,
-    and moves consecutive words (one part) or loads one element for each lane run.
-    """
-    if group.plan.guard is not Guard.CACHE:
-        return False
-    if group.plan.move is Move.VECTOR:
-        return group.access_type.parts == 1 and group.access_type.size >= WORD
-    return group.plan.move in (Move.SCALAR, Move.ROWS) and group.access_type.op == "load"

@@ -9,7 +9,7 @@ from functools import reduce
 
 from warploom.abi.access_type import record_memory_change
 from warploom.abi.environment import Slot
-from warploom.analysis.warp_loops import StepKind
+from warploom.ir.loops import StepKind
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.frame import Frame
@@ -72,7 +72,7 @@ class WarpLoopCounts:
         self.frame.counters.add(2 * block, warps)
         self.frame.counters.add(2 * block + 1, threads)
         for index in plan.warp_loop.steps((block,)):
-            if plan.warp_loop.kinds[index] is StepKind.ACCESS and index in plan.access.extrapolated:
+            if index in plan.warp_loop.extrapolated:
                 plan.access.count(index, full_warps)
 
     def _changes(self, plan: WarpLoopPlan) -> Iterator[Value]:

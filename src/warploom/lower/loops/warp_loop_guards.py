@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from warploom.abi.environment import Slot
-from warploom.analysis.block_uniformity import deciding_comparison, terminator
-from warploom.analysis.warp_loops import StepKind, WarpLoop, block_affine_registers
+from warploom.ir.loops import StepKind, WarpLoop
 from warploom.llvm.lanes import I32, I64, Value
 from warploom.lower.frame.block_layout import LAYOUTS
 from warploom.lower.frame.spills import SpillCode
@@ -50,14 +49,6 @@ class WarpLoopPlan:
         i64)."""
         return b.zext(b.icmp_unsigned("!=", self.partial_threads, I64(0)), I64)
 
-    @property
-    def handles_full_warps(self) -> bool:
-        """Returns true if full warps can run the loop: all its accesses are extrapolated."""
-        kinds = self.warp_loop.kinds.items()
-        return self.access.extrapolated.issuperset(
-            i for i, kind in kinds if kind is StepKind.ACCESS
-        )
-
 
 class WarpLoopCheck:
     """Emits the checks on the first warp in one warp function. `block_affine_registers` are the
@@ -74,48 +65,17 @@ class WarpLoopCheck:
         self._lanes = instructions.affine_access.reading
         block_layout = BLOCK_LAYOUT[self._lanes.warp_layout]
         self._reading = OperandShapes(self.program, block_layout, self.frame.warp_ir.block_shapes)
-        self.block_affine_registers = block_affine_registers(self._reading, self.frame.shapes)
+        self.block_affine_registers = self.frame.warp_ir.block_affine_registers
         self.layout = LAYOUTS[self._reading.warp_layout](self.frame)
         self._prefix_masks = PrefixMaskCode(self.memory.operands, self._reading)
-
-    def supports(self, warp_loop: WarpLoop) -> bool:
-        """Returns true if the loop can be checked: its accesses are extrapolated, and the threads
-        that run its body, if it has one, are the first ones of the block. An access in a body that
-        a partial warp may run must suit `PartialAccess` as well; if it is not extrapolated, the
-        loop runs only where no full warp enters the body."""
-        instructions, access, part = (
-            self.program.instructions,
-            self._access(warp_loop),
-            self._part(),
-        )
-        not_extrapolated = {
-            i for i, kind in warp_loop.kinds.items() if kind is StepKind.ACCESS
-        } - access.extrapolated
-        inside = [
-            i
-            for i in warp_loop.steps(warp_loop.body_blocks)
-            if warp_loop.kinds[i] is StepKind.ACCESS
-        ]
-        if warp_loop.body is None or warp_loop.needs_all_threads:
-            all_supported = not not_extrapolated
-        else:
-            all_supported = not_extrapolated <= set(inside) and all(
-                part.supports(i, instructions[i]) for i in inside
-            )
-        if warp_loop.body is None or not all_supported:
-            return all_supported
-        negated, comparison = self._body_condition(warp_loop)
-        return self._prefix_masks.holds_in_prefix(
-            comparison, opposite=negated, one=not warp_loop.needs_all_threads
-        )
 
     def _access(self, warp_loop: WarpLoop) -> WarpLoopAccess:
         """Returns an emitter of the full warps' accesses."""
         return WarpLoopAccess(self.memory, self._lanes, self._reading, self.layout, warp_loop)
 
-    def _part(self) -> PartialAccess:
+    def _part(self, warp_loop: WarpLoop) -> PartialAccess:
         """Returns an emitter of the partial warp's accesses."""
-        return PartialAccess(self.memory, self._lanes)
+        return PartialAccess(self.memory, self._lanes, warp_loop)
 
     def resume_first_warp(self, warp_loop: WarpLoop) -> None:
         """Makes warp 0 the running one: begins it if the loop begins the kernel, else restores its
@@ -134,7 +94,9 @@ class WarpLoopCheck:
         the caller tests; registers are then as after the loop in the first warp."""
         warps = self.frame.slot(Slot.WARPS)
         starts = self._registers(self.block_affine_registers)
-        plan = WarpLoopPlan(warp_loop, self._access(warp_loop), self._part(), warps, I64(0), starts)
+        plan = WarpLoopPlan(
+            warp_loop, self._access(warp_loop), self._part(warp_loop), warps, I64(0), starts
+        )
         operands = self.memory.operands
         self.instructions.shaped.block = operands.specials.block = self.layout
         for block in warp_loop.before:
@@ -154,8 +116,11 @@ class WarpLoopCheck:
         threads of a partial one, into the plan; requires that they are the block's first threads,
         and where the loop needs all threads in the body, that it holds for all."""
         b, threads = self.b, self.frame.slot(Slot.THREADS)
-        negated, instruction = self._body_condition(warp_loop)
-        count, is_prefix = self._prefix_masks.count_prefix(instruction, threads, opposite=negated)
+        assert warp_loop.condition is not None
+        instruction = self.program.instructions[warp_loop.condition]
+        count, is_prefix = self._prefix_masks.count_prefix(
+            instruction, threads, opposite=warp_loop.condition_is_negated
+        )
         plan.conditions.append(is_prefix)
         if warp_loop.needs_all_threads:
             plan.conditions.append(b.icmp_unsigned("==", count, threads))
@@ -191,7 +156,7 @@ class WarpLoopCheck:
     ) -> None:
         """Adds the condition that an access of full warps hits; one that is not extrapolated needs
         `warps` to be 0."""
-        if index in plan.access.extrapolated:
+        if index in plan.warp_loop.extrapolated:
             plan.conditions.append(plan.access.check(index, instruction, warps))
         else:
             plan.conditions.append(self.b.icmp_unsigned("==", warps, I64(0)))
@@ -216,18 +181,6 @@ class WarpLoopCheck:
         return {
             r: self.frame.registers.load(r, self.frame.registers.width(r)) for r in block_affine
         }
-
-    def _body_condition(self, warp_loop: WarpLoop) -> tuple[bool, Instruction]:
-        """Returns the comparison that selects the threads of the body, preceded by true if it
-        selects those in which it does not hold."""
-        block = self.program.blocks[warp_loop.before[-1]]
-        instruction, guard = (
-            deciding_comparison(self.program, block),
-            terminator(self.program, block).guard,
-        )
-        assert instruction is not None
-        assert guard is not None
-        return (warp_loop.body == block.successors[0]) == guard.negated, instruction
 
     def emit_affine(
         self, index: int, instruction: Instruction, wrapped: Callable[[Value], None]

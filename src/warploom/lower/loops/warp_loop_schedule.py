@@ -17,8 +17,7 @@ from functools import partial, reduce
 from llvmlite import ir
 
 from warploom.abi.environment import Slot, Status
-from warploom.analysis.static_schedule import StaticSchedule
-from warploom.analysis.warp_loops import WarpLoop
+from warploom.ir.loops import WarpLoop
 from warploom.llvm.lanes import I1, I64, Value
 from warploom.lower.control.warp_order import WarpOrder
 from warploom.lower.control.warp_order_state import END
@@ -55,21 +54,19 @@ class WarpLoopCode:
         of sites by the block that ends with the barrier."""
         entries: dict[int, ir.Block] = {}
         for warp_loop in warp_loops:
-            if self._supports(warp_loop, sites):
+            if self._ends_at_site(warp_loop, sites):
                 site = END if warp_loop.site is None else sites[warp_loop.site]
                 entries[site] = self._begin_block(f"warp_loop{site}")
                 self._warp_loop(warp_loop, END if warp_loop.ends else sites[warp_loop.blocks[-1]])
         return entries
 
-    def _supports(self, warp_loop: WarpLoop, sites: Mapping[int, int]) -> bool:
-        """Returns true if a warp loop can be checked, and leads to the end or to a site at which
-        warps may wait."""
-        waits = sites.get(warp_loop.blocks[-1]) in self.warp_order.sites
-        return (warp_loop.ends or waits) and self.loop_check.supports(warp_loop)
+    def _ends_at_site(self, warp_loop: WarpLoop, sites: Mapping[int, int]) -> bool:
+        """Returns true if a warp loop leads to the end or to a site at which warps may wait."""
+        return warp_loop.ends or sites.get(warp_loop.blocks[-1]) in self.warp_order.sites
 
     def emit_static_schedule(
         self,
-        static_schedule: StaticSchedule,
+        static_schedule: Sequence[WarpLoop],
         sites: Mapping[int, int],
         otherwise: ir.Block | None,
     ) -> ir.Block | None:
@@ -78,7 +75,7 @@ class WarpLoopCode:
         check fails at run time, it branches to `otherwise`, or warps run in order (None).
         """
         if not static_schedule or not all(
-            self._supports(warp_loop, sites) for warp_loop in static_schedule
+            self._ends_at_site(warp_loop, sites) for warp_loop in static_schedule
         ):
             return otherwise
         begin = self._begin_block("static_schedule")

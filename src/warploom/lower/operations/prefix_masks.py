@@ -14,21 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I32, I64, LANES, Value
 from warploom.lower.frame.operands import Operands
 from warploom.ptx.ir import Instruction, Operand
 from warploom.shapes.operand_shapes import OperandShapes
-from warploom.shapes.vector_shape import UNIFORM, VectorShape
-
-RISING = VectorShape(1, 1)
-
-_PLAIN = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-_SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
-_OPPOSITE = {"gt": "le", "ge": "lt", "ne": "eq"}
-"""Comparisons whose mask is the complement of another comparison's."""
-
-_OPPOSITES = _OPPOSITE | {b: a for a, b in _OPPOSITE.items()}
+from warploom.shapes.prefix_comparisons import COMPLEMENTS, inverted_if, rising_comparison
 
 
 @dataclass(frozen=True)
@@ -64,12 +54,6 @@ class PrefixMaskCode:
         rise = self._rising_operands(instruction) if self.frame.registers.convergent else None
         return None if rise is None else self._compare_or_fall_back(rise, compare_lanes)
 
-    def holds_in_prefix(self, instruction: Instruction, *, opposite: bool, one: bool) -> bool:
-        """Returns whether a comparison (or its complement, if `opposite`) holds in a prefix of the
-        lanes. `one`: also accept `==`, whose prefix is the first lane if that has the bound."""
-        parsed, prefix = self._parse(instruction), ("lt", "le", *(("eq",) if one else ()))
-        return parsed is not None and _inverted_if(parsed[0], opposite) in prefix
-
     def count_prefix(
         self, instruction: Instruction, threads: Value, *, opposite: bool
     ) -> tuple[Value, Value]:
@@ -82,38 +66,22 @@ class PrefixMaskCode:
         no_wrap = b.icmp_signed("<=", rise.lowest, b.sub(I64(rise.highest), last))
         distance, comparison = (
             b.sub(rise.bound, rise.lowest),
-            _inverted_if(rise.comparison, opposite),
+            inverted_if(rise.comparison, opposite),
         )
         if comparison == "eq":
             return I64(1), b.and_(no_wrap, b.icmp_signed("==", distance, I64(0)))
         return self._prefix_length(comparison, distance, threads), no_wrap
 
-    def _parse(self, instruction: Instruction) -> tuple[str, Operand, Operand] | None:
-        """Returns the comparison of a `setp`, the operand that rises by 1 from lane to lane, and
-        the uniform one, as if the rising one stood on the left. None for another instruction, a
-        type other than a 32-bit integer, a Boolean operand, or operands of other shapes."""
-        modifiers = instruction.operation.modifiers
-        if instruction.operation.kind is not OpKind.COMPARE or "bool" in modifiers:
-            return None
-        type = modifiers.scalar()
-        if not type.is_integer or type.bits != 32:
-            return None
-        comparison = str(modifiers["cmp"])
-        comparison, (first, second) = _PLAIN.get(comparison, comparison), instruction.operands[1:3]
-        shapes = [self.reading.shape(operand, type) for operand in (first, second)]
-        if shapes == [UNIFORM, RISING]:
-            return _SWAPPED[comparison], second, first
-        return (comparison, first, second) if shapes == [RISING, UNIFORM] else None
-
     def _rising_operands(self, instruction: Instruction) -> Rise | None:
         """Returns the `setp` as a comparison of a rising value with a uniform one, after emitting
-        reads of both in lane 0; None if it has another form (`_parse`)."""
-        parsed, type = self._parse(instruction), instruction.operation.modifiers.scalar()
+        reads of both in lane 0; None if it has another form (`rising_comparison`)."""
+        parsed = rising_comparison(self.reading, instruction)
         if parsed is None:
             return None
         comparison, *operands = parsed
         lowest, bound = (self._first(operand, instruction) for operand in operands)
-        return Rise(comparison, lowest, bound, type.is_signed)
+        is_signed = instruction.operation.modifiers.scalar().is_signed
+        return Rise(comparison, lowest, bound, is_signed)
 
     def _first(self, operand: Operand, instruction: Instruction) -> Value:
         """Returns an operand's value in lane 0, an i64."""
@@ -148,8 +116,8 @@ class PrefixMaskCode:
         """Returns the mask (i32) of the lanes in which a comparison holds with a bound that is
         `distance` (i64) above the value in lane 0, where values rise by 1."""
         b = self.b
-        if comparison in _OPPOSITE:
-            return b.not_(self._mask_bits(_OPPOSITE[comparison], distance))
+        if comparison in COMPLEMENTS:
+            return b.not_(self._mask_bits(COMPLEMENTS[comparison], distance))
         if comparison == "eq":
             # A negative distance is a large unsigned one: no lane. The shift is masked so that it
             # is defined for any distance.
@@ -166,8 +134,3 @@ class PrefixMaskCode:
         count = self.b.add(distance, I64(1)) if comparison == "le" else distance
         count = self.lanes.intrinsic("llvm.smax.i64", I64, [count, I64(0)])
         return self.lanes.intrinsic("llvm.smin.i64", I64, [count, lanes])
-
-
-def _inverted_if(comparison: str, opposite: bool) -> str:
-    """Returns a comparison, or its complement."""
-    return _OPPOSITES[comparison] if opposite else comparison

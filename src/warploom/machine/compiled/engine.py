@@ -14,13 +14,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from warploom.abi.environment import CountLayout, Slot, Status
-from warploom.analysis.static_schedule import Size, size_for_static_schedule
+from warploom.analysis.static_schedule import size_for_static_schedule
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.device_rules import MemoryOptions, access_rules
 from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.ir.options import PRINT_VARIABLE, disabled
-from warploom.ir.variant import Debugging, KernelVariant, Observing, Sanitizing
+from warploom.ir.variant import Debugging, KernelVariant, Observing, Sanitizing, Size
 from warploom.machine.compiled.caches import empty_caches
 from warploom.machine.compiled.configurations import Configuration
 from warploom.machine.compiled.counted import Counted

@@ -19,11 +19,16 @@ GROUPED = (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE)
 
 def access_errors(ir: WarpIR, index: int, block: BasicBlock) -> Iterator[str]:
     """Yields what is wrong with the accesses of block number `index`."""
-    reading = OperandShapes(ir.program, ir.variant.warp_layout, ir.uniformity.at(index))
+    reading = operands_of(ir, index)
     code = ir.program.blocks[index]
     for accesses in (block.accesses, block.masked):
         yield from group_errors(ir, reading, range(code.start, code.stop), accesses.groups)
         yield from _version_errors(accesses)
+
+
+def operands_of(ir: WarpIR, index: int) -> OperandShapes:
+    """Returns the shapes of operands in block number `index`."""
+    return OperandShapes(ir.program, ir.variant.warp_layout, ir.uniformity.at(index))
 
 
 def _version_errors(accesses: BlockAccesses) -> Iterator[str]:

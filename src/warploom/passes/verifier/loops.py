@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 
 from warploom.analysis.strided_loops import strided_loop
-from warploom.analysis.warp_loops import WarpLoopPath
+from warploom.ir.access_groups import by_instruction
 from warploom.ir.access_plans import Exit, Guard
-from warploom.ir.warp_ir import BatchedLoop, WarpIR
-from warploom.passes.verifier.accesses import group_errors
+from warploom.ir.loops import BatchedLoop, StepKind, WarpLoop, WarpLoopPath
+from warploom.ir.warp_ir import WarpIR
+from warploom.passes.verifier.accesses import group_errors, operands_of
 from warploom.program.program import Program
-from warploom.shapes.operand_shapes import OperandShapes
+from warploom.shapes.operand_shapes import BLOCK_LAYOUT, OperandShapes
+from warploom.shapes.prefix_comparisons import rising_comparison
 
 
 def loop_errors(ir: WarpIR) -> Iterator[str]:
@@ -52,6 +54,9 @@ def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
     if not path.before or not _follow(program, path.before) or not _follow(program, path.after):
         yield "its blocks do not follow each other"
         return
+    if path.site not in (None, *range(program.exit)):
+        yield "it begins at a block that does not exist"
+        return
     first = 0 if path.site is None else program.blocks[path.site].successors[-1]
     if path.before[0] != first:
         yield "it does not begin at its site"
@@ -68,6 +73,37 @@ def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
             yield f"b{following} is not where operation {last} leads to"
     if not path.choices.keys() <= ends:
         yield "it has a choice for an operation that is no branch"
+    yield from _path_access_errors(ir, path, inner)
+
+
+def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iterator[str]:
+    """Yields what is wrong with the accesses of a warp loop, and with the condition of its body;
+    `inner` are its operations."""
+    warp_loop = WarpLoop.along(path, ir.program)
+    accesses = {index for index, kind in path.kinds.items() if kind is StepKind.ACCESS}
+    if not warp_loop.extrapolated <= accesses:
+        yield "an operation of its groups is no access of it"
+    elif not accesses <= {*warp_loop.extrapolated, *by_instruction(path.partial)}:
+        yield "one of its accesses is in no group"
+    for index in (*warp_loop.blocks, *warp_loop.body_blocks):
+        block, reading = ir.program.blocks[index], operands_of(ir, index)
+        operations = range(block.start, block.stop)
+        groups = [group for group in path.groups if group.members[0][0] in operations]
+        yield from group_errors(ir, reading, operations, groups)
+        groups = [group for group in path.partial if group.members[0][0] in operations]
+        yield from group_errors(ir, reading, operations, groups)
+    if path.partly and path.body is None:
+        yield "some lanes of a warp run a body that it does not have"
+    elif path.partial and warp_loop.needs_all_threads:
+        yield "it has accesses of a partial warp, which it does not run"
+    has_condition = path.condition in inner
+    if has_condition != (path.body is not None):
+        yield "it has a body without a condition, or a condition without a body"
+    elif path.condition is not None:
+        layout = BLOCK_LAYOUT[ir.variant.warp_layout]
+        reading = OperandShapes(ir.program, layout, ir.block_shapes)
+        if rising_comparison(reading, ir.program.instructions[path.condition]) is None:
+            yield "its condition does not hold in the first threads of a block"
 
 
 def _follow(program: Program, blocks: Sequence[int]) -> bool:

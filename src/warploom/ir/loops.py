@@ -1,0 +1,206 @@
+"""Defines the loops of the Warp IR: strided loops, which run in batches of iterations, and warp
+loops, which run all warps of a thread block from one barrier to the next.
+
+`analysis.strided_loops` and `analysis.warp_loops` find them, with examples; `lower.loops` emits
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum, auto
+from typing import Any
+
+from warploom.ir.access_groups import AccessGroup
+from warploom.program.program import Program
+from warploom.program.uses import writes
+from warploom.ptx.ir import Register
+from warploom.shapes.operand_shapes import BlockShapes
+
+
+@dataclass(frozen=True)
+class StridedLoop:
+    """A loop, its `blocks` in the order of an iteration, the first its header; other fields are
+    numbers of instructions.
+
+    `advances` are those, in order, that compute addresses and bounds. Their results are linear in
+    the number of iterations as long as no operand in `widened` (instruction, index of a source)
+    wraps around. `compared` are the comparisons of linear values by which lanes leave, each with
+    the relation ("lt" ...) of its operands in lanes that stay. `accesses` are the accesses at
+    linear addresses, the first of each group."""
+
+    blocks: tuple[int, ...]
+    advances: tuple[int, ...]
+    widened: tuple[tuple[int, int], ...]
+    compared: tuple[tuple[int, str], ...]
+    accesses: tuple[int, ...]
+
+    @property
+    def header(self) -> int:
+        """Returns the block that each iteration begins with."""
+        return self.blocks[0]
+
+
+@dataclass(frozen=True)
+class BatchedLoop:
+    """Describes a loop whose accesses are checked once for a batch of iterations.
+
+    `shapes`: vector shapes that registers have in a batch, though they are varying in the loop's
+    header; live-in registers are compared with theirs when a batch begins. `groups`: all access
+    groups of the loop, strided or not.
+    """
+
+    loop: StridedLoop
+    shapes: BlockShapes
+    groups: tuple[AccessGroup, ...]
+
+
+class StepKind(Enum):
+    """Classifies the instructions on the path of a warp loop by what each warp has to do for them.
+
+    SHAPED: nothing, for the result is affine in the thread block and computed once, for the first
+    warp. COMPUTED: compute it. ACCESS: a load or store, whose addresses in all warps follow from
+    the first one. NONE: nothing, since it has no effect."""
+
+    SHAPED = auto()
+    COMPUTED = auto()
+    ACCESS = auto()
+    NONE = auto()
+
+
+@dataclass(frozen=True)
+class WarpLoopPath:
+    """The path of a warp loop: begins after the barrier at the end of block `site`, or at the entry
+    (None), leads through the blocks `before` and `after`, and ends with the barrier, or the
+    program, at the end of the last of them.
+
+    At the end of the last block of `before`, the first threads of the block run block `body`, then
+    all run `after`; without a `body` all blocks are `before`. `partly`: a warp of which only some
+    lanes run the body is allowed. `choices` maps the guarded branches (instructions) at which all
+    threads take the same path to whether they are taken. `kinds` has each instruction but those
+    that end a block.
+
+    `condition` is the comparison (an instruction) that selects the threads of the body: the first
+    ones of the block. `groups` are the accesses by full warps, whose addresses in all warps follow
+    from the first one's; `partial` those of a warp of which only some lanes run the body, each a
+    group of its own.
+    """
+
+    site: int | None
+    before: tuple[int, ...]
+    body: int | None
+    partly: bool
+    after: tuple[int, ...]
+    choices: Mapping[int, bool]
+    kinds: Mapping[int, StepKind]
+    condition: int | None = None
+    groups: tuple[AccessGroup, ...] = ()
+    partial: tuple[AccessGroup, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarpLoop(WarpLoopPath):
+    """A path between barriers together with its program, from which live registers and lengths
+    follow. All of its own facts are in `path`, which the Warp IR stores."""
+
+    program: Program
+
+    @classmethod
+    def along(cls, path: WarpLoopPath, program: Program) -> WarpLoop:
+        """Returns the warp loop of a program along a path."""
+        return cls(**_fields(path), program=program)
+
+    @property
+    def path(self) -> WarpLoopPath:
+        """Returns the path without the program."""
+        return WarpLoopPath(**_fields(self))
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Returns the basic blocks that all warps run."""
+        return (*self.before, *self.after)
+
+    def steps(self, blocks: Iterable[int]) -> list[int]:
+        """Returns the instructions of some of its blocks, without those that end a block."""
+        inside = (self.program.blocks[index] for index in blocks)
+        return [i for b in inside for i in range(b.start, b.stop) if i in self.kinds]
+
+    def length(self, blocks: Iterable[int]) -> int:
+        """Returns the number of instructions in blocks."""
+        inside = (self.program.blocks[index] for index in blocks)
+        return sum(block.stop - block.start for block in inside)
+
+    @property
+    def next_block(self) -> int:
+        """Returns the block that follows the path; the virtual exit at the program's end."""
+        return self.program.blocks[self.blocks[-1]].successors[-1]
+
+    @property
+    def ends(self) -> bool:
+        """Returns whether the path ends the program."""
+        return self.next_block == self.program.exit
+
+    @property
+    def body_blocks(self) -> tuple[int, ...]:
+        """Returns the body as a tuple; empty if there is none."""
+        return () if self.body is None else (self.body,)
+
+    @property
+    def needs_all_threads(self) -> bool:
+        """Returns whether the path can only be run as a loop if every thread runs the body:
+        `partly` is False, or a register that the body writes is live after it, and would have to be
+        merged where lanes are off. False without a body."""
+        if self.body is None or not self.partly:
+            return self.body is not None
+        return not self._written(self.body_blocks).isdisjoint(self.live_after_body)
+
+    @property
+    def extrapolated(self) -> frozenset[int]:
+        """Returns the accesses whose addresses in all full warps follow from the first warp's."""
+        return frozenset(index for group in self.groups for index, _ in group.members)
+
+    @property
+    def handles_full_warps(self) -> bool:
+        """Returns whether full warps can run the loop: all of its accesses are extrapolated."""
+        accesses = {index for index, kind in self.kinds.items() if kind is StepKind.ACCESS}
+        return accesses <= self.extrapolated
+
+    @property
+    def condition_is_negated(self) -> bool:
+        """Returns whether the body is run by the threads in which the condition does not hold."""
+        block = self.program.blocks[self.before[-1]]
+        guard = self.program.terminator(block).guard
+        assert guard is not None
+        return (self.body == block.successors[0]) == guard.negated
+
+    @property
+    def has_common_work(self) -> bool:
+        """Returns whether each warp has something to compute or access outside of the body."""
+        work = (StepKind.COMPUTED, StepKind.ACCESS)
+        return any(self.kinds[i] in work for i in self.steps(self.blocks))
+
+    @property
+    def live_after_body(self) -> frozenset[Register]:
+        """Returns the registers that are live at the first block after the body; none without such
+        a block."""
+        return self.program.live_in[self.after[0]] if self.after else frozenset()
+
+    @property
+    def live_out(self) -> frozenset[Register]:
+        """Returns the registers that are written on the path and live after it, which a warp loop
+        has to leave in the warps' contexts; none if the path ends the program."""
+        if self.ends:
+            return frozenset()
+        return (
+            self._written((*self.blocks, *self.body_blocks)) & self.program.live_in[self.next_block]
+        )
+
+    def _written(self, blocks: Iterable[int]) -> frozenset[Register]:
+        """Returns the registers that the instructions of some of its blocks write."""
+        instructions = (self.program.instructions[index] for index in self.steps(blocks))
+        return frozenset(register for one in instructions for register in writes(one))
+
+
+def _fields(path: WarpLoopPath) -> dict[str, Any]:
+    return {one.name: getattr(path, one.name) for one in fields(WarpLoopPath)}

@@ -1,0 +1,99 @@
+"""Plans the accesses of a warp loop: those whose addresses in all warps follow from the first one's
+become its groups, and those of a body that a partial warp runs become groups of their own.
+
+    part[tid] = a[tid], 256 threads    ->  groups: the load and the store, each affine<4>
+    if (tid < n) part[tid] += 1        ->  partial: the same in the warp with n % 32 threads
+
+Not handled: loops with an access of another form, and bodies whose threads are not the first ones
+of the block; such a loop is dropped, and its warps run one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.ir.access_groups import AccessGroup, find_groups, group_alone
+from warploom.ir.access_plans import Guard, Move
+from warploom.ir.loops import StepKind, WarpLoop, WarpLoopPath
+from warploom.ir.warp_ir import WarpIR
+from warploom.shapes.operand_shapes import BLOCK_LAYOUT, OperandShapes
+from warploom.shapes.prefix_comparisons import holds_in_prefix
+
+WORD = 4
+"""Bytes from which on consecutive elements of all warps have equal costs: 32 lanes then access
+whole lines."""
+
+ONE_PLACE_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
+"""The moves of uniform addresses and of consecutive elements."""
+
+
+def planned_warp_loop(ir: WarpIR, warp_loop: WarpLoop) -> WarpLoopPath | None:
+    """Returns the path of a warp loop with the groups of its accesses; None if one of them is of a
+    form that cannot be extrapolated from the first warp, or the threads of its body, if it has one,
+    are not the first ones of the block."""
+    if warp_loop.condition is not None and not _runs_first_threads(ir, warp_loop):
+        return None
+    planned = replace(warp_loop, groups=_full_warps(ir, warp_loop))
+    if warp_loop.body is None or warp_loop.needs_all_threads:
+        return planned.path if planned.handles_full_warps else None
+    accesses = _accesses(warp_loop, warp_loop.body_blocks)
+    partial = [_partial_warp(ir, warp_loop, index) for index in accesses]
+    # Accesses of the body that are not extrapolated are left to the partial warp: the loop then
+    # runs only where no full warp enters the body.
+    outside = set(_accesses(warp_loop, warp_loop.blocks))
+    if not outside <= planned.extrapolated or None in partial:
+        return None
+    return replace(planned, partial=tuple(one for one in partial if one is not None)).path
+
+
+def _accesses(warp_loop: WarpLoop, blocks: tuple[int, ...]) -> list[int]:
+    """Returns the accesses in some blocks of a warp loop."""
+    steps = warp_loop.steps(blocks)
+    return [index for index in steps if warp_loop.kinds[index] is StepKind.ACCESS]
+
+
+def _runs_first_threads(ir: WarpIR, warp_loop: WarpLoop) -> bool:
+    """Returns whether the condition of a warp loop holds in the first threads of the block; where a
+    partial warp may run the body, also if it holds in the first thread alone."""
+    assert warp_loop.condition is not None
+    reading = OperandShapes(ir.program, BLOCK_LAYOUT[ir.variant.warp_layout], ir.block_shapes)
+    condition = ir.program.instructions[warp_loop.condition]
+    one = not warp_loop.needs_all_threads
+    return holds_in_prefix(reading, condition, opposite=warp_loop.condition_is_negated, one=one)
+
+
+def _full_warps(ir: WarpIR, warp_loop: WarpLoop) -> tuple[AccessGroup, ...]:
+    """Returns the access groups of a warp loop that are extrapolated from the first warp."""
+    return tuple(
+        group
+        for block in (*warp_loop.blocks, *warp_loop.body_blocks)
+        for group in find_groups(ir.accesses, _reading(ir, block), ir.program.blocks[block])
+        if _extrapolates(group)
+    )
+
+
+def _partial_warp(ir: WarpIR, warp_loop: WarpLoop, index: int) -> AccessGroup | None:
+    """Returns an access of a body as a group for the warp of which only some lanes run it; None if
+    it is not guarded by the range cache, or not one element at one address or at consecutive
+    ones."""
+    reading = _reading(ir, warp_loop.blocks[0])
+    group = group_alone(ir.accesses, reading, index, ir.program.instructions[index])
+    if group is None or group.shape.parts > 1 or group.base.width > 1:
+        return None
+    fits = group.plan.guard is Guard.CACHE and group.plan.move in ONE_PLACE_OR_VECTOR
+    return group if fits else None
+
+
+def _extrapolates(group: AccessGroup) -> bool:
+    """Returns whether the addresses of the block's first and last warp give those of all others, so
+    that one look-up in the range cache covers a group in all warps: it is guarded by that cache,
+    and moves consecutive words (one part) or loads one element for each lane run."""
+    if group.plan.guard is not Guard.CACHE:
+        return False
+    if group.plan.move is Move.VECTOR:
+        return group.shape.parts == 1 and group.shape.size >= WORD
+    return group.plan.move in (Move.SCALAR, Move.ROWS) and group.shape.op == "load"
+
+
+def _reading(ir: WarpIR, block: int) -> OperandShapes:
+    """Returns the shapes of operands in a basic block."""
+    return OperandShapes(ir.program, ir.variant.warp_layout, ir.uniformity.at(block))
