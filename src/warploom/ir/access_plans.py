@@ -68,7 +68,6 @@ class Move(Enum):
     ROWS = "one row of 128 bytes for each word"
     DEFERRED = "kept, then stored row by row"
     LANE_BY_LANE = "lane by lane"
-    BY_SPACE = "as at any addresses, in each space that lanes reach"
     WORDS = "a gather or a scatter for each word"
     EACH_LANE = "a gather, or a store in each lane in turn"
     BY_PATTERN = "a vector where lanes follow, else a gather or a store in each lane in turn"
@@ -302,7 +301,6 @@ TABLE = (
     PlanRow(STORE, (Space.GLOBAL, Space.SHARED), _DEFERRED, (Need.DEFERS, Need.ONE_ELEMENT)),
     PlanRow(ATOMIC, (Space.SHARED,), _DEFERRED_ATOMIC, (Need.LISTS, Need.ONE_WORD)),
     # Accesses out of line.
-    PlanRow(ANY_OP, (Space.GENERIC,), _general(Move.BY_SPACE)),
     PlanRow(ATOMIC, ANY_SPACE, _general(Move.LANE_BY_LANE)),
     PlanRow(LOAD_STORE, LOCAL, _general(Move.WORDS, Cost.NONE), (Need.LONG, Need.ON_STACK)),
     PlanRow(LOAD_STORE, LOCAL, _general(Move.WORDS), (Need.LONG,)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields
+from itertools import chain
 
 import msgspec
 
@@ -84,6 +85,7 @@ class _Parser:
             layout=CountLayout(self._program, rules, variant.warp_layout),
             variant=variant,
             blocks=self._each("block", self._block),
+            plans=dict(chain(*self._each("block", self._plans))),
             exits=self._each("exits", self._exits),
             shapes=self._shapes((line.words[0], line.words[2:3]) for line in self._declared),
             spilled=self._registers_with("spilled"),
@@ -217,6 +219,16 @@ class _Parser:
             accesses=self._accesses(beside.get("accesses")),
             masked=self._accesses(beside.get("masked")),
         )
+
+    def _plans(self, line: Line) -> list[tuple[tuple[int, Space], AccessPlan]]:
+        """Returns the plans of a block's operations at any addresses, by operation and space."""
+        named = (
+            (int(each.words[0].removesuffix(":")), plan.partition(":"))
+            for each in line.inner
+            for plan in each.list("plan")
+            if each.words[0].endswith(":")
+        )
+        return [((index, Space(space)), _plan(plan)) for index, (space, _, plan) in named]
 
     def _accesses(self, line: Line | None) -> BlockAccesses:
         """Returns the access groups of a block; no groups if the line is missing."""

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from warploom.abi.access_type import AccessType
 from warploom.core.types import B8
 from warploom.ir.access_groups import AccessGroup, by_instruction
-from warploom.ir.access_plans import ANYWHERE, AccessPlan, Pattern, select
-from warploom.ir.kernel_accesses import KernelAccesses
+from warploom.ir.access_plans import AccessPlan, Pattern, general
 from warploom.ir.warp_ir import WarpIR
-from warploom.isa.kinds import OpKind
-from warploom.isa.spec import Unit
 from warploom.program.accesses import accesses as accesses_of
-from warploom.program.accesses import bytes_of, space_of
-from warploom.ptx.ir import Instruction, Space
+from warploom.program.accesses import bytes_of, spaces_of
+from warploom.ptx.ir import Space
 from warploom.shapes.vector_shape import LANES
 
 PLANNED_SPACES = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL, Space.GENERIC)
@@ -55,33 +52,22 @@ class PlannedAccess:
 
 def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
     """Returns the memory accesses of a kernel with their plans, in the order of instructions: those
-    in a group with the group's, others with the plan for any addresses."""
-    program, accesses = ir.program, ir.accesses
+    in a group with the group's, others with the plans for any addresses in each space that they may
+    access."""
     planned: list[PlannedAccess] = []
-    for block, facts in zip(program.blocks, ir.blocks, strict=True):
-        groups = by_instruction(facts.accesses.groups)
-        for index in range(block.start, block.stop):
-            instruction, group = program.instructions[index], groups.get(index)
-            if group is not None:
-                planned.append(PlannedAccess(index, group.plan, group))
-            elif any(space in PLANNED_SPACES for space, _ in accesses_of(instruction)):
-                planned.append(PlannedAccess(index, _plan(accesses, index, instruction)))
+    groups = by_instruction(group for block in ir.blocks for group in block.accesses.groups)
+    for index, instruction in enumerate(ir.program.instructions):
+        if index in groups:
+            planned.append(PlannedAccess(index, groups[index].plan, groups[index]))
+            continue
+        for space, op in accesses_of(instruction):
+            if space in PLANNED_SPACES:
+                plans = (ir.plans.get((index, each)) for each in spaces_of(space))
+                found = [plan for plan in plans if plan is not None]
+                found = found or [general(AccessType(op, space, B8, bytes_of(instruction)))]
+                planned += [PlannedAccess(index, plan) for plan in dict.fromkeys(found)]
+                break
     return planned
-
-
-def _plan(accesses: KernelAccesses, index: int, instruction: Instruction) -> AccessPlan:
-    """Returns the plan of an access that is in no group: the one for any addresses of its access
-    type. Of instructions other than plain loads, stores and atomics, that type is bytes."""
-    space, op = accesses_of(instruction)[0]
-    if instruction.operation.kind in (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE):
-        access_type = accesses.access_type_of(op, index, instruction)
-    elif instruction.operation.spec.unit is Unit.ATOMIC:
-        access_type = AccessType(
-            op, space_of(instruction), instruction.operation.modifiers.scalar()
-        )
-    else:
-        access_type = AccessType(op, space, B8, bytes_of(instruction))
-    return select(access_type, ANYWHERE, accesses.facts)
 
 
 def _runs(group: AccessGroup) -> str:

@@ -2,8 +2,8 @@
 
 `ir.program_parser` reads the lines back. An operation is printed as in PTX, but with all operands
 in their places, also those that PTX leaves out, and with the decorations of operands (`.b0`, `-`)
-as modifiers of the opcode. After it follow its attributes: `hidden` and `private` (`Program`), and
-`at`, the source line.
+as modifiers of the opcode. After it follow its attributes: `hidden` and `private` (`Program`),
+`plan` for accesses, and `at`, the source line.
 
     memory parameters=20 shared=1024 dynamic=1024
     variables
@@ -18,7 +18,7 @@ as modifiers of the opcode. After it follow its attributes: `hidden` and `privat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 from warploom.core.source import Location
@@ -60,13 +60,17 @@ def label_lines(program: Program, label: Callable[[int], str]) -> Iterator[str]:
     yield from (f"{INDENT}{name} {label(block)}" for name, block in program.targets.items())
 
 
-def operation_lines(program: Program, block: ProgramBlock) -> Iterator[str]:
-    """Yields the lines of the operations of a basic block."""
+def operation_lines(
+    program: Program, block: ProgramBlock, plans: Mapping[int, Sequence[str]]
+) -> Iterator[str]:
+    """Yields the lines of the operations of a basic block; `plans` are the texts of those of an
+    operation at any addresses."""
     for index in range(block.start, block.stop):
         instruction = program.instructions[index]
         yield f"{INDENT}{index}: {print_operation(instruction)}" + attributes(
             hidden=index in program.hidden,
             private=index in program.private,
+            plan=plans.get(index, ()),
             at=instruction.location and _position(instruction.location),
         )
 

@@ -76,6 +76,9 @@ class _Printer:
 
     def __init__(self, ir: WarpIR) -> None:
         self.ir = ir
+        self._plans: dict[int, list[str]] = {}
+        for (index, space), plan in ir.plans.items():
+            self._plans.setdefault(index, []).append(f"{space.value}:{plan_text(plan)}")
 
     def lines(self) -> Iterator[str]:
         """Yields the lines of the text: name, variant, facts, memory, registers, labels,
@@ -196,7 +199,7 @@ class _Printer:
             live=_names(program.live_in[index]),
             loose=_names(block.loose),
         )
-        yield from operation_lines(program, code)
+        yield from operation_lines(program, code, self._plans)
         yield from self._accesses("accesses", block.accesses)
         yield from self._accesses("masked", block.masked)
 

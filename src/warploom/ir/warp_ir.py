@@ -14,13 +14,13 @@ from functools import cached_property
 
 from warploom.abi.environment import CountLayout
 from warploom.ir.access_groups import AccessGroup
-from warploom.ir.access_plans import Guard
+from warploom.ir.access_plans import AccessPlan, Guard
 from warploom.ir.kernel_accesses import KernelAccesses, facts_of
 from warploom.ir.loops import BatchedLoop, WarpLoop, WarpLoopPath
 from warploom.ir.variant import KernelVariant
 from warploom.program.masked_loops import MaskedRegion
 from warploom.program.program import Program
-from warploom.ptx.ir import Register
+from warploom.ptx.ir import Register, Space
 from warploom.shapes.operand_shapes import BlockShapes, RegisterShapes, block_affine_registers
 from warploom.shapes.vector_shape import VectorShape
 
@@ -95,6 +95,9 @@ class WarpIR:
     counted on a device. `blocks`: how each basic block is emitted. `exits`: regions that lanes
     leave one by one (masked loops).
 
+    `plans`: how accesses are done at any addresses, by operation and space: those in no group, and
+    others where the guard of their group fails.
+
     Registers: `shapes`: the vector shapes of those that are uniform or affine somewhere;
     `block_shapes`: of those that are so in the whole thread block. `spilled`: those that convergent
     code stores to the context at each write. `scattered`: those whose lanes hold unrelated values,
@@ -108,6 +111,9 @@ class WarpIR:
     layout: CountLayout
     variant: KernelVariant
     blocks: tuple[BasicBlock, ...]
+    plans: Mapping[tuple[int, Space], AccessPlan] = field(
+        default_factory=dict[tuple[int, Space], AccessPlan]
+    )
     exits: tuple[MaskedRegion, ...] = ()
     shapes: BlockShapes = field(default_factory=dict[Register, VectorShape])
     spilled: frozenset[Register] = frozenset()

@@ -18,6 +18,7 @@ from warploom.ir.variant import KernelVariant
 from warploom.ir.warp_ir import BasicBlock, WarpIR
 from warploom.passes import accesses, barriers, divergence, registers
 from warploom.passes import strided_loops as loops
+from warploom.passes.general_plans import plan_general_accesses
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ PIPELINE: tuple[WarpPass, ...] = (
     WarpPass(Pass.STORE_BATCHING, accesses.batch_stores),
     WarpPass(Pass.VERSIONS, accesses.make_fast_versions),
     WarpPass("plans", accesses.fit_plans),
+    WarpPass("general-plans", plan_general_accesses),
     WarpPass(Pass.STRIDED_LOOPS, loops.find_strided_loops),
     WarpPass(Pass.REGION_VERSIONS, barriers.mark_region_versions),
     WarpPass("block-shapes", barriers.find_block_shapes),

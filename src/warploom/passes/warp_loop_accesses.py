@@ -64,7 +64,7 @@ def _runs_first_threads(ir: WarpIR, warp_loop: WarpLoop) -> bool:
 def _full_warps(ir: WarpIR, warp_loop: WarpLoop) -> tuple[AccessGroup, ...]:
     """Returns the access groups of a warp loop that are extrapolated from the first warp."""
     return tuple(
-        group
+        replace(group, plan=group.plan.in_one_version())
         for block in (*warp_loop.blocks, *warp_loop.body_blocks)
         for group in find_groups(ir.accesses, _reading(ir, block), ir.program.blocks[block])
         if _extrapolates(group)
@@ -80,7 +80,7 @@ def _partial_warp(ir: WarpIR, warp_loop: WarpLoop, index: int) -> AccessGroup | 
     if group is None or group.shape.parts > 1 or group.base.width > 1:
         return None
     fits = group.plan.guard is Guard.CACHE and group.plan.move in ONE_PLACE_OR_VECTOR
-    return group if fits else None
+    return replace(group, plan=group.plan.in_one_version()) if fits else None
 
 
 def _extrapolates(group: AccessGroup) -> bool:

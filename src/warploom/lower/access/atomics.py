@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from warploom.abi.access_type import AccessType
 from warploom.core.types import U64, ScalarType
-from warploom.ir.access_plans import ANYWHERE, Cost, select
+from warploom.ir.access_plans import Cost
 from warploom.ir.kernel_accesses import elements
 from warploom.llvm.lanes import I8, I32, LANES, PTR, Value, vector
 from warploom.lower.access.deferred_atomic import WindowKeys, window_keys
@@ -75,7 +75,7 @@ class AtomicCode:
                 function = functions.atomic(access_type, operation, count, returns_old=returns_old)
                 self.memory.call(index, access_type, function, offsets, active)
 
-            if select(access_type, ANYWHERE, self.memory.facts).cost is not Cost.LIST:
+            if self.memory.plan(index, access_type).cost is not Cost.LIST:
                 emit_general()
                 return
             row = self.memory.places.row(index, part)

@@ -20,7 +20,7 @@ from warploom.abi.access_type import AccessType
 from warploom.abi.environment import SPACE_CODES, Slot
 from warploom.abi.pieces import frame_access
 from warploom.core.types import ScalarType
-from warploom.ir.access_plans import Facts, Move, general
+from warploom.ir.access_plans import AccessPlan, general
 from warploom.ir.kernel_accesses import elements
 from warploom.llvm.lanes import (
     I8,
@@ -93,16 +93,15 @@ class MemoryCode:
         self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
         self.copy_recording, self.observing = copy_recording, observing
         self.accesses = self.frame.warp_ir.accesses
-        self._facts_diverged = replace(self.accesses.facts, deferred=False)
         self.diverged = False
         """True while code is emitted for lanes that have diverged from others."""
 
-    @property
-    def facts(self) -> Facts:
-        """Returns the facts on which the choice of access plans depends: in divergent code without
-        deferred atomics.
-        """
-        return self._facts_diverged if self.diverged else self.accesses.facts
+    def plan(self, index: int, access_type: AccessType) -> AccessPlan:
+        """Returns how an access is done out of a group: by the plan of its operation, in divergent
+        code as at any addresses."""
+        if self.diverged:
+            return general(access_type)
+        return self.frame.warp_ir.plans[index, access_type.space]
 
     # ---- loads and stores -----------------------------------------------------------------------
 
@@ -130,7 +129,7 @@ class MemoryCode:
         """Emits a load of an access type at `addresses`; if it is in the generic space, one for
         each space that some lanes are in. Returns the elements, part by part.
         """
-        if general(access_type).move is not Move.BY_SPACE:
+        if access_type.space is not Space.GENERIC:
             return self.load_any(index, access_type, addresses, mask)
         type, parts = access_type.type, access_type.parts
         results = [self.frame.variable(vector(ir.IntType(type.bits))) for _ in range(parts)]
@@ -168,10 +167,9 @@ class MemoryCode:
         values: list[Value],
         mask: Value,
     ) -> None:
-        """Emits a store of an access type at `addresses`. If the general plan of its type moves
-        data space by space, as for generic addresses, one store for each space that some lanes are
-        in."""
-        if general(access_type).move is not Move.BY_SPACE:
+        """Emits a store of an access type at `addresses`; if it is in the generic space, one
+        for each space that some lanes are in."""
+        if access_type.space is not Space.GENERIC:
             self.store_any(index, access_type, addresses, values, mask)
             return
 

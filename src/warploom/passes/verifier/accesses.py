@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from warploom.ir.access_groups import AccessGroup
-from warploom.ir.access_plans import TABLE, Addresses, Exit, Guard
+from warploom.ir.access_plans import ANYWHERE, TABLE, Addresses, Exit, Guard, general, select
 from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
 from warploom.isa.kinds import OpKind
+from warploom.passes.general_plans import access_type_of
 from warploom.ptx.ir import Address
 from warploom.shapes.operand_shapes import RUNS, OperandShapes
 
@@ -24,6 +25,20 @@ def access_errors(ir: WarpIR, index: int, block: BasicBlock) -> Iterator[str]:
     for accesses in (block.accesses, block.masked):
         yield from group_errors(ir, reading, range(code.start, code.stop), accesses.groups)
         yield from _version_errors(accesses)
+
+
+def plan_errors(ir: WarpIR) -> Iterator[str]:
+    """Yields accesses whose plan at any addresses is not the one that the table has for them."""
+    types = {(one.instruction, one.space): access_type_of(ir, one) for one in ir.layout.rows}
+    planned = {key for key, access_type in types.items() if access_type is not None}
+    if ir.plans and set(ir.plans) != planned:
+        yield "it has plans for other accesses than those of its program"
+        return
+    for key, plan in ir.plans.items():
+        access_type = types[key]
+        assert access_type is not None
+        if plan not in (select(access_type, ANYWHERE, ir.accesses.facts), general(access_type)):
+            yield f"the table does not have the plan of operation {key[0]}"
 
 
 def operands_of(ir: WarpIR, index: int) -> OperandShapes:

@@ -16,7 +16,7 @@ from warploom.core.errors import WarploomError
 from warploom.cost.device_rules import RULES
 from warploom.ir.warp_ir import BasicBlock, BranchKind, WarpIR
 from warploom.isa.kinds import OpKind
-from warploom.passes.verifier.accesses import access_errors
+from warploom.passes.verifier.accesses import access_errors, plan_errors
 from warploom.passes.verifier.loops import loop_errors
 from warploom.passes.verifier.program import program_errors
 from warploom.passes.verifier.registers import register_errors
@@ -42,6 +42,7 @@ def _errors(ir: WarpIR) -> Iterator[str]:
     for index, block in enumerate(ir.blocks):
         yield from (f"block b{index}: {one}" for one in _branch_errors(ir, index, block, bodies))
         yield from (f"block b{index}: {one}" for one in access_errors(ir, index, block))
+    yield from plan_errors(ir)
     yield from loop_errors(ir)
 
 

@@ -3,11 +3,11 @@ operations that they name are there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 
 from warploom.analysis.strided_loops import strided_loop
-from warploom.ir.access_groups import by_instruction
+from warploom.ir.access_groups import AccessGroup, by_instruction
 from warploom.ir.access_plans import Exit, Guard
 from warploom.ir.loops import BatchedLoop, StepKind, WarpLoop, WarpLoopPath
 from warploom.ir.warp_ir import WarpIR
@@ -38,12 +38,18 @@ def _strided_errors(ir: WarpIR, batched: BatchedLoop) -> Iterator[str]:
     operations = [at for block in inside for at in range(block.start, block.stop)]
     yield from group_errors(ir, reading, operations, batched.groups)
     cached = {g.members[0][0] for g in batched.groups if g.plan.guard is Guard.CACHE}
-    if any(group.plan.exit is Exit.SLOW_VERSION for group in batched.groups):
-        yield "a group leaves a fast version, which a batch does not have"
+    yield from _exit_errors(batched.groups)
     if not cached.issuperset(loop.accesses):
         yield "one of its accesses is not guarded by the range cache"
     elif strided_loop(reading, loop.blocks, list(loop.accesses)) != loop:
         yield "other operations advance in it"
+
+
+def _exit_errors(groups: Iterable[AccessGroup]) -> Iterator[str]:
+    """Yields groups that leave a fast version, which loops do not have."""
+    for group in groups:
+        if group.plan.exit is Exit.SLOW_VERSION:
+            yield f"the accesses {group.members} leave a fast version"
 
 
 def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
@@ -80,6 +86,7 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
     """Yields what is wrong with the accesses of a warp loop, and with the condition of its body;
     `inner` are its operations."""
     warp_loop = WarpLoop.along(path, ir.program)
+    yield from _exit_errors((*path.groups, *path.partial))
     accesses = {index for index, kind in path.kinds.items() if kind is StepKind.ACCESS}
     if not warp_loop.extrapolated <= accesses:
         yield "an operation of its groups is no access of it"

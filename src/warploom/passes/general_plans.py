@@ -1,0 +1,53 @@
+"""The pass that gives each load, store and atomic the plan by which it is done at any addresses:
+where it is in no access group, and where the guard of its group fails.
+
+    23: red.shared.add.u32 [%r1], 1;    ->   plan=shared:any/window/lane_by_lane/list/general
+
+An access at generic addresses has a plan for each space. Not handled: accesses of copies, matrices,
+tensors and textures, which have a code of their own. It costs nothing: the table has one plan for
+each access."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.abi.access_type import AccessType
+from warploom.ir.access_plans import ANYWHERE, select
+from warploom.ir.kernel_accesses import elements
+from warploom.ir.warp_ir import WarpIR
+from warploom.isa.kinds import OpKind
+from warploom.isa.spec import Unit
+from warploom.program.accesses import AccessRecord
+
+
+def plan_general_accesses(ir: WarpIR) -> WarpIR:
+    """Adds the plans of accesses at any addresses, by the number of the operation and the space;
+    none in baseline code, which is for diverged lanes alone."""
+    if ir.variant.baseline:
+        return ir
+    typed = ((record, access_type_of(ir, record)) for record in ir.layout.rows)
+    facts = ir.accesses.facts
+    return replace(
+        ir,
+        plans={
+            (record.instruction, record.space): select(access_type, ANYWHERE, facts)
+            for record, access_type in typed
+            if access_type is not None
+        },
+    )
+
+
+def access_type_of(ir: WarpIR, record: AccessRecord) -> AccessType | None:
+    """Returns the access type of a load, a store or an atomic in one space; None for accesses of
+    other operations."""
+    instruction = ir.program.instructions[record.instruction]
+    operation = instruction.operation
+    if operation.kind in (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE):
+        moved = ir.accesses.access_type_of(record.op, record.instruction, instruction)
+        return replace(moved, space=record.space)
+    if operation.spec.unit is not Unit.ATOMIC:
+        return None
+    first = len(operation.spec.destinations) + 1
+    sources = instruction.operands[first : first + operation.value_count]
+    parts = len(elements(sources[0])) if sources else 1
+    return AccessType(record.op, record.space, operation.modifiers.scalar(), parts)
