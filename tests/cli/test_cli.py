@@ -18,6 +18,8 @@ from needs import NEEDS_PTXAS
 from warploom.cli import progress
 from warploom.cli.main import main
 from warploom.ir.parser import parse_warp_ir
+from warploom.passes.pipeline import PIPELINE
+from warploom.passes.verifier.kernel import verify
 from warploom.shapes.operand_shapes import WarpLayout
 
 KERNEL = """
@@ -215,7 +217,7 @@ def test_ptx_prints_the_llvm_ir_of_a_kernel(warploom, ptx: Path) -> None:
     assert '@"operation.' not in optimised
     refused = warploom("ptx", ptx, "--block", "8")
     assert refused.code == 2
-    assert "for --llvm, --ir and --plan: add one, or leave them out" in refused.err
+    assert "for --llvm, --ir, --passes and --plan: add one, or leave them out" in refused.err
 
 
 def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
@@ -223,7 +225,11 @@ def test_ptx_prints_what_passes_find_of_a_kernel(warploom, ptx: Path) -> None:
     assert ended.code == 0
     ir = parse_warp_ir(ended.out)
     assert ir.variant.warp_layout is WarpLayout.ROWS_OF_8
-    assert sum(len(block.instructions) for block in ir.blocks) == 14
+    assert len(ir.program.instructions) == 14
+    verify(ir)
+    each = warploom("ptx", ptx, "--passes", "--block", "8,8").out.split("# after ")[1:]
+    assert [text.partition("\n")[0] for text in each] == [one.name for one in PIPELINE]
+    assert parse_warp_ir("# " + each[-1]) == ir
     refused = warploom("ptx", ptx, "--ir", "--plan")
     assert refused.code == 2
     assert "leave out the others" in refused.err

@@ -35,13 +35,19 @@ def ptx(
         bool,
         typer.Option("--ir", help="Print what the compiler's passes find of a kernel instead."),
     ] = False,
+    passes: Annotated[
+        bool,
+        typer.Option("--passes", help="Print what --ir does after each of the compiler's passes."),
+    ] = False,
     baseline: Annotated[
         bool,
         typer.Option("--baseline", help="With --llvm: of the code that is compiled fast."),
     ] = False,
     kernel: Annotated[
         str | None,
-        typer.Option(help="The kernel of --llvm, --ir or --plan; needed where there are several."),
+        typer.Option(
+            help="The kernel of --llvm, --ir, --passes or --plan; needed where there are several."
+        ),
     ] = None,
     block: Annotated[
         str | None,
@@ -52,26 +58,27 @@ def ptx(
 
     Examples: `warploom ptx saxpy.cu`, `warploom ptx saxpy.cu --device t4 --no-source`,
     `warploom ptx saxpy.cu --llvm --block 16,16`, `warploom ptx saxpy.cu --ir`,
-    `warploom ptx saxpy.cu --plan`.
+    `warploom ptx saxpy.cu --plan`, `warploom ptx saxpy.cu --passes`.
     """
-    if llvm + ir + plan > 1:
+    if llvm + ir + passes + plan > 1:
         raise typer.BadParameter(
-            "--llvm, --ir and --plan print one thing each: leave out the others"
+            "--llvm, --ir, --passes and --plan print one thing each: leave out the others"
         )
-    if not (llvm or ir or plan) and (kernel is not None or block is not None):
+    if not (llvm or ir or passes or plan) and (kernel is not None or block is not None):
         raise typer.BadParameter(
-            "--kernel and --block are for --llvm, --ir and --plan: add one, or leave them out"
+            "--kernel and --block are for --llvm, --ir, --passes and --plan: add one, or leave them"
+            " out"
         )
     if baseline and not llvm:
         raise typer.BadParameter("--baseline is for --llvm: add it, or leave it out")
     module = Device(device).load(file, option or ())
-    if llvm or ir or plan:
+    if llvm or ir or passes or plan:
         chosen = module[kernel or only_kernel(module)]
         launcher = chosen[1, dims("--block", block or "256")]
         if llvm:
             text = launcher.llvm_ir(baseline=baseline)
         else:
-            text = launcher.warp_ir() if ir else "\n".join(planned(launcher))
+            text = "\n".join(planned(launcher)) if plan else launcher.warp_ir(each_pass=passes)
         print(text.rstrip())
     else:
         print("\n".join(annotated(module)) if source else module.ptx.rstrip())

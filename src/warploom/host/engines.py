@@ -112,6 +112,17 @@ def warp_ir_of(spec: DeviceSpec, options: MemoryOptions, program: Program, launc
     return print_warp_ir(CompiledEngine(spec, options).warp_ir(program, launch))
 
 
+def passes_of(spec: DeviceSpec, options: MemoryOptions, program: Program, launch: Launch) -> str:
+    """Returns the text of `warp_ir_of` after each pass, each under a comment with its name."""
+    from warploom.ir.text import print_warp_ir
+    from warploom.machine.compiled.engine import CompiledEngine
+    from warploom.passes.pipeline import after_each_pass
+
+    begun = CompiledEngine(spec, options).initial_warp_ir(program, launch)
+    texts = ((name, print_warp_ir(ir)) for name, ir in after_each_pass(begun))
+    return "\n".join(f"# after {name}\n{text}" for name, text in texts)
+
+
 def access_plans_of(
     spec: DeviceSpec, options: MemoryOptions, program: Program, launch: Launch
 ) -> list[tuple[int, str]]:

@@ -26,6 +26,7 @@ from warploom.host.engines import (
     access_plans_of,
     choose_engine,
     llvm_ir_of,
+    passes_of,
     warp_ir_of,
     watched,
 )
@@ -171,14 +172,16 @@ class Launcher:
         program, launch = self.kernel.program, self._launch({})
         return llvm_ir_of(context.spec, context.options, program, launch, baseline=baseline)
 
-    def warp_ir(self) -> str:
+    def warp_ir(self, *, each_pass: bool = False) -> str:
         """Returns what the compiler's passes find of the kernel for such launches, as text: the
-        form that LLVM IR of optimised code is emitted from (docs/engine.md, "Warp IR"). Raises
-        WarploomError where the device's warps are not of 32 lanes."""
+        form that LLVM IR of optimised code is emitted from (docs/engine.md, "Warp IR"). With
+        `each_pass`, it is the text after each pass. Raises WarploomError where the device's warps
+        are not of 32 lanes."""
         context = self.kernel.context
         choose_engine("compiled", context.spec)
         launch = self._launch({})
-        return warp_ir_of(context.spec, context.options, self.kernel.program, launch)
+        printed = passes_of if each_pass else warp_ir_of
+        return printed(context.spec, context.options, self.kernel.program, launch)
 
     def access_plans(self) -> list[tuple[int, str]]:
         """Returns how optimised code for such launches does the kernel's accesses to memory: for

@@ -8,7 +8,7 @@ not if its code comes from the cache.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from warploom.abi.environment import CountLayout
@@ -43,12 +43,18 @@ def warp_ir(layout: CountLayout, variant: KernelVariant) -> WarpIR:
 def run_passes(ir: WarpIR) -> WarpIR:
     """Returns an IR after all passes that its variant does not disable, each applied to the IR that
     the one before returned."""
-    printed = printed_passes()
+    printed, result = printed_passes(), ir
+    for name, result in after_each_pass(ir):
+        if name in printed:
+            print(f"# after {name}\n{print_warp_ir(result)}", file=sys.stderr)
+    return result
+
+
+def after_each_pass(ir: WarpIR) -> Iterator[tuple[str, WarpIR]]:
+    """Yields the name of each pass with the IR after it."""
     for one in PIPELINE:
         ir = one.run(ir)
-        if one.name in printed:
-            print(f"# after {one.name}\n{print_warp_ir(ir)}", file=sys.stderr)
-    return ir
+        yield one.name, ir
 
 
 def printed_passes() -> frozenset[str]:

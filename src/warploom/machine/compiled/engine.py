@@ -125,10 +125,16 @@ class CompiledEngine:
     def warp_ir(self, program: Program, launch: Launch) -> WarpIR:
         """Returns the Warp IR of a program after all passes, for optimised code of launches like
         this one."""
-        from warploom.passes.pipeline import warp_ir  # the compiler
+        from warploom.passes.pipeline import run_passes  # the compiler
+
+        return run_passes(self.initial_warp_ir(program, launch))
+
+    def initial_warp_ir(self, program: Program, launch: Launch) -> WarpIR:
+        """Returns the Warp IR of a program before the first pass."""
+        from warploom.passes.pipeline import begin  # the compiler
 
         variant = self._variant(program, launch, records=False)
-        return warp_ir(CountLayout(program, self._rules, variant.warp_layout), variant)
+        return begin(CountLayout(program, self._rules, variant.warp_layout), variant)
 
     def _variant(
         self,
