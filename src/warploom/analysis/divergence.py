@@ -28,7 +28,7 @@ takes time to compile."""
 
 @dataclass(frozen=True)
 class DivergencePoints:
-    """Computes where lanes of a program diverge and reconverge, for `passes.divergence`.
+    """Computes where lanes of a program diverge and reconverge, for `passes.reconvergence`.
 
     `independent`: each thread has its own program counter (7.0 and later). `mixes`: diverged lanes
     take turns by a policy, instead of one path after the other. `chooses`: one path after the

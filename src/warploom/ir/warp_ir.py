@@ -18,10 +18,16 @@ from warploom.ir.access_plans import AccessPlan, Guard
 from warploom.ir.kernel_accesses import KernelAccesses, facts_of
 from warploom.ir.loops import BatchedLoop, WarpLoop, WarpLoopPath
 from warploom.ir.variant import KernelVariant
+from warploom.llvm.opt_level import is_long
 from warploom.program.masked_loops import MaskedRegion
 from warploom.program.program import Program
 from warploom.ptx.ir import Register, Space
-from warploom.shapes.operand_shapes import BlockShapes, RegisterShapes, block_affine_registers
+from warploom.shapes.operand_shapes import (
+    BlockShapes,
+    OperandShapes,
+    RegisterShapes,
+    block_affine_registers,
+)
 from warploom.shapes.vector_shape import VectorShape
 
 
@@ -159,6 +165,17 @@ class WarpIR:
     def program(self) -> Program:
         """Returns the kernel's program."""
         return self.layout.program
+
+    @property
+    def has_shapes(self) -> bool:
+        """Returns whether registers may have shapes: the variant does not store all of them lane by
+        lane (`KernelVariant.plain`), and the kernel is not so large that the analysis would take
+        too long."""
+        return not (self.variant.plain or is_long(self.program))
+
+    def operand_shapes(self, block: int) -> OperandShapes:
+        """Returns the shapes of operands in a basic block of convergent code."""
+        return OperandShapes(self.program, self.variant.warp_layout, self.uniformity.at(block))
 
     @cached_property
     def accesses(self) -> KernelAccesses:

@@ -16,9 +16,22 @@ from warploom.ir.options import PRINT_VARIABLE, Pass, named_passes
 from warploom.ir.text import print_warp_ir
 from warploom.ir.variant import KernelVariant
 from warploom.ir.warp_ir import BasicBlock, WarpIR
-from warploom.passes import accesses, barriers, divergence, registers
-from warploom.passes import strided_loops as loops
-from warploom.passes.general_plans import plan_general_accesses
+from warploom.passes.block_shapes import find_block_shapes
+from warploom.passes.branches import find_branches
+from warploom.passes.groups import group_accesses
+from warploom.passes.masked_loops import find_masked_loops
+from warploom.passes.plans import complete_plans
+from warploom.passes.predicated_blocks import find_predicated_blocks
+from warploom.passes.reconvergence import find_reconvergence
+from warploom.passes.region_versions import mark_region_versions
+from warploom.passes.scattered import find_scattered_registers
+from warploom.passes.spills import spill_registers
+from warploom.passes.static_schedule import find_static_schedule
+from warploom.passes.store_batching import batch_stores
+from warploom.passes.strided_loops import find_strided_loops
+from warploom.passes.uniformity import find_shapes
+from warploom.passes.versions import make_fast_versions
+from warploom.passes.warp_loops import find_warp_loops
 
 
 @dataclass(frozen=True)
@@ -69,22 +82,21 @@ def begin(layout: CountLayout, variant: KernelVariant) -> WarpIR:
 
 
 PIPELINE: tuple[WarpPass, ...] = (
-    WarpPass(Pass.MASKED_LOOPS, registers.find_masked_loops),
-    WarpPass(Pass.UNIFORMITY, registers.find_shapes),
-    WarpPass("reconvergence", divergence.find_reconvergence),
-    WarpPass("spills", divergence.spill_registers),
-    WarpPass(Pass.PREDICATED_BLOCKS, divergence.find_predicated_blocks),
-    WarpPass("branches", divergence.find_branches),
-    WarpPass("scattered", accesses.find_scattered_registers),
-    WarpPass(Pass.GROUPS, accesses.group_accesses),
-    WarpPass(Pass.STORE_BATCHING, accesses.batch_stores),
-    WarpPass(Pass.VERSIONS, accesses.make_fast_versions),
-    WarpPass("plans", accesses.fit_plans),
-    WarpPass("general-plans", plan_general_accesses),
-    WarpPass(Pass.STRIDED_LOOPS, loops.find_strided_loops),
-    WarpPass(Pass.REGION_VERSIONS, barriers.mark_region_versions),
-    WarpPass("block-shapes", barriers.find_block_shapes),
-    WarpPass(Pass.WARP_LOOPS, barriers.find_warp_loops),
-    WarpPass(Pass.STATIC_SCHEDULE, barriers.find_static_schedule),
+    WarpPass(Pass.MASKED_LOOPS, find_masked_loops),
+    WarpPass(Pass.UNIFORMITY, find_shapes),
+    WarpPass("reconvergence", find_reconvergence),
+    WarpPass("spills", spill_registers),
+    WarpPass(Pass.PREDICATED_BLOCKS, find_predicated_blocks),
+    WarpPass("branches", find_branches),
+    WarpPass("scattered", find_scattered_registers),
+    WarpPass(Pass.GROUPS, group_accesses),
+    WarpPass(Pass.STORE_BATCHING, batch_stores),
+    WarpPass(Pass.VERSIONS, make_fast_versions),
+    WarpPass("plans", complete_plans),
+    WarpPass(Pass.STRIDED_LOOPS, find_strided_loops),
+    WarpPass(Pass.REGION_VERSIONS, mark_region_versions),
+    WarpPass("block-shapes", find_block_shapes),
+    WarpPass(Pass.WARP_LOOPS, find_warp_loops),
+    WarpPass(Pass.STATIC_SCHEDULE, find_static_schedule),
 )
 """All passes, in order."""

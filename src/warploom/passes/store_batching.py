@@ -20,9 +20,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from warploom.abi.access_type import DATA_BYTES
-from warploom.ir.access_groups import AccessGroup
-from warploom.ir.access_plans import Addresses, Pattern, select
+from warploom.ir.access_groups import AccessGroup, by_instruction
+from warploom.ir.access_plans import Addresses, Guard, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
+from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
 from warploom.isa.kinds import OpKind
 from warploom.program.accesses import space_of
 from warploom.program.cfg import ProgramBlock
@@ -63,6 +64,32 @@ class _OpenBatch:
     def closed(self) -> AccessGroup:
         """Returns the batch as an access group."""
         return replace(self.group, members=tuple(self.members), crossed=tuple(self.crossed))
+
+
+def batch_stores(ir: WarpIR) -> WarpIR:
+    """Adds batches of strided stores, which emitted code defers to the last one of their batch in a
+    fast version of the block; a block with a batch always has one. Stores in a batch are removed
+    from other groups. Changes nothing in an IR without shapes."""
+    if not ir.shapes:
+        return ir
+    accesses = ir.accesses
+
+    def with_batches(index: int, block: BasicBlock) -> BasicBlock:
+        """Returns a block with its batches of stores among its access groups, and a fast version if
+        it has any."""
+        groups = block.accesses.groups
+        cached = by_instruction(group for group in groups if group.plan.guard is Guard.CACHE)
+        batches = find_store_batches(
+            accesses, ir.operand_shapes(index), ir.program.blocks[index], cached
+        )
+        stores = by_instruction(batches).keys()
+        # A store may be in one group only: those that a batch takes over are removed from the
+        # others.
+        rest = (one for one in groups if stores.isdisjoint(i for i, _ in one.members))
+        stored = BlockAccesses((*rest, *batches), has_fast_version=True)
+        return replace(block, accesses=stored) if batches else block
+
+    return ir.with_blocks(with_batches)
 
 
 def find_store_batches(

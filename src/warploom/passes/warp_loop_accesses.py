@@ -66,7 +66,7 @@ def _full_warps(ir: WarpIR, warp_loop: WarpLoop) -> tuple[AccessGroup, ...]:
     return tuple(
         replace(group, plan=group.plan.in_one_version())
         for block in (*warp_loop.blocks, *warp_loop.body_blocks)
-        for group in find_groups(ir.accesses, _reading(ir, block), ir.program.blocks[block])
+        for group in find_groups(ir.accesses, ir.operand_shapes(block), ir.program.blocks[block])
         if _extrapolates(group)
     )
 
@@ -75,7 +75,7 @@ def _partial_warp(ir: WarpIR, warp_loop: WarpLoop, index: int) -> AccessGroup | 
     """Returns an access of a body as a group for the warp of which only some lanes run it; None if
     it is not guarded by the range cache, or not one element at one address or at consecutive
     ones."""
-    reading = _reading(ir, warp_loop.blocks[0])
+    reading = ir.operand_shapes(warp_loop.blocks[0])
     group = group_alone(ir.accesses, reading, index, ir.program.instructions[index])
     if group is None or group.shape.parts > 1 or group.base.width > 1:
         return None
@@ -92,8 +92,3 @@ def _extrapolates(group: AccessGroup) -> bool:
     if group.plan.move is Move.VECTOR:
         return group.shape.parts == 1 and group.shape.size >= WORD
     return group.plan.move in (Move.SCALAR, Move.ROWS) and group.shape.op == "load"
-
-
-def _reading(ir: WarpIR, block: int) -> OperandShapes:
-    """Returns the shapes of operands in a basic block."""
-    return OperandShapes(ir.program, ir.variant.warp_layout, ir.uniformity.at(block))

@@ -10,7 +10,7 @@ from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import ANYWHERE, TABLE, Addresses, Exit, Guard, general, select
 from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
 from warploom.isa.kinds import OpKind
-from warploom.passes.general_plans import access_type_of
+from warploom.passes.plans import access_type_of
 from warploom.ptx.ir import Address
 from warploom.shapes.operand_shapes import RUNS, OperandShapes
 
@@ -20,7 +20,7 @@ GROUPED = (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE)
 
 def access_errors(ir: WarpIR, index: int, block: BasicBlock) -> Iterator[str]:
     """Yields what is wrong with the accesses of block number `index`."""
-    reading = operands_of(ir, index)
+    reading = ir.operand_shapes(index)
     code = ir.program.blocks[index]
     for accesses in (block.accesses, block.masked):
         yield from group_errors(ir, reading, range(code.start, code.stop), accesses.groups)
@@ -39,11 +39,6 @@ def plan_errors(ir: WarpIR) -> Iterator[str]:
         assert access_type is not None
         if plan not in (select(access_type, ANYWHERE, ir.accesses.facts), general(access_type)):
             yield f"the table does not have the plan of operation {key[0]}"
-
-
-def operands_of(ir: WarpIR, index: int) -> OperandShapes:
-    """Returns the shapes of operands in block number `index`."""
-    return OperandShapes(ir.program, ir.variant.warp_layout, ir.uniformity.at(index))
 
 
 def _version_errors(accesses: BlockAccesses) -> Iterator[str]:

@@ -11,7 +11,7 @@ from warploom.ir.access_groups import AccessGroup, by_instruction
 from warploom.ir.access_plans import Exit, Guard
 from warploom.ir.loops import BatchedLoop, StepKind, WarpLoop, WarpLoopPath
 from warploom.ir.warp_ir import WarpIR
-from warploom.passes.verifier.accesses import group_errors, operands_of
+from warploom.passes.verifier.accesses import group_errors
 from warploom.program.program import Program
 from warploom.shapes.operand_shapes import BLOCK_LAYOUT, OperandShapes
 from warploom.shapes.prefix_comparisons import rising_comparison
@@ -93,7 +93,7 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
     elif not accesses <= {*warp_loop.extrapolated, *by_instruction(path.partial)}:
         yield "one of its accesses is in no group"
     for index in (*warp_loop.blocks, *warp_loop.body_blocks):
-        block, reading = ir.program.blocks[index], operands_of(ir, index)
+        block, reading = ir.program.blocks[index], ir.operand_shapes(index)
         operations = range(block.start, block.stop)
         groups = [group for group in path.groups if group.members[0][0] in operations]
         yield from group_errors(ir, reading, operations, groups)

@@ -1,5 +1,6 @@
-"""The pass that gives each load, store and atomic the plan by which it is done at any addresses:
-where it is in no access group, and where the guard of its group fails.
+"""The pass that completes the plans of accesses: groups in blocks without a fast version take the
+general path where their guard fails, and each load, store and atomic gets the plan by which it is
+done at any addresses, where it is in no group or its group's guard fails.
 
     23: red.shared.add.u32 [%r1], 1;    ->   plan=shared:any/window/lane_by_lane/list/general
 
@@ -14,10 +15,36 @@ from dataclasses import replace
 from warploom.abi.access_type import AccessType
 from warploom.ir.access_plans import ANYWHERE, select
 from warploom.ir.kernel_accesses import elements
-from warploom.ir.warp_ir import WarpIR
+from warploom.ir.warp_ir import BlockAccesses, WarpIR
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.program.accesses import AccessRecord
+
+
+def complete_plans(ir: WarpIR) -> WarpIR:
+    """Returns an IR in which no group leaves a version that its block does not have, and each
+    access has a plan at any addresses."""
+    return plan_general_accesses(fit_plans(ir))
+
+
+def fit_plans(ir: WarpIR) -> WarpIR:
+    """Adapts the plans of accesses to blocks without a fast version: a failed guard then takes the
+    general path of that access, for there is no slow version to jump to."""
+
+    def fitted(accesses: BlockAccesses) -> BlockAccesses:
+        """Returns access groups whose plans have no exit to a slow version, if the block has no
+        fast version."""
+        if accesses.has_fast_version or not accesses.groups:
+            return accesses
+        return BlockAccesses(
+            tuple(replace(group, plan=group.plan.in_one_version()) for group in accesses.groups)
+        )
+
+    return ir.with_blocks(
+        lambda _, block: replace(
+            block, accesses=fitted(block.accesses), masked=fitted(block.masked)
+        ),
+    )
 
 
 def plan_general_accesses(ir: WarpIR) -> WarpIR:

@@ -1,0 +1,24 @@
+"""The pass that finds blocks which can run under a mask while the other lanes wait (if-conversion).
+
+    @%p bra b2;  b1: add ...;  b2: ...   ->   block b0 predicated=b1
+
+Not handled: `if`s with an `else`, blocks of more than LONGEST_PREDICATED_BLOCK instructions, and
+those with an instruction that waits for lanes or may leave the block
+(`analysis.predicated_blocks`). Costs blends of the registers that the block writes; saves the
+divergence of the warp."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.analysis.predicated_blocks import predicated_blocks
+from warploom.ir.warp_ir import WarpIR
+
+
+def find_predicated_blocks(ir: WarpIR) -> WarpIR:
+    """Adds, to blocks that end with a branch, the block after it that can be executed under a mask
+    (if-conversion); none without uniformity analysis."""
+    if not ir.shapes:
+        return ir
+    found = predicated_blocks(ir.program, ir.variant.warp_layout, ir.uniformity)
+    return ir.with_blocks(lambda index, block: replace(block, predicated_block=found.get(index)))

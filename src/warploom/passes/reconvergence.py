@@ -1,0 +1,37 @@
+"""The pass that finds where diverged lanes reconverge, where they wait for their turn, and where a
+suspended warp resumes.
+
+    @%p bra b5; ...; b6: ...   ->   reconvergence diverged=b4,b5
+                                      at b6 waiting=b5
+
+Not handled: nothing; each branch has a reconvergence point, the end of the program at last.
+Costs one LLVM block for each point."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.analysis.divergence import DivergencePoints
+from warploom.ir.warp_ir import Reconvergence, WarpIR
+
+
+def divergence_points(ir: WarpIR) -> DivergencePoints:
+    """Returns the divergence analysis of a kernel under the scheduling that its variant is compiled
+    for."""
+    variant = ir.variant
+    return DivergencePoints(ir.program, variant.independent, variant.mixes, variant.chooses)
+
+
+def find_reconvergence(ir: WarpIR) -> WarpIR:
+    """Adds the blocks where diverged lanes reconverge, wait for their turn, and resume; the last
+    only if warps can be suspended."""
+    divergence = divergence_points(ir)
+    points = {
+        point: tuple(divergence.waiting_blocks[point])
+        for point in sorted(divergence.reconvergence_points)
+    }
+    resumable = divergence.resumable if divergence.suspends else frozenset[int]()
+    # Uniform and affine registers may lose that form anywhere, and then all lanes diverge.
+    diverged = frozenset(range(ir.program.exit)) if ir.shapes else divergence.diverged
+    reconvergence = Reconvergence(divergence.suspends, points, diverged, resumable)
+    return replace(ir, reconvergence=reconvergence)

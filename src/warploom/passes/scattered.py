@@ -1,0 +1,25 @@
+"""The pass that finds the registers whose lanes hold unrelated values, such as loaded indices: in
+addresses made of them no stride is looked for.
+
+    ld.global.u32 %r3, [%rd2];   ->   %r3 .b32 scattered
+
+Not handled: control dependence (`analysis.scattered`). It costs nothing in code; a wrong guess
+costs the check for a stride, or a gather where a vector would do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.analysis.scattered import scattered_registers
+from warploom.ir.warp_ir import WarpIR
+
+
+def find_scattered_registers(ir: WarpIR) -> WarpIR:
+    """Adds to the IR the registers whose lanes hold unrelated values: plans for addresses made of
+    them have no check for a stride. Changes nothing for baseline code, if accesses are not inlined,
+    or without the pass `steps`."""
+    if ir.variant.baseline or not (ir.accesses.facts.inlined and ir.accesses.facts.steps):
+        return ir
+    lasting = {r: s for r, s in ir.shapes.items() if r in ir.uniformity.lasting}
+    found = scattered_registers(ir.program, ir.variant.warp_layout, lasting)
+    return replace(ir, scattered=found)

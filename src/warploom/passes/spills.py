@@ -1,0 +1,27 @@
+"""The pass that selects registers which are stored to the warp's context as soon as they are
+written, so that a barrier need not store them.
+
+    mov.u32 %r1, %tid.x;  ...  bar.sync 0;  ... %r1 ...   ->   %r1 .b32 affine<1> spilled
+
+Not handled: registers with several writers, and those that masked regions merge or that have
+several representations. Costs one store for each write; a barrier saves as many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.ir.warp_ir import WarpIR
+from warploom.passes.reconvergence import divergence_points
+from warploom.ptx.ir import Register
+
+
+def spill_registers(ir: WarpIR) -> WarpIR:
+    """Adds the registers that are stored to the context as soon as they are written, so that a
+    barrier need not store them. Excluded are registers that masked regions merge, or that are
+    varying in some blocks and not in others: they have no single representation to store."""
+    if not (ir.reconvergence.suspends and ir.shapes):
+        return ir
+    shapes = ir.uniformity
+    merged = frozenset[Register]().union(*(region.merged for region in shapes.masked_regions))
+    excluded = merged | (shapes.by_register.keys() - shapes.lasting)
+    return replace(ir, spilled=divergence_points(ir).spilled - excluded)

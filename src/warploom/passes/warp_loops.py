@@ -1,0 +1,29 @@
+"""The pass that finds paths from one barrier to the next which run as one loop over the warps of a
+thread block, with the accesses that follow from the first warp's.
+
+    bar.sync 0; part[tid] += part[tid + n]; bar.sync 0;   ->   warp_loop site=b0 before=b1 ...
+
+Not handled: paths with two branches that depend on the thread, atomics, votes, guarded
+instructions or loops (`analysis.warp_loops`), and accesses of other forms
+(`passes.warp_loop_accesses`). Costs checks for the first and last warp; saves a switch of warps,
+and for each warp the checks and counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from warploom.analysis.warp_loops import warp_loops
+from warploom.ir.warp_ir import WarpIR
+from warploom.passes.block_shapes import can_run_warp_loops
+from warploom.passes.warp_loop_accesses import planned_warp_loop
+
+
+def find_warp_loops(ir: WarpIR) -> WarpIR:
+    """Adds the paths between barriers that can run as one loop over the warps of a thread block,
+    through blocks that have a region version."""
+    if not can_run_warp_loops(ir):
+        return ir
+    partly, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout
+    found = warp_loops(ir.program, ir.region_versions(), partly, warp_layout, ir.uniformity)
+    planned = (planned_warp_loop(ir, warp_loop) for warp_loop in found)
+    return replace(ir, warp_loops=tuple(path for path in planned if path is not None))
