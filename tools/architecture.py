@@ -27,7 +27,7 @@ GROUPS = {
                                           "observe"]),
     "what runs a launch": ("#dcfce7", ["machine"]),
     "the compiler": ("#ede9fe", ["compilation", "lower", "passes", "helpers", "ir", "abi",
-                                 "analysis", "llvm", "program"]),
+                                 "analysis", "shapes", "llvm", "program"]),
     "the language": ("#fce7f3", ["ptx", "isa"]),
     "the architecture": ("#ffedd5", ["detector", "asynchronous", "texture", "cost", "simt",
                                      "devices"]),

@@ -1,6 +1,6 @@
-"""Analyses of a `Program`: uniformity and divergence, loops and barrier regions, masked loops,
-strided loops, and schedules of barrier regions.
+"""Analyses of a `Program`: uniformity and divergence, strided loops, paths between barriers, and
+schedules of these.
 
-Input: a `Program`, and how the threads of a block lie in its warps. Output: frozen facts that
-`passes` add to the Warp IR. Nothing here changes the program or depends on LLVM.
+Input: a `Program`, and how the threads of a block lie in its warps. Output: frozen facts, from
+which `passes` decide. Nothing here changes the program or depends on LLVM.
 """

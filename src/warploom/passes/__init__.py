@@ -1,2 +1,4 @@
-"""Passes over the Warp IR, in the order of `pipeline.PIPELINE`. Each takes a frozen IR and returns
-a copy with one more field filled in; none changes instructions or emits code."""
+"""Passes over the Warp IR, one a file, in the order of `pipeline.PIPELINE`; and a verifier.
+
+Each pass takes a frozen IR and returns one that says more, or has another program; none emits code.
+"""
