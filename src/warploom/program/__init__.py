@@ -2,6 +2,6 @@
 
 Input: a PTX module (`ptx`) and the name of a kernel. Output: a `Program`: calls inlined or lowered
 to frames on a stack, variables with their offsets in memory, basic blocks with live-in registers
-and reconvergence points, natural loops, and the memory accesses that are counted. What registers hold (uniform,
-affine, linear in thread indices) is left to `analysis`.
+and reconvergence points, natural loops, and the memory accesses that are counted. What registers
+hold (uniform, affine, linear in thread indices) is left to `shapes` and `analysis`.
 """
