@@ -31,10 +31,10 @@ def count_passes(addresses: Addresses, mask: int, size: int, record: Ints) -> No
 
 @jitable
 def count_most_on_one(addresses: Addresses, mask: int, size: int) -> int:
-    """Returns the largest number of active lanes on one address. While addresses rise from lane to
-    lane, it is the longest run of equal ones, so one pass suffices; in any other order,
-    `count_most_scattered` counts lanes in one segment of `size` bytes, rounded up to a power of
-    two."""
+    """Returns the largest number of active lanes on one address; `mask` is not 0. While addresses
+    rise from lane to lane, it is the longest run of equal ones, so one pass suffices; in any other
+    order, `count_most_scattered` counts lanes in one segment of `size` bytes, rounded up to a power
+    of two."""
     most = 0
     run = 0
     previous = addresses[first_lane(mask)]

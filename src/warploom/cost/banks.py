@@ -56,8 +56,9 @@ WORD_BITS = 2
 
 @jitable
 def shared_32_banks(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a store or atomic in shared memory from compute capability 5.0 on: the most
-    distinct words in any bank, in groups of 32 lanes for 4 bytes, 16 for 8, and 8 for 16.
+    """Adds the costs of a store or atomic in shared memory from compute capability 5.0 on to the
+    counters (`add_request`): as wavefronts the most distinct words in any bank, in groups of 32
+    lanes for up to 4 bytes, 16 for 8, and 8 for 16.
 
     Bank conflicts are the wavefronts beyond one for each group of lanes that has an active lane."""
     if size > 4 or not add_words(addresses, mask, size, record):
@@ -74,7 +75,8 @@ def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, record:
 
 @jitable
 def shared_wide_banks(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access on 3.x, in the bank mode of 8 bytes."""
+    """Adds the costs of an access to shared memory on 3.x, in the bank mode of 8 bytes: over 32
+    banks of 8 bytes, in groups of 32 lanes for up to 8 bytes, 16 for 16."""
     add_wavefronts(addresses, mask, size, WORD_BITS + 1, 0, record)
 
 
@@ -95,10 +97,11 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, recor
 
 @jitable
 def add_words(addresses: Addresses, mask: int, size: int, record: Ints) -> bool:
-    """Adds the costs of a request of up to 4 bytes per lane over 32 banks of 4 bytes; returns
-    whether it could. Rising words of 32 active lanes within 128 bytes (all banks) cannot conflict.
-    Others are counted by `count_in_columns`, where a column is a bank and a group of 32 words a
-    line; it fails if the lanes are too distant, and nothing is added."""
+    """Adds the costs of a request of up to 4 bytes per lane over 32 banks of 4 bytes to the
+    counters of `add_request`; returns whether it could. Rising words of 32 active lanes within 128
+    bytes (all banks) cannot conflict. Others are counted by `count_in_columns`, where a column is a
+    bank and a group of 32 words a line; it fails if the lanes are too distant, and nothing is
+    added."""
     if is_rising(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
         wavefronts = 1
         words = count_rising_segments(addresses, WORD_BITS)
@@ -157,8 +160,10 @@ def count_in_groups(
 def add_request(
     addresses: Addresses, mask: int, size: int, wavefronts: int, groups: int, record: Ints
 ) -> None:
-    """Adds one request of `wavefronts` wavefronts to the counters: those beyond one for each of the
-    `groups` of lanes that are served together are conflicts."""
+    """Adds one request to the counters REQUESTS, SECTORS, LINES, BYTES_REQUESTED and BYTES_MOVED
+    (distinct words of 4 bytes, or of `size` if larger), `wavefronts` to WAVEFRONTS and
+    TRANSACTIONS, and to BANK_CONFLICTS those beyond one for each of the `groups` of lanes that are
+    served together."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1
@@ -174,8 +179,8 @@ def add_request(
 
 @jitable
 def count_wavefronts(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
-    """Returns the wavefronts of a group of lanes: the largest number of distinct words of 2^shift
-    bytes in any one bank.
+    """Returns the wavefronts of a group of lanes (`mask`, not 0): the largest number of distinct
+    words of 2^shift bytes in any one bank.
 
     Rising words within a span of all banks cannot conflict, so one pass over the lanes suffices.
     """

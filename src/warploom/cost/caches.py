@@ -59,8 +59,9 @@ def count_cached(
 ) -> int:
     """Looks up each distinct sector of an access in the simulated caches, in the order of the
     lowest lane that touches each, and adds hits and misses to `record`. `block` is the grid index
-    of the block, which decides the SM; `path` the flags of the path; `offset` is added to the
-    addresses (of local memory). Returns 0, as compiled code expects a result."""
+    of the block, which decides the SM; `path` the flags of the path: with BY_WORDS each 4-byte word
+    of `size` bytes is looked up, else the sector of the first byte, relative to ORIGIN. `offset` is
+    added to the addresses (of local memory). Returns 0, as compiled code expects a result."""
     sm = block % caches[SMS]
     # Elsewhere an aligned access lies in one sector; in local memory its words are 128 bytes apart.
     words = max(1, size // 4) if path & BY_WORDS else 1
@@ -90,6 +91,7 @@ def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, rec
     elif path & THROUGH_CONSTANT:
         first = CONSTANT
     hit = 0
+    # A level's word 1 is its number of sets: 0 without such a cache.
     if first >= 0 and caches[4 * first + 1] > 0:
         hit = touch(caches, first, sm, line, sector)
         record[L1_HITS] += hit
@@ -103,8 +105,9 @@ def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, rec
 @jitable
 def touch(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
     """Looks up a sector in one cache and marks its line as used now. On a miss, fetches the sector;
-    if its line is missing, that replaces the least recently used line of the set. Returns 1 for a
-    hit, 0 for a miss."""
+    if its line is missing, that replaces the least recently used line of the set, with no other
+    sector valid. Returns 1 for a hit, 0 for a miss."""
+    # Word 2 of a level: its ways. Words of an entry: line plus 1, valid sectors, last use.
     ways = caches[4 * level + 2]
     start = first_entry(caches, level, sm, line)
     caches[CLOCK] += 1
@@ -138,8 +141,10 @@ def drop(caches: Ints, sm: int, line: int, sector: int) -> None:
 
 @jitable
 def first_entry(caches: Ints, level: int, sm: int, line: int) -> int:
-    """Returns the index of the first word of the set that a line maps to, in the cache of a level
-    of an SM."""
+    """Returns the index in `caches` of the first word of the set that a line (address >> 7) maps
+    to, the line modulo the sets, in the cache `level` (L1 to L2) of SM `sm`; for L2, which all SMs
+    share, `sm` has no effect."""
+    # The four words of a level: index of its first entry, sets, ways, words per SM (0 for L2).
     set_words = caches[4 * level + 2] * ENTRY_WORDS
     set_offset = (line % caches[4 * level + 1]) * set_words
     return int(caches[4 * level] + sm * caches[4 * level + 3] + set_offset)

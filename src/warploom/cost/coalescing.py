@@ -92,7 +92,7 @@ def local_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) -
 @jitable
 def local_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to local memory on 2.x and 3.x, which L1 always caches: one
-    128-byte transaction for each line that the lanes' words touch."""
+    128-byte transaction, as many bytes moved, for each line that the lanes' words touch."""
     before = record[LINES]
     count_touched_local(addresses, mask, size, record)
     move_lines(record[LINES] - before, record)
@@ -122,8 +122,9 @@ def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> N
 
 @jitable
 def count_touched_local(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one request to local memory to the counters: its lanes touch `size` / 4 words each, at
-    strides of 128 bytes."""
+    """Adds one request to local memory to REQUESTS, SECTORS, LINES and BYTES_REQUESTED: its lanes
+    touch `size` / 4 words each (at least one), at strides of 128 bytes; the rule counts the rest.
+    """
     words = max(1, size // 4)
     sectors = count_distinct(addresses, mask, SECTOR_BITS)
     lines = count_distinct(addresses, mask, LINE_BITS)

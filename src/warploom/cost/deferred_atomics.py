@@ -109,8 +109,8 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
 def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> None:
     """Counts and empties the list, and moves the window so that it covers an access that missed it:
     the window's start stays, or moves down, if all lanes fit then; else it begins at the lowest
-    lane's line. While patterns are on trial the window gets no extent, so that nothing is deferred.
-    `limit` is the end of the shared memory."""
+    lane's line. EXTENT becomes the window's words before `limit`, the end of the shared memory, or
+    0, so that nothing is deferred, while patterns are on trial."""
     count_deferred_access(addresses, mask, 0, record)
     low = -1
     high = 0

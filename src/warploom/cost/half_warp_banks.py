@@ -21,8 +21,9 @@ BANKS = 16
 
 @jitable
 def shared_16_banks_read(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load from shared memory on 1.x; steps beyond one per half-warp and word
-    are bank conflicts."""
+    """Adds the costs of a load from shared memory on 1.x (`add_request`): the steps (`count_steps`)
+    of each half-warp for each 4-byte word of a lane are wavefronts, those beyond one per active
+    half-warp and word bank conflicts."""
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0
@@ -36,8 +37,9 @@ def shared_16_banks_read(addresses: Addresses, mask: int, size: int, record: Int
 
 @jitable
 def shared_16_banks_write(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a store to, or an atomic on, shared memory on 1.x: one step for each
-    distinct word of a bank."""
+    """Adds the costs of a store to, or an atomic on, shared memory on 1.x (`add_request`): each
+    half-warp takes, for each 4-byte word of a lane, as many steps (wavefronts) as the most distinct
+    words in one of 16 banks; those beyond one are bank conflicts."""
     words = max(1, size // 4)
     wavefronts = 0
     groups = 0

@@ -48,8 +48,9 @@ _COSTS = len(FIELDS)
 @jitable
 def settle_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None:
     """Adds the costs of a pattern's repeats to the counters, before its slot `slot` is used for
-    another. Stores the negated counters as its costs: `keep_pattern` adds the counters again after
-    the rules have counted the new pattern, which leaves the difference, its costs."""
+    another, and sets its repeats to 0. Stores the negated counters as the slot's costs:
+    `keep_pattern` adds the counters again after the rules have counted the new pattern, which
+    leaves the difference, its costs. `offsets` and `mask` are not used."""
     at = PATTERNS_AT + slot * PATTERN_WIDTH
     repeats = record[at + REPEATS]
     record[at + REPEATS] = 0
@@ -73,9 +74,9 @@ def keep_pattern(offsets: Addresses, mask: int, slot: int, record: Ints) -> None
 
 
 def step_of(offsets: Addresses, mask: int) -> int:
-    """Returns the stride from lane to lane of the active lanes' offsets; ANY_STEP if one lane is
-    active, NO_STEP if strides differ or are negative. Compiled code uses vector instructions
-    instead (`helpers.rising`)."""
+    """Returns the stride from lane to lane of the active lanes' offsets, inactive lanes between
+    them counted; ANY_STEP if one lane is active, NO_STEP if strides differ or are negative.
+    Compiled code uses vector instructions instead (`helpers.rising`)."""
     lowest = first_lane(mask)
     step = ANY_STEP
     for lane in range(lowest + 1, 32):

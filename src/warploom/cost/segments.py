@@ -78,8 +78,9 @@ def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, recor
 
 @jitable
 def is_in_order(addresses: Addresses, half: int, first: int, size: int, offset: int) -> bool:
-    """Returns whether lane k of a half-warp, which begins at lane `first`, accesses word k of one
-    aligned segment, for all active lanes."""
+    """Returns whether lane k of a half-warp, which begins at lane `first`, accesses word k (of
+    `size` bytes, at its address plus `offset`) of one aligned segment, for all active lanes. The
+    segment of 16 words is aligned to its size, at most to 128 bytes."""
     leader = first_lane(half)
     # Signed, as the words of inactive lanes before the leader may begin below address 0.
     start = np.int64(addresses[leader]) + offset - (leader - first) * size
@@ -126,7 +127,7 @@ def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, reco
 @jitable
 def shrunk(segment: int, lowest: int, end: int) -> int:
     """Returns the bytes that are moved of a segment of `segment` bytes whose bytes from `lowest` up
-    to `end` are used."""
+    to `end` are used: the segment is halved, down to 32, while one half has all of them."""
     while segment > 32:
         half = segment // 2
         if lowest >= half:

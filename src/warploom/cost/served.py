@@ -84,8 +84,8 @@ def _segments(
 
 
 def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[ServedTransaction]:
-    """Yields the transactions of 1.0 and 1.1: for a half-warp in order its words together, else 32
-    bytes for each lane."""
+    """Yields the transactions of 1.0 and 1.1: for a half-warp in order its words together (16 bytes
+    per lane: in two transactions), else, and for words of 1 or 2 bytes, 32 bytes for each lane."""
     for half in _groups(lanes, HALF):
         first = half[0] // HALF * HALF
         start = addresses[half[0]] - (half[0] - first) * size

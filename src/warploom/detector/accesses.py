@@ -195,7 +195,8 @@ def heads_of_contiguous_runs(addresses: Any, lanes: int, size: int) -> int:
 @jitable
 def heads_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
     """Returns a mask of the first lane of each run of active lanes whose addresses rise by one
-    stride, a multiple of `size` of at most MOST_STRIDE bytes. No lane within a run is missing."""
+    stride, a multiple of `size` of at most MOST_STRIDE bytes, which the first two lanes of a run
+    decide. No lane within a run is missing; a lane that fits none is a run of its own."""
     heads, stride, before = 0, 0, 0
     for lane in range(32):
         here = lanes >> lane & 1

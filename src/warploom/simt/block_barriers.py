@@ -102,7 +102,7 @@ def all_warps_converged(plan: Words, states: Words, tables: Words, first_warp: i
 @jitable
 def count_threads(plan: Words, mask: int) -> int:
     """Returns the number of threads that the arrival of the lanes `mask` counts for at a barrier:
-    before 7.0, the whole warp."""
+    the lanes from 7.0 on (INDEPENDENT), before that the whole warp (WARP_SIZE)."""
     return count_lanes(mask) if plan[INDEPENDENT] else plan[WARP_SIZE]
 
 
@@ -216,6 +216,7 @@ def votes_at_barrier(table: Table, barrier: int) -> int:
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
+        # As in `waiting_votes`: S_VOTE is 0, or 1 plus the votes.
         count += max(table[split_at(table, first_lane(left)) + S_VOTE] - 1, 0)
         left &= left - 1
     return count
@@ -223,8 +224,9 @@ def votes_at_barrier(table: Table, barrier: int) -> int:
 
 @jitable
 def deliver_vote_count(table: Table, at: int, votes: int) -> None:
-    """Stores a barrier's vote count in the split at offset `at` of the table, if it waits in
-    `bar.red`, and marks it as passed; nothing for other splits."""
+    """Stores a barrier's vote count in the split at offset `at` of the table (S_VOTE: 1 plus the
+    count), if it waits in `bar.red`, and marks that as passed (S_ARGUMENT_2 becomes SYNC_DONE, so
+    the instruction that it repeats does not wait again); nothing for other splits."""
     if table[at + S_VOTE] != 0:
         table[at + S_VOTE] = 1 + votes
         table[at + S_ARGUMENT_2] = 1
@@ -238,6 +240,7 @@ def release_barrier(table: Table, barrier: int, votes: int) -> None:
     while left != 0:
         at = split_at(table, first_lane(left))
         left &= left - 1
+        # The arguments of a ready split: it has used up no turn, and need not skip a wait.
         table[at + S_STATUS] = READY
         table[at + S_ARGUMENT] = 0
         table[at + S_ARGUMENT_2] = 0

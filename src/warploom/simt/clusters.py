@@ -173,8 +173,10 @@ def release_cluster_waits(
     plan: Words, slots: Words, states: Words, tables: Words, first: int
 ) -> int:
     """Makes the warps and splits of the current block runnable whose phase of the cluster's barrier
-    is complete; begins the next phase if all threads have arrived. `first` is the index of the
+    is complete: those without a lane in CLUSTER_ARRIVED, which the beginning of the next phase
+    clears; that begins here if all threads of the cluster have arrived. `first` is the index of the
     block's first warp. Returns 1 if any were released, else 2 if some wait, else 0."""
+    # -1, 0: no warp is running, so the table of each has its live lanes.
     if all_arrived(plan, slots, states, tables, -1, 0):
         begin_phase(plan, states)
     released, still_waiting = 0, 0
@@ -208,6 +210,7 @@ def release_splits(table: Table, arrived: int) -> bool:
         at = split_at(table, first_lane(left))
         left &= left - 1
         if table[at + S_MASK] & arrived == 0:
+            # The arguments of a ready split: it has used up no turn, and need not skip a wait.
             table[at + S_STATUS] = READY
             table[at + S_ARGUMENT] = 0
             table[at + S_ARGUMENT_2] = 0

@@ -368,6 +368,7 @@ def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
     if plan[INDEPENDENT]:
         policy = plan[POLICY]
         release_more_lanes(tables[index], plan[CHANGES], plan[EXIT])
+    # A seed of its own for each warp.
     if resume_next_split(tables[index], policy, plan[SEED] + 64 * index) == NONE:
         state[STATUS] = BLOCKED
         return False
@@ -389,6 +390,7 @@ def after_run(plan: Words, state: Words, table: Table, status: int, digest: int)
     if status == BARRIER_WAIT:
         if state[BARRIER_THREADS] != 0:
             plan[TOUCHED_BARRIER] = state[BARRIER]
+        # Ready, but STATUS keeps the warp from running: it resumes there once it is released.
         if state[RESUME] == FROM_TABLE:
             park(table, block, mask, top, READY, 0, 0)
     elif status == TURN_END:

@@ -70,7 +70,8 @@ def axis_texels(
 
 @jitable
 def nearest_texel(u: float, size: int, mode: int) -> int:
-    """Returns the nearest texel at `u`, in texels, by the address mode; -1 for the border."""
+    """Returns the nearest texel at `u`, in texels, by the address mode: -1 outside of the axis for
+    BORDERED, repeated or mirrored for WRAP and MIRROR, else clamped to the axis."""
     if mode == BORDERED and not (u >= 0.0 and u < size):
         return -1
     if mode in (WRAP, MIRROR):
@@ -99,7 +100,8 @@ def linear_texels(u: float, size: int, mode: int) -> tuple[int, int, int]:
 @jitable
 def apply_address_mode(texel: int, size: int, mode: int) -> int:
     """Returns the texel in the axis that stands for a texel index, which may be out of range, by
-    the address mode; -1 for the border."""
+    the address mode: WRAP repeats the axis, MIRROR does with every second copy reversed, CLAMP
+    takes the nearest texel, all others give -1, the border."""
     if mode == WRAP:
         return texel % size
     if mode == MIRROR:

@@ -83,8 +83,8 @@ def fetch(
     request: int, scratch: Ints, record: Ints,
 ) -> None:  # fmt: skip
     """Executes `tex` in one lane: stores four result words in the result rows of `data`, rounded to
-    half precision if requested, and counts the sectors of its texels. Missing components are 0, the
-    fourth is 1."""
+    half precision if requested, and counts the sectors of its texels. A single texel is converted
+    (`corner_word`), several are filtered as floats. Missing components are 0, the fourth is 1."""
     find_corners(table, texture, sampler, data, lane, request, scratch)
     count = int(scratch[CORNERS])
     as_float, format = int(table[texture + AS_FLOAT]), int(table[texture + FORMAT])
@@ -169,8 +169,8 @@ def find_corners(
     scratch: Ints,
 ) -> None:
     """Stores the corners of a lane's fetch (texels that filtering mixes, with weights) in the
-    scratch array, except those with weight 0: one texel for integer coordinates, else those of one
-    or two mipmap levels."""
+    scratch array, except those with weight 0: one texel for integer coordinates (of the level
+    operand, clamped, or level 0), else those of one or two mipmap levels (`select_levels`)."""
     scratch[CORNERS] = 0
     if request >> INTEGER & 1:
         level = 0
@@ -259,8 +259,9 @@ def add_corner(address: int, weight: int, scratch: Ints) -> None:
 def sample_position(
     table: Ints, texture: int, data: Addresses, lane: int, request: int
 ) -> tuple[float, float, float, int, int]:
-    """Returns u, v, w and the layer of a lane, and NORMALIZED if they are on a face of a cube (such
-    coordinates are always normalized), else 0."""
+    """Returns u, v, w and the layer of a lane's fetch, and 0: its operands. For cubes returns the
+    coordinates on the face that the direction hits, w 0, the layer 6 * cube + face, and NORMALIZED,
+    as such coordinates always are."""
     u, v, w = float_at(data, X_ROW, lane), float_at(data, Y_ROW, lane), float_at(data, Z_ROW, lane)
     layer, geometry = layer_of(table, texture, data, lane), request >> GEOMETRY_AT & 15
     if geometry != CUBE and geometry != CUBE_ARRAY:
@@ -393,8 +394,8 @@ def corner_word(table: Ints, texture: int, memory: Memory, address: int, compone
 
 @jitable
 def filter_corners(table: Ints, texture: int, memory: Memory, component: int, scratch: Ints) -> int:
-    """Returns a component of the weighted sum of all corners, as float bits. Summed in double
-    precision, so that it is rounded once."""
+    """Returns a component of the weighted mean of all corners, as float bits; corners without a
+    texel (border) have the border color. Summed in double precision, so that it is rounded once."""
     total, format = 0.0, int(table[texture + FORMAT])
     inside = component * format_bytes(format)
     for corner in range(int(scratch[CORNERS])):

@@ -231,9 +231,9 @@ def fetch_lanes(
     mask: int,
     request: int,
 ) -> int:
-    """Executes `tex` or `tld4` in the lanes of `mask`, in order, and adds each texel's bytes to
-    BYTES_REQUESTED. Returns 0, or 1 after a fault: a handle or sampler that is invalid, or a
-    texture of another geometry."""
+    """Executes `tex` or `tld4` in the lanes of `mask`, in order, and adds the bytes of one texel
+    per lane to BYTES_REQUESTED. Returns 0, or 1 after a fault, recorded in `scratch`: a handle or
+    sampler that is invalid, or a texture of another geometry."""
     for lane in range(32):
         if mask >> lane & 1:
             handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
@@ -261,9 +261,11 @@ def surface_lanes(
     table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, plan: Ints,
     mask: int, request: int, block: int,
 ) -> int:  # fmt: skip
-    """Executes `suld`, `sust` or `sured` in the lanes of `mask`. All lanes are checked, and their
-    sectors counted, before any accesses memory, so that a fault (returns 1, else 0) leaves memory
-    unchanged."""
+    """Executes `suld`, `sust` or `sured` in the lanes of `mask`. First checks each lane, stores its
+    offset in ADDRESS_ROW (`locate_access`) and the index of its surface's row in HANDLE_ROW, in
+    place of the handle, and counts its bytes and sectors; only then `access_surfaces` accesses
+    memory, so that a fault (an invalid handle, another geometry, out of bounds, misaligned) leaves
+    it unchanged. Returns 0, or 1 with the fault in `scratch`."""
     addressed, size = 0, 0
     for lane in range(32):
         if mask >> lane & 1:
@@ -284,7 +286,6 @@ def surface_lanes(
                 addressed |= 1 << lane
                 touch(address, scratch, record)
                 touch(address + size - 1, scratch, record)
-            # Handles are not needed any more; `access_surfaces` finds the table rows there.
             data[32 * HANDLE_ROW + lane] = start
     access_surfaces(table, memory, data, record, plan, mask, addressed, request, block)
     return 0
@@ -331,8 +332,11 @@ def access_surfaces(
 def serve_query(
     table: Ints, memory: Memory, data: Addresses, scratch: Ints, mask: int, request: int
 ) -> int:
-    """Executes `txq`, `suq` or `istypep` in the lanes of `mask`, and stores each result. Faults at
-    an invalid handle, but not for `istypep`."""
+    """Executes `txq`, `suq` or `istypep` in the lanes of `mask`, and stores each result in
+    RESULT_ROW. Returns 0, or 1 after a fault: an invalid handle, but not for `istypep`. Queries of
+    sampler properties (from NORMALIZED_OF on) are of a sampler, or of a texture's own one; the
+    others need a texture or surface. The level operand is clamped to 0 to MOST_LEVELS."""
+    # Bit 61 is SAMPLER_TAG; handles of textures and surfaces have bit 62 instead.
     query = request >> COMPONENT & 15
     for lane in range(32):
         if mask >> lane & 1:

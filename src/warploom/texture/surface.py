@@ -68,9 +68,11 @@ def access_bytes(table: Ints, texture: int, request: int) -> int:
 
 @jitable
 def locate_access(table: Ints, texture: int, data: Addresses, lane: int, request: int) -> int:
-    """Stores the offset from BASE of a lane's access in ADDRESS_ROW; returns the kind of fault, or
-    0. Out of bounds, the mode of the instruction decides: a fault, coordinates clamped to the
-    surface, or an offset of all ones (-1), for which nothing is accessed."""
+    """Stores the offset from BASE of a lane's access in ADDRESS_ROW; returns the kind of fault
+    (OUTSIDE_SURFACE, or MISALIGNED: x in bytes is no multiple of the access's size), or 0. Out of
+    bounds, the mode of the instruction decides: TRAP a fault, CLAMPED coordinates clamped to the
+    surface (a fault if a row is shorter than the access), ZERO an offset of all ones (-1), for
+    which nothing is accessed."""
     op, mode = request >> OP & 15, request >> MODE & 3
     size = access_bytes(table, texture, request)
     texel = format_bytes(int(table[texture + FORMAT])) * int(table[texture + COMPONENTS])
@@ -151,8 +153,8 @@ def reduce_lane(
     address: int,
     request: int,
 ) -> int:
-    """Executes `sured` in one lane on the element at `address`; returns 1 if memory changed, else
-    0."""
+    """Executes `sured` in one lane on the element at `address`, as signed if the request or, for
+    `sured.p`, the surface's format is; returns 1 if memory changed, else 0."""
     size, op = request >> ELEMENT & 31, request >> REDUCTION & 7
     signed = request >> SIGNED & 1
     if request >> OP & 15 == REDUCE_FORMATTED:

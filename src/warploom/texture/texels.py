@@ -110,7 +110,7 @@ def half_to_single(half: int) -> int:
 @jitable
 def single_to_half(bits: int) -> int:
     """Returns the half-precision bits of a single-precision number, given by its bits, rounded to
-    nearest even."""
+    nearest even: infinity beyond the largest half, 0x7FFF for a NaN."""
     sign, size = bits >> 16 & 0x8000, bits & 0x7FFFFFFF
     if size > INFINITY_BITS:
         return 0x7FFF
@@ -132,8 +132,8 @@ def is_number(format: int, as_float: int) -> bool:
 
 @jitable
 def component_number(memory: Memory, address: int, format: int) -> float:
-    """Returns the value of a component: of a float format itself, of an integer format normalized
-    to [0, 1] or [-1, 1].
+    """Returns the value of a component: of a float format itself, of an integer format of 8 or 16
+    bits (no other is filtered) normalized to [0, 1] or [-1, 1].
 
     Source: CUDA C++ Programming Guide, "Texture Memory" (read mode); that the two lowest signed
     values are -1 is how graphics interfaces define signed normalized formats.
@@ -170,8 +170,8 @@ def component_word(memory: Memory, address: int, format: int, as_float: int) -> 
 
 @jitable
 def write_component(memory: Memory, address: int, format: int, word: int) -> None:
-    """Stores a 32-bit word in memory as a component of a format: integers clamped to the format's
-    range, floats rounded."""
+    """Stores a 32-bit word in memory as a component of a format: clamped to the range of an integer
+    format of 8 or 16 bits, rounded to half precision for f16, unchanged for 32 bits."""
     value = word
     if format == F16:
         value = single_to_half(word)

@@ -68,9 +68,9 @@ def entry_at(number: int) -> int:
 @jitable
 def execute_request(memory: Memory, entry: Ints, scratch: Ints) -> None:
     """Executes the request of an entry, by its KIND: copies, reduces, multiplies or shifts, or
-    nothing for a commit. Then signals its mbarrier, unless the address is 0 or the mbarrier is not
-    initialised: one arrival for a commit, TX_BYTES for all others. `scratch` is work space for a
-    matrix product. Words of the entry that locate a row of a box are overwritten."""
+    nothing for a commit or the end of a group. Then signals its mbarrier, unless the address is 0
+    or the mbarrier is not initialised: one arrival for a commit, TX_BYTES for all others. `scratch`
+    is work space for a matrix product. Words of the entry that locate a row of a box are overwritten."""
     kind, size = int(entry[KIND]), int(entry[SIZE])
     source, target = int(entry[SOURCE]) - ORIGIN, int(entry[TARGET]) - ORIGIN
     if kind == BOX_COPY:
@@ -236,6 +236,7 @@ def retire(memory: Memory, queue: Ints, work: Ints, start: int, end: int) -> Non
     retained = 0
     for number in range(int(queue[COUNT])):
         at = entry_at(number)
+        # An end of a group has SHARED 0, so it is of no block.
         if start <= queue[at + SHARED] < end:
             # A bulk group reads shared memory and writes global memory, which outlives the block.
             if queue[at + GROUPS] == BULK_GROUP:

@@ -259,6 +259,7 @@ def reduce_registers(values: Values, registers: int, request: int) -> None:
         reduction = int(np.int64(values[thread]))
         for register in range(registers):
             word = int(np.int64(values[WARP_LANES * register + thread]))
+            # The first is reduced with itself, so that ABSOLUTE_VALUES and NaNs apply to it, too.
             reduction = reduce_words(word if register == 0 else reduction, word, request)
         values[WARP_LANES * registers + thread] = np.uint32(reduction)
 

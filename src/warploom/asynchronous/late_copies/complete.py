@@ -91,7 +91,7 @@ def complete_due(memory: Memory, pending: Ints, barrier: int, phase: int) -> int
     """Completes the copies that are marked in DUE of each entry, oldest first, clears their bits in
     DUE and MASK, and removes entries without pending lanes from the list. Once the mbarrier at host
     address `barrier` (0: none) has left `phase`, the remaining ones stay pending. Returns how many
-    copies (of one lane each) were completed."""
+    copies (of one lane each) were completed; ends of groups are removed uncounted."""
     retained, completed = 0, 0
     for number in range(pending[COUNT]):
         entry = entry_at(number)

@@ -143,7 +143,8 @@ def record_copy(
     """Records the accesses of the copy whose entry is in `scratch`, in global or remote memory and
     in the shared memory of each block of the mask `blocks` (0: of the block that the address is
     in), and the mbarriers that it signals. If it signals one, the thread's next copy begins."""
-    # Two copies that write the same bytes must differ, or a race would be reported as "same-value".
+    # Two copies that write the same bytes must differ, or a race would be reported as "same-value":
+    # the copy's number, the thread from bit 8 on, the block from bit 18 on.
     copy = (
         state[state[ME_LANE_AT] + L_COPIES] + 1 + (state[ME_THREAD] << 8) + (state[ME_BLOCK] << 18)
     )

@@ -58,7 +58,8 @@ def detect_texels(
 ) -> int:  # fmt: skip
     """Records which texels the lanes of an event read or write by a request of a texture or surface
     instruction, whose operands are those of `texture.requests.serve_texels`; nothing for queries. A
-    fetch is executed on scratch buffers (`scratch`, `counts`) to find its texels. `all_memory` is
+    fetch is executed on scratch buffers (`scratch`, `counts`) to find its texels, which `tex`
+    leaves there as corners; `tld4` leaves none, so its texels are not recorded. `all_memory` is
     the host's memory by address; `values` is a buffer for stored bytes. Returns 0; faults are
     reported by the code that executes the request."""
     op = request >> OP & 15
@@ -84,6 +85,7 @@ def detect_texels(
             else:
                 fetch(table, start, sampler, memory, data, lane, request, scratch, counts)
             size = format_bytes(int(table[start + FORMAT])) * int(table[start + COMPONENTS])
+            # Corners of the border lie before BASE, in no allocation, so they are skipped.
             for corner in range(int(scratch[CORNERS])):
                 at = int(table[BASE]) + int(scratch[CORNERS + 1 + 2 * corner])
                 record_bytes(state, event, all_memory, values, lane, (GLOBAL, READS), at, size)
