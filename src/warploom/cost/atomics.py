@@ -50,9 +50,10 @@ def count_most_on_one(addresses: Addresses, mask: int, size: int) -> int:
 
 @jitable
 def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
-    """Returns the largest number of active lanes on one address, for lanes in any order. If
-    `count_coinciding` cannot count them, compares all pairs of lanes, branchless so that LLVM
-    vectorises it."""
+    """Returns the largest number of active lanes on one address, for lanes in any order:
+    `count_coinciding` in segments of `size` bytes, rounded up to a power of two, of which addresses
+    are multiples; if it cannot count them (0), compares the addresses of all pairs of lanes,
+    branchless so that LLVM vectorises it."""
     shift = 0
     while (1 << shift) < size:
         shift += 1

@@ -67,8 +67,8 @@ def shared_32_banks(addresses: Addresses, mask: int, size: int, record: Ints) ->
 
 @jitable
 def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to shared memory on 2.x: those of `shared_32_banks`, and one
-    wavefront more for each quarter-warp of 16 bytes per lane."""
+    """Adds the costs of an access to shared memory on 2.x: those of `shared_32_banks`, and with 16
+    bytes per lane one wavefront more, a conflict, for each quarter-warp with an active lane."""
     if size > 4 or not add_words(addresses, mask, size, record):
         add_wavefronts(addresses, mask, size, WORD_BITS, 1 if size == 16 else 0, record)
 
@@ -82,8 +82,9 @@ def shared_wide_banks(addresses: Addresses, mask: int, size: int, record: Ints) 
 
 @jitable
 def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access on 3.x, in the bank mode of 4 bytes: words i and i + 32 of a row
-    of 64 words share a bank and are served together."""
+    """Adds the costs of an access to shared memory on 3.x, in the bank mode of 4 bytes, in groups
+    of 32 lanes for up to 8 bytes, 16 for 16: words i and i + 32 of a row of 64 words share a bank
+    and are served together."""
     lanes = min(32, BANKS * 8 // size)
     wavefronts = 0
     groups = 0

@@ -130,7 +130,9 @@ def touch(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
 
 @jitable
 def drop(caches: Ints, sm: int, line: int, sector: int) -> None:
-    """Invalidates sector `sector` of a line in the L1 of an SM, if it is there."""
+    """Invalidates a sector of a line in the L1 of an SM, if it is there; nothing without L1. `line`
+    is the address >> 7, `sector` the sector's bit in its line."""
+    # Words of level L1: 1: sets, 2: ways. Words of an entry: line plus 1, valid sectors, last use.
     if caches[4 * L1 + 1] > 0:
         start = first_entry(caches, L1, sm, line)
         for way in range(caches[4 * L1 + 2]):

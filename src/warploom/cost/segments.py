@@ -29,7 +29,8 @@ HALF_MASK = (1 << HALF) - 1
 @jitable
 def global_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of an access to global memory on 1.0 and 1.1: lane k of a half-warp must
-    access word k of an aligned segment, or each lane takes a transaction of 32 bytes."""
+    access word k of an aligned segment, or each lane takes a transaction of 32 bytes, as with words
+    of 1 or 2 bytes (`move_in_order`)."""
     count_touched(addresses, mask, size, record)
     move_in_order(addresses, mask, size, 0, record)
 

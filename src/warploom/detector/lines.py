@@ -94,9 +94,9 @@ def record_run(state: Any, line: int, thread: int, op: int, footprint: int, word
     decide: they are in use already, the line is full, or a run with bytes in common may be
     unordered and in conflict.
 
-    A run that is ordered before the access, and whose bytes this covers, is dropped. A read that
-    two retained unordered reads make redundant is not recorded, and its bytes are settled: later
-    reads of them need no check (`cells.record_weak_read`).
+    A run that is ordered before the access, and whose bytes this covers, is dropped, but no write
+    for a read. A read that two retained unordered reads make redundant is not recorded, and its
+    bytes are settled: later reads of them need no check (`cells.record_weak_read`).
     """
     if state[line + H_COUNT] == IN_CELLS:
         return 0

@@ -178,8 +178,8 @@ def record_read(state: Any, cell: int, access_word: int) -> int:
 
 @jitable
 def record_write(state: Any, cell: int, access_word: int, value: int) -> None:
-    """Records a weak write to a cell whose other accesses are all ordered before it and within its
-    bytes."""
+    """Records a weak write of the word `value` as a cell's W_ record, in place of the earlier write
+    and of the cell's read, which must be ordered before it and within its bytes."""
     write_current_record(state, cell + W_INTERVAL, access_word)
     state[cell + W_VALUE] = value
     state[cell + R_INTERVAL] = 0

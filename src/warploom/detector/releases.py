@@ -148,8 +148,10 @@ def acquire_chain(state: Any, chain: int, scope: int) -> None:
 def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
     """Processes a strong write to a location: a release by itself (RELEASES) or by the fence before
     it, which is prepended to the location's chain. Read-modify-writes (`is_atomic`) continue that
-    chain, other writes begin a new one, which is empty if they release nothing. Nothing for a
-    location without record to which nothing is released."""
+    chain, other writes begin a new one, which is empty if they release nothing. Of a fence in a
+    narrower scope than the write's, the last wider fence (L_WIDE_FENCE) is released, too. Nothing
+    for a location without record to which nothing is released, nor for a read-modify-write that
+    would repeat the newest release."""
     scope, fence = flags >> SCOPE_AT & 3, state[ME_LANE_AT] + L_FENCE
     releases = flags & RELEASES or state[fence + REL_BLOCK] == state[ME_BLOCK] + 1
     entry = find_location(state, key, releases)

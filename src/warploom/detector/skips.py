@@ -59,8 +59,9 @@ def report_skips(state: Any, slot: int, block: int) -> None:
 
 @jitable
 def report_skip(state: Any, barrier: int, thread: int) -> None:
-    """Reports that a thread has skipped a barrier (`barrier`: its instruction), if all threads
-    execute the code after that (PASSED_BY_ALL) and SYNC is on."""
+    """Reports (K_SKIPPED) that thread `thread` of block ME_BLOCK has skipped a barrier (`barrier`:
+    its instruction), if all threads execute the code after that (PASSED_BY_ALL) and SYNC is on. The
+    current instruction and thread are as before afterwards."""
     passed = state[state[SITES_AT] + barrier * SITE_WORDS] & PASSED_BY_ALL
     if state[TOOLS] & SYNC and passed:
         instruction, current = state[ME_INSTRUCTION], state[ME_THREAD]

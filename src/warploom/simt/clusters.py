@@ -90,9 +90,9 @@ def peer_block(plan: Words, block: int, own: int, rank: int) -> int:
 
 @jitable
 def end_block(plan: Words, slots: Words, slot: int) -> None:
-    """Marks the block in a slot as ended (ENDED_BLOCK) and held, as other blocks of its cluster may
-    still access its shared memory. Once all blocks of the cluster have ended, empties their
-    slots."""
+    """Marks the block in a slot as ended (ENDED_BLOCK): it is no longer counted in RESIDENT, but in
+    HELD, as other blocks of its cluster may still access its shared memory. Once all blocks of the
+    cluster have ended, empties their slots, which are no longer held."""
     plan[RESIDENT] -= 1
     slots[slot] = ENDED_BLOCK
     plan[HELD] += 1

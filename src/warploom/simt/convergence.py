@@ -94,7 +94,8 @@ def push(
     """Pushes a node (SIMT stack entry) for the running lanes, which diverge: the lanes `expected`
     reconverge at basic block `point`; the lanes `other_mask` are to run from `other_block` later
     (0: the node has no other side). `branch` is the branch instruction, `level` the depth of calls.
-    Leaves MASK, the running lanes, to the caller."""
+    The node takes the lowest free number and becomes TOP, the old TOP its parent; no lane has
+    arrived at it. Leaves MASK, the running lanes, to the caller."""
     node = first_lane(table[FREE])
     table[FREE] &= ~(1 << node)
     at = node_at(node)

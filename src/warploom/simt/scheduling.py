@@ -242,7 +242,7 @@ def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
 @jitable
 def warp_at_position(plan: Words) -> int:
     """Returns the warp at the current POSITION of the round: in order, reversed under ADVERSARIAL,
-    rotated by the seed under RANDOM."""
+    rotated by a hash of the seed and the round under RANDOM."""
     position, warps = plan[POSITION], plan[WARPS]
     if plan[POLICY] == ADVERSARIAL:
         return warps - 1 - position
@@ -379,10 +379,11 @@ def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
 def after_run(plan: Words, state: Words, table: Table, status: int, digest: int) -> None:
     """Updates a warp's state and table after it returned to the scheduler with `status`: parks the
     running split (lanes that execute together) with what it waits for, unless the warp has ended or
-    waits whole at a barrier. Records arrivals at barriers (TOUCHED_BARRIER, ARRIVALS), and
-    divergence: under ADVERSARIAL each lane becomes a split of its own. `digest`: a hash of the
-    warp's registers; a split that ends a turn with the digest of its last turn makes no
-    progress."""
+    waits whole at a barrier. Records arrivals at barriers with a thread count (TOUCHED_BARRIER;
+    ARRIVALS and AWAITED for `bar.arrive`). Of diverged lanes, under ADVERSARIAL each becomes a
+    split of its own; else, and from 7.0 on at the end of a turn, pending sides of branches become
+    ready, too. `digest`: a hash of the warp's registers; a split that ends a turn with the digest
+    of its last turn makes no progress, unless it reads the clock (TIMED)."""
     state[STATUS] = status if status in (ENDED, BARRIER_WAIT) else RUNNABLE
     block, mask, top = table[BLOCK], table[MASK], table[TOP]
     if status not in (ENDED, BARRIER_WAIT):

@@ -295,7 +295,7 @@ def extent(table: Ints, texture: int, column: int, level: int) -> int:
 
 @jitable
 def layer_of(table: Ints, texture: int, data: Addresses, lane: int) -> int:
-    """Returns the layer operand of a lane, clamped to the last layer."""
+    """Returns the layer operand of a lane, an unsigned number, clamped to the last layer."""
     layer = int(np.int64(data[32 * LAYER_ROW + lane])) & 0xFFFFFFFF
     return min(layer, int(table[texture + LAYERS]) - 1)
 

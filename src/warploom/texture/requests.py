@@ -361,7 +361,8 @@ def serve_query(
 
 @jitable
 def is_kind(table: Ints, start: int, value: int, query: int) -> int:
-    """Returns 1 if a value is a texture, surface or sampler, as `query` says (PTX ISA, istypep)."""
+    """Returns 1 if the handle or sampler `value`, whose table row is `start` (negative: none), is a
+    texture, surface or sampler, as `query` (IS_TEXTURE, ...) names (PTX ISA, istypep), else 0."""
     if query == IS_SAMPLER:
         return 1 if value >> 61 == 1 else 0
     kind = SURFACE if query == IS_SURFACE else TEXTURE

@@ -70,7 +70,8 @@ def execute_request(memory: Memory, entry: Ints, scratch: Ints) -> None:
     """Executes the request of an entry, by its KIND: copies, reduces, multiplies or shifts, or
     nothing for a commit or the end of a group. Then signals its mbarrier, unless the address is 0
     or the mbarrier is not initialised: one arrival for a commit, TX_BYTES for all others. `scratch`
-    is work space for a matrix product. Words of the entry that locate a row of a box are overwritten."""
+    is work space for a matrix product. Words of the entry that locate a row of a box are
+    overwritten."""
     kind, size = int(entry[KIND]), int(entry[SIZE])
     source, target = int(entry[SOURCE]) - ORIGIN, int(entry[TARGET]) - ORIGIN
     if kind == BOX_COPY:

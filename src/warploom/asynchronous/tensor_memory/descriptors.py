@@ -53,9 +53,11 @@ def unit_address(descriptor: int, transposed: bool, line: int, position: int) ->
     """Returns the offset in shared memory, swizzled, of 16-byte unit number `position` of line
     number `line` of the matrix of a descriptor.
 
-    A line is contiguous along the major dimension: k, or m or n for a transposed matrix. With an
-    absolute leading dimension, units beyond the 128 bytes of a line continue in the same line at
-    that address (PTX ISA, "Absolute address mode for K dimension being 48B").
+    A line is contiguous along the major dimension: k, or m or n for a transposed matrix. Start,
+    leading dimension and stride (between groups of lines) are fields of the descriptor. If the
+    leading dimension is absolute: with the 128-byte swizzle (mode 2), not transposed, units beyond
+    the 128 bytes of a line continue at that address (PTX ISA, "Absolute address mode for K
+    dimension being 48B"); else it counts as its distance from the start.
     """
     # Fields of 14 bits, in units of 16 bytes: start, leading dimension, stride; bit 52: the leading
     # dimension is absolute, bits 49 to 51: base offset.

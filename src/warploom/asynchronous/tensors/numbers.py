@@ -98,8 +98,8 @@ def combine_floats(op: int, old: float, operand: float) -> float:
 
 @jitable
 def combine_16_bits(op: int, old: int, operand: int, fraction: int, bias: int) -> int:
-    """Returns the bits of the sum, minimum or maximum of two 16-bit floats, given as bits (f16 or
-    bf16 by `fraction` and `bias`)."""
+    """Returns the bits of the sum, minimum or maximum (`op`: ADD, MIN or MAX) of two 16-bit floats,
+    given as bits (f16 or bf16 by `fraction` and `bias`)."""
     a, b = small_value(old, fraction, bias), small_value(operand, fraction, bias)
     # The sum in double precision rounds to the same result as the exact sum: double has more than
     # twice the precision.
@@ -164,7 +164,8 @@ def single_bits(value: float, flushes: int) -> int:
 @jitable
 def reduce_number(memory: Memory, target: int, source: int, op: int, type: int) -> None:
     """Combines the number at offset `target` in `memory` with that at offset `source` by `op` (ADD,
-    ...), and stores the result at `target`. `type` (F16, ...) gives size and arithmetic."""
+    ...), and stores the result at `target`. `type` (F16, ...) gives size and arithmetic; operations
+    from INC on are of integers, whatever the type."""
     size = type_bytes(type)
     old, operand = read_bytes(memory, target, size), read_bytes(memory, source, size)
     # Operations from INC on treat the bits as an integer, whatever the type.

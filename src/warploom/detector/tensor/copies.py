@@ -85,9 +85,10 @@ def commit_group(state: Any, event: Any, flags: int) -> None:
 
 @jitable
 def wait_for_copies(state: Any, event: Any, flags: int) -> None:
-    """Processes a wait for groups: lets each lane know its copies, but for those of its last NUMBER
-    groups; all copies if that is -1, after which its next copy has a new number. Nothing if the
-    lane has committed no more groups than NUMBER, or if that exceeds the ring of 8 groups."""
+    """Processes a wait for groups (of bulk copies for BULK in `flags`): lets each lane know its
+    copies, but for those of its last E_NUMBER groups; all copies if that is -1, after which its
+    next copy has a new number. Nothing if the lane has committed no more groups than that, or if it
+    is 8 (RING) or more."""
     left, pending = event[E_LANES], event[E_NUMBER]
     count = L_BULK_COMMITS if flags & BULK else L_COMMITS
     ring = L_BULK_RING if flags & BULK else L_RING

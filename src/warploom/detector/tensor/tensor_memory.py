@@ -373,7 +373,8 @@ def record_factors(
     state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
 ) -> None:
     """Records what a product reads in the block whose memory is selected: A (in tensor or shared
-    memory), its part of B, and, if the product has them, metadata and scales."""
+    memory), its part of B, and, if the product has them, metadata and scales, as whole columns of
+    all lanes."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     pair, sparse = 2 if request & PAIR else 1, request & SPARSE
     rows, columns = rows_of(descriptor) // pair, columns_of(descriptor)

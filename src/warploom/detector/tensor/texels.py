@@ -85,7 +85,6 @@ def detect_texels(
             else:
                 fetch(table, start, sampler, memory, data, lane, request, scratch, counts)
             size = format_bytes(int(table[start + FORMAT])) * int(table[start + COMPONENTS])
-            # Corners of the border lie before BASE, in no allocation, so they are skipped.
             for corner in range(int(scratch[CORNERS])):
                 at = int(table[BASE]) + int(scratch[CORNERS + 1 + 2 * corner])
                 record_bytes(state, event, all_memory, values, lane, (GLOBAL, READS), at, size)
