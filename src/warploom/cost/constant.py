@@ -25,16 +25,16 @@ WORD_BITS = 2
 
 @jitable
 def constant_by_warp(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load from constant memory on compute capability 2.0 and later: one pass
-    for each distinct 4-byte word, or wider element, of the warp."""
+    """Adds the costs of a load from constant memory on compute capability 2.0 and later
+    (`add_passes`): one pass for each distinct 4-byte word, or wider element, of the warp."""
     shift = word_shift(size)
     add_passes(addresses, mask, size, count_distinct(addresses, mask, shift), record)
 
 
 @jitable
 def constant_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load from constant memory on compute capability 1.x: one pass for each
-    distinct word or wider element of each half-warp."""
+    """Adds the costs of a load from constant memory on compute capability 1.x (`add_passes`): one
+    pass for each distinct 4-byte word, or wider element, of each half-warp."""
     shift = word_shift(size)
     low, high = mask & 0xFFFF, mask & 0xFFFF0000
     passes = count_distinct(addresses, low, shift) + count_distinct(addresses, high, shift)

@@ -52,11 +52,11 @@ def count_agents(threads: int, *, tensor_memory: bool) -> int:
 
 @jitable
 def agent_index(state: Any, who: int) -> int:
-    """Returns the index of an agent's word among the agent words of a vector clock: a word of copies
-    for each thread; one of its tensor core's completed work; those of `begun_index`; then OF_WARP
-    words for each warp, two for loads and two for stores, of which it is the one of what was waited
-    for. `who` identifies the agent: the low bits of an access record's thread word, with thread (of
-    a warp, any lane's) and kind of agent."""
+    """Returns the index of an agent's word among the agent words of a vector clock: a word of
+    copies for each thread; one of its tensor core's completed work; those of `begun_index`; then
+    OF_WARP words for each warp, two for loads and two for stores, of which it is the one of what
+    was waited for. `who` identifies the agent: the low bits of an access record's thread word, with
+    thread (of a warp, any lane's) and kind of agent."""
     kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
     if kind <= WORK_OF_THREAD:
         return int(kind * state[THREADS] + thread)

@@ -37,8 +37,9 @@ from warploom.simt.lane_counts import first_lane, jitable
 @jitable
 def report_skips(state: Any, slot: int, block: int) -> None:
     """Reports the first thread of block number `block`, whose state is at index `slot`, that has
-    not arrived at the barrier of all threads at which others have; nothing if none has arrived, all
-    have, or without SYNC. Called when the next interval begins or the block has ended."""
+    not arrived at the barrier of all threads at which others have (`report_skip`); in lockstep a
+    warp of which a lane has arrived counts whole. Nothing if none has arrived, all have, or without
+    SYNC. Called when the next interval begins or the block has ended."""
     barrier = state[slot + B_BARRIER_LINE] - 1
     if barrier < 0 or state[TOOLS] & SYNC == 0:
         return

@@ -64,8 +64,8 @@ def synced_lanes(table: Table, members: int) -> int:
 @jitable
 def merge_synced(table: Table, target: int, members: int) -> None:
     """Makes all splits that wait for the member mask `members` ready, and merges those in the same
-    basic block as split `target` into it. S_ARGUMENT_2 of each marks that it need not wait again at
-    its instruction."""
+    basic block as split `target` into it, in their common SIMT stack node. S_ARGUMENT_2 of
+    each marks that it need not wait again at its instruction."""
     into = split_at(table, target)
     left = waiting(table, AT_SYNC, members)
     while left != 0:

@@ -179,8 +179,8 @@ def branch_first(plan: Words, table: Table, warp: int) -> int:
 @jitable
 def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
     """Returns the warp of CURRENT_BLOCK (its number in the block) that runs next, and sets LENGTH
-    to its turn; DONE if every block has ended, DEADLOCK if resident blocks remain, none of which
-    can progress, and none can begin.
+    to its turn; DONE if every block has ended, DEADLOCK if all warps of the block wait at its own
+    barriers, or resident blocks remain, none of which can progress, and none can begin.
 
     Gives each warp of the current block a turn; then completes full barriers, and ends the block if
     its warps have ended. Switches to another block if this one is stuck, has had more than

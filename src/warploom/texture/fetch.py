@@ -110,8 +110,8 @@ def fetch(
 
 @jitable
 def round_to_half(data: Addresses, lane: int, halves: int) -> None:
-    """Rounds a lane's four results in `data` to half precision, in place; packs them by two for
-    PACKED_HALVES."""
+    """Rounds a lane's four results in `data` to half precision, in place; for PACKED_HALVES packs
+    them by two in the first two result rows, the first of a pair in the low half."""
     for component in range(4):
         at = 32 * (RESULT_ROW + component) + lane
         half = single_to_half(int(np.int64(data[at])))
@@ -127,9 +127,10 @@ def gather(
     table: Ints, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
     request: int, scratch: Ints, record: Ints,
 ) -> None:  # fmt: skip
-    """Executes `tld4` in one lane: stores one component of the four texels that linear filtering
-    would mix, in the order (x, y) = (0, 1), (1, 1), (1, 0), (0, 0) (PTX ISA, tld4), and counts
-    their sectors."""
+    """Executes `tld4` in one lane: stores one component of the four texels of level 0 that linear
+    filtering would mix in the result rows of `data`, in the order (x, y) = (0, 1), (1, 1), (1, 0),
+    (0, 0) (PTX ISA, tld4), and counts their sectors. A component that the texture lacks is 0, the
+    fourth 1, and counts nothing."""
     component = request >> COMPONENT & 3
     exists = component < table[texture + COMPONENTS]
     missing = 0
@@ -220,12 +221,12 @@ def add_corners(
     level: int, weight: int, scratch: Ints,
 ) -> None:  # fmt: skip
     """Appends the corners of one mipmap level to the scratch array, one or two along each axis of
-    the geometry; `weight` is the level's."""
+    the geometry (one of integer texels, which are never filtered). The weight of a corner is
+    `weight`, the level's, times its weights along three axes, all in 256ths; none is 0."""
     geometry = request >> GEOMETRY_AT & 15
     u, v, w, layer, face_flags = sample_position(table, texture, data, lane, request)
     scale = (sampler | face_flags) & NORMALIZED
     width, height = extent(table, texture, WIDTH, level), extent(table, texture, HEIGHT, level)
-    # Integer texels are never filtered.
     linear = (
         sampler if is_number(int(table[texture + FORMAT]), int(table[texture + AS_FLOAT])) else 0
     )

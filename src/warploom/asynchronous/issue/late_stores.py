@@ -53,10 +53,10 @@ def register_word_offset(
 ) -> int:
     """Returns the offset in `memory` of the word that `register` of `thread` (a lane of the warp)
     loads or stores, by the shape in `request`. `start` is the host address of the tensor memory,
-    `address` and `split` are the instruction's operands; `split` moves the second half of the
-    threads."""
+    `address` and `split` are the instruction's operands; `split`, in columns, moves the second half
+    of the threads. With HALVES a register occupies two columns, of which this is the first."""
     shape, halves = part(request, SHAPE), 2 if request & HALVES else 1
-    # With HALVES each register occupies two columns. The split offset is in columns already, so it
+    # The split offset is in columns already, so it
     # is added undoubled, as the difference that it makes at register 0.
     column = halves * column_in(shape, thread, register, 0)
     column += column_in(shape, thread, 0, split) - column_in(shape, thread, 0, 0)

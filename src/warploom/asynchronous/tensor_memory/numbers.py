@@ -29,8 +29,9 @@ def two_to(power: int) -> float:
 
 @jitable
 def small_float(bits: int, exponent_bits: int, fraction_bits: int) -> float:
-    """Returns the value of the bits of a float format with the given field widths, as a double; the
-    caller has excluded infinities and NaNs."""
+    """Returns the value of the bits of a float format with the given field widths and the bias
+    2^(exponent_bits - 1) - 1, as a double, subnormals included; the caller has excluded infinities
+    and NaNs."""
     bias = (1 << (exponent_bits - 1)) - 1
     exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1)
     fraction = bits & ((1 << fraction_bits) - 1)

@@ -142,7 +142,9 @@ def record_copy(
 ) -> None:
     """Records the accesses of the copy whose entry is in `scratch`, in global or remote memory and
     in the shared memory of each block of the mask `blocks` (0: of the block that the address is
-    in), and the mbarriers that it signals. If it signals one, the thread's next copy begins."""
+    in), and the mbarriers that it signals: one in each of these blocks (with PAIR and a mask, in
+    the first of its pair). If it signals any, the thread's next copy begins. A number of the copy
+    is stored in `values` in place of its bytes."""
     # Two copies that write the same bytes must differ, or a race would be reported as "same-value":
     # the copy's number, the thread from bit 8 on, the block from bit 18 on.
     copy = (

@@ -267,7 +267,8 @@ def record_allocation(
     state: Any, event: Any, memory: Any, data: Any, scratch: Any, values: Any, lane: int
 ) -> None:
     """Records the store by which `tcgen05.alloc` writes the address of its columns to shared
-    memory, as the current thread's; nothing if that address would fault."""
+    memory, as the current thread's; nothing if that address would fault. Bytes of the thread's
+    number are stored in `values` in place of the stored address."""
     target = int(data[WARP_LANES * SHARED_ROW + lane])
     if check_shared(scratch, target, ADDRESS_BYTES):
         return
