@@ -45,8 +45,8 @@ def global_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -
 
 @jitable
 def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory on 1.0 and 1.1: word by word, each by the rule of
-    global memory."""
+    """Adds the costs of an access to local memory on 1.0 and 1.1: one request, its transactions for
+    one 4-byte word of each lane after the other by the rule of global memory (`move_in_order`)."""
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
         move_in_order(addresses, mask, min(size, 4), 128 * word, record)
@@ -54,8 +54,8 @@ def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> 
 
 @jitable
 def local_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory on 1.2 and 1.3: word by word, each by the rule of
-    global memory."""
+    """Adds the costs of an access to local memory on 1.2 and 1.3: one request, its transactions for
+    one 4-byte word of each lane after the other by the rule of global memory (`move_by_halves`)."""
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
         move_by_halves(addresses, mask, min(size, 4), 128 * word, record)

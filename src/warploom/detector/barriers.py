@@ -299,9 +299,10 @@ def sync_warp(state: Any, event: Any, masks: Any) -> None:
 
 @jitable
 def join_lanes(state: Any, event: Any, lanes: int, all_lanes: int) -> None:
-    """Lets each of the lanes know what any of them knows. If they are all live lanes of the warp
-    (`all_lanes`) and none knows more than barriers and warps imply (`any_clock`), advancing the
-    warp's V_SYNCED is enough; else their clocks and block sets are joined."""
+    """Lets each of the lanes know what any of them knows, and advances the warp's time. If they are
+    all live lanes of the warp (`all_lanes`), V_SYNCED becomes that time, which is enough if none
+    knows more than barriers and warps imply (`any_clock`); else their clocks and block sets are
+    joined."""
     first = event[E_WARP] << 5
     if all_lanes and not any_clock(state, first, lanes):
         set_current_thread(state, first)

@@ -62,9 +62,10 @@ from warploom.simt.lane_counts import jitable
 @jitable
 def try_record_words(state: Any, event: Any, data: Any, lane: int, line: int, cell: int) -> int:
     """Records the current thread's access, which is weak or wide (`cells.is_wide`), in the cells
-    from index `cell` on, which belong to `line`. Returns whether it did; 0 if its words have to be
-    checked one by one: the line is not in cells, a cell has records that barriers do not order, or
-    two retained strong ones do not make a wide access redundant."""
+    from index `cell` on, which belong to `line`. A wide access is not recorded: two retained ones
+    must make it redundant. Returns whether it did; 0 if its words have to be checked one by one:
+    the line is not in cells or, in shared memory, of an earlier interval or block, a cell has
+    records that barriers do not order, or no two retained ones make a wide access redundant."""
     shared = int(state[ME_SPACE] == SHARED)
     if state[line + H_COUNT] != IN_CELLS:
         return 0

@@ -125,8 +125,9 @@ def settle(state: Any, line: int, cell: int, offset: int, bytes_: int) -> None:
     """Marks bytes of a cell, which begins at byte `offset` of its line, as settled (weak reads need
     no check), if ME_DISTANCE, left by the weak read recorded last, permits: for the grid, if two
     blocks have read them and none has written; for its block and interval, if two warps have read
-    them; for its warp until that synchronises, if two lanes have. Nothing with EXACT, for a single
-    reader, or if the cell's lists have writes or strong accesses."""
+    them; for its warp until that synchronises, if two lanes have; these two also if the last write
+    is of an earlier interval of the block. Nothing with EXACT, for a single reader, or if the
+    cell's lists have writes or strong accesses."""
     write = state[cell + W_INTERVAL]
     tag = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
     if (

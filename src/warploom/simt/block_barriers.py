@@ -110,15 +110,15 @@ def count_threads(plan: Words, mask: int) -> int:
 def complete_barrier_if_full(
     plan: Words, states: Words, tables: Words, first_warp: int, barrier: int
 ) -> int:
-    """Releases the threads at one barrier, and returns 1, if as many have arrived as it awaits: the
-    greatest thread count that an arrival named, else all live threads of the block. Returns 0 if
-    not, or if none has arrived."""
+    """Releases the threads at one barrier, and returns 1, if exactly as many have arrived (waiting,
+    or by `bar.arrive`, also of warps that have ended since) as it awaits: the greatest thread count
+    that an arrival named, else all live threads of the block. Returns 0 if not, or if none has
+    arrived."""
     arrived, expected, live_threads = 0, 0, 0
     for warp in range(first_warp, first_warp + plan[WARPS]):
         state = states[warp]
         if state[STATUS] != ENDED:
             live_threads += count_threads(plan, tables[warp][LIVE])
-        # Arrivals of `bar.arrive`, also of warps that have ended since.
         arrived += state[ARRIVALS + barrier]
         expected = max(expected, state[AWAITED + barrier])
         if state[STATUS] == BARRIER_WAIT:
@@ -137,8 +137,8 @@ def complete_barrier_if_full(
 @jitable
 def release(plan: Words, states: Words, tables: Words, first_warp: int, barrier: int) -> None:
     """Makes all warps and parked splits of a block that wait at barrier `barrier` runnable, and
-    delivers the vote count of `bar.red` to them. Resets the barrier's count of arrivals
-    (`bar.arrive`)."""
+    delivers the vote count of `bar.red` to them. Resets the barrier's count of arrivals by
+    `bar.arrive` (ARRIVALS) and the thread count that these named (AWAITED) in all warps."""
     # Two passes: the vote count must be complete before the first warp receives it.
     votes = 0
     for warp in range(first_warp, first_warp + plan[WARPS]):

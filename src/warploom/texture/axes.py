@@ -48,7 +48,9 @@ def axis_texels(
     coordinate: float, offset: float, size: int, mode: int, scale: int, linear: int
 ) -> tuple[int, int, int]:
     """Returns the left and right texel along one axis, and the weight of the right one in 256ths;
-    without linear filtering the nearest texel twice and 0. Texel -1 is the border.
+    without linear filtering the nearest texel twice and 0. Texel -1 is the border. A NaN counts as
+    0, as does a repeating coordinate beyond FARTHEST; WRAP and MIRROR of coordinates that are not
+    normalized act as CLAMP.
 
     `offset` is the instruction's texel offset, `size` the texels of the axis, `mode` an address
     mode; `scale` is nonzero for normalized coordinates, `linear` contains the flag LINEAR.
@@ -85,7 +87,8 @@ def nearest_texel(u: float, size: int, mode: int) -> int:
 @jitable
 def linear_texels(u: float, size: int, mode: int) -> tuple[int, int, int]:
     """Returns the two texels around `u`, in texels, after the address mode (-1: border), and the
-    weight of the second in 256ths."""
+    weight of the second in 256ths. CLAMP_OGL clamps `u` to the axis first, so that half of a texel
+    at its ends is the border."""
     if mode == CLAMP_OGL:
         u = min(max(u, 0.0), float(size))
     # Beyond this range the texels are the same, and a huge value would overflow int().

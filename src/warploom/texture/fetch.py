@@ -356,8 +356,10 @@ def select_levels(
 def level_of_detail(
     table: Ints, texture: int, sampler: int, data: Addresses, lane: int, geometry: int
 ) -> float:
-    """Returns the level of detail at which the longer gradient is one texel long, with 8 fraction
-    bits, rounded down."""
+    """Returns the level of detail at which the longer gradient is one texel long: the base-2
+    logarithm of its length in texels of level 0, at least 0, rounded down to a multiple of 2^-10
+    (`log2_of`, halved). Normalized gradients are multiplied by the size, those of cubes by half the
+    width."""
     cube = geometry in (CUBE, CUBE_ARRAY)
     axes = 3 if cube or geometry == THREE else 2
     if geometry in (ONE, ONE_ARRAY):

@@ -299,7 +299,8 @@ def access_surfaces(
     """Loads, stores or reduces in the checked lanes, in an order that the policy chooses for
     reductions; of stores to one address, only the one that the policy lets last is executed. Only
     the lanes `addressed` of `mask` are in bounds: others load zeros and store nothing. HANDLE_ROW
-    holds the index of each lane's table row. Counts changes of memory in `plan`."""
+    holds the index of each lane's table row. Adds the passes of reductions to `record`, and counts
+    changes of memory in `plan`: one for the stores, one for each reduction that changes a value."""
     op = request >> OP & 15
     if op in (STORE, STORE_FORMATTED):
         plan[CHANGES] += 1

@@ -242,8 +242,9 @@ def multicast(
 ) -> int:
     """Issues the copy or the commit's arrival in `scratch` once for each block in the mask `blocks`
     (bit: rank in the cluster), at the same offsets in shared memory as in the executing block:
-    executed at once, or queued if `late`. Returns 0, or, if a block is not running, the kind of
-    fault, with its rank recorded in `scratch`; blocks of lower rank have been served then."""
+    executed at once, or queued if `late`. With PAIR a box's mbarrier is that of the first block of
+    each pair. Returns 0, or, if a block is not running, the kind of fault, with its rank recorded
+    in `scratch`; blocks of lower rank have been served then."""
     target, barrier = int(scratch[TARGET]), int(scratch[BARRIER])
     own = int(scratch[SHARED])
     # A multicast mask has 16 bits, one for each block of the largest cluster.
@@ -255,7 +256,6 @@ def multicast(
                 return fail(scratch, NO_BLOCK, rank, 0, 1)
             moved = base - own
             scratch[TARGET], scratch[BARRIER] = target + moved, barrier + moved
-            # With `.cta_group::2`, both blocks of a pair signal the mbarrier of the first.
             if scratch[KIND] == BOX_COPY and field(int(scratch[REQUEST]), PAIR):
                 offset = (barrier - int(scratch[CLUSTER_SHARED])) % int(scratch[SHARED_STRIDE])
                 scratch[BARRIER] = block_base(scratch, rank & ~1) + offset

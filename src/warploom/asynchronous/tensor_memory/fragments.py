@@ -39,9 +39,9 @@ def column_in(shape: int, thread: int, register: int, second_half_offset: int) -
     """Returns the column of tensor memory that a register of a thread (0 to 31) is loaded from or
     stored to by a load or store of `shape`, relative to the column of the address operand: the
     register's number r for 32x32b, and for 16x32bx2, where `second_half_offset`
-    (`immHalfSplitoff`) is added for threads 16 to 31 (other shapes ignore it). Of thread t, 2r and
-    bit 1 of t for 16x64b, 4 (r / 2) + t % 4 for 16x128b, 8 (r / 4) + 2 (t % 4) + r % 2 for 16x256b.
-    """
+    (`immHalfSplitoff`) is added for threads 16 to 31 (other shapes ignore it). Of thread t, 2r
+    + t / 2 % 2 for 16x64b, 4 (r / 2) + t % 4 for 16x128b, 8 (r / 4) + 2 (t % 4) + r % 2 for
+    16x256b."""
     if shape == S32X32B:
         return register
     if shape == S16X32BX2:

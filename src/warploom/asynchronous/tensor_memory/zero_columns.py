@@ -43,7 +43,9 @@ def most_shift(rows: int) -> int:
 @jitable
 def is_zero_column(mask: int, rows: int, columns: int, column: int) -> bool:
     """Returns whether column `column` of B counts as zero in a product of M `rows` and N `columns`,
-    by zero-column mask `mask`; False if its bit IS_GENERATED is 0."""
+    by zero-column mask `mask`; False if its bit IS_GENERATED is 0. In each of 128 / M parts of the
+    columns, spans of SKIP + 1 zero columns and of USE + 1 others alternate; bit FIRST + part is 1
+    if zeros begin, and the first START columns of the period are left out."""
     if (mask >> IS_GENERATED) & 1 == 0:
         return False
     part_columns = columns * rows // ALL_ROWS

@@ -200,7 +200,7 @@ def move_row(memory: Memory, entry: Ints, start: int, size: int) -> None:
     """Loads, stores or reduces the row that `find_row` has located, of `size` bytes at offset
     `start` in the block's shared memory, which is swizzled by the tensor map. A load fills bytes
     outside of the tensor with zeros or NaNs; stores and reductions skip them. Gaps of padded types
-    stay unchanged."""
+    stay unchanged. A store of B6X16_P32 packs its elements (`pack_row`)."""
     request, type = int(entry[REQUEST]), map_type(entry)
     element, group, gap = (
         type_bytes(type),

@@ -244,7 +244,8 @@ def record_bytes(
     """Records an access of the current thread or its agent to `size` contiguous bytes from `start`
     on, in aligned pieces of PIECE bytes: touched bytes, unwritten ones (INIT), races (RACE).
     `access` is a space and an op; `values` has the stored bytes of `lane`, the same for each piece.
-    Global bytes outside of allocations are skipped."""
+    Pieces that begin in no global allocation are skipped. Overwrites space, op and sizes of `event`
+    and of the current access."""
     flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
     event[E_SPACE], event[E_OP] = access
     state[ME_SPACE] = event[E_SPACE]
