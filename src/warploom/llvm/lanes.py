@@ -105,6 +105,18 @@ def lane_numbers(element: ir.Type, stride: int = 1) -> ir.Constant:
     return ir.Constant(vector(element), [ir.Constant(element, stride * i) for i in range(LANES)])
 
 
+def constant_table(module: ir.Module, name: str, words: Sequence[int]) -> Value:
+    """Defines a constant array of i64 in a module, unless it has one of that name; returns its
+    address."""
+    if name not in module.globals:
+        type = ir.ArrayType(ir.IntType(64), len(words))
+        table = ir.GlobalVariable(module, type, name)
+        table.linkage, table.global_constant = "internal", True
+        table.initializer = ir.Constant(type, [I64(word) for word in words])
+        table.type = PTR
+    return module.globals[name]
+
+
 class Lanes:
     """Emits operations on lane vectors through an LLVM builder, `b`, which callers also use
     directly."""
