@@ -80,6 +80,8 @@ the bytes from lane to lane; if lanes have no common stride, SCATTERED is the nu
 32 offsets from FIRST, else NONE. PHASE: the mbarrier that the access waits on or arrives at, and
 its phase (`abi.log_copies`), or NONE."""
 
+MOST_STATE_WORDS = 1024
+"""Words in CONTROLS that hold the diverged state of any warp."""
 NODE_ROW, SPLIT_ROW = 7, 4
 """The words of a node of the SIMT stack and of a parked split in CONTROLS. A record there is the
 number of nodes, the number of splits, TOP; then for each node: its number, point, expected,
@@ -91,11 +93,13 @@ def record_block(
 ) -> int:
     """Appends an entry for a warp that enters a basic block of `size` instructions, which becomes
     the current one (CURRENT); returns 0. If the warp is not recorded, or the log or the warp's
-    share is full, only counts the instructions as left out, and no entry is current.
+    share is full, only counts the instructions as left out, and no entry is current. A warp that
+    enters its first block gets a number in the log, or NONE beyond WARP_CAPACITY.
 
-    `table` is the warp's table, whose head the caller has stored; `counts` the array of counts, in
-    which those of `branches` branches begin at `first` (`abi.environment.CountLayout`). If these
-    have risen since the last entry, its last instruction diverged or reconverged, and is marked."""
+    `warp` is the warp's number in the launch, `table` its table, whose head the caller has stored;
+    `counts` the array of counts, in which those of `branches` branches begin at `first`
+    (`abi.environment.CountLayout`). If these have risen since the last entry, its last instruction
+    diverged or reconverged, and is marked."""
     divergences, reconvergences = 0, 0
     for branch in range(branches):
         divergences += counts[first + 2 * branch]
@@ -118,8 +122,9 @@ def record_block(
         log[LEFT_WARPS] += int(not recorded)
         log[number] = log[WARPS] if recorded else warp_table.NONE
     steps = log[STEPS_AT] + warp
-    # `write_control` does not check its region: 1024 words hold the state of any warp.
-    full = log[ENTRIES] >= log[ENTRY_CAPACITY] or log[CONTROLS] + 1024 > log[CONTROL_CAPACITY]
+    # `write_control` does not check its region.
+    full = log[CONTROLS] + MOST_STATE_WORDS > log[CONTROL_CAPACITY]
+    full = full or log[ENTRIES] >= log[ENTRY_CAPACITY]
     if log[number] == warp_table.NONE or log[steps] >= log[STEP_CAPACITY] or full:
         log[steps] = LEFT_OUT
         log[LEFT_STEPS] += size

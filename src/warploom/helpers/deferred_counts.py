@@ -48,8 +48,9 @@ HALF = LANES // 2
 
 def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.deferred_atomics.sum_deferred_costs` of an access row and the number of deferred
-    accesses; returns its seven results (i64): sums of words, sectors, lines, wavefronts and passes
-    over the accesses, the most wavefronts of one access, and that access's index."""
+    accesses (`arguments`); returns its seven results (i64): sums of words, sectors, lines,
+    wavefronts and passes over the accesses, the most wavefronts of one access, and that access's
+    index."""
     b, (row, count) = lanes.b, arguments
     accesses = [
         b.load(lanes.slot(row, KEYS + LANES // 8 * n), typ=BYTES, align=8) for n in range(LANES)
@@ -105,8 +106,8 @@ def _range(first: int) -> range:
 
 
 def _interleaved(lanes: Lanes, one: Value, second: Value, at: int) -> Value:
-    """Interleaves bytes of two vectors: from each 16-byte half, 8 bytes from offset `at` on, which
-    is one `punpck` instruction of x86."""
+    """Interleaves bytes of two vectors: from each 16-byte half, the 8 bytes from offset `at` (0 or
+    8) on, which is one `punpck` instruction of x86."""
     places = [half + at + n for half in (0, HALF) for n in range(HALF // 2)]
     return lanes.b.shuffle_vector(
         one, second, _indices([p + w for p in places for w in (0, LANES)])
@@ -133,8 +134,8 @@ def comparators() -> Iterator[tuple[int, int]]:
 
 
 def _sorted(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
-    """Sorts the values of each byte position across the vectors, as unsigned numbers, in rising
-    order; there are as many vectors as the sorting network (`comparators`) has wires."""
+    """Sorts the values of each byte position across the 32 vectors, as unsigned numbers, in rising
+    order, by a sorting network (`comparators`)."""
     ordered = list(values)
     for one, second in comparators():
         pair = ordered[one], ordered[second]

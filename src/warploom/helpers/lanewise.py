@@ -50,8 +50,9 @@ Emit = Callable[[Lanes, Sequence[Value]], list[Value]]
 @lru_cache(1)
 def register() -> None:
     """Registers the vector versions with Numba as replacements of the Python functions when helpers
-    are compiled, once in a process. They are for arguments that are pointers and integers.
-    """
+    are compiled; later calls in a process do nothing. They are for arguments that are pointers and
+    integers. Those of `count_distinct` and `count_ways` call the branchless loop where the vector
+    code returns 0, as it does for segments that are too distant."""
     extending: Any = import_module("numba.extending")
     intrinsic = extending.intrinsic
     register_prefetch()
@@ -129,7 +130,8 @@ def register() -> None:
 
 def _define_intrinsic(emit: Emit, answers: int, *arguments: Any) -> Any:
     """Returns the two values that a Numba intrinsic returns: its signature, with a tuple of
-    `answers` i64 as result, and the function that emits its code, from `emit`."""
+    `result_count` i64 as result, and the function that emits its code, a call of a function with
+    the code of `emit`. `arguments` are the Numba types of the intrinsic's arguments."""
     types: Any = import_module("numba.core.types")
     answer = types.UniTuple(types.int64, answers)
 
@@ -176,10 +178,9 @@ def _plain(lanes: Lanes, value: Value) -> Value:
 
 
 def _all_rise(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
-    """Emits `simt.lane_counts.is_rising` of addresses in memory and a mask (i64).
-
-    The first 8 lanes are compared before all 32: addresses that do not rise mostly fall there.
-    """
+    """Emits `simt.lane_counts.is_rising` of addresses in memory and a mask (i64): returns 1 (an
+    i64) if all lanes are active and no address is below that of the lane before, else 0. The first
+    8 lanes are compared before all 32: addresses that do not rise mostly fall there."""
     b, (at, mask) = lanes.b, arguments
     first = b.load(at, typ=ir.VectorType(I64, FIRST_LANES), align=8)
     falls = b.bitcast(b.icmp_unsigned("<", first, _before(lanes, first)), ir.IntType(FIRST_LANES))

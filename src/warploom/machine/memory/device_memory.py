@@ -77,7 +77,8 @@ class DeviceMemory:
     `base` if one is given."""
 
     def __init__(self, capacity: int = CAPACITY, base: int | None = None) -> None:
-        """Reserves the range; raises LaunchError if the system refuses."""
+        """Reserves the range, with no allocation in it. Raises LaunchError if the system refuses,
+        WarploomError if addresses from `base` on are in use."""
         self._map: mmap.mmap | Reservation
         self._bytes: Bytes
         if base is None:
@@ -178,7 +179,8 @@ class DeviceMemory:
 
     def _register(self, allocation: Allocation) -> None:
         """Adds an allocation to the live ones and their sorted addresses, and drops the cached
-        table; the caller holds the lock."""
+        table and the bitmap of unwritten bytes of an earlier allocation at its address; the caller
+        holds the lock."""
         self._addresses.insert(
             bisect_right(self._addresses, allocation.address), allocation.address
         )
@@ -347,8 +349,8 @@ class DeviceMemory:
         return AllocationTable(np.array(rows, np.uint64).reshape(-1), len(live))
 
     def close(self) -> None:
-        """Returns all memory to the system; the range itself is unmapped when its last view is
-        deleted."""
+        """Ends all allocations and returns their pages to the system; the range itself is unmapped
+        now, or when its last view is deleted. The memory must not be used any more."""
         if _DONT_NEED is not None:
             self._map.madvise(_DONT_NEED)
         self._addresses.clear()
@@ -357,6 +359,7 @@ class DeviceMemory:
         self._lent.clear()
         self._retained.clear()
         self._table = None
+        # This view of the mapping would keep it open.
         self._bytes = np.empty(0, np.uint8)
         try:
             self._map.close()

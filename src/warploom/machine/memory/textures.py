@@ -53,6 +53,8 @@ class TextureTable:
     Handles are never reused, so a released handle stays invalid."""
 
     def __init__(self, base: int, size: int) -> None:
+        """Starts without handles; the table for kernels is built when it is first needed. `base`
+        and `size` are the start and the bytes of device memory."""
         self._base, self._size = base, size
         self._rows: list[Words] = []
         self._table: LocatedTable | None = None

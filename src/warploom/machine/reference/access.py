@@ -107,7 +107,8 @@ class LaneAccess:
 
 
 def load(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `ld` and `ldu` in the lanes of `mask`; `on` is the same set as a predicate."""
+    """Executes `ld` and `ldu` in the lanes of `mask` (`on`: the same set as a predicate), and
+    writes the destination registers there."""
     destination, address = instruction.operands[:2]
     type = instruction.operation.modifiers.scalar()
     elements = elements_of(destination)
@@ -128,10 +129,11 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
 
 
 def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `atom`, `red` and operations on mbarriers in the lanes of `mask`: each lane in turn,
-    in the order of the policy, reads, combines and writes, element by element, after a check of the
-    old value; then the result, if there is one, is written to the registers. A test of an
-    mbarrier's phase that fails in a lane sets `warp.failed_wait`."""
+    """Executes `atom`, `red` and operations on mbarriers in the lanes of `mask` (`on`: the same set
+    as a predicate): each lane in turn, in the order of the policy, reads, combines and writes,
+    element by element, after a check of the old value; then the result, if there is one, is written
+    to the registers. Adds to CHANGES the words that changed. A test of an mbarrier's phase that
+    fails in a lane sets `warp.failed_wait`."""
     operation = instruction.operation
     type = operation.modifiers.scalar()
     count = len(operation.spec.destinations)
@@ -225,7 +227,8 @@ def scatter(
 
 
 def _in_atomic_order(warp: Warp, accesses_by_lane: Sequence[LaneAccess]) -> list[LaneAccess]:
-    """Returns the accesses of an atomic in the order in which lanes perform them, space by space
+    """Returns the accesses of an atomic in the order in which lanes perform them: global memory
+    first, then shared memory, in each the order that the schedule's policy gives
     (`cost.atomics.lane_order`)."""
     ordered: list[LaneAccess] = []
     for space in (Space.GLOBAL, Space.SHARED):
@@ -233,8 +236,9 @@ def _in_atomic_order(warp: Warp, accesses_by_lane: Sequence[LaneAccess]) -> list
             order = lane_order(
                 request.addresses_by_lane, request.mask, warp.run.plan, warp.block.number
             )
-            # `order` packs the first lane (5 bits) and the distance to the next.
-            lanes = [(order + step * (order >> 5)) % LANES for step in range(LANES)]
+            # The order packs the first lane (5 bits) and, above it, the distance to the next.
+            first_lane, distance = order & (LANES - 1), order >> 5
+            lanes = [(first_lane + step * distance) % LANES for step in range(LANES)]
             ordered += [request.lanes[lane] for lane in lanes if lane in request.lanes]
     return ordered
 
@@ -440,13 +444,14 @@ def _to_cluster_offset(warp: Warp, request: AccessRequest, lane_access: LaneAcce
     else:
         within = address & ((1 << BLOCK_BITS) - 1)
         fault = Fault(FaultKind.OUT_OF_BOUNDS, *position, within, request.size, Space.SHARED)
-    block_memory = ByteArea(block.shared, "the block's shared memory").nearest(0)
+    block_memory = Allocation(0, size, "the block's shared memory")
     raise fault_error(fault, run.program, run.launch, block_memory)
 
 
 def _store_of(warp: Warp, space: Space, lane: int, framed: bool) -> ByteStore:
     """Returns the memory that a lane's access to a space addresses: the block's shared memory, the
-    thread's local memory or frame (`framed`), the kernel's parameters, else device memory."""
+    thread's local memory, the frame of the call whose parameters it accesses (`framed`), the
+    kernel's parameters, else device memory."""
     if space is Space.SHARED:
         return ByteArea(warp.block.shared, "the block's shared memory")
     if space is Space.LOCAL:

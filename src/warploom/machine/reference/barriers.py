@@ -61,7 +61,8 @@ def wait_to_vote(warp: Warp) -> int:
 def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes a barrier for the lanes of `mask`; returns RUNNABLE if the warp continues after it,
     else why it waits. A barrier with a vote has been waited for (`wait_to_vote`), so only its
-    result is written; `bar.arrive` counts the lanes and does not wait."""
+    result is written. `bar.arrive` stores its barrier and thread count as ARGUMENT and ARGUMENT_2
+    and returns ARRIVED_ONLY: the scheduler counts the lanes, which do not wait."""
     if instruction.operation.kind is OpKind.WARP_BARRIER:
         return RUNNABLE
     if instruction.operation.kind is OpKind.CLUSTER_BARRIER:

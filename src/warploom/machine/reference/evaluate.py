@@ -215,7 +215,7 @@ def _rounding_error(a: Values, b: Values, total: Values) -> Values:
 
 def _round_to_odd(total: Values, error: Values) -> Values:
     """Returns the float next to the exact sum whose last bit is 1; `total` itself if the sum is
-    exact."""
+    exact. `total` is the rounded sum, `error` the exact one minus `total`."""
     bits = total.view(np.int64)
     # Adding 1 to the bits moves away from zero, so the direction depends on the sign of the sum.
     step = np.where((error > 0) == (total > 0), 1, -1)

@@ -113,7 +113,9 @@ def _complete(warp: Warp, issued: Issued) -> None:
         a = _read_shared_matrix(
             warp, issued, group_product.shared_a, issued.descriptors[0], warp.number % GROUP_WARPS
         )
-    b = _read_shared_matrix(warp, issued, group_product.shared_b, issued.descriptors[1], 0)
+    b = _read_shared_matrix(
+        warp, issued, group_product.shared_b, issued.descriptors[1], first_block=0
+    )
     c = read_matrix(warp, product.d, operands.d)
     adds_d = _spread_lanes(product.d.holders, issued.scaled, c.shape)
     # `imm-scale-a` and `imm-scale-b` of -1 negate the product.

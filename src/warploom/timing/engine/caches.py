@@ -46,6 +46,7 @@ def hash_line(line: int, count: int) -> int:
 def map_line(address: int, line: int, count: int, words: Words) -> int:
     """Returns which of `count` sets or banks the user's function at `address` maps a line to: its
     result modulo `count`. `words` is the function's memory."""
+    # A mapping has two arguments; the others are not used.
     return int(call_user_function(address, line, count, 0, 0, 0, words) % count)
 
 

@@ -30,9 +30,9 @@ def enter_block(arrays: EngineArrays, sm: Words, warp: int) -> None:
 @jitable
 def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int) -> None:
     """Moves a warp to its next operation, from the cycle `now` on, which does not issue before
-    `earliest`, and schedules it. A taken branch delays it by the latency of branches, or of an
-    instruction fetch on a miss. Register copies on the way are made at once. At the end of its
-    stream the warp ends."""
+    `earliest`; stores the slots that it has to issue (V_SLOTS_LEFT) and schedules it. A taken
+    branch delays it by the latency of branches, or of an instruction fetch on a miss. Register
+    copies on the way are made at once. At the end of its stream the warp ends."""
     reason = w.WAIT
     sm[warp + w.V_OP] += 1
     while True:
@@ -93,12 +93,13 @@ def copy_registers(arrays: EngineArrays, sm: Words, warp: int, op: int) -> None:
 
 @jitable
 def arrive_at_barrier(arrays: EngineArrays, sm: Words, warp: int, op: int, now: int) -> bool:
-    """Counts the arrival of a warp at a barrier of its block by operation `op`, whose OP_Y gives
-    the warps that it awaits (0: all live ones); the last arrival releases the barrier. Returns
+    """Counts the arrival of a warp at a barrier of its block by operation `op`, whose
+    OP_AWAITED is how many warps it awaits (0: all live ones); the last arrival releases the barrier. Returns
     whether the warp has to wait there: not if it released the barrier or only arrives. If then all
     warps of the block wait, at different barriers, all are released."""
     op_offset, block = op * w.OP_WORDS, sm[warp + w.V_BLOCK]
-    number, need = arrays.ops[op_offset + w.OP_X] % w.BARRIERS, arrays.ops[op_offset + w.OP_Y]
+    number = arrays.ops[op_offset + w.OP_BARRIER] % w.BARRIERS
+    need = arrays.ops[op_offset + w.OP_AWAITED]
     waits = need >= 0
     # Arrivals without a wait have a negative number of warps.
     if not waits:
@@ -174,7 +175,8 @@ def release_polling_warps(arrays: EngineArrays, sm: Words, now: int) -> None:
 @jitable
 def end_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
     """Ends a warp: charges its cycles, removes it from its scheduler and frees its slot. With the
-    last warp its block ends; else barriers at which all others wait are released."""
+    last warp its block ends, which BLOCKS_DONE and LAST_DONE record; else barriers at which all
+    others wait are released."""
     scheduler, block = sm[warp + w.V_SCHEDULER], sm[warp + w.V_BLOCK]
     account_residency(sm, now)
     # Charges the cycles of the warp up to now; the state itself is dropped in the next line.

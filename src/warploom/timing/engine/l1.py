@@ -33,7 +33,7 @@ def l1_set(arrays: EngineArrays, sm: Words, line: int) -> int:
     if there is one."""
     if arrays.params[w.L1_MAPPING] == 0:
         return hash_line(line, arrays.params[w.L1_SETS])
-    words = offset_array(sm, arrays.params[w.AT_USER] + 2 * w.USER_STRIDE)
+    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_L1_MAPPING * w.USER_STRIDE)
     return map_line(arrays.params[w.L1_MAPPING], line, arrays.params[w.L1_SETS], words)
 
 

@@ -14,6 +14,8 @@ from warploom.timing.engine.machine import EngineArrays, Words
 from warploom.timing.engine.phases import extend_flight, finish_flight, request_phase
 from warploom.timing.engine.prefetching import prefetch
 from warploom.timing.engine.requests import (
+    NO_ENTRY,
+    SectorRequest,
     add_waiter,
     allocate_mshr,
     find_open_store,
@@ -134,7 +136,8 @@ def request_lines(
             line + arrays.lines[2 * index],
             arrays.lines[2 * index + 1] & w.SECTOR_MASK,
         )
-        entry, set_index, unwritten = -1, 0, arrays.lines[2 * index + 1] & ~w.SECTOR_MASK
+        entry, set_index = NO_ENTRY, 0
+        unwritten = arrays.lines[2 * index + 1] & ~w.SECTOR_MASK
         if cache.sets > 0 and kind & (w.DROPS_L1 | w.THROUGH_L1):
             set_index = l1_set(arrays, sm, line_number)
         # A store that bypasses L1 invalidates the sectors that it writes.
@@ -173,16 +176,6 @@ def request_lines(
             missed |= 1 << min(index - first, 62)
             passes = arrays.patterns[pattern + w.P_PASSES]
             mshr = allocate_mshr(arrays, sm)
-            request_sectors(
-                arrays,
-                sm,
-                flight,
-                line_number,
-                sectors | unwritten,
-                kind & w.KIND,
-                passes,
-                entry,
-                mshr,
-                start,
-            )
+            wanted = SectorRequest(line_number, sectors | unwritten, kind & w.KIND, passes)
+            request_sectors(arrays, sm, flight, wanted, entry, mshr, start)
     return missed

@@ -8,7 +8,13 @@ from warploom.timing import layout as w
 from warploom.timing.engine.caches import find_line, tag_at, use_line
 from warploom.timing.engine.l1 import l1, l1_set
 from warploom.timing.engine.machine import EngineArrays, Words, call_user_function, offset_array
-from warploom.timing.engine.requests import allocate_mshr, request_sectors
+from warploom.timing.engine.requests import (
+    NO_FLIGHT,
+    ONE_PASS,
+    SectorRequest,
+    allocate_mshr,
+    request_sectors,
+)
 
 MOST_PREFETCHED = 4
 """Lines that a prefetcher can name for one that is loaded, at most."""
@@ -21,11 +27,11 @@ def prefetch(
     arrays: EngineArrays, sm: Words, flight: int, pattern: int, line: int, missed: int, start: int
 ) -> None:
     """Calls the user's prefetcher for each line of a load, up to MOST_PREFETCHED times until it
-    names none, and requests the lines that it names; `missed` is the bit mask of lines that L1
-    lacked."""
+    names none, and requests the lines that it names at the cycle `start`. `line` is the number of
+    the line with the access's base; `missed` is the bit mask of lines that L1 lacked."""
     slot = (sm[flight + w.F_WARP] - arrays.params[w.AT_WARPS]) // w.V_WORDS
     instruction = arrays.ops[sm[flight + w.F_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
-    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_STRIDE)
+    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_PREFETCHER * w.USER_STRIDE)
     first = arrays.patterns[pattern + w.P_LINES_AT]
     for index in range(arrays.patterns[pattern + w.P_LINES]):
         line_number = line + arrays.lines[2 * (first + index)]
@@ -58,7 +64,7 @@ def prefetch_line(arrays: EngineArrays, sm: Words, line: int, start: int) -> boo
     missing = w.SECTOR_MASK & ~sm[tag_at(cache, entry)]
     sm[tag_at(cache, entry)] |= missing
     sm[w.PREFETCHED] += 1
-    request_sectors(
-        arrays, sm, -1, line, missing, w.LOAD, 1, entry, allocate_mshr(arrays, sm), start
-    )
+    mshr = allocate_mshr(arrays, sm)
+    wanted = SectorRequest(line, missing, w.LOAD, ONE_PASS)
+    request_sectors(arrays, sm, NO_FLIGHT, wanted, entry, mshr, start)
     return True

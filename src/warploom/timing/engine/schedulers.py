@@ -68,11 +68,12 @@ def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> No
 def wake_warps(arrays: EngineArrays, sm: Words, scheduler: int, number: int, now: int) -> None:
     """Makes those sleeping warps of scheduler `number` ready whose wake-up time has come, and sets
     S_WAKE to the earliest of the others'."""
-    first, each = w.NEVER, arrays.params[w.SCHEDULERS]
-    for index in range((arrays.params[w.SLOTS] - number + each - 1) // each):
+    # The schedulers have the slots in turn: slot i belongs to scheduler i modulo their number.
+    first, schedulers = w.NEVER, arrays.params[w.SCHEDULERS]
+    for index in range((arrays.params[w.SLOTS] - number + schedulers - 1) // schedulers):
         time = sm[scheduler + w.S_WAKES + index]
         if time <= now:
-            make_ready(sm, arrays.params[w.AT_WARPS] + (index * each + number) * w.V_WORDS)
+            make_ready(sm, arrays.params[w.AT_WARPS] + (index * schedulers + number) * w.V_WORDS)
         else:
             first = min(first, time)
     sm[scheduler + w.S_WAKE] = first
@@ -128,7 +129,7 @@ def user_rank(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: i
     slot = (warp - arrays.params[w.AT_WARPS]) // w.V_WORDS
     instruction = arrays.ops[sm[warp + w.V_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
     last = int(sm[scheduler + w.S_LAST] == warp)
-    words = offset_array(sm, arrays.params[w.AT_USER])
+    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_SCHEDULER * w.USER_STRIDE)
     priority = call_user_function(
         arrays.params[w.RANK], slot, sm[warp + w.V_AGE], last, instruction, now, words
     )

@@ -366,16 +366,24 @@ class _MachineCodeRecordBuilder:
 
     def _memory_operation(self, number: int, site: Site, sites: list[Site]) -> _MemoryOperation:
         """Returns how machine instruction `number`, made for the PTX instruction `site`, accesses
-        memory: the token of its PTX block, and the offset, width and iterations of the PTX accesses
-        that it merges. `sites` are the PTX instructions with an access in its node of the machine
-        code's graph."""
+        memory: the token of its PTX block and, if it merges several PTX accesses, the offset of the
+        first, the bytes of a lane and the iterations that they come from; else the offset of
+        `site`, and 0 bytes. `sites` are the PTX instructions with an access in its node of the
+        machine code's graph."""
         block, ptx_offset = self._merging.places[site]
         token = int(self._walker.tokens.of_block[block])
         instruction = self._counts.matching.listing.instructions[number]
         merged = self._merging.of(instruction, site, sites)
         if merged is None:
             return _MemoryOperation(number, site, token, ptx_offset)
-        return _MemoryOperation(number, site, token, merged.first, merged.width, merged.turns)
+        return _MemoryOperation(
+            number,
+            site,
+            token,
+            merged.first,
+            lane_bytes=merged.width,
+            iterations=merged.turns,
+        )
 
     @cached_property
     def _merging(self) -> Merging:

@@ -219,7 +219,8 @@ def _segment(
 ) -> Segment:
     """Returns the searched path that ends in node `last` as a segment, up to its first node, but
     not the first of all, that begins after the position `most`; the rest is searched again with the
-    next window."""
+    next window. `position`, `next_node` and `missed` are those of a segment that retains the whole
+    path; `tokens` are the window's."""
     path: list[_PathNode] = []
     while last is not None:
         path.append(last)

@@ -56,8 +56,10 @@ def indexes_constants(instruction: MachineInstruction) -> bool:
 def machine_work(
     matching: Matching, costs: WorkCosts, starts: Sequence[int], stops: Sequence[int]
 ) -> MachineWork:
-    """Returns the work of machine code whose blocks are the spans from `starts` to `stops`;
-    register numbers are those of the instructions' registers and scoreboards."""
+    """Returns, in the form that the engine replays, the operations and registers of machine code
+    whose basic blocks are the spans from `starts` to `stops`. `matching` is the listing, paired
+    with the PTX program that it was compiled from. Register numbers stand for the instructions'
+    registers and scoreboards."""
     return _MachineCodeWorkBuilder(matching, costs).build(starts, stops)
 
 

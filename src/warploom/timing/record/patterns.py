@@ -246,8 +246,8 @@ class PatternTable:
         return self._sector_row(self._kind(space, op, "") | w.TEXELS, lanes, offsets)
 
     def _copy_row(self, op: int, size: int, lanes: int, offsets: list[int]) -> list[int]:
-        """Returns the row of a bulk copy (`abi.log_copies`), whose `offsets` are the sectors that
-        it moves, or of an access to an mbarrier, which moves none."""
+        """Returns the row of a bulk copy (`abi.log_copies`) of `size` bytes, whose `offsets` are
+        the sectors that it moves, or of an access to an mbarrier, which moves none (`size` 0)."""
         kinds = {
             COPY_IN: w.LOAD,
             COPY_OUT: w.STORE,
@@ -262,7 +262,7 @@ class PatternTable:
         wavefront for each line."""
         masks: dict[int, int] = {}
         for lane in range(bin(lanes).count("1")):
-            line, sector = divmod(offsets[lane] >> 5, 4)
+            line, sector = divmod(offsets[lane] // w.SECTOR_BYTES, w.SECTORS)
             masks[line] = masks.get(line, 0) | 1 << sector
         row = [0] * w.P_WORDS
         row[w.P_KIND] = kind
@@ -283,12 +283,13 @@ class PatternTable:
     def _lines_of(
         self, rule: str, addresses: list[int], lanes: int, size: int, shift: int
     ) -> list[tuple[int, int]]:
-        """Returns the lines that an access needs, each with the mask of its sectors. Sectors of one
-        line are requested together, except on 1.x, where there is no cache: transaction by
-        transaction."""
+        """Returns the lines that an access needs, relative to its base, each with the mask of its
+        sectors; `shift` is what was added to its addresses. Sectors of one line are requested
+        together, except on 1.x, where there is no cache: transaction by transaction."""
         if rule in SECTOR_RULES:
-            sectors = {addresses[lane] >> 5 for lane in range(WARP_SIZE) if lanes >> lane & 1}
-            transactions = [(sector << 5, 32) for sector in sorted(sectors)]
+            first_bytes = [addresses[lane] for lane in range(WARP_SIZE) if lanes >> lane & 1]
+            sectors = {address // w.SECTOR_BYTES * w.SECTOR_BYTES for address in first_bytes}
+            transactions = [(sector, w.SECTOR_BYTES) for sector in sorted(sectors)]
         else:
             transactions = [
                 (part.start, part.size) for part in list_transactions(rule, addresses, lanes, size)
@@ -297,13 +298,14 @@ class PatternTable:
         by_rule = rule.endswith(("in_order", "by_halves"))
         masks: dict[int, int] = {}
         for start, bytes_moved in transactions:
-            line = (start - shift) >> 7
+            line, byte = divmod(start - shift, w.LINE_BYTES)
             # A transaction of 32 to 128 bytes is 1 to 4 sectors of its line.
-            mask = ((1 << max(1, bytes_moved // 32)) - 1) << ((start - shift >> 5) & 3)
+            mask = (1 << max(1, bytes_moved // w.SECTOR_BYTES)) - 1
+            mask = mask << byte // w.SECTOR_BYTES & w.SECTOR_MASK
             if by_rule:
-                lines.append((line, mask & 15))
+                lines.append((line, mask))
             else:
-                masks[line] = masks.get(line, 0) | mask & 15
+                masks[line] = masks.get(line, 0) | mask
         return lines + sorted(masks.items())
 
 
