@@ -54,9 +54,8 @@ def begin_launch(plan: Any, slots: Any) -> int:
 
 
 def choose_warp(plan: Any, slots: Any, states: Any, contexts: Any, stride: int) -> int:
-    """Returns the number, in its thread block, of the warp whose turn is next, or DONE or DEADLOCK
-    (`simt.scheduling.next_warp`); the plan names its block.
-    """
+    """Begins the next turn: returns the number, in its thread block, of the warp that
+    `simt.scheduling.next_warp` selects, whose block the plan then names, or DONE or DEADLOCK."""
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))
@@ -99,11 +98,12 @@ def end_warp_order(
     plan: Any, environment: Any, states: Any, contexts: Any, sites: Any, stride: int
 ) -> int:
     """Writes the states of the block's warps, which warp order does not keep up to date, when a
-    call in warp order returns before the end of the block. Returns 0.
+    call in warp order returns before the end of the block. Returns 0. `states` are those of the
+    block, `sites` has two words for each site: the instruction, and the number of its barrier.
 
     Warps before the one that stopped wait at SITE; later ones are runnable at START, where the
-    region began; the stopped one waits at OWN_SITE, or its state is as `end_turn` records it.
-    """
+    region began; the stopped one waits at OWN_SITE, or its state is as `end_turn` records it. The
+    next turn is that of the warp after it."""
     stopped, own = environment[_WARP], environment[_OWN_SITE]
     for warp in range(plan[WARPS]):
         at = warp * STATE_WORDS
@@ -127,8 +127,10 @@ def end_warp_order(
 
 
 def next_in_warp_order(plan: Any, slots: Any, states: Any) -> int:
-    """Begins the next thread block in the slot of one that has ended in warp order. Returns 1, or 0
-    if several blocks are resident or none is left, so that the scheduler has to choose."""
+    """Begins the next thread block in the slot of one that has ended in warp order: makes it
+    current and FRESH, with its warps runnable from their start and their turns counted anew.
+    Returns 1, or 0 if several blocks are resident or none is left, so that the scheduler has to
+    choose."""
     if plan[RESIDENT] != 1 or plan[NEXT_BLOCK] >= last_block(plan):
         return 0
     plan[CURRENT_BLOCK] = slots[plan[SLOT]] = plan[NEXT_BLOCK]

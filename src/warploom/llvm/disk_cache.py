@@ -119,8 +119,8 @@ def _path(kind: str, key: str) -> Path:
 
 
 def _is_ours(path: Path) -> bool:
-    """Returns whether only this user and root can write to a file or folder. Warns once for each
-    path that other users can write to."""
+    """Returns whether only this user and root can write to a file or folder; true on systems
+    without user ids. Warns once for each path that other users can write to."""
     if not hasattr(os, "getuid"):
         return True
     status = path.stat()

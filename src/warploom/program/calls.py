@@ -166,8 +166,8 @@ def _pieces(
 
 
 def _emit_result_copy(code: HiddenCode, formal: Variable, actual: Operand, at: int) -> None:
-    """Copies a result from the frame at offset `at` to the register or variable that receives
-    it."""
+    """Copies a result from the callee's frame, at offset `at`, to the register or `.param` variable
+    `actual` that receives it, a variable in chunks; nothing for a sink."""
     if isinstance(actual, Register):
         code.load(actual, TOP, at)
     elif isinstance(actual, Symbol):

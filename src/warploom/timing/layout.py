@@ -120,8 +120,8 @@ have ended (`tcgen05.commit`)."""
 OP_OFF_CHIP, OP_JOINS_GROUP = OP_X, OP_Y
 OP_BARRIER, OP_AWAITED = OP_X, OP_Y
 OP_CYCLES, OP_STILL_OPEN, OP_OF_PRODUCTS = OP_X, OP_X, OP_Y
-"""Names of X and Y by kind: of MEMORY and BULK; of BLOCK_BARRIER; of FENCE and SLEEP (CYCLES), of
-WAIT_GROUP (STILL_OPEN, OF_PRODUCTS) and COMMIT (OF_PRODUCTS)."""
+"""Names of X and Y by kind: of MEMORY, POLL and BULK; of BLOCK_BARRIER; of FENCE and SLEEP
+(CYCLES), of WAIT_GROUP (STILL_OPEN, OF_PRODUCTS) and COMMIT (OF_PRODUCTS)."""
 
 BLOCK_START, BLOCK_STOP, BLOCK_WORDS = 0, 1, 2
 """A basic block: its first operation, and the one after its last."""

@@ -93,8 +93,8 @@ def copy_registers(arrays: EngineArrays, sm: Words, warp: int, op: int) -> None:
 
 @jitable
 def arrive_at_barrier(arrays: EngineArrays, sm: Words, warp: int, op: int, now: int) -> bool:
-    """Counts the arrival of a warp at a barrier of its block by operation `op`, whose
-    OP_AWAITED is how many warps it awaits (0: all live ones); the last arrival releases the barrier. Returns
+    """Counts the arrival of a warp at a barrier of its block by operation `op`, whose OP_AWAITED is
+    how many warps it awaits (0: all live ones); the last arrival releases the barrier. Returns
     whether the warp has to wait there: not if it released the barrier or only arrives. If then all
     warps of the block wait, at different barriers, all are released."""
     op_offset, block = op * w.OP_WORDS, sm[warp + w.V_BLOCK]
