@@ -55,6 +55,10 @@ instructions and warps that are left out. CURRENT: the entry being executed, or 
 RECONVERGENCES: the sums of the branches' counts at the last entry. KNOWN_AT: the offset of a hash
 table of KNOWN words: by the hash of a row of SCATTERED, that row's number plus 1."""
 
+LogWords = WarpTable = Any
+"""Arrays of 64-bit integers, pointers in compiled code: the log, and the table of a warp
+(`simt.warp_table`)."""
+
 KNOWN = 4096
 """The size of the hash table that finds equal rows of SCATTERED."""
 
@@ -89,7 +93,14 @@ arrived, other block, other lanes, parent; then for each split: its number, lane
 
 
 def record_block(
-    log: Any, table: Any, counts: Any, first: int, branches: int, warp: int, block: int, size: int
+    log: LogWords,
+    table: WarpTable,
+    counts: Any,
+    first: int,
+    branches: int,
+    warp: int,
+    block: int,
+    size: int,
 ) -> int:
     """Appends an entry for a warp that enters a basic block of `size` instructions, which becomes
     the current one (CURRENT); returns 0. If the warp is not recorded, or the log or the warp's
@@ -146,7 +157,7 @@ def record_block(
 
 
 @jitable
-def write_control(log: Any, table: Any) -> None:
+def write_control(log: LogWords, table: WarpTable) -> None:
     """Appends to CONTROLS the diverged state of a warp, from its table: the nodes of its SIMT stack
     that are in use, and its parked splits."""
     start = log[CONTROLS_AT] + log[CONTROLS]
@@ -179,7 +190,7 @@ def write_control(log: Any, table: Any) -> None:
     log[CONTROLS] += at - start
 
 
-def record_guard(log: Any, instruction: int, lanes: int) -> int:
+def record_guard(log: LogWords, instruction: int, lanes: int) -> int:
     """Appends to the current entry the lanes in which the guard of an instruction holds; nothing if
     no entry is current or the region is full. Returns 0."""
     if log[CURRENT] != warp_table.NONE and log[GUARDS] < log[GUARD_CAPACITY]:
@@ -191,14 +202,14 @@ def record_guard(log: Any, instruction: int, lanes: int) -> int:
     return 0
 
 
-def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
+def record_access(log: LogWords, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
     """Appends to the current entry an access by the bits of `lanes`. `addresses` has 32 words;
     `kind` packs space, operation and size (see A_KIND). Returns 1, or 0 if it is not recorded: no
     entry is current, or a region is full."""
     return append_access(log, addresses, 0, lanes, instruction, kind)
 
 
-def record_texels(log: Any, scratch: Any, instruction: int, kind: int) -> int:
+def record_texels(log: LogWords, scratch: Any, instruction: int, kind: int) -> int:
     """Records the sectors that a texture or surface request touched, as accesses of 32 lanes with a
     sector each. `scratch` has their number and the sectors, from TOUCHED on (`texture.texels`).
     Returns 0."""
@@ -214,7 +225,7 @@ def record_texels(log: Any, scratch: Any, instruction: int, kind: int) -> int:
 
 @jitable
 def append_access(
-    log: Any, addresses: Any, first: int, lanes: int, instruction: int, kind: int
+    log: LogWords, addresses: Any, first: int, lanes: int, instruction: int, kind: int
 ) -> int:
     """Appends to the current entry an access by the bits of `lanes`; lane 0's address is at index
     `first`. Its stride is that of all active lanes, or 0 with a row of SCATTERED if they have none.
@@ -258,7 +269,7 @@ def append_access(
 
 
 @jitable
-def scattered_row(log: Any, addresses: Any, first: int, lanes: int, leader: int) -> int:
+def scattered_row(log: LogWords, addresses: Any, first: int, lanes: int, leader: int) -> int:
     """Returns the number of the row of SCATTERED with the lanes' offsets from the address of lane
     `leader`, 0 in inactive lanes; appends it, unless the last row with the same hash is equal. NONE
     if it is new and the region is full. `first` is the index of lane 0 in `addresses`."""

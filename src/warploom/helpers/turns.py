@@ -46,14 +46,18 @@ _WARP, _SITE, _START, _OWN_SITE = (
 )
 _TABLE_WORDS = table_words(LANES)
 
+Plan = Slots = States = Contexts = Any
+"""Arrays of 64-bit integers, pointers in compiled code: the scheduler's state, the thread block in
+each slot, and the scheduler state and the context of each warp in the slots."""
 
-def begin_launch(plan: Any, slots: Any) -> int:
+
+def begin_launch(plan: Plan, slots: Slots) -> int:
     """Begins a launch: makes the first thread blocks resident. Returns 0."""
     scheduling.start_blocks(plan, slots)
     return 0
 
 
-def choose_warp(plan: Any, slots: Any, states: Any, contexts: Any, stride: int) -> int:
+def choose_warp(plan: Plan, slots: Slots, states: States, contexts: Contexts, stride: int) -> int:
     """Begins the next turn: returns the number, in its thread block, of the warp that
     `simt.scheduling.next_warp` selects, whose block the plan then names, or DONE or DEADLOCK."""
     count = plan[SLOTS] * plan[WARPS]
@@ -62,7 +66,7 @@ def choose_warp(plan: Any, slots: Any, states: Any, contexts: Any, stride: int) 
     return scheduling.next_warp(plan, slots, rows, tables)
 
 
-def end_turn(plan: Any, state: Any, context: Any, status: int, words: int) -> int:
+def end_turn(plan: Plan, state: Any, context: Any, status: int, words: int) -> int:
     """Records in the schedule why a warp returned (`simt.scheduling.after_run`). Returns 0.
 
     At the end of a turn, the registers in the first `words` words of the context are digested:
@@ -77,7 +81,7 @@ def end_turn(plan: Any, state: Any, context: Any, status: int, words: int) -> in
     return 0
 
 
-def warp_order_start(plan: Any, states: Any, warp: int) -> int:
+def warp_order_start(plan: Plan, states: States, warp: int) -> int:
     """Returns the resume point of the current block's warps if they can run in warp order, else
     NONE. They can if all warps that have not ended are runnable at one resume point, `warp` is the
     first of them, and the policy is CONVERGE, which leaves the order of warps open. `states` are
@@ -95,7 +99,7 @@ def warp_order_start(plan: Any, states: Any, warp: int) -> int:
 
 
 def end_warp_order(
-    plan: Any, environment: Any, states: Any, contexts: Any, sites: Any, stride: int
+    plan: Plan, environment: Any, states: States, contexts: Contexts, sites: Any, stride: int
 ) -> int:
     """Writes the states of the block's warps, which warp order does not keep up to date, when a
     call in warp order returns before the end of the block. Returns 0. `states` are those of the
@@ -126,7 +130,7 @@ def end_warp_order(
     return 0
 
 
-def next_in_warp_order(plan: Any, slots: Any, states: Any) -> int:
+def next_in_warp_order(plan: Plan, slots: Slots, states: States) -> int:
     """Begins the next thread block in the slot of one that has ended in warp order: makes it
     current and FRESH, with its warps runnable from their start and their turns counted anew.
     Returns 1, or 0 if several blocks are resident or none is left, so that the scheduler has to
@@ -144,7 +148,14 @@ def next_in_warp_order(plan: Any, slots: Any, states: Any) -> int:
 
 
 def cluster_wait(
-    plan: Any, slots: Any, states: Any, contexts: Any, stride: int, warp: int, live: int, mask: int
+    plan: Plan,
+    slots: Slots,
+    states: States,
+    contexts: Contexts,
+    stride: int,
+    warp: int,
+    live: int,
+    mask: int,
 ) -> int:
     """Returns 1 if lanes `mask` of a warp of the current block have to wait at the barrier of their
     cluster (`simt.clusters.must_wait`), else 0. `live`: the warp's lanes that have not exited."""
@@ -155,12 +166,12 @@ def cluster_wait(
     return 1 if clusters.must_wait(plan, slots, rows, tables, own, live, mask) else 0
 
 
-def live_ranks(plan: Any, slots: Any) -> int:
+def live_ranks(plan: Plan, slots: Slots) -> int:
     """Returns the ranks of the live blocks of the current block's cluster, one bit for each."""
     return clusters.live_blocks(plan, slots)
 
 
-def set_registers(plan: Any, states: Any, warp: int, count: int, grows: int) -> int:
+def set_registers(plan: Plan, states: States, warp: int, count: int, grows: int) -> int:
     """Changes the number of registers of a warp of the current block; returns 0 or the error of
     `simt.register_pool.set_registers`. `grows`: 1 for `inc`, 0 for `dec`.
     """

@@ -36,11 +36,11 @@ def fold(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
         parts.append(lanes.b.select(here, part, zeros))
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_combined(lanes, operation, one, two) for one, two in pairs]
+        parts = [_combine(lanes, operation, one, two) for one, two in pairs]
     return parts[0]
 
 
-def _combined(lanes: Lanes, operation: str, one: Value, two: Value) -> Value:
+def _combine(lanes: Lanes, operation: str, one: Value, two: Value) -> Value:
     """Emits the combination of two vectors lane by lane, by `or` or by the intrinsic named
     `operation`."""
     if operation == "or":

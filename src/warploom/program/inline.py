@@ -228,7 +228,7 @@ class _Inliner:
         graph = self.graph
         reachable = {f.name: graph.number[f.name] for f in graph.candidates(call, caller.function)}
         to = calls.CallTargets(reachable, any(graph.may_exit(name) for name in reachable))
-        shape = graph.shape(call, caller.function)
+        shape = graph.declaration_of(call, caller.function)
         calls.emit_retained_call(self.part, call, site, self.calls, shape, to)
 
     def _inline(self, call: Instruction, site: Site, callee: Function, end: str) -> None:

@@ -31,7 +31,7 @@ from warploom.machine.compiled.outcome import check_limit, error_of
 from warploom.machine.compiled.running import Progress, run_all
 from warploom.machine.compiled.tiers import Tiers
 from warploom.machine.compiled.work import WorkerLaunch
-from warploom.machine.compiled.workers import split_blocks, why_alone
+from warploom.machine.compiled.workers import serial_reason_of, split_blocks
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import ObservedLaunch
@@ -205,15 +205,15 @@ class CompiledEngine:
         progress: Progress | None = None,
     ) -> Callable[[], Tally]:
         """Runs a launch to its end, its blocks distributed over workers unless there is a reason to
-        run them in one (`why_alone`); returns a function that builds the tally when it is called.
-        Raises as `launch` does; with `max_instructions`, the tally is built here, since only it
-        shows that the last slice exceeded the limit."""
+        run them in one (`serial_reason_of`); returns a function that builds the tally when it is
+        called. Raises as `launch` does; with `max_instructions`, the tally is built here, since
+        only it shows that the last slice exceeded the limit."""
         configuration = self._configuration(program, launch)
         launch_template = configuration.launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         serial_reason = ""
         if self._workers > 1:
-            serial_reason = why_alone(program, launch, memory, caches=self._rules.caches)
+            serial_reason = serial_reason_of(program, launch, memory, caches=self._rules.caches)
         parts = split_blocks(launch.blocks, 1 if serial_reason else self._workers)
         works = [
             WorkerLaunch.prepare(launch_template, launch, memory, caches, part, configuration)

@@ -28,7 +28,7 @@ class _Proof:
     allocations: Mapping[int, range | None]
 
 
-def proven(
+def cached_proof(
     program: Program,
     launch: Launch,
     memory: DeviceMemory,

@@ -269,7 +269,7 @@ def place_warp(
     enter_block(arrays, sm, warp)
     # `advance` makes the register copies at the start of the block, so it starts one before.
     sm[warp + w.V_OP] -= 1
-    advance(arrays, sm, warp, now, now)
+    advance(arrays, sm, warp, now, earliest=now)
     # The stream may be empty.
     if sm[warp + w.V_STATE] != w.VACANT:
         sm[warp + w.V_EARLIEST] = now + arrays.params[w.BLOCK_LAUNCH_CYCLES]

@@ -47,7 +47,7 @@ def request_phase(arrays: EngineArrays, sm: Words, flight: int, access: int, now
     phase = phase_at(arrays, sm, sm[flight + w.F_WARP], phase_id)
     # The access arrives, in this cycle.
     if arrivals == 0:
-        signal_phase(arrays, sm, flight, access, now, now)
+        signal_phase(arrays, sm, flight, access, time=now, now=now)
     # The phase is complete already.
     elif sm[phase + w.H_ARRIVALS] >= arrivals:
         extend_flight(sm, flight, max(now, sm[phase + w.H_TIME]) + arrays.params[w.LATENCY_SHARED])
@@ -177,7 +177,7 @@ def release_phases(arrays: EngineArrays, sm: Words, now: int) -> None:
             flight = sm[phase + w.H_WAITER]
             sm[phase + w.H_WAITER] = sm[flight + w.F_NEXT]
             # The phase counts as complete in this cycle.
-            resume_waiter(arrays, sm, flight, now, now)
+            resume_waiter(arrays, sm, flight, time=now, now=now)
 
 
 @jitable
