@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.timing import layout as w
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 from warploom.timing.work.operations import MachineWork
 
 Words = npt.NDArray[np.int64]

@@ -43,7 +43,8 @@ from warploom.timing.policies import (
 from warploom.timing.record.order import issue_order
 from warploom.timing.record.patterns import PatternTable
 from warploom.timing.record.predicted import alignment_period, with_predicted_blocks
-from warploom.timing.record.records import Record, RecordBuilder
+from warploom.timing.record.record import Record
+from warploom.timing.record.records import RecordBuilder
 from warploom.timing.record.spins import load_polling_loops, poll_barrier_warps
 from warploom.timing.replay import Replay, ReplayOutcome
 from warploom.timing.replaying import Replaying

@@ -154,9 +154,9 @@ def _entries(caches: RangeCacheLayout, row: int, words: Words, start: int) -> Wo
 
 def _relocation(entry: Words, begin: int, size: int, unit: int) -> int:
     """Returns the distance in bytes from the first address of an access that `entry` counted to
-    `begin`, that of a synthetic access with the same cost. Where the entry counts several offsets,
-    `size` bytes apart, the distance is rounded to a multiple of `unit`: FIRST may be the address of
-    another one."""
+    `begin`, that of a synthetic access with the same cost. Where the entry counts several offsets
+    in multiples of `size` bytes, the distance is rounded to a multiple of `unit`: FIRST may be the
+    address of another one."""
     distance = begin - int(entry[FIRST])
     # With bits of `size` or more in WITHIN, the entry counts several offsets, and FIRST may be at
     # another one than `begin`: a multiple of the unit keeps the synthetic access's offset.

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.machine.memory.device_memory import DeviceMemory, MemoryState
+from warploom.machine.memory.allocation_table import MemoryState
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.memory.pages import PAGE_BYTES, PageStore
 
 Bytes = npt.NDArray[np.uint8]

@@ -24,8 +24,10 @@ from warploom.core.types import PRED, U32, U64
 from warploom.isa.kinds import OpKind
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.machine.reference import access
-from warploom.machine.reference.access import AccessRequest, gather, lane_accesses, scatter
+from warploom.machine.reference.access import gather, scatter
 from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lane_access import AccessRequest
+from warploom.machine.reference.lane_checks import lane_accesses
 from warploom.machine.reference.lanes import Values, collect, resized, splat, to_mask
 from warploom.machine.reference.operands import addresses, read
 from warploom.machine.reference.preconditions import check_word

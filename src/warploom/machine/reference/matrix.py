@@ -29,15 +29,9 @@ from warploom.isa.scales import (
 )
 from warploom.isa.sparsity import Sparsity
 from warploom.machine.reference import exact
-from warploom.machine.reference.access import (
-    AccessRequest,
-    as_lane_rows,
-    elements_of,
-    gather,
-    part,
-    scatter,
-)
+from warploom.machine.reference.access import as_lane_rows, elements_of, gather, part, scatter
 from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lane_access import AccessRequest
 from warploom.machine.reference.lanes import Values, as_numbers, collect, lane_by_lane, resized
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import Warp

@@ -18,14 +18,9 @@ from warploom.isa.row_matrices import (
     row_matrices,
     unpacked_words,
 )
-from warploom.machine.reference.access import (
-    AccessRequest,
-    as_lane_rows,
-    elements_of,
-    gather,
-    scatter,
-)
+from warploom.machine.reference.access import as_lane_rows, elements_of, gather, scatter
 from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lane_access import AccessRequest
 from warploom.machine.reference.lanes import Values, collect
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import Warp

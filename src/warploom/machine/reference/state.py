@@ -30,7 +30,8 @@ from warploom.machine.launch import (
     shared_stride,
     unravel,
 )
-from warploom.machine.memory.device_memory import AllocationTable, DeviceMemory
+from warploom.machine.memory.allocation_table import AllocationTable
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.splits import Splits
 from warploom.machine.services import Services

@@ -15,8 +15,9 @@ from warploom.core.types import B32, PRED, U32, U64
 from warploom.isa.kinds import OpKind
 from warploom.isa.shared_matrices import UNIT_BYTES, SharedOperand, unit_address
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
-from warploom.machine.reference.access import AccessRequest, gather, part
+from warploom.machine.reference.access import gather, part
 from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lane_access import AccessRequest
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.matrix import (
     Matrix,

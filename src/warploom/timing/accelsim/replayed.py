@@ -23,9 +23,10 @@ from warploom.timing.accelsim.lines import LANES, TracedInstruction, width_of
 from warploom.timing.accelsim.writing import ZERO_REGISTER
 from warploom.timing.machinecode.work import ON_CHIP_OPCODES, accesses_memory
 from warploom.timing.record.patterns import PatternTable
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 from warploom.timing.work.costs import QUEUED_UNITS, UNITS, WorkCosts
-from warploom.timing.work.operations import MachineWork, fence_cycles
+from warploom.timing.work.operands import fence_cycles
+from warploom.timing.work.operations import MachineWork
 
 LOCAL_OPCODES = ("LDL", "STL")
 _SHARED_BITS = 24

@@ -23,7 +23,7 @@ from warploom.timing import layout as w
 from warploom.timing.machinecode.tokens import Words
 from warploom.timing.machinecode.walk import Segment, Walker
 from warploom.timing.machinecode.work import accesses_memory, indexes_constants
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,8 @@ from warploom.machinecode.operands import Kind
 from warploom.program.program import Site
 from warploom.timing import layout as w
 from warploom.timing.work.costs import QUEUED_UNITS, UNITS, WorkCosts
-from warploom.timing.work.operations import (
-    MachineWork,
-    barrier_of,
-    fence_cycles,
-    products_of,
-    sleep_cycles,
-)
+from warploom.timing.work.operands import barrier_of, fence_cycles, products_of, sleep_cycles
+from warploom.timing.work.operations import MachineWork
 
 _SHARED = ("LDS", "STS", "ATOMS", "LDSM", "STSM", "REDS")
 ON_CHIP_OPCODES = (*_SHARED, "LDC")

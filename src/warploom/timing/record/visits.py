@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from warploom.timing import layout as w
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 from warploom.timing.work.operations import MachineWork
 
 
