@@ -211,8 +211,8 @@ def record_access(log: LogWords, addresses: Any, lanes: int, instruction: int, k
 
 def record_texels(log: LogWords, scratch: Any, instruction: int, kind: int) -> int:
     """Records the sectors that a texture or surface request touched, as accesses of 32 lanes with a
-    sector each. `scratch` has their number and the sectors, from TOUCHED on (`texture.texels`).
-    Returns 0."""
+    sector each, of a kind (A_KIND). `scratch` has their number and the sectors, from TOUCHED on
+    (`texture.texels`), whose numbers become addresses. Returns 0."""
     touched = scratch[TOUCHED]
     # From numbers of 32-byte sectors to their addresses.
     for index in range(TOUCHED + 1, TOUCHED + 1 + touched):
@@ -227,10 +227,10 @@ def record_texels(log: LogWords, scratch: Any, instruction: int, kind: int) -> i
 def append_access(
     log: LogWords, addresses: Any, first: int, lanes: int, instruction: int, kind: int
 ) -> int:
-    """Appends to the current entry an access by the bits of `lanes`; lane 0's address is at index
-    `first`. Its stride is that of all active lanes, or 0 with a row of SCATTERED if they have none.
-    Returns 1, or 0 if no lane is active, no entry is current, or a region is full (the entry is
-    marked LOST)."""
+    """Appends to the current entry an access by the bits of `lanes`, of a kind (A_KIND); lane 0's
+    address is at index `first`. Its stride is that of all active lanes, or 0 with a row of
+    SCATTERED if they have none. Returns 1, or 0 if no lane is active, no entry is current, or a
+    region is full (the entry is marked LOST)."""
     if lanes == 0 or log[CURRENT] == warp_table.NONE:
         return 0
     marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS

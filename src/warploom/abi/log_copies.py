@@ -83,9 +83,9 @@ def record_barriers(
     instruction: int,
     kind: int,
 ) -> int:
-    """Appends to the log an access of size 0 for each mbarrier that these lanes wait on or arrive
-    at, once each, with its current phase. Misaligned addresses, and those outside of the block's
-    shared memory or the cluster's, are left out. Returns 0.
+    """Appends to the log an access of size 0, of a kind (`abi.log.A_KIND`), for each mbarrier that
+    these lanes wait on or arrive at, once each, with its current phase. Misaligned addresses, and
+    those outside of the block's shared memory or the cluster's, are left out. Returns 0.
 
     `addresses` are offsets in the block's shared memory, of SHARED_BYTES from OWN_SHARED on the
     host; the cluster's shared memory has SIZE bytes from CLUSTER_SHARED on (words of `scratch`)."""
@@ -155,8 +155,9 @@ def record_commits(
     log: LogWords, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int,
     instruction: int, kind: int,
 ) -> int:  # fmt: skip
-    """Appends to the log the mbarriers that each lane's `tcgen05.commit` signals. `data` has the
-    operands, in rows of 32 lanes; `touched` is a buffer of 32 words. Returns 0."""
+    """Appends to the log the mbarriers that each lane's `tcgen05.commit` signals, as accesses of
+    `kind`. `data` has the operands, in rows of 32 lanes; `touched` is a buffer of 32 words;
+    `scratch` describes the cluster's shared memory. Returns 0."""
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
@@ -173,11 +174,12 @@ def record_bytes(
     log: LogWords, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int,
     instruction: int, kind: int,
 ) -> int:  # fmt: skip
-    """Appends to the log a copy of contiguous bytes by each lane, with the mbarrier that it
-    signals. Returns 0.
+    """Appends to the log a copy of contiguous bytes by each lane, of a kind without a size, with
+    the mbarrier that it signals. Returns 0.
 
-    `data` has the operands, in rows of 32 lanes; a negative mbarrier address is none. Sectors are
-    recorded if MODE of the request in `scratch` is set: then one end is in global memory."""
+    `touched` is a buffer of 32 words, `data` has the operands, in rows of 32 lanes; a negative
+    mbarrier address is none. Sectors are recorded if MODE of the request in `scratch` is set: then
+    one end is in global memory."""
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue

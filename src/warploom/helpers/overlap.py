@@ -197,8 +197,8 @@ def _bits(lanes: Lanes, places: Value, on: Value) -> Value:
 
 
 def _group_bits(lanes: Lanes, bits: Value, size: int) -> Value:
-    """Returns a word with the first bit of each aligned group of `size` bits (a power of 2) that
-    has a bit set."""
+    """Returns a word (i64) with the first bit of each aligned group of `size` bits (a power of 2)
+    of `bits` that has a bit set."""
     b, width = lanes.b, 1
     while width < size:
         bits = b.or_(bits, b.lshr(bits, I64(width)))

@@ -236,7 +236,8 @@ def _enter_members(sets: RangeCaches, group: GroupDescriptor) -> bool:
 @jitable
 def find_set(sets: RangeCaches, key: int, count: int) -> int:
     """Returns the number of a lane set's key in the kernel's table of `count` keys, and inserts it
-    if it is new; -1 if its bucket is full or its mask is empty."""
+    if it is new: 0 for a full warp's key, the first; -1 if its bucket is full or its mask is empty.
+    """
     if key & 0xFFFFFFFF == 0:
         return -1
     begin = bucket_of(key, count)

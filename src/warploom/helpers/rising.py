@@ -134,7 +134,8 @@ def _highest_so_far(lanes: Lanes, keys: Value) -> Value:
 
 
 def _count_groups(lanes: Lanes, keys: Value, group: int) -> Value:
-    """Returns the number of distinct groups of `group` segments among keys that do not fall."""
+    """Returns, as an i64, the number of distinct groups of `group` segments (a power of 2) among
+    keys that do not fall."""
     b = lanes.b
     groups = b.lshr(keys, splat_constant(group.bit_length() - 1, I32))
     differ = b.icmp_unsigned("!=", groups, _shifted_up(lanes, groups, 1))

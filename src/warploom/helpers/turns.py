@@ -59,7 +59,8 @@ def begin_launch(plan: Plan, slots: Slots) -> int:
 
 def choose_warp(plan: Plan, slots: Slots, states: States, contexts: Contexts, stride: int) -> int:
     """Begins the next turn: returns the number, in its thread block, of the warp that
-    `simt.scheduling.next_warp` selects, whose block the plan then names, or DONE or DEADLOCK."""
+    `simt.scheduling.next_warp` selects, whose block the plan then names, or DONE or DEADLOCK.
+    `stride`: the words of a context."""
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))
@@ -67,11 +68,11 @@ def choose_warp(plan: Plan, slots: Slots, states: States, contexts: Contexts, st
 
 
 def end_turn(plan: Plan, state: Any, context: Any, status: int, words: int) -> int:
-    """Records in the schedule why a warp returned (`simt.scheduling.after_run`). Returns 0.
+    """Records in the schedule with which status a warp returned (`simt.scheduling.after_run`).
+    Returns 0.
 
     At the end of a turn, the registers in the first `words` words of the context are digested:
-    equal digests show that a warp spins without a change.
-    """
+    equal digests show that a warp spins without a change."""
     digest = 0
     if status == schedule_layout.TURN_END:
         for word in range(_TABLE_WORDS, words):
@@ -157,8 +158,9 @@ def cluster_wait(
     live: int,
     mask: int,
 ) -> int:
-    """Returns 1 if lanes `mask` of a warp of the current block have to wait at the barrier of their
-    cluster (`simt.clusters.must_wait`), else 0. `live`: the warp's lanes that have not exited."""
+    """Returns 1 if lanes `mask` of warp number `warp` of the current block have to wait at the
+    barrier of their cluster (`simt.clusters.must_wait`), else 0. `live`: the warp's lanes that have
+    not exited; `stride`: the words of a context."""
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))

@@ -28,8 +28,9 @@ _CONVERSIONS = ("sitofp", "uitofp", "fptrunc")
 
 
 def rounded(lanes: Lanes, op: str, mode: str, args: list[Value], result: ir.Type) -> Value:
-    """Emits an operation on vectors in a rounding mode: an arithmetic node of a term (`fadd`,
-    `fma`, ...) or a conversion (`sitofp`, `uitofp`, `fptrunc`)."""
+    """Emits an operation on vectors, with a result of type `result`, in a rounding mode (rz, rm,
+    rp): an arithmetic node of a term (`fadd`, `fma`, ...) or a conversion (`sitofp`, `uitofp`,
+    `fptrunc`)."""
     suffix = _suffix(result)
     if op in _CONVERSIONS:
         suffix += "." + _suffix(args[0].type)

@@ -254,8 +254,8 @@ class _Inliner:
     def _save_stack_top(
         self, call: Instruction, site: Site, callee: Function, suffix: str
     ) -> Register | None:
-        """Saves the top of the stack before a callee that uses `alloca`; returns the register that
-        holds it, None if the callee does not."""
+        """Saves the top of the stack before a callee that uses `alloca`, in a new register whose
+        name ends in `suffix`, and returns that; None if the callee does not."""
         if not alloca.uses_stack(callee):
             return None
         top = Register(f"@top{suffix}", stack.TOP.type)

@@ -79,7 +79,7 @@ class TextureTable:
 
     def _forget(self, handle: int) -> None:
         """Overwrites a handle's row with zeros, a row of no kind, which texture instructions reject
-        as an invalid handle; the caller holds the lock."""
+        as an invalid handle, and drops the cached table; the caller holds the lock."""
         self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)
         self._table = None
 

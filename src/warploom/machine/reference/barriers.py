@@ -126,9 +126,10 @@ def _wait_at_barrier(
 def _suspend(
     warp: Warp, index: int, barrier_operands: tuple[int, int], block: int, *, together: bool
 ) -> int:
-    """Stores the basic block where lanes resume and the barrier they wait for (its number and
-    thread count): in the warp's scheduler state if it waits as a whole (`together`, or without
-    independent threads), else as arguments in its table. Returns BARRIER_WAIT or SPLIT_BARRIER."""
+    """Stores the basic block where lanes resume, the instruction `index` at which they wait, and
+    the barrier that they wait for (its number and thread count): in the warp's scheduler state if
+    it waits as a whole (`together`, or without independent threads), else as arguments in its
+    table. Returns BARRIER_WAIT or SPLIT_BARRIER."""
     (number, threads), state, table = barrier_operands, warp.state, warp.splits.table
     table[BLOCK] = block
     state[schedule_layout.INSTRUCTION] = index

@@ -97,7 +97,7 @@ def _extreme(operation: Callable[[Values, Values], Values]) -> Node:
 
 
 def _quotient(a: int, b: int) -> int:
-    """Returns a / b rounded towards zero; all ones if b is 0."""
+    """Returns a / b rounded towards zero; -1, whose bits are all ones, if b is 0."""
     if b == 0:
         return -1
     magnitude = abs(a) // abs(b)

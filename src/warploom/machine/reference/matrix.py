@@ -86,9 +86,10 @@ def read_scales(
 def _side_scales(
     warp: Warp, scales: Scales, side: ScaleSide, row_count: int, data: Operand, selectors: Operand
 ) -> Matrix:
-    """Returns the scales of one matrix, shape (rows, blocks of k): each row's scale is a byte of
-    the word `data` of a lane; the row's lane (`side.holder`) selects which lane (thread selector),
-    and which byte for block 0 (byte selector)."""
+    """Returns the scales of the `row_count` rows of one matrix (columns, for B), shape (rows,
+    blocks of k): each row's scale is a byte of the word `data` of a lane; the row's lane
+    (`side.holder`) selects which lane (thread selector), and which byte for block 0 (byte
+    selector)."""
     words = read(warp, data, U32).tolist()
     byte_selectors, thread_selectors = (
         read(warp, each, U16).tolist() for each in elements_of(selectors)

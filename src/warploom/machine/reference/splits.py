@@ -120,10 +120,10 @@ class Splits:
         return block == self.exit or table[node_at(top) + LEVEL] == level
 
     def arrive(self, block: int, level: int) -> int:
-        """Enters `block` with the active lanes and reconverges as far as possible, at the exit
-        block after they have left the live lanes. Returns RUNNABLE if lanes continue, which are
-        then the active ones (of the branch's other side, if that has not run); RECONVERGING if the
-        active ones wait for others; ENDED if no live lane is left."""
+        """Enters `block` with the active lanes, at call depth `level`, and reconverges as far as
+        possible, at the exit block after they have left the live lanes. Returns RUNNABLE if lanes
+        continue, which are then the active ones (of the branch's other side, if that has not run);
+        RECONVERGING if the active ones wait for others; ENDED if no live lane is left."""
         table = self.table
         if block == self.exit:
             table[LIVE] &= ~table[MASK]

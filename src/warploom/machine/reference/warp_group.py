@@ -151,8 +151,9 @@ def _read_shared_matrix(
 def _read_block(
     warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, blocks: tuple[int, int]
 ) -> Matrix:
-    """Returns one block of rows of a matrix in shared memory, read in requests of one 16-byte unit
-    per lane; `blocks` are its number in memory and in the part that the warp reads."""
+    """Returns one block of rows of the matrix in shared memory that `descriptor` names, read in
+    requests of one 16-byte unit per lane; `blocks` are its number in memory and in the part that
+    the warp reads."""
     block_in_memory, block_in_matrix = blocks
     first_line, first_position = operand.step(block_in_memory)
     request = AccessRequest(issued.index, Space.SHARED, "load", UNIT_BYTES)

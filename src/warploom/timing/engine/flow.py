@@ -18,8 +18,8 @@ from warploom.timing.engine.waits import (
 
 @jitable
 def enter_block(arrays: EngineArrays, sm: Words, warp: int) -> None:
-    """Moves a warp to the first operation, and the first access, of its current stream entry: one
-    execution of a basic block."""
+    """Moves a warp to the first operation (up to V_OP_STOP), and the first access, of its current
+    stream entry: one execution of a basic block."""
     entry = sm[warp + w.V_ENTRY] * w.ENTRY_WORDS
     block = arrays.entries[entry + w.ENTRY_BLOCK] * w.BLOCK_WORDS
     sm[warp + w.V_OP] = arrays.blocks[block + w.BLOCK_START]
@@ -150,8 +150,8 @@ def release_after_exit(arrays: EngineArrays, sm: Words, block: int, now: int) ->
 @jitable
 def release_polling_warps(arrays: EngineArrays, sm: Words, now: int) -> None:
     """Schedules the warps of this SM that have polled until all warps had polled (as in a grid's
-    `sync()`), once another answer of L2, or of DRAM without an L2, can have arrived. First resumes
-    instructions that wait for mbarriers, if blocks have any."""
+    `sync()`), once another answer of L2, or of DRAM without an L2, can have arrived, and clears
+    POLLING_DONE. First resumes instructions that wait for mbarriers, if blocks have any."""
     sm[w.POLLING_DONE] = 0
     if arrays.params[w.PHASES] > 0:
         release_phases(arrays, sm, now)
@@ -240,7 +240,8 @@ def place_warp(
     arrays: EngineArrays, sm: Words, warp: int, number: int, block: int, now: int
 ) -> None:
     """Initialises a slot for warp `number` of the launch, at the first operation of its stream; it
-    may issue after BLOCK_LAUNCH_CYCLES. `block`: the offset of its block's slot."""
+    may issue after BLOCK_LAUNCH_CYCLES, and waits until then as NO_INSTRUCTION. Its registers are
+    ready, its scheduler follows from the slot. `block`: the offset of its block's slot."""
     for word in range(w.V_WORDS):
         sm[warp + word] = 0
     slot = (warp - arrays.params[w.AT_WARPS]) // w.V_WORDS

@@ -69,8 +69,9 @@ def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, no
 def bank_reads(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, bank: int
 ) -> int:
-    """Returns how many registers of a bank of the register file a warp's operation reads, less
-    those that the operand cache holds, if the warp also issued the scheduler's operation before."""
+    """Returns how many registers of bank number `bank` of the register file a warp's operation (row
+    at `op_offset`) reads, less those that the operand cache holds, if the warp also issued the
+    scheduler's operation before."""
     reads = arrays.ops[op_offset + w.OP_READS] >> w.READ_BITS * bank
     mask = (1 << w.READ_BITS) - 1
     # OP_READS: READ_BITS for each bank, then READ_BITS for each bank of those cached.
@@ -82,8 +83,9 @@ def bank_reads(
 def banks_free_at(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, now: int
 ) -> int:
-    """Returns the first cycle from `now` on in which a warp's operation can issue so that the banks
-    of the register file, after earlier reads, serve its reads within READ_WINDOW cycles."""
+    """Returns the first cycle from `now` on in which a warp's operation (row at `op_offset`) can
+    issue so that the banks of the scheduler's register file, after earlier reads, serve its reads
+    within READ_WINDOW cycles."""
     until = now
     if arrays.ops[op_offset + w.OP_READS] != 0:
         for bank in range(w.REGISTER_BANKS):
@@ -97,8 +99,8 @@ def banks_free_at(
 def occupy_banks(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, now: int
 ) -> None:
-    """Occupies the banks of the register file for the reads of a warp's operation, one cycle for
-    each register of a bank, after the reads before."""
+    """Occupies the banks of the scheduler's register file for the reads of a warp's operation (row
+    at `op_offset`), one cycle for each register of a bank, after the reads before."""
     if arrays.ops[op_offset + w.OP_READS] != 0:
         for bank in range(w.REGISTER_BANKS):
             bank_free = scheduler + w.S_BANKS + bank
@@ -221,8 +223,8 @@ def open_group(sm: Words, number: int, ends: int) -> None:
 def delay_warp(
     arrays: EngineArrays, sm: Words, warp: int, until: int, reason: int, now: int
 ) -> None:
-    """Keeps a warp from issuing before the cycle `until`: puts it to sleep with that reason, unless
-    it sleeps longer anyway."""
+    """Keeps a warp from issuing before the cycle `until` (V_EARLIEST): puts it to sleep with that
+    reason, unless it sleeps longer anyway."""
     sm[warp + w.V_EARLIEST] = max(sm[warp + w.V_EARLIEST], until)
     awake = sm[warp + w.V_STATE] == w.READY
     if until > now and (awake or sm[sm[warp + w.V_WAKE_AT]] < until):
@@ -231,8 +233,9 @@ def delay_warp(
 
 @jitable
 def access_count(arrays: EngineArrays, sm: Words, warp: int, op_offset: int) -> int:
-    """Returns how many accesses of the warp's stream belong to the instruction that it issues:
-    those from its next access on that name the instruction, within the current basic block."""
+    """Returns how many accesses of the warp's stream belong to the instruction that it issues
+    (operation at `op_offset`): those from its next access on that name the instruction, within the
+    current basic block."""
     stop = arrays.entries[(sm[warp + w.V_ENTRY] + 1) * w.ENTRY_WORDS + w.ENTRY_ACCESS]
     access, count = sm[warp + w.V_ACCESS], 0
     instruction = arrays.ops[op_offset + w.OP_INSTRUCTION]

@@ -202,8 +202,9 @@ def access_l2(
 
 @jitable
 def write_back(params: Words, memory: Words, tag: int, now: int) -> int:
-    """Writes the dirty sectors of an evicted line to DRAM; `tag` is the offset of its tag word.
-    Returns the tick at which that begins, `now` if none is dirty."""
+    """Writes the dirty sectors of an evicted line to DRAM, so that their bytes count as
+    DRAM_WRITTEN and not as L2_DIRTY; `tag` is the offset of its tag word. Returns the tick at which
+    that begins, `now` if none is dirty."""
     line, count = (memory[tag] >> w.TAG_BITS) - 1, 0
     for sector in range(w.SECTORS):
         count += memory[tag] >> (w.DIRTY_BITS + sector) & 1

@@ -61,8 +61,8 @@ def serve_queue(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def retry_issue(sm: Words, scheduler: int, now: int) -> None:
-    """Makes a scheduler that has ready warps try again in the cycle `now` to issue, as queue
-    entries or flights have become free."""
+    """Makes a scheduler that has ready warps try again in the cycle `now` to issue (S_NEXT), as
+    queue entries or flights have become free."""
     if sm[scheduler + w.S_READY] > 0:
         sm[scheduler + w.S_NEXT] = min(sm[scheduler + w.S_NEXT], now)
 
@@ -121,9 +121,9 @@ def request_lines(
 ) -> int:
     """Looks the lines of an access up in L1, if it goes through L1, and requests from L2 the
     sectors that L1 lacks (else all); the flight waits for them and for sectors on their way. Stores
-    invalidate sectors of L1 that they bypass, and partial ones are merged. `line` is the number of
-    the base's line, `start` the cycle of the request. Returns a bit mask of the lines that lacked
-    any sector; lines from the 63rd on share a bit."""
+    invalidate sectors of L1 that they bypass, and partial ones are merged. `pattern` is the offset
+    of the access's pattern, `line` the number of its base's line, `start` the cycle of the request.
+    Returns a bit mask of the lines that lacked any sector; lines from the 63rd on share a bit."""
     missed = 0
     kind = arrays.patterns[pattern + w.P_KIND]
     first = arrays.patterns[pattern + w.P_LINES_AT]

@@ -27,8 +27,9 @@ def prefetch(
     arrays: EngineArrays, sm: Words, flight: int, pattern: int, line: int, missed: int, start: int
 ) -> None:
     """Calls the user's prefetcher for each line of a load, up to MOST_PREFETCHED times until it
-    names none, and requests the lines that it names at the cycle `start`. `line` is the number of
-    the line with the access's base; `missed` is the bit mask of lines that L1 lacked."""
+    names none, and requests the lines that it names at the cycle `start`. `pattern` is the offset
+    of the load's pattern, `line` the number of its base's line, `missed` the bit mask of lines that
+    L1 lacked."""
     slot = (sm[flight + w.F_WARP] - arrays.params[w.AT_WARPS]) // w.V_WORDS
     instruction = arrays.ops[sm[flight + w.F_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
     words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_PREFETCHER * w.USER_STRIDE)

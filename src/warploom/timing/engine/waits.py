@@ -68,9 +68,9 @@ def charge_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
 
 @jitable
 def record_event(arrays: EngineArrays, sm: Words, warp: int, since: int, until: int) -> None:
-    """Appends an interval of a warp's state to the timeline of its SM; extends the warp's last
-    event instead if state and operation are the same and it follows directly, except for
-    "selected". Dropped if the timeline is full."""
+    """Appends the interval from `since` to `until` of a warp's state to the timeline of its SM;
+    extends the warp's last event instead if state and operation are the same and it follows
+    directly, except for "selected". Dropped if the timeline is full."""
     last_event = arrays.params[w.AT_EVENTS] + (sm[warp + w.V_EVENT] - 1) * w.EVENT_WORDS
     reason, charged_op = sm[warp + w.V_REASON], sm[warp + w.V_CHARGED_OP]
     same = (

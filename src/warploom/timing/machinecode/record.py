@@ -225,7 +225,8 @@ class _MachineCodeRecordBuilder:
         ptx_offsets: Words,
     ) -> tuple[Words, Words]:
         """Returns the indices of the accesses of the PTX that memory operations make, in the order
-        of the operations, and the index of the operation of each. An operation names its PTX
+        of the operations, and the index of the operation of each. `first_accesses` has the first
+        access of each block of the path, and the end of the last. An operation names its PTX
         instruction by a position in the path and an offset (`ptx_offsets`) in the basic block
         there; it may have none or several accesses."""
         entries = np.repeat(np.arange(len(path)), np.diff(first_accesses))

@@ -204,8 +204,8 @@ class RecordBuilder:
         """Returns the accesses of the blocks from `first` on, sorted by warp, entry and
         instruction, shape (accesses, 8): entry, pattern, instruction, site, base address, phase of
         an mbarrier, its arrivals and its owner; and by access the warp, and the bytes from the base
-        to its first address. Left out are accesses of dropped entries, and bulk copies that are
-        also logged by lanes."""
+        to its first address. `entries` and `entry_positions` are those of `_sort_entries`. Left out
+        are accesses of dropped entries, and bulk copies that are also logged by lanes."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         entry = entry_positions[rows[:, words.A_ENTRY]]
         by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)
@@ -236,10 +236,10 @@ class RecordBuilder:
     def _mbarrier_phases(
         self, rows: Words, entry: Words, entries: Words, first: int
     ) -> tuple[Words, Words, Words]:
-        """Returns, by access of the log, the phase of an mbarrier that it signals or awaits (1 plus
-        its number in the block, 0 for none), the arrivals that a wait needs, and the number of the
-        block that owns the mbarrier less that of the own block. `entry` has the access's entry (-1:
-        not in the record); entries begin with block `first`."""
+        """Returns, for each of the log's accesses `rows`, the phase of an mbarrier that it signals
+        or awaits (1 plus its number in the block, 0 for none), the arrivals that a wait needs, and
+        the number of the block that owns the mbarrier less that of the own block. `entry` has the
+        access's entry (-1: not in the record); entries begin with block `first`."""
         in_record = entry >= 0
         block = np.where(
             in_record, first + entries[entry, E_WARP] // self.launch.warps_per_block, 0
@@ -251,9 +251,9 @@ class RecordBuilder:
         return *phases_of(owner, phase, waits), owner - block
 
     def _address_offsets(self, rows: Words, warp: Words) -> Words:
-        """Returns what is added to logged addresses, by access: local memory gets addresses of its
-        own for each warp, after all others; addresses of the host become distances from
-        `origin`."""
+        """Returns what is added to the logged addresses of `rows`, accesses by the warps `warp`:
+        local memory gets addresses of its own for each warp, after all others; addresses of the
+        host become distances from `origin`."""
         local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
         local_bytes = (first + warp) * (local_lines(self.program) * LINE_BYTES)
@@ -326,7 +326,8 @@ class RecordBuilder:
         self, entries: Words, first_accesses: Words, accesses: Words, distances: Words
     ) -> None:
         """Adds a stream to the record: its entries, a last one that marks the end of its accesses,
-        and its accesses, with distances in place of base addresses."""
+        and its accesses, with distances in place of base addresses. `first_accesses` has the number
+        of each entry's first access among all sorted accesses."""
         start = int(first_accesses[0]) if len(first_accesses) else 0
         rows = np.zeros((len(entries) + 1, 2), np.int64)
         rows[:-1, w.ENTRY_BLOCK] = entries[:, E_BLOCK]
