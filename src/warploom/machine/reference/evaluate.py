@@ -185,12 +185,12 @@ def _correctly_rounded(
 
 
 def _fused(term: Term, args: Sequence[Values]) -> Values:
-    """Returns a * b + c with one rounding.
+    """Returns a * b + c with one rounding, by the term's mode.
 
-    In binary32, the product is exact in binary64, and the sum, rounded to odd in binary64, rounds
-    to binary32 as the exact sum does (Boldo and Melquiond, "Emulation of FMA and correctly rounded
-    sums", 2008). Everything else is computed exactly, lane by lane.
-    """
+    In binary32 with mode `rn`, where no sum is infinite or NaN, the product is exact in binary64,
+    and the sum, rounded to odd in binary64, rounds to binary32 as the exact sum does (Boldo and
+    Melquiond, "Emulation of FMA and correctly rounded sums", 2008). Everything else is computed
+    exactly, lane by lane."""
     mode, type = str(term.attr), term.type
     if mode == "rn" and type.bits == 32:
         a, b, c = (as_numbers(x, type).astype(np.float64) for x in args)

@@ -32,9 +32,9 @@ def lane_accesses(
 ) -> list[LaneAccess]:
     """Returns the accesses of the lanes of `mask`, lane l at `addresses_by_lane[l]`, after they
     were checked, counted and reported to listener and observer; without those that a sanitizer
-    suppresses. Generic addresses are resolved. `data` are the bytes of the operands, for the
-    sanitizer. Raises the fault of the lowest lane that may not access memory, before any access
-    takes effect."""
+    suppresses. Generic addresses, and those of other blocks of the cluster, are resolved. `data`
+    are the bytes of the operands, for the sanitizer. Raises the fault of the lowest lane that may
+    not access memory, before any access takes effect."""
     accesses_of_warp: list[LaneAccess] = []
     for lane in lanes_of(mask):
         space_of_lane, offset = _locate(request.space, addresses_by_lane[lane])

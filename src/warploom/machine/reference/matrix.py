@@ -238,9 +238,9 @@ def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 
 def move_fragment(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `wmma.load` and `wmma.store`: each lane moves the elements of its fragment between
-    memory and its registers, piece by piece, at addresses that follow from the stride between rows
-    or columns."""
+    """Executes `wmma.load` and `wmma.store` in the lanes of `mask`: each lane moves the elements of
+    its fragment between memory and its registers, piece by piece, at addresses that follow from the
+    stride between rows or columns, an operand (by default the matrix's own extent)."""
     move = matrix_move(instruction.operation)
     address, registers, *stride = (
         instruction.operands if move.stores else _address_first(instruction.operands)

@@ -90,8 +90,8 @@ class TraceRecordBuilder:
             self._add_warp(block.warps[warp])
 
     def _add_warp(self, instructions: tuple[TracedInstruction, ...]) -> None:
-        """Adds the stream and the accesses of a warp; each instruction is a basic block of its
-        own."""
+        """Adds the stream and the accesses of a warp; each instruction is a basic block of its own,
+        and counts as another one where it is the warp's last, which it ends."""
         first = len(self._entries)
         for index, instruction in enumerate(instructions):
             last = index == len(instructions) - 1

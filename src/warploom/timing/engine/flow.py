@@ -210,8 +210,9 @@ def launch_reserved(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def launch_block(arrays: EngineArrays, sm: Words, slot_offset: int, now: int) -> None:
-    """Launches the next reserved block in a free slot: takes its number out of the SM's ring buffer
-    of reserved blocks, resets the slot's barriers and mbarrier phases, and places its warps."""
+    """Launches the next reserved block in a free slot, at offset `slot_offset`: takes its number
+    out of the SM's ring buffer of reserved blocks, counts it and its warps as live, resets the
+    slot's barriers and mbarrier phases, and places its warps."""
     head = sm[w.RESERVED_HEAD]
     number = sm[arrays.params[w.AT_RESERVED] + head]
     sm[w.RESERVED_HEAD] = (head + 1) % arrays.params[w.RESERVED]

@@ -72,9 +72,9 @@ def serve_access(
     arrays: EngineArrays, sm: Words, flight: int, warp: int, access: int, now: int
 ) -> bool:
     """Serves one access of a flight: extends the flight to the end of an access to shared or
-    constant memory, arrives at or waits for a phase of an mbarrier, or looks lines up in L1 and
-    requests what it lacks; occupies the unit for its cycles. Returns False if it has to wait for
-    space for its requests."""
+    constant memory, arrives at or waits for a phase of an mbarrier, or looks lines up in L1,
+    requests what it lacks and calls the prefetcher, if there is one; occupies the unit for its
+    cycles, to which fills of L1 add. Returns False if it has to wait for space for its requests."""
     access_offset = access * w.ACCESS_WORDS
     pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
     kind = arrays.patterns[pattern + w.P_KIND] & w.KIND

@@ -33,7 +33,8 @@ def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
 
 
 def is_off_chip(instruction: Instruction) -> bool:
-    """Returns whether an access goes to global or local memory, whose answer takes long."""
+    """Returns whether an instruction is a memory access or an atomic in another space than shared
+    or constant memory: global or local memory, whose answer takes long."""
     space = instruction.operation.modifiers.text("space", "").partition("::")[0]
     return space not in (
         Space.SHARED.value,
@@ -87,7 +88,8 @@ TENSOR_CORES = 4
 
 def products_of(instruction: Instruction) -> int:
     """Returns the multiply-adds of a matrix instruction for each tensor core that works on it,
-    converted to multiply-adds of 16 bits."""
+    converted to multiply-adds of 16 bits; of a product in tensor memory an estimate
+    (TENSOR_MEMORY_SHAPE). At least 1."""
     modifiers = instruction.operation.modifiers
     if instruction.operation.kind is OpKind.TENSOR_PRODUCT:
         rows, columns = TENSOR_MEMORY_SHAPE
