@@ -47,7 +47,7 @@ def _combine(lanes: Lanes, operation: str, first_part: Value, second_part: Value
     intrinsic named `operation` (umax)."""
     if operation == "or":
         return lanes.b.or_(first_part, second_part)
-    name = f"llvm.{operation}.v{FOLDED}{mangled(one.type.element)}"
+    name = f"llvm.{operation}.v{FOLDED}{mangled(first_part.type.element)}"
     return lanes.intrinsic(name, first_part.type, [first_part, second_part])
 
 
