@@ -285,7 +285,7 @@ def _has_same_pitches(
     sets: RangeCaches, at: int, group: GroupDescriptor, bases: RunAddresses
 ) -> bool:
     """Returns whether the entry at offset `at` can count this access: it is free, or has the same
-    distances of lane runs (pitches) and the same stride.
+    distances of lane runs (pitches) and, if runs have more than one lane, the same stride.
     """
     if sets[at + KEY] == 0:
         return True

@@ -52,7 +52,7 @@ def processor() -> Processor:
 
 def levels() -> list[Processor]:
     """Returns the processors whose shipped code this computer can run, best first; if
-    WARPLOOM_PROCESSOR is set, only that level."""
+    WARPLOOM_PROCESSOR is set, only that level, even if this computer lacks some of its features."""
     level = os.environ.get(VARIABLE, "")
     shipped = LEVELS.get(platform.machine(), ())
     if level:

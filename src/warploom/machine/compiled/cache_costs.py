@@ -111,8 +111,9 @@ def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
 
 def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
     """Adds to a tally the costs of the accesses that the range cache of access record number `row`
-    counted, each entry's count times the cost of its pattern, and stores the costliest of them (in
-    transactions) as the record's example if it costs more than the present one."""
+    and that of its group's leader counted, each entry's count times the cost of its pattern, and
+    stores the costliest of them (in transactions) as the record's example if it costs more than the
+    present one."""
     caches, cache_at = layout.caches, layout.caches.places[row]
     header, leader = words[cache_at : cache_at + HEADER], int(words[cache_at + LEADER])
     rule = row_rule(layout.program, layout.rows[row], layout.rules)

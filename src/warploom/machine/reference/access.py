@@ -194,7 +194,8 @@ def _surviving_stores(warp: Warp, accesses_of_warp: Sequence[LaneAccess]) -> lis
 def _access_request(
     warp: Warp, index: int, instruction: Instruction, address: Operand, size: int
 ) -> AccessRequest:
-    """Returns the request of an instruction that accesses `size` bytes per lane at `address`."""
+    """Returns the request of an instruction that accesses one space, `size` bytes per lane
+    at `address`; it is `framed` if the address is that of a variable in the frame of a call."""
     assert isinstance(address, Address)
     ((space, op),) = accesses(instruction)
     framed = isinstance(address.base, Symbol) and warp.run.program.slots[address.base.name].frame

@@ -211,7 +211,7 @@ def _single(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 
 def _double(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-    """Returns a * b + c, rounded once to .f64."""
+    """Returns a * b + c, element by element, each rounded once to .f64."""
     flat = [
         m.view(np.uint64).ravel() for m in map(np.ascontiguousarray, np.broadcast_arrays(a, b, c))
     ]

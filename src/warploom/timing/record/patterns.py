@@ -246,8 +246,9 @@ class PatternTable:
         return self._sector_row(self._kind(space, op, "") | w.TEXELS, lanes, offsets)
 
     def _copy_row(self, op: int, size: int, lanes: int, offsets: list[int]) -> list[int]:
-        """Returns the row of a bulk copy (`abi.log_copies`) of `size` bytes, whose `offsets` are
-        the sectors that it moves, or of an access to an mbarrier, which moves none (`size` 0)."""
+        """Returns the table's row for the operation `op` (`abi.log_copies`): a bulk copy of `size`
+        bytes by `lanes` (a mask), which moves the sectors at `offsets`, or an access to an
+        mbarrier, which moves none (`size` 0)."""
         kinds = {
             COPY_IN: w.LOAD,
             COPY_OUT: w.STORE,
