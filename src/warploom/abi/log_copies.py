@@ -175,7 +175,8 @@ def record_bytes(
     instruction: int, kind: int,
 ) -> int:  # fmt: skip
     """Appends to the log a copy of contiguous bytes by each lane, of a kind without a size, with
-    the mbarrier that it signals. Returns 0.
+    the mbarrier that it signals, whose host address (0 for none) is left in BARRIER of `scratch`.
+    Returns 0.
 
     `touched` is a buffer of 32 words, `data` has the operands, in rows of 32 lanes; a negative
     mbarrier address is none. Sectors are recorded if MODE of the request in `scratch` is set: then

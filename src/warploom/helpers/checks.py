@@ -134,8 +134,8 @@ def check_cluster(
 
 @jitable
 def record_fault(environment: Any, kind: int, lane: int, address: int, size: int) -> None:
-    """Writes the record of a lane's fault of a kind (`FaultKind`) into the environment; the caller
-    has to return 1."""
+    """Writes a lane's fault into the environment: its kind (`FaultKind`), the lane, and address
+    and size of the access; the caller has to return 1."""
     environment[_FAULT_KIND] = kind
     environment[_FAULT_LANE] = lane
     environment[_FAULT_ADDRESS] = address

@@ -75,8 +75,9 @@ class _PtxWorkBuilder:
     """Builds the machine work of a PTX program on a device."""
 
     def __init__(self, program: Program, costs: WorkCosts, polls: frozenset[int]) -> None:
-        """`polls`: the loads at which warps wait for each other. Finds what compilers fold before
-        any row is built."""
+        """`polls`: the loads at which warps wait for each other. Before any row is built,
+        counts reads and writes of each register, and finds what compilers fold and which registers
+        are copies of others."""
         self.program, self.costs, self._polls = program, costs, polls
         self.code = program.instructions
         self._numbers = {register: i for i, register in enumerate(program.registers)}
