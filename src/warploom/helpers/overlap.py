@@ -49,13 +49,18 @@ def emit_count_stretches(lanes: Lanes, arguments: Sequence[Value]) -> list[Value
     returns the numbers of distinct segments and of aligned groups of 4."""
 
     def count(keys: Value, on: Value) -> list[Value]:
+        """Emits the two counts of `keys`: by the bits of a window if they fit one, else by the
+        steps of rising keys, else by comparisons."""
+
         def compare() -> list[Value]:
+            """Emits the counts of keys by comparison of all lanes."""
             differences = _least_differences(lanes, keys)
             return [
                 _count_lanes(lanes, _first_of_groups(lanes, differences, group)) for group in (1, 4)
             ]
 
         def count_bits(bits: Value) -> list[Value]:
+            """Emits the counts of a window in which `bits` are the segments accessed."""
             return [lanes.b.ctpop(_group_bits(lanes, bits, size)) for size in (1, 4)]
 
         def count_steps() -> list[Value]:
@@ -73,9 +78,12 @@ def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Valu
     *accesses, columns = arguments
 
     def count(keys: Value, on: Value) -> list[Value]:
+        """Emits the four counts of `keys`: by the bits of a window if they fit one and there are 32
+        columns, else by comparisons."""
         b = lanes.b
 
         def compare() -> list[Value]:
+            """Emits the counts of keys by comparison of all lanes."""
             differences = _least_differences(lanes, keys)
             first = _first_of_groups(lanes, differences, 1)
             counts = [
@@ -90,6 +98,7 @@ def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Valu
             return [*counts, b.zext(_highest_byte(lanes, _count_equal_lanes(lanes, own)), I64)]
 
         def count_bits(bits: Value) -> list[Value]:
+            """Emits the counts of a window in which `bits` are the words accessed."""
             counts = [b.ctpop(_group_bits(lanes, bits, size)) for size in (1, 8, 32)]
             # A window of 64 words has two words of each of 32 banks: both are touched, or one.
             both = b.and_(bits, b.lshr(bits, I64(LANES)))
@@ -107,6 +116,7 @@ def emit_count_coinciding(lanes: Lanes, arguments: Sequence[Value]) -> list[Valu
     returns the most lanes on one segment."""
 
     def count(keys: Value, on: Value) -> list[Value]:
+        """Emits the most lanes of `on` that have one key."""
         b = lanes.b
         alike = _count_equal_lanes(lanes, keys)
         # Inactive lanes have the key of an active lane; they are subtracted from its count.

@@ -96,6 +96,7 @@ def emit_step(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     )
 
     def find_stride() -> list[Value]:
+        """Emits the stride of at least two lanes, NO_STEP if they have none or it is negative."""
         start = b.load(lanes.slot(at, lowest), typ=I64)
         distance = b.sub(b.load(lanes.slot(at, second), typ=I64), start)
         step = b.udiv(distance, b.sub(second, lowest))

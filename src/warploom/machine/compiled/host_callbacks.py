@@ -111,6 +111,7 @@ class HostCallbacks:
         block = int(self.environment[Slot.BLOCK])
 
         def read_memory(lane: int, address: int, size: int) -> bytes:
+            """Returns bytes at a generic address of a lane, or raises its fault."""
             return self._read_generic(
                 Fault(FaultKind.OUT_OF_BOUNDS, index, block, warp, lane), address, size
             )

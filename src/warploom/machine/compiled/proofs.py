@@ -39,6 +39,7 @@ def cached_proof(
     most MOST_PROOFS results are kept, the oldest is evicted."""
 
     def allocation_of(address: int) -> range | None:
+        """Returns the addresses of the allocation that contains `address`, None if none does."""
         allocation = memory.find(address)
         return (
             range(allocation.address, allocation.address + allocation.size) if allocation else None

@@ -40,6 +40,7 @@ class MemorySnapshots:
     write."""
 
     def __init__(self, memory: DeviceMemory, *, allocates: bool, constants: bool = False) -> None:
+        """Starts with no snapshot, and an empty store of pages."""
         self._memory, self._allocates, self._constants = memory, allocates, constants
         self._latest: MemorySnapshot | None = None
         self._store = PageStore()

@@ -92,6 +92,7 @@ class TextureTable:
 
     @rows.setter
     def rows(self, rows: list[list[int]]) -> None:
+        """Replaces all rows, and drops the cached table."""
         with self._lock:
             self._rows = [np.array(row, np.int64) for row in rows]
             self._table = None

@@ -207,7 +207,7 @@ def from_integer(value: int, format: Format, mode: str) -> int:
 
 def to_format(a: int, source: Format, target: Format, mode: str) -> int:
     """Returns the bits in format `target` of the number whose bits in format `source` are `a`,
-    rounded by `mode`."""
+    rounded by `mode`; an infinity stays one, a NaN becomes the target's canonical one."""
     x = finite(a, source)
     if x is None:
         return _special(source.value(a), target)

@@ -148,7 +148,7 @@ def _is_packing(instruction: Instruction) -> bool:
 
 
 def _move(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes a `mov`."""
+    """Executes a `mov`: packs a vector into a register or unpacks it, else copies."""
     if _is_packing(instruction):
         _move_vector(warp, instruction, on)
     else:

@@ -48,9 +48,10 @@ def prefetch(
 
 @jitable
 def prefetch_line(arrays: EngineArrays, sm: Words, line: int, start: int) -> bool:
-    """Requests the sectors of a line that L1 lacks, if any, at the cycle `start`; no flight waits
-    for them. Returns False, and requests nothing, if no request is free, there is no L1, or the
-    line number exceeds MOST_LINE."""
+    """Requests the sectors of a line that L1 lacks, if any, at the cycle `start`, and counts the
+    request in PREFETCHED; no flight waits for them. Returns True, also if L1 has all; False, and
+    requests nothing, if no request is free, there is no L1, or the line number exceeds
+    MOST_LINE."""
     cache = l1(arrays, sm)
     if arrays.params[w.L1_SETS] == 0 or line > MOST_LINE:
         return False
