@@ -52,7 +52,7 @@ FURTHEST = 1 << 40
 """The largest pitch or stride of an entry, in bytes: so no sum of addresses wraps around."""
 
 NEVER = 256
-"""The number of misses after which an entry may be given up (`_is_outnumbered`,
+"""The number of misses after which an entry may be given up (`_count_mismatch`,
 `_count_failure`)."""
 
 _LANES = 32
@@ -74,7 +74,7 @@ def learn_access(
     it. Returns 1 plus the index among the entry's counts by which code counts this access; 0 if
     there is no entry, or if its key is new, so that `looked_up` is not its number: then the cost
     rules count this access."""
-    number = find_set(sets, key, group[G_SETS])
+    number = find_or_insert_set(sets, key, group[G_SETS])
     if number < 0:
         return 0
     at = _entry_at(group, 0, number)
@@ -82,7 +82,7 @@ def learn_access(
         _count_failure(sets, at, group)
         return 0
     same_pitches = _has_same_pitches(sets, at, group, bases)
-    if not same_pitches and not _is_outnumbered(sets, at, group):
+    if not same_pitches and not _count_mismatch(sets, at, group):
         return 0
     low, high = _extent(group, bases, key)
     lowest = int(bounds[0]) - low
@@ -130,7 +130,7 @@ def _entry_length(group: GroupDescriptor) -> int:
 
 
 @jitable
-def _is_outnumbered(sets: RangeCaches, at: int, group: GroupDescriptor) -> bool:
+def _count_mismatch(sets: RangeCaches, at: int, group: GroupDescriptor) -> bool:
     """Counts an access with other pitches than those of the entry at offset `at` (MISSES); returns
     whether such accesses outnumber those that the entry has counted, which is compared when their
     number is a power of two. If they do after NEVER of them, the entry is given up: its
@@ -234,7 +234,7 @@ def _enter_members(sets: RangeCaches, group: GroupDescriptor) -> bool:
 
 
 @jitable
-def find_set(sets: RangeCaches, key: int, count: int) -> int:
+def find_or_insert_set(sets: RangeCaches, key: int, count: int) -> int:
     """Returns the number of a lane set's key in the kernel's table of `count` keys, and inserts it
     if it is new: 0 for a full warp's key, the first; -1 if its bucket is full or its mask is empty.
     """

@@ -61,8 +61,8 @@ class TextureTable:
         self._lock = FinalizerLock()
 
     def add(self, description: TextureDescription) -> int:
-        """Returns a new handle for a description: HANDLE_TAG plus the number of its row in the
-        table."""
+        """Appends the row of a description, drops the cached table, and returns the new handle:
+        HANDLE_TAG plus the row's number."""
         with self._lock:
             self._rows.append(_row(description, self._base))
             self._table = None

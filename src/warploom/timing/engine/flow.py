@@ -47,12 +47,12 @@ def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int)
             if sm[warp + w.V_OP] != stop:
                 earliest = max(earliest, now - 1 + arrays.params[w.LATENCY_BRANCH])
                 reason = w.BRANCH_RESOLVING
-                if not is_fetched(arrays, sm, warp):
+                if not fetch_line(arrays, sm, warp):
                     earliest = max(earliest, now + arrays.params[w.LATENCY_FETCH])
                     reason = w.NO_INSTRUCTION
         op = sm[warp + w.V_OP]
         if op & ((1 << arrays.params[w.FETCH_LINE_BITS]) - 1) == 0:
-            is_fetched(arrays, sm, warp)  # prefetches the line that follows
+            fetch_line(arrays, sm, warp)  # prefetches the line that follows
         if arrays.ops[op * w.OP_WORDS + w.OP_KIND] != w.COPY:
             break
         copy_registers(arrays, sm, warp, op)
@@ -62,9 +62,9 @@ def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int)
 
 
 @jitable
-def is_fetched(arrays: EngineArrays, sm: Words, warp: int) -> bool:
-    """Returns whether the instruction cache of the warp's scheduler, which is direct-mapped, holds
-    the line of the warp's next operation; loads the line."""
+def fetch_line(arrays: EngineArrays, sm: Words, warp: int) -> bool:
+    """Loads the line of the warp's next operation into the instruction cache of its scheduler,
+    which is direct-mapped; returns whether the cache held it already."""
     line = sm[warp + w.V_OP] >> arrays.params[w.FETCH_LINE_BITS]
     number = (sm[warp + w.V_SCHEDULER] - arrays.params[w.AT_SCHEDULERS]) // w.S_WORDS
     cache = arrays.params[w.AT_FETCH] + number * arrays.params[w.FETCH_LINES]

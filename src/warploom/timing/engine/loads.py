@@ -18,8 +18,8 @@ from warploom.timing.engine.requests import (
     SectorRequest,
     add_waiter,
     allocate_mshr,
+    check_request_space,
     find_open_store,
-    has_request_space,
     merge_store,
     request_sectors,
     wait_for_line,
@@ -94,7 +94,7 @@ def serve_access(
         extra = cycles - arrays.params[w.CONSTANT_CYCLES]
         extend_flight(sm, flight, start + extra + arrays.params[w.LATENCY_CONSTANT])
     else:
-        if not has_request_space(arrays, sm, arrays.patterns[pattern + w.P_LINES], start):
+        if not check_request_space(arrays, sm, arrays.patterns[pattern + w.P_LINES], start):
             return False
         number = sm[warp + w.V_WARP]
         base = arrays.warps[

@@ -31,7 +31,7 @@ class SectorRequest(NamedTuple):
 
 
 @jitable
-def has_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -> bool:
+def check_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -> bool:
     """Returns whether an access can make requests for `lines` lines: that many MSHRs (at most all),
     from the next one on, are free at the cycle `start`, and the quantum's buffers of requests and
     waiters have space. If not, sets LSU_FREE, the cycle in which the load/store unit tries again:
@@ -54,8 +54,8 @@ def has_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -
 @jitable
 def allocate_mshr(arrays: EngineArrays, sm: Words) -> int:
     """Returns the offset of the next miss status holding register of L1, in ring order, and marks
-    it as occupied (NEVER) until its request is answered. `has_request_space` has checked that it is
-    free."""
+    it as occupied (NEVER) until its request is answered. `check_request_space` has
+    found it free."""
     mshr = arrays.params[w.AT_MSHRS] + sm[w.MSHR_HEAD]
     sm[mshr] = w.NEVER
     sm[w.MSHR_HEAD] += 1

@@ -95,7 +95,7 @@ def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tu
             next_possible = min(next_possible, until)
             continue
         eligible += 1
-        if policy == TWO_LEVEL and not is_active(arrays, sm, scheduler, warp):
+        if policy == TWO_LEVEL and not join_active_set(arrays, sm, scheduler, warp):
             continue
         priority = (
             user_rank(arrays, sm, scheduler, warp, now)
@@ -137,9 +137,9 @@ def user_rank(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: i
 
 
 @jitable
-def is_active(arrays: EngineArrays, sm: Words, scheduler: int, warp: int) -> bool:
-    """Returns whether a warp is in its scheduler's active set of the two-level policy; a warp
-    outside of it joins if the set has fewer than ACTIVE_WARPS."""
+def join_active_set(arrays: EngineArrays, sm: Words, scheduler: int, warp: int) -> bool:
+    """Adds a warp to its scheduler's active set of the two-level policy if it is outside and the
+    set has fewer than ACTIVE_WARPS; returns whether it is now in the set."""
     if sm[warp + w.V_ACTIVE] == 0 and sm[scheduler + w.S_ACTIVE] < arrays.params[w.ACTIVE_WARPS]:
         sm[warp + w.V_ACTIVE] = 1
         sm[scheduler + w.S_ACTIVE] += 1
