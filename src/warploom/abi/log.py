@@ -78,11 +78,11 @@ LEFT_OUT = 1 << 62
 """The steps of a warp of which some instructions were left out."""
 G_ENTRY, G_INSTRUCTION, G_LANES = range(3)
 A_ENTRY, A_INSTRUCTION, A_KIND, A_LANES, A_FIRST, A_STRIDE, A_SCATTERED, A_PHASE = range(8)
-"""The words of an access. KIND: the space in bits 0-7, the operation in bits 8-15, the size in
-bytes from bit 16 on. LANES: the active lanes. FIRST: the address of the lowest active lane. STRIDE:
-the bytes from lane to lane; if lanes have no common stride, SCATTERED is the number of the row of
-32 offsets from FIRST, else NONE. PHASE: the mbarrier that the access waits on or arrives at, and
-its phase (`abi.log_copies`), or NONE."""
+"""The words of an access. KIND: space, operation and bytes (`access_kinds`). LANES: the active
+lanes. FIRST: the address of the lowest active lane. STRIDE: the bytes from lane to lane; if lanes
+have no common stride, SCATTERED is the number of the row of 32 offsets from FIRST, else NONE.
+PHASE: the mbarrier that the access waits on or arrives at, and its phase (`abi.log_copies`), or
+NONE."""
 
 MOST_STATE_WORDS = 1024
 """Words in CONTROLS that hold the diverged state of any warp."""

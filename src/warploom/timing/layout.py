@@ -306,7 +306,8 @@ E_SLOT, E_WARP, E_STATE, E_SINCE, E_UNTIL, E_OP, EVENT_WORDS = range(7)
 which a copy was in flight."""
 IN_FLIGHT = REASON_COUNT
 
-LINE_BYTES, SECTOR_BYTES, SECTORS, MOST_WAYS = 128, 32, 4, 16
+LINE_BITS = 7
+LINE_BYTES, SECTOR_BYTES, SECTORS, MOST_WAYS = 1 << LINE_BITS, 32, 4, 16
 """Sizes of a cache line and a sector, and the most ways of a set: the recency order of a set packs
 four bits a way in one word."""
 UNWRITTEN_BITS, UNWRITTEN_MASK = 5, 31

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.abi.log import OPS, SPACES
+from warploom.abi.access_kinds import pack_kind
 from warploom.core.errors import WarploomError
 from warploom.machine.launch import Launch
 from warploom.machinecode.opcodes import execution_of
@@ -122,8 +122,7 @@ class TraceRecordBuilder:
         base = min(addresses) // 128 * 128 if space is Space.GLOBAL else 0
         lanes = [lane for lane in range(LANES) if instruction.mask >> lane & 1]
         offsets = dict(zip(lanes, (address - base for address in addresses), strict=True))
-        # As in the log: space in bits 0-7, operation in 8-15, bytes of a lane above.
-        kind = SPACES.index(space) | OPS.index(op) << 8 | width_of(instruction.opcode) << 16
+        kind = pack_kind(space, op, width_of(instruction.opcode))
         row = [offsets.get(lane, 0) for lane in range(LANES)]
         return self.patterns.number((0, kind, instruction.mask, *row)), base
 

@@ -59,7 +59,7 @@ def request_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, now:
     base = arrays.warps[
         number * arrays.params[w.WARP_WORDS] + 1 + arrays.accesses[access_offset + w.A_SITE]
     ]
-    line = (base + arrays.accesses[access_offset + w.A_DELTA]) >> 7
+    line = (base + arrays.accesses[access_offset + w.A_DELTA]) >> w.LINE_BITS
     first = arrays.patterns[pattern + w.P_LINES_AT]
     kind, spare_mshr = (
         arrays.patterns[pattern + w.P_KIND] & w.KIND,

@@ -12,7 +12,7 @@ from warploom.timing.engine.caches import find_line, sector_times_at, tag_at, us
 from warploom.timing.engine.l1 import charge_fills, count_sectors, l1, l1_cycles, l1_set
 from warploom.timing.engine.machine import EngineArrays, Words
 from warploom.timing.engine.phases import extend_flight, finish_flight, request_phase
-from warploom.timing.engine.prefetching import prefetch
+from warploom.timing.engine.prefetching import LAST_MISSED_BIT, prefetch
 from warploom.timing.engine.requests import (
     NO_ENTRY,
     SectorRequest,
@@ -100,7 +100,7 @@ def serve_access(
         base = arrays.warps[
             number * arrays.params[w.WARP_WORDS] + 1 + arrays.accesses[access_offset + w.A_SITE]
         ]
-        line = (base + arrays.accesses[access_offset + w.A_DELTA]) >> 7
+        line = (base + arrays.accesses[access_offset + w.A_DELTA]) >> w.LINE_BITS
         missed = request_lines(arrays, sm, flight, pattern, line, start)
         if arrays.params[w.PREFETCH] != 0 and arrays.patterns[pattern + w.P_KIND] & w.THROUGH_L1:
             prefetch(arrays, sm, flight, pattern, line, missed, start)
@@ -173,7 +173,7 @@ def request_lines(
             merge_store(arrays, sm, open_store, sectors | unwritten)
             add_waiter(arrays, sm, flight, open_store)
         elif sectors:
-            missed |= 1 << min(index - first, 62)
+            missed |= 1 << min(index - first, LAST_MISSED_BIT)
             passes = arrays.patterns[pattern + w.P_PASSES]
             mshr = allocate_mshr(arrays, sm)
             wanted = SectorRequest(line_number, sectors | unwritten, kind & w.KIND, passes)

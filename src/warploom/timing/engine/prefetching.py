@@ -19,6 +19,9 @@ from warploom.timing.engine.requests import (
 MOST_PREFETCHED = 4
 """Lines that a prefetcher can name for one that is loaded, at most."""
 
+LAST_MISSED_BIT = 62
+"""In the mask of lines that L1 lacked, the bit for all lines from this number on."""
+
 MOST_LINE = (1 << 48) - 1
 
 
@@ -36,8 +39,7 @@ def prefetch(
     first = arrays.patterns[pattern + w.P_LINES_AT]
     for index in range(arrays.patterns[pattern + w.P_LINES]):
         line_number = line + arrays.lines[2 * (first + index)]
-        # `missed` has one bit for all lines from the 63rd on.
-        missed_line = missed >> min(index, 62) & 1
+        missed_line = missed >> min(index, LAST_MISSED_BIT) & 1
         for nth in range(MOST_PREFETCHED):
             target = call_user_function(
                 arrays.params[w.PREFETCH], line_number, missed_line, instruction, slot, nth, words

@@ -17,6 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi import log as words
+from warploom.abi.access_kinds import (
+    lane_bytes,
+    operation_number,
+    space_number,
+    with_lane_bytes,
+)
 from warploom.abi.log import OPS, SPACES, TEXEL_SPACES
 from warploom.abi.log_copies import AT_BARRIER, COPY_ADD, COPY_IN, COPY_OUT
 from warploom.cost import caches
@@ -45,10 +51,10 @@ WAVEFRONT_BYTES = 128
 class PatternTable:
     """Holds the patterns of a launch, numbered in the order of their first use.
 
-    A key is the instruction, the kind (bits 0-7 the state space, 8-15 the operation, above them
-    bytes per lane), the active lanes, and each lane's distance from the base. `rules` include
-    caches, so that they have the path of each access through them; `route` returns the kind of path
-    that an instruction takes (`program.accesses.route_of`)."""
+    A key is the instruction, the kind (`abi.access_kinds`), the active lanes, and each lane's
+    distance from the base. `rules` include caches, so that they have the path of each access
+    through them; `route` returns the kind of path that an instruction takes
+    (`program.accesses.route_of`)."""
 
     def __init__(self, route: Callable[[int], str], rules: AccessRules) -> None:
         """Starts without patterns; the rules' unit is that of all bases."""
@@ -84,7 +90,7 @@ class PatternTable:
         first, stride = rows[:, words.A_FIRST], rows[:, words.A_STRIDE]
         strided = rows[:, words.A_SCATTERED] == NONE
         base = first - first % self._rules.unit
-        local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
+        local = space_number(rows[:, words.A_KIND]) == SPACES.index(Space.LOCAL)
         base[local] = 0
         numbers = np.zeros(len(rows), np.int64)
         columns = (rows[:, words.A_INSTRUCTION], rows[:, words.A_KIND], lanes, first - base, stride)
@@ -104,7 +110,7 @@ class PatternTable:
         """Returns, of a pattern, the bytes that a lane accesses, the active lanes as bits, the
         distance of each lane's address from the base, and the state space."""
         _, kind, lanes, *offsets = self._keys[number]
-        return kind >> 16, lanes, tuple(offsets), SPACES[kind & 0xFF]
+        return lane_bytes(kind), lanes, tuple(offsets), SPACES[space_number(kind)]
 
     def with_lane_bytes(self, numbers: Words, sizes: Words) -> Words:
         """Returns the numbers of the patterns with the same first bytes as those with the numbers
@@ -130,7 +136,7 @@ class PatternTable:
     def _resized_key(self, number: int, size: int) -> tuple[int, ...]:
         """Returns the key of a pattern with another number of bytes for each lane."""
         instruction, kind, *rest = self._keys[number]
-        return instruction, kind & 0xFFFF | size << 16, *rest
+        return instruction, with_lane_bytes(kind, size), *rest
 
     def _number_strided(self, keys: Words, numbers: Words, positions: Words) -> None:
         """Numbers the patterns of accesses whose lanes have addresses with a constant stride, given
@@ -175,7 +181,8 @@ class PatternTable:
         """Returns the row (`layout`, P_) of a pattern by its space and operation: passes and
         wavefronts by the cost rules and, where it goes through the caches, its lines, which are
         added to those of the table."""
-        space, op_number, size = SPACES[kind & 0xFF], kind >> 8 & 0xFF, kind >> 16
+        space, size = SPACES[space_number(kind)], lane_bytes(kind)
+        op_number = operation_number(kind)
         if op_number >= len(OPS):
             return self._copy_row(op_number, size, lanes, offsets)
         op = OPS[op_number]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi import log as words
+from warploom.abi.access_kinds import operation_number, space_number
 from warploom.abi.log import OPS, SPACES
 from warploom.isa.spec import Unit
 from warploom.machine.compiled.caches import LINE_BYTES, LOCAL_BASE, local_lines
@@ -208,7 +209,7 @@ class RecordBuilder:
         are accesses of dropped entries, and bulk copies that are also logged by lanes."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         entry = entry_positions[rows[:, words.A_ENTRY]]
-        by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)
+        by_lanes = operation_number(rows[:, words.A_KIND]) < len(OPS)
         entry[by_lanes & self._is_bulk[rows[:, words.A_INSTRUCTION]]] = -1  # logged as a copy, too
         phase_id, arrivals, owner = self._mbarrier_phases(rows, entry, entries, first)
         # Sorted by entry, those to drop (-1) are first: the next line cuts them off.
@@ -254,10 +255,10 @@ class RecordBuilder:
         """Returns what is added to the logged addresses of `rows`, accesses by the warps `warp`:
         local memory gets addresses of its own for each warp, after all others; addresses of the
         host become distances from `origin`."""
-        local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
+        local = space_number(rows[:, words.A_KIND]) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
         local_bytes = (first + warp) * (local_lines(self.program) * LINE_BYTES)
-        is_absolute = np.isin(rows[:, words.A_KIND] & 0xFF, _ABSOLUTE)
+        is_absolute = np.isin(space_number(rows[:, words.A_KIND]), _ABSOLUTE)
         return np.where(local, LOCAL_BASE + local_bytes, np.where(is_absolute, -self.origin, 0))
 
     def _site_numbers(self, rows: Words) -> Words:
