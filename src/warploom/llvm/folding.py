@@ -20,8 +20,8 @@ from warploom.llvm.lanes import Value
 def _fold_arithmetic(
     compute: Callable[[int, int], int], neutral: int
 ) -> Callable[..., Value | None]:
-    """Returns a function that folds an operation on two constants, or one whose second operand is
-    `neutral`; it returns None for any other."""
+    """Returns a function that folds an operation on two constants to `compute` of them, and one
+    whose second operand is `neutral` to the first operand; it returns None for any other."""
 
     def fold(left: Value, right: Value) -> Value | None:
         """Returns the folded value of an operation on two operands; None if it has to be

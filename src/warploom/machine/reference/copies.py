@@ -154,7 +154,8 @@ def _late_copy_operands(warp: Warp, instruction: Instruction) -> dict[int, npt.N
 
 
 def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `atom` and `red`; a `red.async` then completes its bytes at its mbarrier."""
+    """Executes `atom` and `red`; a `red.async` then completes its bytes at its mbarrier, both
+    perhaps late (`deferring`)."""
     completing = completion(instruction)
     if completing is None:
         access.atomic(warp, index, instruction, mask, on)
