@@ -93,10 +93,10 @@ class CallGraph:
         if isinstance(callee, Symbol):
             found = self._functions.get(callee.name)
             return (found,) if found else ()
-        shape = self._declared_operand(call, caller)
-        if isinstance(shape, Targets):
-            return tuple(self._functions[n] for n in shape.names if n in self._functions)
-        wanted = signature(shape)
+        declaration = self._declared_operand(call, caller)
+        if isinstance(declaration, Targets):
+            return tuple(self._functions[n] for n in declaration.names if n in self._functions)
+        wanted = signature(declaration)
         fitting = (self._functions[name] for name in self.address_taken)
         return tuple(f for f in fitting if not f.is_entry and signature(f) == wanted)
 

@@ -103,11 +103,9 @@ class DeviceMemory:
         constant: bool = False,
         alignment: int = ALIGNMENT,
     ) -> Allocation:
-        """Returns a new allocation of exactly `size` bytes, all zero; kernels cannot write a
-        `constant` one. The address is a multiple of `alignment`, a power of 2.
-
-        Raises LaunchError if no free range is long enough.
-        """
+        """Returns a new allocation of exactly `size` bytes, all zero, which errors call `name`;
+        kernels cannot write a `constant` one. The address is a multiple of `alignment`, a power
+        of 2. Raises LaunchError if no free range is long enough, or if `size` is negative."""
         if size < 0:
             raise LaunchError(f"{name}: an allocation cannot have {size} bytes")
         with self._lock:
