@@ -126,7 +126,8 @@ class Lanes:
         self.b: Any = builder
 
     def alloca(self, type: ir.Type, align: int | None = None) -> Value:
-        """Allocates a stack slot for a value; returns its address as an opaque pointer."""
+        """Allocates a stack slot for a value, aligned to `align` bytes (None: as its type); returns
+        its address as an opaque pointer."""
         slot = self.b.alloca(type)
         slot.align, slot.type = align, PTR
         return slot
@@ -244,7 +245,8 @@ class Lanes:
         return self.b.gep(pointer, [at], source_etype=element)
 
     def when(self, condition: Value, then: Callable[[], None], *, likely: bool = False) -> None:
-        """Emits `then` in a block that runs if a condition holds; code after it follows both."""
+        """Emits `then` in a block that runs if a condition holds; code after it follows both.
+        `likely`: LLVM lays the code out for a condition that mostly holds."""
         with self.b.if_then(condition, likely=likely):
             then()
 
