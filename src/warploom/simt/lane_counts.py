@@ -99,7 +99,8 @@ def _first_by_count(mask: int) -> int:
 @compiled_as(_first_by_count)
 def first_lane(mask: int) -> int:
     """Returns the number of the lowest set bit of a mask that is not 0."""
-    return (int(mask) & -int(mask)).bit_length() - 1
+    lanes = int(mask)
+    return (lanes & -lanes).bit_length() - 1
 
 
 @jitable
