@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 import pytest
 
 from warploom.simt.lane_counts import count_lanes, first_lane, register_jitables
+
+KINDS: tuple[Any, ...] = (int, np.int64, np.uint64)
+"""The types of the words that hold masks: of the reference machine, of states, of addresses."""
 
 
 @pytest.mark.parametrize(
@@ -15,14 +20,14 @@ from warploom.simt.lane_counts import count_lanes, first_lane, register_jitables
 )
 def test_python_and_machine_code_count_the_same_bits(mask: int, lanes: int, first: int) -> None:
     register_jitables()
-    for kind in (int, np.int64, np.uint64):
+    for kind in KINDS:
         assert (count_lanes(kind(mask)), first_lane(kind(mask))) == (lanes, first)
     assert compiled(mask) == (lanes, first)
 
 
 def test_the_highest_of_64_lanes_is_no_sign() -> None:
     assert (count_lanes(1 << 63), first_lane(1 << 63)) == (1, 63)
-    assert first_lane(np.uint64(1 << 63)) == 63
+    assert first_lane(KINDS[-1](1 << 63)) == 63
     assert first_lane(~0xFFFF) == 16
 
 
