@@ -28,7 +28,7 @@ from warploom.abi.range_cache import (
     entry_words,
     safe_at,
 )
-from warploom.helpers.range_cache_filling import NEVER, find_set, learn_access
+from warploom.helpers.range_cache_filling import NEVER, find_or_insert_set, learn_access
 
 Words = npt.NDArray[np.int64]
 
@@ -72,7 +72,7 @@ def learn(
 ) -> Words | None:
     """Returns the entry that an access makes, with the access counted as code counts it; None if
     it makes none."""
-    number = find_set(words, key, SETS)
+    number = find_or_insert_set(words, key, SETS)
     begin = CACHE + HEADER + number * LENGTH
     entry = words[begin : begin + LENGTH]
     counted = learn_access(words, access, bases, key, number, np.array(bounds, np.uint64))
@@ -283,10 +283,10 @@ def test_a_cache_belongs_to_one_group() -> None:
 
 def test_a_full_bucket_rejects_keys() -> None:
     words = empty()
-    assert [find_set(words, key, SETS) for key in range(1, SETS)] == list(range(1, SETS))
-    assert find_set(words, 1000, SETS) == -1
-    assert find_set(words, 3, SETS) == 3
-    assert find_set(words, 5 << 32, SETS) == -1  # no lane is in its mask
+    assert [find_or_insert_set(words, key, SETS) for key in range(1, SETS)] == list(range(1, SETS))
+    assert find_or_insert_set(words, 1000, SETS) == -1
+    assert find_or_insert_set(words, 3, SETS) == 3
+    assert find_or_insert_set(words, 5 << 32, SETS) == -1  # no lane is in its mask
 
 
 def test_all_lanes_of_each_layout_have_a_key() -> None:
@@ -294,7 +294,9 @@ def test_all_lanes_of_each_layout_have_a_key() -> None:
     keys of full warps of all layouts fit their buckets."""
     words = np.zeros(MANY_SETS, np.int64)
     words[0] = ALL
-    numbers = [find_set(words, ALL | layout << LAYOUT_SHIFT, MANY_SETS) for layout in range(32)]
+    numbers = [
+        find_or_insert_set(words, ALL | layout << LAYOUT_SHIFT, MANY_SETS) for layout in range(32)
+    ]
     assert numbers[0] == 0
     assert -1 not in numbers
     assert len(set(numbers)) == 32

@@ -113,5 +113,5 @@ def test_the_pace_adapts() -> None:
     pace = Pace()
     for nanoseconds in (10, 1000):
         for _ in range(20):
-            pace.took(pace.instructions * nanoseconds * 1e-9)
+            pace.adjust(pace.instructions * nanoseconds * 1e-9)
         assert 0.03 <= pace.instructions * nanoseconds * 1e-9 <= 0.1

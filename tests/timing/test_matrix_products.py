@@ -11,7 +11,7 @@ from warploom.devices.timing import find_timing
 from warploom.isa.spec import decode
 from warploom.ptx.ir import Instruction
 from warploom.timing.work.classes import class_of
-from warploom.timing.work.operations import products_of
+from warploom.timing.work.operands import products_of
 
 SCALED = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import warploom as wl
 from warploom.timing.record.predicted import alignment_period, with_predicted_blocks
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 
 KERNEL = """
 extern "C" __global__ void rows(const float *x, float *y, int n) {

@@ -55,6 +55,10 @@ instructions and warps that are left out. CURRENT: the entry being executed, or 
 RECONVERGENCES: the sums of the branches' counts at the last entry. KNOWN_AT: the offset of a hash
 table of KNOWN words: by the hash of a row of SCATTERED, that row's number plus 1."""
 
+LogWords = WarpTable = Any
+"""Arrays of 64-bit integers, pointers in compiled code: the log, and the table of a warp
+(`simt.warp_table`)."""
+
 KNOWN = 4096
 """The size of the hash table that finds equal rows of SCATTERED."""
 
@@ -74,12 +78,14 @@ LEFT_OUT = 1 << 62
 """The steps of a warp of which some instructions were left out."""
 G_ENTRY, G_INSTRUCTION, G_LANES = range(3)
 A_ENTRY, A_INSTRUCTION, A_KIND, A_LANES, A_FIRST, A_STRIDE, A_SCATTERED, A_PHASE = range(8)
-"""The words of an access. KIND: the space in bits 0-7, the operation in bits 8-15, the size in
-bytes from bit 16 on. LANES: the active lanes. FIRST: the address of the lowest active lane. STRIDE:
-the bytes from lane to lane; if lanes have no common stride, SCATTERED is the number of the row of
-32 offsets from FIRST, else NONE. PHASE: the mbarrier that the access waits on or arrives at, and
-its phase (`abi.log_copies`), or NONE."""
+"""The words of an access. KIND: space, operation and bytes (`access_kinds`). LANES: the active
+lanes. FIRST: the address of the lowest active lane. STRIDE: the bytes from lane to lane; if lanes
+have no common stride, SCATTERED is the number of the row of 32 offsets from FIRST, else NONE.
+PHASE: the mbarrier that the access waits on or arrives at, and its phase (`abi.log_copies`), or
+NONE."""
 
+MOST_STATE_WORDS = 1024
+"""Words in CONTROLS that hold the diverged state of any warp."""
 NODE_ROW, SPLIT_ROW = 7, 4
 """The words of a node of the SIMT stack and of a parked split in CONTROLS. A record there is the
 number of nodes, the number of splits, TOP; then for each node: its number, point, expected,
@@ -87,15 +93,24 @@ arrived, other block, other lanes, parent; then for each split: its number, lane
 
 
 def record_block(
-    log: Any, table: Any, counts: Any, first: int, branches: int, warp: int, block: int, size: int
+    log: LogWords,
+    table: WarpTable,
+    counts: Any,
+    first: int,
+    branches: int,
+    warp: int,
+    block: int,
+    size: int,
 ) -> int:
     """Appends an entry for a warp that enters a basic block of `size` instructions, which becomes
     the current one (CURRENT); returns 0. If the warp is not recorded, or the log or the warp's
-    share is full, only counts the instructions as left out, and no entry is current.
+    share is full, only counts the instructions as left out, and no entry is current. A warp that
+    enters its first block gets a number in the log, or NONE beyond WARP_CAPACITY.
 
-    `table` is the warp's table, whose head the caller has stored; `counts` the array of counts, in
-    which those of `branches` branches begin at `first` (`abi.environment.CountLayout`). If these
-    have risen since the last entry, its last instruction diverged or reconverged, and is marked."""
+    `warp` is the warp's number in the launch, `table` its table, whose head the caller has stored;
+    `counts` the array of counts, in which those of `branches` branches begin at `first`
+    (`abi.environment.CountLayout`). If these have risen since the last entry, its last instruction
+    diverged or reconverged, and is marked."""
     divergences, reconvergences = 0, 0
     for branch in range(branches):
         divergences += counts[first + 2 * branch]
@@ -118,8 +133,9 @@ def record_block(
         log[LEFT_WARPS] += int(not recorded)
         log[number] = log[WARPS] if recorded else warp_table.NONE
     steps = log[STEPS_AT] + warp
-    # `write_control` does not check its region: 1024 words hold the state of any warp.
-    full = log[ENTRIES] >= log[ENTRY_CAPACITY] or log[CONTROLS] + 1024 > log[CONTROL_CAPACITY]
+    # `write_control` does not check its region.
+    full = log[CONTROLS] + MOST_STATE_WORDS > log[CONTROL_CAPACITY]
+    full = full or log[ENTRIES] >= log[ENTRY_CAPACITY]
     if log[number] == warp_table.NONE or log[steps] >= log[STEP_CAPACITY] or full:
         log[steps] = LEFT_OUT
         log[LEFT_STEPS] += size
@@ -141,7 +157,7 @@ def record_block(
 
 
 @jitable
-def write_control(log: Any, table: Any) -> None:
+def write_control(log: LogWords, table: WarpTable) -> None:
     """Appends to CONTROLS the diverged state of a warp, from its table: the nodes of its SIMT stack
     that are in use, and its parked splits."""
     start = log[CONTROLS_AT] + log[CONTROLS]
@@ -174,7 +190,7 @@ def write_control(log: Any, table: Any) -> None:
     log[CONTROLS] += at - start
 
 
-def record_guard(log: Any, instruction: int, lanes: int) -> int:
+def record_guard(log: LogWords, instruction: int, lanes: int) -> int:
     """Appends to the current entry the lanes in which the guard of an instruction holds; nothing if
     no entry is current or the region is full. Returns 0."""
     if log[CURRENT] != warp_table.NONE and log[GUARDS] < log[GUARD_CAPACITY]:
@@ -186,17 +202,17 @@ def record_guard(log: Any, instruction: int, lanes: int) -> int:
     return 0
 
 
-def record_access(log: Any, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
+def record_access(log: LogWords, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
     """Appends to the current entry an access by the bits of `lanes`. `addresses` has 32 words;
     `kind` packs space, operation and size (see A_KIND). Returns 1, or 0 if it is not recorded: no
     entry is current, or a region is full."""
     return append_access(log, addresses, 0, lanes, instruction, kind)
 
 
-def record_texels(log: Any, scratch: Any, instruction: int, kind: int) -> int:
+def record_texels(log: LogWords, scratch: Any, instruction: int, kind: int) -> int:
     """Records the sectors that a texture or surface request touched, as accesses of 32 lanes with a
-    sector each. `scratch` has their number and the sectors, from TOUCHED on (`texture.texels`).
-    Returns 0."""
+    sector each, of a kind (A_KIND). `scratch` has their number and the sectors, from TOUCHED on
+    (`texture.texels`), whose numbers become addresses. Returns 0."""
     touched = scratch[TOUCHED]
     # From numbers of 32-byte sectors to their addresses.
     for index in range(TOUCHED + 1, TOUCHED + 1 + touched):
@@ -209,12 +225,12 @@ def record_texels(log: Any, scratch: Any, instruction: int, kind: int) -> int:
 
 @jitable
 def append_access(
-    log: Any, addresses: Any, first: int, lanes: int, instruction: int, kind: int
+    log: LogWords, addresses: Any, first: int, lanes: int, instruction: int, kind: int
 ) -> int:
-    """Appends to the current entry an access by the bits of `lanes`; lane 0's address is at index
-    `first`. Its stride is that of all active lanes, or 0 with a row of SCATTERED if they have none.
-    Returns 1, or 0 if no lane is active, no entry is current, or a region is full (the entry is
-    marked LOST)."""
+    """Appends to the current entry an access by the bits of `lanes`, of a kind (A_KIND); lane 0's
+    address is at index `first`. Its stride is that of all active lanes, or 0 with a row of
+    SCATTERED if they have none. Returns 1, or 0 if no lane is active, no entry is current, or a
+    region is full (the entry is marked LOST)."""
     if lanes == 0 or log[CURRENT] == warp_table.NONE:
         return 0
     marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
@@ -253,7 +269,7 @@ def append_access(
 
 
 @jitable
-def scattered_row(log: Any, addresses: Any, first: int, lanes: int, leader: int) -> int:
+def scattered_row(log: LogWords, addresses: Any, first: int, lanes: int, leader: int) -> int:
     """Returns the number of the row of SCATTERED with the lanes' offsets from the address of lane
     `leader`, 0 in inactive lanes; appends it, unless the last row with the same hash is equal. NONE
     if it is new and the region is full. `first` is the index of lane 0 in `addresses`."""

@@ -15,6 +15,7 @@ from warploom.abi.log import (
     ACCESSES,
     ACCESSES_AT,
     SPACES,
+    LogWords,
     append_access,
 )
 from warploom.asynchronous.issue.tensor_copies import prepare_box, prepare_bytes
@@ -66,17 +67,25 @@ to it, a reduction into it, and a wait or arrival at an mbarrier."""
 _GLOBAL = SPACES.index(Space.GLOBAL)
 OP_AT, SIZE_AT = 8, 16
 SECTOR_BITS, LANES, WORD_BYTES = 5, 32, 8
+LANE_0, ALL_LANES = 1, (1 << LANES) - 1
+"""Masks: lane 0 alone, whose place has the one address of an access; and a full buffer."""
 PHASE_BITS = 2
 """The low bits of an access's PHASE hold the number of the phase modulo 4; the bits above hold the
 mbarrier's offset in the shared memory of the cluster."""
 
 
 def record_barriers(
-    log: Any, addresses: Any, memory: Memory, scratch: Any, lanes: int, instruction: int, kind: int
+    log: LogWords,
+    addresses: Any,
+    memory: Memory,
+    scratch: Any,
+    lanes: int,
+    instruction: int,
+    kind: int,
 ) -> int:
-    """Appends to the log an access of size 0 for each mbarrier that these lanes wait on or arrive
-    at, once each, with its current phase. Misaligned addresses, and those outside of the block's
-    shared memory or the cluster's, are left out. Returns 0.
+    """Appends to the log an access of size 0, of a kind (`abi.log.A_KIND`), for each mbarrier that
+    these lanes wait on or arrive at, once each, with its current phase. Misaligned addresses, and
+    those outside of the block's shared memory or the cluster's, are left out. Returns 0.
 
     `addresses` are offsets in the block's shared memory, of SHARED_BYTES from OWN_SHARED on the
     host; the cluster's shared memory has SIZE bytes from CLUSTER_SHARED on (words of `scratch`)."""
@@ -93,14 +102,14 @@ def record_barriers(
         if inside and addresses[lane] % WORD_BYTES == 0:
             address = base + addresses[lane]
             inside = 0 <= address - start < size
-            if inside and append_access(log, addresses, 0, 1, instruction, kind):
+            if inside and append_access(log, addresses, 0, LANE_0, instruction, kind):
                 note_phase(log, memory, address, start)
     return 0
 
 
 def record_copies(
-    log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, allocations: Any, mask: int,
-    instruction: int,
+    log: LogWords, touched: Any, memory: Memory, data: Any, scratch: Any, allocations: Any,
+    mask: int, instruction: int,
 ) -> int:  # fmt: skip
     """Appends to the log the sectors of global memory that each lane's request in `scratch` moves
     (`asynchronous.tensors.requests`), and the mbarrier that it signals; nothing for requests that
@@ -143,11 +152,12 @@ def record_copies(
 
 
 def record_commits(
-    log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int, instruction: int,
-    kind: int,
+    log: LogWords, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int,
+    instruction: int, kind: int,
 ) -> int:  # fmt: skip
-    """Appends to the log the mbarriers that each lane's `tcgen05.commit` signals. `data` has the
-    operands, in rows of 32 lanes; `touched` is a buffer of 32 words. Returns 0."""
+    """Appends to the log the mbarriers that each lane's `tcgen05.commit` signals, as accesses of
+    `kind`. `data` has the operands, in rows of 32 lanes; `touched` is a buffer of 32 words;
+    `scratch` describes the cluster's shared memory. Returns 0."""
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
@@ -161,14 +171,16 @@ def record_commits(
 
 
 def record_bytes(
-    log: Any, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int, instruction: int,
-    kind: int,
+    log: LogWords, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int,
+    instruction: int, kind: int,
 ) -> int:  # fmt: skip
-    """Appends to the log a copy of contiguous bytes by each lane, with the mbarrier that it
-    signals. Returns 0.
+    """Appends to the log a copy of contiguous bytes by each lane, of a kind without a size, with
+    the mbarrier that it signals, whose host address (0 for none) is left in BARRIER of `scratch`.
+    Returns 0.
 
-    `data` has the operands, in rows of 32 lanes; a negative mbarrier address is none. Sectors are
-    recorded if MODE of the request in `scratch` is set: then one end is in global memory."""
+    `touched` is a buffer of 32 words, `data` has the operands, in rows of 32 lanes; a negative
+    mbarrier address is none. Sectors are recorded if MODE of the request in `scratch` is set: then
+    one end is in global memory."""
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
@@ -197,14 +209,14 @@ def write_kind(op: int) -> int:
 
 @jitable
 def append_sectors(
-    log: Any, touched: Any, count: int, start: int, end: int, instruction: int, kind: int
+    log: LogWords, touched: Any, count: int, start: int, end: int, instruction: int, kind: int
 ) -> int:
     """Adds the sectors of the bytes from `start` to `end` to the buffer `touched`, which has
     `count`; a full buffer is appended to the log and emptied. Returns the new count."""
     if end > start:
         for sector in range(start >> SECTOR_BITS, ((end - 1) >> SECTOR_BITS) + 1):
             if count == LANES:
-                append_access(log, touched, 0, (1 << LANES) - 1, instruction, sector_kind(kind))
+                append_access(log, touched, 0, ALL_LANES, instruction, sector_kind(kind))
                 count = 0
             touched[count] = sector << SECTOR_BITS
             count += 1
@@ -219,7 +231,7 @@ def sector_kind(kind: int) -> int:
 
 @jitable
 def finish_copy(
-    log: Any, touched: Any, memory: Memory, scratch: Any, blocks: int, count: int,
+    log: LogWords, touched: Any, memory: Memory, scratch: Any, blocks: int, count: int,
     instruction: int, kind: int,
 ) -> None:  # fmt: skip
     """Appends the last `count` sectors of a copy, from `touched`, and the mbarriers that it signals
@@ -231,7 +243,7 @@ def finish_copy(
     lanes, whole = (1 << count) - 1, sector_kind(kind)
     if count == 0:
         touched[0] = 0
-        lanes, whole = 1, kind
+        lanes, whole = LANE_0, kind
     first = append_access(log, touched, 0, lanes, instruction, whole)
     barrier, start = int(scratch[BARRIER]), int(scratch[CLUSTER_SHARED])
     if barrier == 0:
@@ -244,7 +256,7 @@ def finish_copy(
             continue
         if first == 0:
             touched[0] = 0
-            first = append_access(log, touched, 0, 1, instruction, kind)
+            first = append_access(log, touched, 0, LANE_0, instruction, kind)
         if first:
             # Copies for a pair of blocks signal the mbarrier of the pair's even rank.
             receiver = rank & ~1 if blocks and pair else rank
@@ -253,7 +265,7 @@ def finish_copy(
 
 
 @jitable
-def note_phase(log: Any, memory: Memory, address: int, start: int) -> None:
+def note_phase(log: LogWords, memory: Memory, address: int, start: int) -> None:
     """Sets PHASE of the last access (PHASE_BITS): the offset of the mbarrier at a host address from
     the cluster's shared memory at `start`, and its current phase."""
     word = read_bytes(memory, address - ORIGIN, WORD_BYTES)

@@ -83,7 +83,8 @@ def destinations(instruction: Instruction) -> Iterator[Register]:
 
 
 def _registers(operand: Operand) -> Iterator[Register]:
-    """Yields the registers that an operand is or contains."""
+    """Yields the registers that an operand is, or holds as a pair or a vector; not those of
+    addresses."""
     if isinstance(operand, Register):
         yield operand
     elif isinstance(operand, Pair):

@@ -165,17 +165,25 @@ def _bounds(program: Program, loop: frozenset[int], region: MaskedRegion) -> fro
     instructions that write the guards of these exits, but for those that the loop writes."""
     ends = [program.instructions[program.blocks[b].stop - 1] for b in region.exits & loop]
     guards = {end.guard.register for end in ends if end.guard is not None}
-    compared = (made for made in _made(program, loop) if not guards.isdisjoint(writes(made)))
-    found = frozenset(register for made in compared for register in reads(made))
-    return found - _written(program, loop)
+    compared = (
+        instruction
+        for instruction in _instructions_of(program, loop)
+        if not guards.isdisjoint(writes(instruction))
+    )
+    registers = frozenset(register for instruction in compared for register in reads(instruction))
+    return registers - _written(program, loop)
 
 
 def _written(program: Program, blocks: Iterable[int]) -> frozenset[Register]:
     """Returns the registers that the instructions of blocks write."""
-    return frozenset(register for made in _made(program, blocks) for register in writes(made))
+    return frozenset(
+        register
+        for instruction in _instructions_of(program, blocks)
+        for register in writes(instruction)
+    )
 
 
-def _made(program: Program, blocks: Iterable[int]) -> Iterator[Instruction]:
+def _instructions_of(program: Program, blocks: Iterable[int]) -> Iterator[Instruction]:
     """Yields the instructions of blocks, in program order."""
     for block in sorted(blocks):
         yield from program.instructions[program.blocks[block].start : program.blocks[block].stop]

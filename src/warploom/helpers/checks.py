@@ -37,7 +37,8 @@ def check_global(
     cache: Any,
 ) -> int:
     """Checks that each active lane's access of `size` bytes is aligned and inside of one live
-    allocation, which is writable if `write` is set. Returns 0, or 1 with the fault recorded.
+    allocation, which is writable if `write` is set. Returns 0, or 1 with the fault of the lowest
+    failing lane recorded in `environment`.
 
     `cache` is the bounds (start, end) of the allocation that was looked up last, an inline cache:
     only an access outside of it searches the table of allocations."""
@@ -87,8 +88,8 @@ def find_bounds(address: int, write: int, environment: Any, allocations: Any, ca
 
 def check_span(addresses: Any, mask: int, size: int, limit: int, environment: Any) -> int:
     """Checks that each lane's access of `size` bytes is aligned and ends at or below `limit`, the
-    size of its space. Returns 0, or 1 with the fault recorded.
-    """
+    size of its space. Returns 0, or 1 with the fault of the lowest failing lane recorded in
+    `environment`."""
     for lane in range(32):
         if (mask >> lane) & 1:
             address = addresses[lane]
@@ -133,7 +134,8 @@ def check_cluster(
 
 @jitable
 def record_fault(environment: Any, kind: int, lane: int, address: int, size: int) -> None:
-    """Writes the record of a lane's fault into the environment; the caller has to return 1."""
+    """Writes a lane's fault into the environment: its kind (`FaultKind`), the lane, and address
+    and size of the access; the caller has to return 1."""
     environment[_FAULT_KIND] = kind
     environment[_FAULT_LANE] = lane
     environment[_FAULT_ADDRESS] = address

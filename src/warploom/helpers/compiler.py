@@ -35,26 +35,24 @@ _OUTSIDE = {"memset", "memcpy", "memmove"}
 """The functions of the C library that an object may call."""
 
 
-def linked(functions: Mapping[str, Typed]) -> llvm.ModuleRef:
-    """Compiles functions with Numba and links them into one module, which is not optimised yet.
-
-    Each is exported as `PREFIX` and its name; all other functions are internal.
-    """
+def link_helpers(functions: Mapping[str, Typed]) -> llvm.ModuleRef:
+    """Compiles the functions, by name, with Numba and returns them as one module, which is not
+    optimised yet. Each is exported as `PREFIX` and its name; all other functions are internal."""
     from warploom.helpers import lanewise  # only compilation needs it
 
     whole = llvm.parse_assembly(_NO_COUNTS)
     register_jitables()
     lanewise.register()
-    with _not_optimised():
+    with _without_optimisation():
         for name, (function, types) in functions.items():
-            whole.link_in(_compiled(name, function, types))
+            whole.link_in(_compile_helper(name, function, types))
     for function in whole.functions:
         if function.name in _COUNTS or function.name.startswith(SHARED):
             function.linkage = "internal"
     return whole
 
 
-def object_for(module: llvm.ModuleRef, processor: Processor) -> bytes:
+def compile_object(module: llvm.ModuleRef, processor: Processor) -> bytes:
     """Optimises a copy of a module and compiles it to an object for a processor.
 
     Raises WarploomError if the object would call functions of Numba's runtime.
@@ -69,7 +67,7 @@ def object_for(module: llvm.ModuleRef, processor: Processor) -> bytes:
 
 
 @contextmanager
-def _not_optimised() -> Generator[None]:
+def _without_optimisation() -> Generator[None]:
     """Disables Numba's optimisation while it is open: the linked module is optimised as a whole,
     once for each processor."""
     config: Any = import_module("numba.core.config")
@@ -81,9 +79,9 @@ def _not_optimised() -> Generator[None]:
         config.OPT = before
 
 
-def _compiled(name: str, function: Callable[..., object], types: str) -> llvm.ModuleRef:
-    """Compiles one helper to a module: Numba's function, and a wrapper `warploom.NAME` with the C
-    signature `types`.
+def _compile_helper(name: str, function: Callable[..., object], types: str) -> llvm.ModuleRef:
+    """Returns the module of one helper: the function as Numba compiles it, and a wrapper
+    `warploom.NAME` with the C signature `types`, which returns its result.
 
     Numba's own C wrapper reports Python exceptions, which needs the interpreter; helpers raise
     none. A cost rule returns nothing in Python, and 0 here."""

@@ -48,17 +48,18 @@ HALF = LANES // 2
 
 def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.deferred_atomics.sum_deferred_costs` of an access row and the number of deferred
-    accesses; returns its seven results (i64): sums of words, sectors, lines, wavefronts and passes
-    over the accesses, the most wavefronts of one access, and that access's index."""
+    accesses (`arguments`); returns its seven results (i64): sums of words, sectors, lines,
+    wavefronts and passes over the accesses, the most wavefronts of one access, and that access's
+    index."""
     b, (row, count) = lanes.b, arguments
     accesses = [
         b.load(lanes.slot(row, KEYS + LANES // 8 * n), typ=BYTES, align=8) for n in range(LANES)
     ]
-    words = _transposed(lanes, accesses)
+    words = _transpose(lanes, accesses)
     # Rotated by 3 bits, a byte has the bank in its high bits, so that sorting orders by banks.
     by_bank = [_intrinsic(lanes, "fshl", word, word, _byte(ROW_BITS)) for word in words]
-    *differ, most = _count_sorted_words(lanes, _sorted(lanes, words))
-    bank_words = _count_bank_words(lanes, _sorted(lanes, by_bank))
+    *differ, most = _count_sorted_words(lanes, _sort(lanes, words))
+    bank_words = _count_bank_words(lanes, _sort(lanes, by_bank))
     filled = b.icmp_unsigned("<", lane_numbers(I8), lanes.splat(b.trunc(count, I8)))
     sums = [_sum(lanes, filled, value) for value in (*differ, bank_words, most)]
     counted = b.select(filled, bank_words, zero(BYTES))
@@ -78,7 +79,7 @@ def _intrinsic(lanes: Lanes, operation: str, *values: Value) -> Value:
     return lanes.intrinsic(f"llvm.{operation}.v32i8", BYTES, values)
 
 
-def _transposed(lanes: Lanes, rows: list[Value]) -> list[Value]:
+def _transpose(lanes: Lanes, rows: list[Value]) -> list[Value]:
     """Transposes a matrix of 32 x 32 bytes, held in 32 vectors, so that each vector has one lane of
     every access; the order of these vectors is arbitrary, since they are sorted next."""
     # Four steps of interleaving transpose the 16 x 16 blocks in both halves; then halves are
@@ -88,28 +89,28 @@ def _transposed(lanes: Lanes, rows: list[Value]) -> list[Value]:
             if not one & bit:
                 pair = rows[one], rows[one | bit]
                 rows[one], rows[one | bit] = (
-                    _interleaved(lanes, *pair, at) for at in (0, HALF // 2)
+                    _interleave(lanes, *pair, at) for at in (0, HALF // 2)
                 )
     for one in range(HALF):
         pair = rows[one], rows[one + HALF]
         rows[one], rows[one + HALF] = (
-            lanes.b.shuffle_vector(*pair, _indices([*_range(at), *_range(at + LANES)]))
+            lanes.b.shuffle_vector(*pair, _indices([*_half_range(at), *_half_range(at + LANES)]))
             for at in (0, HALF)
         )
     return rows
 
 
-def _range(first: int) -> range:
+def _half_range(first: int) -> range:
     """Returns 16 consecutive indices."""
     return range(first, first + HALF)
 
 
-def _interleaved(lanes: Lanes, one: Value, second: Value, at: int) -> Value:
-    """Interleaves bytes of two vectors: from each 16-byte half, 8 bytes from offset `at` on, which
-    is one `punpck` instruction of x86."""
+def _interleave(lanes: Lanes, first: Value, second: Value, at: int) -> Value:
+    """Interleaves bytes of two vectors: from each 16-byte half, the 8 bytes from offset `at` (0 or
+    8) on, which is one `punpck` instruction of x86."""
     places = [half + at + n for half in (0, HALF) for n in range(HALF // 2)]
     return lanes.b.shuffle_vector(
-        one, second, _indices([p + w for p in places for w in (0, LANES)])
+        first, second, _indices([p + w for p in places for w in (0, LANES)])
     )
 
 
@@ -118,7 +119,7 @@ def _indices(places: Sequence[int]) -> Value:
     return ir.Constant(vector(I32), [I32(place) for place in places])
 
 
-def comparators() -> Iterator[tuple[int, int]]:
+def sorting_pairs() -> Iterator[tuple[int, int]]:
     """Yields the pairs of indices (lower first) that Batcher's merge exchange compares, in order,
     to sort 32 values (Knuth, The Art of Computer Programming, volume 3, 5.2.2, algorithm M)."""
     length = HALF
@@ -132,11 +133,11 @@ def comparators() -> Iterator[tuple[int, int]]:
         length //= 2
 
 
-def _sorted(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
-    """Sorts the values of each byte position across the vectors, as unsigned numbers, in rising
-    order; there are as many vectors as the sorting network (`comparators`) has wires."""
+def _sort(lanes: Lanes, values: Sequence[Value]) -> list[Value]:
+    """Sorts the values of each byte position across the 32 vectors, as unsigned numbers, in rising
+    order, by a sorting network (`sorting_pairs`)."""
     ordered = list(values)
-    for one, second in comparators():
+    for one, second in sorting_pairs():
         pair = ordered[one], ordered[second]
         ordered[one], ordered[second] = (
             _intrinsic(lanes, name, *pair) for name in ("umin", "umax")
@@ -164,8 +165,8 @@ def _count_sorted_words(lanes: Lanes, words: Sequence[Value]) -> list[Value]:
 
 
 def _count_bank_words(lanes: Lanes, words: Sequence[Value]) -> Value:
-    """Returns, for each access (byte), the most distinct words of one bank, from its 32 words in
-    the order of banks, with the bank in the high 5 bits of a byte."""
+    """Returns, as a vector with a byte for each access, the most distinct words of one bank, from
+    its 32 words in the order of banks, with the bank in the high 5 bits of a byte."""
     b = lanes.b
     bank_words, most = _byte(1), _byte(1)
     for before, word in pairwise(words):
@@ -178,6 +179,7 @@ def _count_bank_words(lanes: Lanes, words: Sequence[Value]) -> Value:
 
 
 def _sum(lanes: Lanes, which: Value, values: Value) -> Value:
-    """Returns the sum of the bytes of `values` that `which` selects, as an i64."""
+    """Returns the sum of the bytes of `values` in the lanes that the mask `which` selects, as an
+    i64; at most 32 * 32, so that 16 bits are enough on the way."""
     wide = lanes.b.zext(lanes.b.select(which, values, zero(BYTES)), vector(I16))
     return lanes.b.zext(lanes.intrinsic("llvm.vector.reduce.add.v32i16", I16, [wide]), I64)

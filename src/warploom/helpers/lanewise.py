@@ -50,8 +50,9 @@ Emit = Callable[[Lanes, Sequence[Value]], list[Value]]
 @lru_cache(1)
 def register() -> None:
     """Registers the vector versions with Numba as replacements of the Python functions when helpers
-    are compiled, once in a process. They are for arguments that are pointers and integers.
-    """
+    are compiled; later calls in a process do nothing. They are for arguments that are pointers and
+    integers. Those of `count_distinct` and `count_ways` call the branchless loop where the vector
+    code returns 0, as it does for segments that are too distant."""
     extending: Any = import_module("numba.extending")
     intrinsic = extending.intrinsic
     register_prefetch()
@@ -127,31 +128,35 @@ def register() -> None:
         compile_instead(function, compiled)
 
 
-def _define_intrinsic(emit: Emit, answers: int, *arguments: Any) -> Any:
+def _define_intrinsic(emit: Emit, result_count: int, *arguments: Any) -> Any:
     """Returns the two values that a Numba intrinsic returns: its signature, with a tuple of
-    `answers` i64 as result, and the function that emits its code, from `emit`."""
+    `result_count` i64 as result, and the function that emits its code, a call of a function with
+    the code of `emit`. `arguments` are the Numba types of the intrinsic's arguments."""
     types: Any = import_module("numba.core.types")
-    answer = types.UniTuple(types.int64, answers)
+    answer = types.UniTuple(types.int64, result_count)
 
     def generate(context: Any, builder: Any, signature: Any, values: Sequence[Value]) -> Value:
         """Emits the call of the function with the code, and its results as Numba's tuple."""
         lanes = Lanes(builder.module, builder)
-        plain = [_plain(lanes, value) for value in values]
-        results = builder.call(_function(lanes, emit, answers, plain), plain)
+        plain = [_with_opaque_pointer(lanes, value) for value in values]
+        results = builder.call(_shared_function(lanes, emit, result_count, plain), plain)
         return context.make_tuple(
-            builder, answer, [builder.extract_value(results, n) for n in range(answers)]
+            builder, answer, [builder.extract_value(results, n) for n in range(result_count)]
         )
 
     return answer(*arguments), generate
 
 
-def _function(lanes: Lanes, emit: Emit, answers: int, arguments: Sequence[Value]) -> ir.Function:
-    """Returns the LLVM function with the code of `emit`, defined at its first use in a module. It
-    is not inlined, as it is long and many helpers call it."""
+def _shared_function(
+    lanes: Lanes, emit: Emit, result_count: int, arguments: Sequence[Value]
+) -> ir.Function:
+    """Returns the LLVM function with the code of `emit`, which returns `result_count` i64 for
+    arguments of the types of `arguments`; defined at its first use in a module. It is not inlined,
+    as it is long and many helpers call it."""
     name = SHARED + emit.__name__
     if name in lanes.module.globals:
         return lanes.module.globals[name]
-    result = ir.ArrayType(I64, answers)
+    result = ir.ArrayType(I64, result_count)
     type = ir.FunctionType(result, [value.type for value in arguments])
     function = ir.Function(lanes.module, type, name)
     function.linkage = "linkonce_odr"
@@ -164,7 +169,7 @@ def _function(lanes: Lanes, emit: Emit, answers: int, arguments: Sequence[Value]
     return function
 
 
-def _plain(lanes: Lanes, value: Value) -> Value:
+def _with_opaque_pointer(lanes: Lanes, value: Value) -> Value:
     """Returns a value of Numba's generated code as it is, but a typed pointer as an opaque one,
     which llvmlite needs to mix it with the engine's.
     """
@@ -176,20 +181,21 @@ def _plain(lanes: Lanes, value: Value) -> Value:
 
 
 def _all_rise(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
-    """Emits `simt.lane_counts.is_rising` of addresses in memory and a mask (i64).
-
-    The first 8 lanes are compared before all 32: addresses that do not rise mostly fall there.
-    """
+    """Emits `simt.lane_counts.is_rising` of addresses in memory and a mask (i64): returns 1 (an
+    i64) if all lanes are active and no address is below that of the lane before, else 0. The first
+    8 lanes are compared before all 32: addresses that do not rise mostly fall there."""
     b, (at, mask) = lanes.b, arguments
     first = b.load(at, typ=ir.VectorType(I64, FIRST_LANES), align=8)
-    falls = b.bitcast(b.icmp_unsigned("<", first, _before(lanes, first)), ir.IntType(FIRST_LANES))
+    falls = b.bitcast(
+        b.icmp_unsigned("<", first, _from_lane_below(lanes, first)), ir.IntType(FIRST_LANES)
+    )
     some_off = b.icmp_unsigned("!=", b.and_(mask, I64(ALL_LANES)), I64(ALL_LANES))
-    no = b.or_(some_off, b.icmp_unsigned("!=", falls, ir.IntType(FIRST_LANES)(0)))
+    fails = b.or_(some_off, b.icmp_unsigned("!=", falls, ir.IntType(FIRST_LANES)(0)))
     before, rest, done = b.block, *(b.append_basic_block(f"rise{end}") for end in ("", ".told"))
-    b.cbranch(no, done, rest)
+    b.cbranch(fails, done, rest)
     b.position_at_end(rest)
     addresses = b.load(at, typ=WORDS, align=8)
-    falls = lanes.any(b.icmp_unsigned("<", addresses, _before(lanes, addresses)))
+    falls = lanes.any(b.icmp_unsigned("<", addresses, _from_lane_below(lanes, addresses)))
     rises = b.zext(b.not_(falls), I64)
     b.branch(done)
     b.position_at_end(done)
@@ -205,12 +211,13 @@ def _count_steps(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """
     b, (at, shift) = lanes.b, arguments
     segments = b.lshr(b.load(at, typ=WORDS, align=8), lanes.splat(shift))
-    steps = b.icmp_unsigned("!=", segments, _before(lanes, segments))
+    steps = b.icmp_unsigned("!=", segments, _from_lane_below(lanes, segments))
     return [b.add(lanes.popcount(lanes.bits(steps)), I64(1))]
 
 
-def _before(lanes: Lanes, value: Value) -> Value:
-    """Returns in each lane the value of the lane before; lane 0 has its own."""
+def _from_lane_below(lanes: Lanes, value: Value) -> Value:
+    """Returns in each lane the value of the lane below (`value` may have any number of lanes); lane
+    0 keeps its own."""
     order = [I32(max(lane - 1, 0)) for lane in range(value.type.count)]
     whole = ir.VectorType(I32, len(order))
     return lanes.b.shuffle_vector(value, value, ir.Constant(whole, order))

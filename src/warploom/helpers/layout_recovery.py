@@ -23,6 +23,8 @@ of two lanes of a run."""
 ENTRY_WORDS = STRIDE + 1
 
 _LANES = 32
+_WORD_SHIFT, _BIT_IN_WORD = 6, 63
+"""A bit's number as that of its 64-bit word, and its place in that."""
 
 
 def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
@@ -46,7 +48,8 @@ def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
                     continue
                 # No value crosses a word: sizes are powers of two, and offsets multiples of them.
                 bit = table[at + LANES_AT] + lane * table[at + LANE_BITS]
-                value = (context[bit >> 6] >> (bit & 63)) - step * table[at + STRIDE]
+                distance = step * table[at + STRIDE]
+                value = (context[bit >> _WORD_SHIFT] >> (bit & _BIT_IN_WORD)) - distance
                 if not found:
                     first, found = value & wanted, True
                 elif (value ^ first) & wanted != 0:
@@ -54,6 +57,6 @@ def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
             bit = table[at + SHAPED_AT] + run * table[at + STEP_BITS]
             written = table[at + WRITTEN_BITS]
             kept = -1 if written == 64 else (1 << written) - 1
-            others = context[bit >> 6] & ~(kept << (bit & 63))
-            context[bit >> 6] = others | ((first & kept) << (bit & 63))
+            others = context[bit >> _WORD_SHIFT] & ~(kept << (bit & _BIT_IN_WORD))
+            context[bit >> _WORD_SHIFT] = others | ((first & kept) << (bit & _BIT_IN_WORD))
     return holds

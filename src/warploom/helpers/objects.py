@@ -17,7 +17,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from warploom.helpers.compiler import linked, object_for
+from warploom.helpers.compiler import compile_object, link_helpers
 from warploom.llvm import disk_cache
 from warploom.llvm.target import Processor, levels, processor
 
@@ -46,25 +46,24 @@ class HelperObject:
         """Returns the content of the object for this processor: as shipped, from the disk cache, or
         compiled now.
         """
-        return self._shipped() or self._cached()
+        return self._shipped() or self._find_or_compile()
 
-    def ship(self, built_for: Iterable[Processor], folder: Path = SHIPPED) -> list[Path]:
+    def ship(self, processors: Iterable[Processor], folder: Path = SHIPPED) -> list[Path]:
         """Compiles the object for each of the processors into a folder, as a build of the package
-        does, and removes its older objects of the same name. Returns the paths.
-        """
+        does; first removes the object's older files for this platform. Returns the paths."""
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob(f"{self.file}-{sys.platform}-*"):
             old.unlink()
-        module = self._compiled()
+        module = self._compile()
         return [
-            write_whole(folder / self._shipped_name(one), object_for(module, one))
-            for one in built_for
+            write_whole(folder / self._shipped_name(each), compile_object(module, each))
+            for each in processors
         ]
 
-    def _compiled(self) -> llvm.ModuleRef:
+    def _compile(self) -> llvm.ModuleRef:
         """Imports the functions and compiles them to one LLVM module, not yet optimised."""
         functions = self.functions()
-        return linked({name: (functions[name], types) for name, types in self.signatures})
+        return link_helpers({name: (functions[name], types) for name, types in self.signatures})
 
     def _parts(self) -> list[str]:
         """Returns the names and types of the helpers in one list, for digests."""
@@ -78,20 +77,21 @@ class HelperObject:
         return f"{self.file}-{sys.platform}-{level.name}-{sources}"
 
     def _shipped(self) -> bytes | None:
-        """Returns the shipped object for the highest level that this computer supports, or None."""
+        """Returns the shipped object for the highest level that this computer supports; None if the
+        package has none of these sources."""
         for level in levels():
             path = SHIPPED / self._shipped_name(level)
             if path.is_file():
                 return path.read_bytes()
         return None
 
-    def _cached(self) -> bytes:
+    def _find_or_compile(self) -> bytes:
         """Returns the object from the disk cache; compiles and stores it if it is not there."""
         key = disk_cache.key_of(self._parts(), self.sources)
         content = disk_cache.find(self.file, key)
         if content is None:
             _report_compiling()
-            content = object_for(self._compiled(), processor())
+            content = compile_object(self._compile(), processor())
             disk_cache.store(self.file, key, content)
         return content
 

@@ -49,11 +49,18 @@ def emit_count_stretches(lanes: Lanes, arguments: Sequence[Value]) -> list[Value
     returns the numbers of distinct segments and of aligned groups of 4."""
 
     def count(keys: Value, on: Value) -> list[Value]:
+        """Emits the two counts of `keys`: by the bits of a window if they fit one, else by the
+        steps of rising keys, else by comparisons."""
+
         def compare() -> list[Value]:
-            nearest = _nearest(lanes, keys)
-            return [_number(lanes, _distinct(lanes, nearest, group)) for group in (1, 4)]
+            """Emits the counts of keys by comparison of all lanes."""
+            differences = _least_differences(lanes, keys)
+            return [
+                _count_lanes(lanes, _first_of_groups(lanes, differences, group)) for group in (1, 4)
+            ]
 
         def count_bits(bits: Value) -> list[Value]:
+            """Emits the counts of a window in which `bits` are the segments accessed."""
             return [lanes.b.ctpop(_group_bits(lanes, bits, size)) for size in (1, 4)]
 
         def count_steps() -> list[Value]:
@@ -71,20 +78,27 @@ def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Valu
     *accesses, columns = arguments
 
     def count(keys: Value, on: Value) -> list[Value]:
+        """Emits the four counts of `keys`: by the bits of a window if they fit one and there are 32
+        columns, else by comparisons."""
         b = lanes.b
 
         def compare() -> list[Value]:
-            nearest = _nearest(lanes, keys)
-            first = _distinct(lanes, nearest, 1)
-            counts = [_number(lanes, _distinct(lanes, nearest, group)) for group in (1, 8, 32)]
+            """Emits the counts of keys by comparison of all lanes."""
+            differences = _least_differences(lanes, keys)
+            first = _first_of_groups(lanes, differences, 1)
+            counts = [
+                _count_lanes(lanes, _first_of_groups(lanes, differences, group))
+                for group in (1, 8, 32)
+            ]
             within = lanes.splat(b.trunc(b.sub(columns, I64(1)), I8))
             banks = b.and_(b.trunc(keys, BYTES), within)
             differing = b.or_(lane_numbers(I8), splat_constant(LANES, I8))
             # A duplicate gets a number of its own above all banks, so that it counts for none.
             own = b.select(first, banks, differing)
-            return [*counts, b.zext(_greatest(lanes, _equal_lanes(lanes, own)), I64)]
+            return [*counts, b.zext(_highest_byte(lanes, _count_equal_lanes(lanes, own)), I64)]
 
         def count_bits(bits: Value) -> list[Value]:
+            """Emits the counts of a window in which `bits` are the words accessed."""
             counts = [b.ctpop(_group_bits(lanes, bits, size)) for size in (1, 8, 32)]
             # A window of 64 words has two words of each of 32 banks: both are touched, or one.
             both = b.and_(bits, b.lshr(bits, I64(LANES)))
@@ -102,13 +116,14 @@ def emit_count_coinciding(lanes: Lanes, arguments: Sequence[Value]) -> list[Valu
     returns the most lanes on one segment."""
 
     def count(keys: Value, on: Value) -> list[Value]:
+        """Emits the most lanes of `on` that have one key."""
         b = lanes.b
-        alike = _equal_lanes(lanes, keys)
+        alike = _count_equal_lanes(lanes, keys)
         # Inactive lanes have the key of an active lane; they are subtracted from its count.
         off = b.trunc(lanes.popcount(b.not_(lanes.bits(on))), I8)
-        borrowed = b.icmp_unsigned("==", keys, lanes.splat(_key_of_one(lanes, keys, on)))
+        borrowed = b.icmp_unsigned("==", keys, lanes.splat(_lowest_key(lanes, keys, on)))
         own = b.sub(alike, b.select(borrowed, lanes.splat(off), splat_constant(0, I8)))
-        return [b.zext(_greatest(lanes, own), I64)]
+        return [b.zext(_highest_byte(lanes, own), I64)]
 
     return _count_by_keys(lanes, arguments, count, result_count=1)
 
@@ -128,10 +143,10 @@ def _count_by_keys(
     b, (at, mask, shift) = lanes.b, arguments
     on = lanes.mask(b.trunc(mask, I32))
     # Inactive lanes may hold anything; with an active lane's address they add no segment.
-    one = b.load(lanes.slot(at, lanes.intrinsic("llvm.cttz.i64", I64, [mask, I1(1)])), typ=I64)
-    addresses = b.select(on, b.load(at, typ=WORDS, align=8), lanes.splat(one))
+    lowest = b.load(lanes.slot(at, lanes.intrinsic("llvm.cttz.i64", I64, [mask, I1(1)])), typ=I64)
+    addresses = b.select(on, b.load(at, typ=WORDS, align=8), lanes.splat(lowest))
     differing = b.lshr(
-        b.xor(addresses, lanes.splat(one)), lanes.splat(b.add(shift, I64(FURTHEST_BITS)))
+        b.xor(addresses, lanes.splat(lowest)), lanes.splat(b.add(shift, I64(FURTHEST_BITS)))
     )
     far = lanes.any(b.icmp_unsigned("!=", differing, splat_constant(0, I64)))
     before, near, done = b.block, b.append_basic_block("near"), b.append_basic_block("near.done")
@@ -158,13 +173,15 @@ def _if_in_window(
     compare: Callable[[], list[Value]],
     when: Value | None = None,
 ) -> list[Value]:
-    """Emits `count_bits` of the bits of touched segments, for keys that fit a window if `when`
-    holds, else `compare`; returns the results of the path that runs.
+    """Emits `count_bits` of the bits of touched segments, for keys that fit a window if `when` (an
+    i1; None: true) holds, else `compare`; returns the results of the path that runs.
 
     The aligned window is tried first: its bit numbers do not depend on the lowest lane's key."""
     b = lanes.b
-    one = _key_of_one(lanes, keys, on)
-    aligned, own_group = (lanes.splat(b.and_(one, I32(-size))) for size in (WINDOW, WIDEST_GROUP))
+    lowest = _lowest_key(lanes, keys, on)
+    aligned, own_group = (
+        lanes.splat(b.and_(lowest, I32(-size))) for size in (WINDOW, WIDEST_GROUP)
+    )
 
     def in_window(begin: Value, inside: Value, otherwise: Callable[[], list[Value]]) -> list[Value]:
         """Emits the test whether the window from `begin` on has all keys, whose places in it are
@@ -181,7 +198,8 @@ def _if_in_window(
 
 
 def _bits(lanes: Lanes, places: Value, on: Value) -> Value:
-    """Returns an i64 with the bits set whose numbers, 0 to 63, active lanes have in `places`."""
+    """Returns an i64 in which the bits are set that active lanes (`on`) name in `places` by their
+    numbers, 0 to 63."""
     b = lanes.b
     each = b.shl(splat_constant(1, I64), b.zext(places, WORDS))
     each = b.select(on, each, splat_constant(0, I64))
@@ -189,8 +207,8 @@ def _bits(lanes: Lanes, places: Value, on: Value) -> Value:
 
 
 def _group_bits(lanes: Lanes, bits: Value, size: int) -> Value:
-    """Returns a word with the first bit of each aligned group of `size` bits (a power of 2) that
-    has a bit set."""
+    """Returns a word (i64) with the first bit of each aligned group of `size` bits (a power of 2)
+    of `bits` that has a bit set."""
     b, width = lanes.b, 1
     while width < size:
         bits = b.or_(bits, b.lshr(bits, I64(width)))
@@ -199,22 +217,23 @@ def _group_bits(lanes: Lanes, bits: Value, size: int) -> Value:
     return b.and_(bits, I64(firsts))
 
 
-def _key_of_one(lanes: Lanes, keys: Value, on: Value) -> Value:
+def _lowest_key(lanes: Lanes, keys: Value, on: Value) -> Value:
     """Returns the key of the lowest active lane, of lane 0 if none is active."""
     lowest = lanes.intrinsic("llvm.cttz.i32", I32, [lanes.bits(on), I1(0)])
     return lanes.lane(keys, lanes.b.and_(lowest, I32(LANES - 1)))
 
 
-def _nearest(lanes: Lanes, keys: Value) -> Value:
+def _least_differences(lanes: Lanes, keys: Value) -> Value:
     """Returns in each lane the least XOR of its key with a lower lane's key: 0 if a lower lane has
     the same key; less than n, a power of 2, if a lower lane is in the same aligned group of n."""
     b, ones = lanes.b, splat_constant(-1, I32)
-    nearest: Value = ones
+    differences: Value = ones
     for size in (16, 8, 4, 2, 1):
         upper = [lane for lane in range(LANES) if lane & size]
         lower = [lane for lane in range(LANES) if not lane & size]
         mine = b.shuffle_vector(keys, keys, selection(upper))
         least: Value = ir.Constant(mine.type, [I32(-1)] * HALF)
+        # Each upper lane meets each of the `size` lower lanes of its group once.
         for turn in range(size):
             order = selection(lane & -size | (lane + turn) % size for lane in lower)
             differ = b.xor(mine, b.shuffle_vector(keys, keys, order))
@@ -223,22 +242,22 @@ def _nearest(lanes: Lanes, keys: Value) -> Value:
         back = [upper.index(lane) if lane & size else HALF for lane in range(LANES)]
         none = ir.Constant(least.type, [I32(-1)] * HALF)
         whole = b.shuffle_vector(least, none, selection(back))
-        nearest = lanes.intrinsic(f"llvm.umin.v{LANES}i32", KEYS, [nearest, whole])
-    return nearest
+        differences = lanes.intrinsic(f"llvm.umin.v{LANES}i32", KEYS, [differences, whole])
+    return differences
 
 
-def _distinct(lanes: Lanes, nearest: Value, group: int) -> Value:
-    """Returns a mask of the lanes that are the lowest in their aligned group of `group`
-    segments."""
-    return lanes.b.icmp_unsigned(">=", nearest, splat_constant(group, I32))
+def _first_of_groups(lanes: Lanes, differences: Value, group: int) -> Value:
+    """Returns a mask of the lanes in whose aligned group of `group` segments no lower lane is;
+    `differences` are those of `_least_differences`."""
+    return lanes.b.icmp_unsigned(">=", differences, splat_constant(group, I32))
 
 
-def _number(lanes: Lanes, mask: Value) -> Value:
+def _count_lanes(lanes: Lanes, mask: Value) -> Value:
     """Returns the number of set lanes of a mask, as an i64."""
     return lanes.popcount(lanes.bits(mask))
 
 
-def _equal_lanes(lanes: Lanes, keys: Value) -> Value:
+def _count_equal_lanes(lanes: Lanes, keys: Value) -> Value:
     """Returns, for each lane, the number of lanes with its key, itself included, as bytes."""
     b, count = lanes.b, splat_constant(1, I8)
     for turn in range(1, LANES):
@@ -249,6 +268,6 @@ def _equal_lanes(lanes: Lanes, keys: Value) -> Value:
     return count
 
 
-def _greatest(lanes: Lanes, counts: Value) -> Value:
+def _highest_byte(lanes: Lanes, counts: Value) -> Value:
     """Returns the greatest byte of a vector, an i8."""
     return lanes.intrinsic("llvm.vector.reduce.umax.v32i8", I8, [counts])

@@ -43,29 +43,38 @@ M_PLACE, M_OFFSET, MEMBER_WORDS = range(3)
 """The words for each access of the group, which follow: the offset of its cache, and its byte
 offset from the group's address."""
 
+RangeCaches = GroupDescriptor = RunAddresses = Words = Any
+"""Arrays of 64-bit integers, pointers in compiled code. RangeCaches: the kernel's keys, then its
+caches. GroupDescriptor: the words above. RunAddresses: the first address of each run of lanes, and
+at STEP_AT the stride if it is found at run time."""
+
 FURTHEST = 1 << 40
 """The largest pitch or stride of an entry, in bytes: so no sum of addresses wraps around."""
 
 NEVER = 256
-"""The number of misses after which an entry may be given up (`_is_outnumbered`,
+"""The number of misses after which an entry may be given up (`_count_mismatch`,
 `_count_failure`)."""
 
 _LANES = 32
 
 
-def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds: Any) -> int:
+def learn_access(
+    sets: RangeCaches,
+    group: GroupDescriptor,
+    bases: RunAddresses,
+    key: int,
+    looked_up: int,
+    bounds: Words,
+) -> int:
     """Makes an entry for the accesses of a group that has missed, if all active lanes are aligned
-    and inside of `bounds`, the start and end of an allocation.
+    and inside of `bounds`, the start and end of an allocation. An entry with other pitches is first
+    retired, once such accesses outnumber its own.
 
-    `sets`: the kernel's keys, which the caches follow. `group`: its descriptor. `bases`: the first
-    address of each run, and at STEP_AT the stride if it is found at run time. `key`: that of the
-    active lanes; `known`: the number that compiled code has looked up for it.
-
-    Returns 1 plus the index among the entry's counts by which code counts this access; 0 if there
-    is no entry, or if its key is new, so that `known` is not its number: then the cost rules count
-    this access.
-    """
-    number = find_set(sets, key, group[G_SETS])
+    `key`: that of the active lanes; `looked_up`: the number that compiled code has looked up for
+    it. Returns 1 plus the index among the entry's counts by which code counts this access; 0 if
+    there is no entry, or if its key is new, so that `looked_up` is not its number: then the cost
+    rules count this access."""
+    number = find_or_insert_set(sets, key, group[G_SETS])
     if number < 0:
         return 0
     at = _entry_at(group, 0, number)
@@ -73,7 +82,7 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
         _count_failure(sets, at, group)
         return 0
     same_pitches = _has_same_pitches(sets, at, group, bases)
-    if not same_pitches and not _is_outnumbered(sets, at, group):
+    if not same_pitches and not _count_mismatch(sets, at, group):
         return 0
     low, high = _extent(group, bases, key)
     lowest = int(bounds[0]) - low
@@ -88,63 +97,68 @@ def learn_access(sets: Any, group: Any, bases: Any, key: int, known: int, bounds
     sets[at + KEY] = key
     sets[at + LOW] = lowest
     sets[at + EXTENT] = 1 + last // group[G_SIZE]
-    length, safe_pitches = _length(group), at + safe_at(group[G_CAPACITY])
-    some = first_lane(key) // length
+    length, safe_pitches = _run_length(group), at + safe_at(group[G_CAPACITY])
+    active_run = first_lane(key) // length
     for run in range(group[G_RUNS]):
         sets[at + PITCHES + run] = bases[run] - bases[0]
         # Runs of one lane have no safe pitches: PITCHES extend over their words.
         if length > 1:
-            sets[safe_pitches + run] = bases[run if _active(key, run, length) else some] - bases[0]
+            sets[safe_pitches + run] = (
+                bases[run if _active_lanes(key, run, length) else active_run] - bases[0]
+            )
     sets[at + STEP] = _stride(group, bases)
     if length == 1 and _is_consecutive(group, bases, key):
         sets[at + STEP] = group[G_SIZE]
     sets[at + WITHIN] = _within(group, bases)
     sets[at + FIRST] = bases[0] + group[MEMBERS + M_OFFSET]
     first = (bases[0] + group[MEMBERS + M_OFFSET]) & sets[at + WITHIN]
-    return int(1 + first // group[G_SIZE]) if number == known else 0
+    return int(1 + first // group[G_SIZE]) if number == looked_up else 0
 
 
 @jitable
-def _entry_at(group: Any, member: int, number: int) -> int:
-    """Returns the offset of entry `number` in the cache of a group's access."""
+def _entry_at(group: GroupDescriptor, member: int, number: int) -> int:
+    """Returns the offset, in words from the first key, of entry `number` in the cache of access
+    `member` (its index in the group)."""
     place = group[MEMBERS + member * MEMBER_WORDS + M_PLACE]
     return place + HEADER + number * _entry_length(group)  # type: ignore[no-any-return]
 
 
 @jitable
-def _entry_length(group: Any) -> int:
+def _entry_length(group: GroupDescriptor) -> int:
     """Returns the words of an entry."""
     return int(entry_words(group[G_UNIT], group[G_SIZE], group[G_CAPACITY]))
 
 
 @jitable
-def _is_outnumbered(sets: Any, at: int, group: Any) -> bool:
-    """Counts an access with other pitches than the entry's; returns whether such accesses outnumber
-    those that the entry has counted, which is compared when their number is a power of two. If they
-    do after NEVER of them, the entry is given up: its replacements have not been hit either."""
+def _count_mismatch(sets: RangeCaches, at: int, group: GroupDescriptor) -> bool:
+    """Counts an access with other pitches than those of the entry at offset `at` (MISSES); returns
+    whether such accesses outnumber those that the entry has counted, which is compared when their
+    number is a power of two. If they do after NEVER of them, the entry is given up: its
+    replacements have not been hit either."""
     sets[at + MISSES] += 1
     misses = sets[at + MISSES]
     if misses & (misses - 1) != 0:
         return False
-    hits = _hits(sets, at, group)
+    hits = _count_hits(sets, at, group)
     if misses >= NEVER and misses > hits:
         sets[at + MISSES] = GIVEN_UP
     return misses > hits  # type: ignore[no-any-return]
 
 
 @jitable
-def _count_failure(sets: Any, at: int, group: Any) -> None:
-    """Counts a failed attempt to make an entry, or one that moves an entry with the same pitches to
-    another allocation. After NEVER of them, an entry is given up if they are more than half of the
-    accesses that it has counted, as where accesses alternate between two allocations."""
+def _count_failure(sets: RangeCaches, at: int, group: GroupDescriptor) -> None:
+    """Counts, in MISSES of the entry at offset `at`, a failed attempt to make an entry, or one that
+    moves an entry with the same pitches to another allocation. After NEVER of them, an entry is
+    given up if they are more than half of the accesses that it has counted, as where accesses
+    alternate between two allocations."""
     sets[at + MISSES] += 1
     misses = sets[at + MISSES]
-    if misses >= NEVER and misses & (misses - 1) == 0 and 2 * misses > _hits(sets, at, group):
+    if misses >= NEVER and misses & (misses - 1) == 0 and 2 * misses > _count_hits(sets, at, group):
         sets[at + MISSES] = GIVEN_UP
 
 
 @jitable
-def _hits(sets: Any, at: int, group: Any) -> int:
+def _count_hits(sets: RangeCaches, at: int, group: GroupDescriptor) -> int:
     """Returns the number of accesses that the entry at offset `at` has counted."""
     hits = 0
     for word in range(at + counts_at(group[G_CAPACITY]), at + _entry_length(group)):
@@ -153,7 +167,7 @@ def _hits(sets: Any, at: int, group: Any) -> int:
 
 
 @jitable
-def _retire(sets: Any, group: Any, number: int) -> bool:
+def _retire(sets: RangeCaches, group: GroupDescriptor, number: int) -> bool:
     """Moves entry `number` of all accesses of a group to a free RETIRED entry, which keeps its
     counts; returns False if none is free."""
     for retired in range(group[G_SETS] + 1, entries_of(group[G_SETS])):
@@ -168,7 +182,7 @@ def _retire(sets: Any, group: Any, number: int) -> bool:
 
 
 @jitable
-def _within(group: Any, bases: Any) -> int:
+def _within(group: GroupDescriptor, bases: RunAddresses) -> int:
     """Returns the mask of the bits of the first address on which the costs of a group's accesses
     depend (WITHIN)."""
     unit = group[G_UNIT]
@@ -183,28 +197,29 @@ def _within(group: Any, bases: Any) -> int:
 
 
 @jitable
-def _length(group: Any) -> int:
+def _run_length(group: GroupDescriptor) -> int:
     """Returns the number of lanes of a run."""
     return _LANES // group[G_RUNS]
 
 
 @jitable
-def _active(key: int, run: int, length: int) -> int:
+def _active_lanes(key: int, run: int, length: int) -> int:
     """Returns the bits of a key's mask that belong to run `run` of `length` lanes."""
     return key >> (run * length) & ((1 << length) - 1)
 
 
 @jitable
-def _stride(group: Any, bases: Any) -> int:
+def _stride(group: GroupDescriptor, bases: RunAddresses) -> int:
     """Returns the stride of the lanes of a run, in bytes: the constant one, or that found at run
     time."""
     return bases[STEP_AT] if group[G_STRIDE] == ANY_STRIDE else group[G_STRIDE]  # type: ignore[no-any-return]
 
 
 @jitable
-def _enter_members(sets: Any, group: Any) -> bool:
-    """Writes the headers of the caches of a group's accesses; returns False if one of the caches
-    belongs to another group already, as another version of the block may have it."""
+def _enter_members(sets: RangeCaches, group: GroupDescriptor) -> bool:
+    """Writes the headers of the caches of a group's accesses (LEADER, RUNS, AHEAD); returns False
+    if one of the caches belongs to another group already, as another version of the block may have
+    it."""
     for member in range(group[G_MEMBERS]):
         at = MEMBERS + member * MEMBER_WORDS
         cache = group[at + M_PLACE]
@@ -219,9 +234,9 @@ def _enter_members(sets: Any, group: Any) -> bool:
 
 
 @jitable
-def find_set(sets: Any, key: int, count: int) -> int:
+def find_or_insert_set(sets: RangeCaches, key: int, count: int) -> int:
     """Returns the number of a lane set's key in the kernel's table of `count` keys, and inserts it
-    if it is new; -1 if its bucket is full or its mask is empty.
+    if it is new: 0 for a full warp's key, the first; -1 if its bucket is full or its mask is empty.
     """
     if key & 0xFFFFFFFF == 0:
         return -1
@@ -237,13 +252,14 @@ def find_set(sets: Any, key: int, count: int) -> int:
 
 
 @jitable
-def _member_offset(group: Any, member: int) -> int:
-    """Returns the byte offset of an access from the group's address."""
+def _member_offset(group: GroupDescriptor, member: int) -> int:
+    """Returns the byte offset of access `member` (its index in the group) from the group's
+    address."""
     return group[MEMBERS + member * MEMBER_WORDS + M_OFFSET]  # type: ignore[no-any-return]
 
 
 @jitable
-def _is_unsupported(group: Any, bases: Any) -> bool:
+def _is_unsupported(group: GroupDescriptor, bases: RunAddresses) -> bool:
     """Returns whether no entry can be made for a group's accesses: some address is misaligned, or a
     pitch or stride exceeds FURTHEST.
     """
@@ -265,13 +281,15 @@ def _is_unsupported(group: Any, bases: Any) -> bool:
 
 
 @jitable
-def _has_same_pitches(sets: Any, at: int, group: Any, bases: Any) -> bool:
+def _has_same_pitches(
+    sets: RangeCaches, at: int, group: GroupDescriptor, bases: RunAddresses
+) -> bool:
     """Returns whether the entry at offset `at` can count this access: it is free, or has the same
-    distances of lane runs (pitches) and the same stride.
+    distances of lane runs (pitches) and, if runs have more than one lane, the same stride.
     """
     if sets[at + KEY] == 0:
         return True
-    if sets[at + STEP] != _stride(group, bases) and _length(group) > 1:
+    if sets[at + STEP] != _stride(group, bases) and _run_length(group) > 1:
         return False
     differ = 0
     for run in range(group[G_RUNS]):
@@ -280,8 +298,9 @@ def _has_same_pitches(sets: Any, at: int, group: Any, bases: Any) -> bool:
 
 
 @jitable
-def _is_consecutive(group: Any, bases: Any, key: int) -> bool:
-    """Returns whether active lanes, each a run of its own, access consecutive elements."""
+def _is_consecutive(group: GroupDescriptor, bases: RunAddresses, key: int) -> bool:
+    """Returns whether the active lanes of a key, each lane a run of its own, access consecutive
+    elements."""
     for lane in range(_LANES):
         if (key >> lane) & 1 and bases[lane] - bases[0] != lane * group[G_SIZE]:
             return False
@@ -289,7 +308,7 @@ def _is_consecutive(group: Any, bases: Any, key: int) -> bool:
 
 
 @jitable
-def _extent(group: Any, bases: Any, key: int) -> tuple[int, int]:
+def _extent(group: GroupDescriptor, bases: RunAddresses, key: int) -> tuple[int, int]:
     """Returns the byte range that the active lanes of a key access in all accesses of the group:
     begin and end, as offsets from the first run's address.
     """
@@ -299,11 +318,11 @@ def _extent(group: Any, bases: Any, key: int) -> tuple[int, int]:
         offset = _member_offset(group, member)
         start = min(start, offset)
         stop = max(stop, offset)
-    length, stride = _length(group), _stride(group, bases)
+    length, stride = _run_length(group), _stride(group, bases)
     low = 1 << 62
     high = -(1 << 62)
     for run in range(group[G_RUNS]):
-        active = _active(key, run, length)
+        active = _active_lanes(key, run, length)
         if active:
             first = bases[run] - bases[0] + first_lane(active) * stride
             last = bases[run] - bases[0] + last_lane(active) * stride

@@ -71,15 +71,15 @@ def if_rising(
     prefix maximum is not needed.
     """
     b = lanes.b
-    look, rising, other = map(b.append_basic_block, ("look", "rising", "otherwise"))
+    compare_all, rising, other = map(b.append_basic_block, ("compare_all", "rising", "otherwise"))
     falls = b.icmp_unsigned("<", keys, _shifted_up(lanes, keys, 1))
-    b.cbranch(_none(lanes, falls, on), look, other)
-    b.position_at_end(look)
+    b.cbranch(_are_disjoint(lanes, falls, on), compare_all, other)
+    b.position_at_end(compare_all)
     highest = _highest_so_far(lanes, keys)
-    b.cbranch(_none(lanes, b.icmp_unsigned("<", keys, highest), on), rising, other)
+    b.cbranch(_are_disjoint(lanes, b.icmp_unsigned("<", keys, highest), on), rising, other)
 
     def steps() -> list[Value]:
-        return [_steps(lanes, highest, group) for group in groups]
+        return [_count_groups(lanes, highest, group) for group in groups]
 
     return _emit_paths(lanes, {rising: steps, other: otherwise})
 
@@ -91,24 +91,27 @@ def emit_step(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     b, (at, mask) = lanes.b, arguments
     # The mask without its lowest lane; the two lowest lanes determine the stride.
     others = b.and_(mask, b.sub(mask, I64(1)))
-    one, second = (lanes.intrinsic("llvm.cttz.i64", I64, [bits, I1(0)]) for bits in (mask, others))
+    lowest, second = (
+        lanes.intrinsic("llvm.cttz.i64", I64, [bits, I1(0)]) for bits in (mask, others)
+    )
 
-    def follow() -> list[Value]:
-        start = b.load(lanes.slot(at, one), typ=I64)
+    def find_stride() -> list[Value]:
+        """Emits the stride of at least two lanes, NO_STEP if they have none or it is negative."""
+        start = b.load(lanes.slot(at, lowest), typ=I64)
         distance = b.sub(b.load(lanes.slot(at, second), typ=I64), start)
-        step = b.udiv(distance, b.sub(second, one))
-        distances = b.sub(lane_numbers(I64), lanes.splat(one))
+        step = b.udiv(distance, b.sub(second, lowest))
+        distances = b.sub(lane_numbers(I64), lanes.splat(lowest))
         expected = b.add(lanes.splat(start), b.mul(distances, lanes.splat(step)))
         differ = b.icmp_unsigned("!=", expected, b.load(at, typ=vector(I64), align=8))
-        same = _none(lanes, differ, lanes.mask(b.trunc(mask, I32)))
+        same = _are_disjoint(lanes, differ, lanes.mask(b.trunc(mask, I32)))
         rises = b.and_(same, b.icmp_signed(">=", distance, I64(0)))
         return [b.select(rises, step, I64(NO_STEP))]
 
     alone = b.icmp_unsigned("==", others, I64(0))
-    return emit_either(lanes, alone, lambda: [I64(ANY_STEP)], follow)
+    return emit_either(lanes, alone, lambda: [I64(ANY_STEP)], find_stride)
 
 
-def _none(lanes: Lanes, mask: Value, on: Value) -> Value:
+def _are_disjoint(lanes: Lanes, mask: Value, on: Value) -> Value:
     """Returns true (an i1) if no lane is set in both masks."""
     return lanes.b.not_(lanes.any(lanes.b.and_(mask, on)))
 
@@ -131,8 +134,9 @@ def _highest_so_far(lanes: Lanes, keys: Value) -> Value:
     return keys
 
 
-def _steps(lanes: Lanes, keys: Value, group: int) -> Value:
-    """Returns the number of distinct groups of `group` segments among keys that do not fall."""
+def _count_groups(lanes: Lanes, keys: Value, group: int) -> Value:
+    """Returns, as an i64, the number of distinct groups of `group` segments (a power of 2) among
+    keys that do not fall."""
     b = lanes.b
     groups = b.lshr(keys, splat_constant(group.bit_length() - 1, I32))
     differ = b.icmp_unsigned("!=", groups, _shifted_up(lanes, groups, 1))

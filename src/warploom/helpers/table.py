@@ -175,13 +175,13 @@ def _load(helpers: HelperObject) -> llvm.ExecutionEngine:
     """Loads an object, once in a process, and defines its helpers as symbols, by which kernels call
     them. The cache of this function keeps the engine alive, which owns the code.
     """
-    engine = _engine(helpers)
+    engine = _load_engine(helpers)
     for name, _ in helpers.signatures:
         llvm.add_symbol(PREFIX + name, engine.get_function_address(PREFIX + name))
     return engine
 
 
-def _engine(helpers: HelperObject) -> llvm.ExecutionEngine:
+def _load_engine(helpers: HelperObject) -> llvm.ExecutionEngine:
     """Loads one object into the process; returns the engine that owns its code."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(helpers.code()))
@@ -190,7 +190,7 @@ def _engine(helpers: HelperObject) -> llvm.ExecutionEngine:
 
 
 @lru_cache
-def _rule(name: str) -> Callable[..., int]:
+def _load_rule(name: str) -> Callable[..., int]:
     """Returns the machine code of a cost rule as a function of addresses, mask, size and row."""
     engine = _load(COMMON)
     address = engine.get_function_address(PREFIX + name)
@@ -201,21 +201,21 @@ def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, row: I
     """Applies a cost rule to an access by its machine code, with the same result as `RULES[rule]`
     in Python, but faster.
     """
-    _rule(rule)(addresses.ctypes.data, mask, size, row.ctypes.data)
+    _load_rule(rule)(addresses.ctypes.data, mask, size, row.ctypes.data)
 
 
 def load_separately(helpers: HelperObject) -> Mapping[str, Callable[..., int]]:
     """Loads an object of functions that no kernel calls (Python calls them), and returns them by
     name; their arguments are addresses and integers. A call releases the GIL (ctypes).
     """
-    engine = _engine(helpers)
+    engine = _load_engine(helpers)
     _SEPARATE.append(engine)
 
-    def called(name: str, types: str) -> Callable[..., int]:
+    def as_function(name: str, types: str) -> Callable[..., int]:
         kind = ctypes.CFUNCTYPE(*[ctypes.c_int64] * (types.count(",") + 2))
         return kind(engine.get_function_address(PREFIX + name))
 
-    return {name: called(name, types) for name, types in helpers.signatures}
+    return {name: as_function(name, types) for name, types in helpers.signatures}
 
 
 _SEPARATE: list[llvm.ExecutionEngine] = []

@@ -46,29 +46,33 @@ _WARP, _SITE, _START, _OWN_SITE = (
 )
 _TABLE_WORDS = table_words(LANES)
 
+Plan = Slots = States = Contexts = Any
+"""Arrays of 64-bit integers, pointers in compiled code: the scheduler's state, the thread block in
+each slot, and the scheduler state and the context of each warp in the slots."""
 
-def begin_launch(plan: Any, slots: Any) -> int:
+
+def begin_launch(plan: Plan, slots: Slots) -> int:
     """Begins a launch: makes the first thread blocks resident. Returns 0."""
     scheduling.start_blocks(plan, slots)
     return 0
 
 
-def choose_warp(plan: Any, slots: Any, states: Any, contexts: Any, stride: int) -> int:
-    """Returns the number, in its thread block, of the warp whose turn is next, or DONE or DEADLOCK
-    (`simt.scheduling.next_warp`); the plan names its block.
-    """
+def choose_warp(plan: Plan, slots: Slots, states: States, contexts: Contexts, stride: int) -> int:
+    """Begins the next turn: returns the number, in its thread block, of the warp that
+    `simt.scheduling.next_warp` selects, whose block the plan then names, or DONE or DEADLOCK.
+    `stride`: the words of a context."""
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))
     return scheduling.next_warp(plan, slots, rows, tables)
 
 
-def end_turn(plan: Any, state: Any, context: Any, status: int, words: int) -> int:
-    """Records in the schedule why a warp returned (`simt.scheduling.after_run`). Returns 0.
+def end_turn(plan: Plan, state: Any, context: Any, status: int, words: int) -> int:
+    """Records in the schedule with which status a warp returned (`simt.scheduling.after_run`).
+    Returns 0.
 
     At the end of a turn, the registers in the first `words` words of the context are digested:
-    equal digests show that a warp spins without a change.
-    """
+    equal digests show that a warp spins without a change."""
     digest = 0
     if status == schedule_layout.TURN_END:
         for word in range(_TABLE_WORDS, words):
@@ -78,7 +82,7 @@ def end_turn(plan: Any, state: Any, context: Any, status: int, words: int) -> in
     return 0
 
 
-def warp_order_start(plan: Any, states: Any, warp: int) -> int:
+def warp_order_start(plan: Plan, states: States, warp: int) -> int:
     """Returns the resume point of the current block's warps if they can run in warp order, else
     NONE. They can if all warps that have not ended are runnable at one resume point, `warp` is the
     first of them, and the policy is CONVERGE, which leaves the order of warps open. `states` are
@@ -96,14 +100,15 @@ def warp_order_start(plan: Any, states: Any, warp: int) -> int:
 
 
 def end_warp_order(
-    plan: Any, environment: Any, states: Any, contexts: Any, sites: Any, stride: int
+    plan: Plan, environment: Any, states: States, contexts: Contexts, sites: Any, stride: int
 ) -> int:
     """Writes the states of the block's warps, which warp order does not keep up to date, when a
-    call in warp order returns before the end of the block. Returns 0.
+    call in warp order returns before the end of the block. Returns 0. `states` are those of the
+    block, `sites` has two words for each site: the instruction, and the number of its barrier.
 
     Warps before the one that stopped wait at SITE; later ones are runnable at START, where the
-    region began; the stopped one waits at OWN_SITE, or its state is as `end_turn` records it.
-    """
+    region began; the stopped one waits at OWN_SITE, or its state is as `end_turn` records it. The
+    next turn is that of the warp after it."""
     stopped, own = environment[_WARP], environment[_OWN_SITE]
     for warp in range(plan[WARPS]):
         at = warp * STATE_WORDS
@@ -126,9 +131,11 @@ def end_warp_order(
     return 0
 
 
-def next_in_warp_order(plan: Any, slots: Any, states: Any) -> int:
-    """Begins the next thread block in the slot of one that has ended in warp order. Returns 1, or 0
-    if several blocks are resident or none is left, so that the scheduler has to choose."""
+def next_in_warp_order(plan: Plan, slots: Slots, states: States) -> int:
+    """Begins the next thread block in the slot of one that has ended in warp order: makes it
+    current and FRESH, with its warps runnable from their start and their turns counted anew.
+    Returns 1, or 0 if several blocks are resident or none is left, so that the scheduler has to
+    choose."""
     if plan[RESIDENT] != 1 or plan[NEXT_BLOCK] >= last_block(plan):
         return 0
     plan[CURRENT_BLOCK] = slots[plan[SLOT]] = plan[NEXT_BLOCK]
@@ -142,10 +149,18 @@ def next_in_warp_order(plan: Any, slots: Any, states: Any) -> int:
 
 
 def cluster_wait(
-    plan: Any, slots: Any, states: Any, contexts: Any, stride: int, warp: int, live: int, mask: int
+    plan: Plan,
+    slots: Slots,
+    states: States,
+    contexts: Contexts,
+    stride: int,
+    warp: int,
+    live: int,
+    mask: int,
 ) -> int:
-    """Returns 1 if lanes `mask` of a warp of the current block have to wait at the barrier of their
-    cluster (`simt.clusters.must_wait`), else 0. `live`: the warp's lanes that have not exited."""
+    """Returns 1 if lanes `mask` of warp number `warp` of the current block have to wait at the
+    barrier of their cluster (`simt.clusters.must_wait`), else 0. `live`: the warp's lanes that have
+    not exited; `stride`: the words of a context."""
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))
@@ -153,12 +168,12 @@ def cluster_wait(
     return 1 if clusters.must_wait(plan, slots, rows, tables, own, live, mask) else 0
 
 
-def live_ranks(plan: Any, slots: Any) -> int:
+def live_ranks(plan: Plan, slots: Slots) -> int:
     """Returns the ranks of the live blocks of the current block's cluster, one bit for each."""
     return clusters.live_blocks(plan, slots)
 
 
-def set_registers(plan: Any, states: Any, warp: int, count: int, grows: int) -> int:
+def set_registers(plan: Plan, states: States, warp: int, count: int, grows: int) -> int:
     """Changes the number of registers of a warp of the current block; returns 0 or the error of
     `simt.register_pool.set_registers`. `grows`: 1 for `inc`, 0 for `dec`.
     """

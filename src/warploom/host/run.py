@@ -34,7 +34,7 @@ from warploom.timing.policies import (
 if TYPE_CHECKING:
     from warploom.machinecode.counted import MachineCounts
     from warploom.report.sections import Report
-    from warploom.timing.record.records import Record
+    from warploom.timing.record.record import Record
     from warploom.timing.replaying import Replaying
     from warploom.timing.result import Timing
 

@@ -51,8 +51,9 @@ def cache_directory() -> Path:
 
 
 def find(kind: str, key: str) -> bytes | None:
-    """Returns the content of an entry, or None if it is missing, damaged, or if other users could
-    have written it. Updates the file's time of use, by which old entries are removed."""
+    """Returns the content of the entry named by `kind` and `key`, or None if it is missing,
+    damaged, or if other users could have written it. Updates the file's time of use, by which old
+    entries are removed."""
     path = _path(kind, key)
     try:
         if not (_is_ours(path.parent) and _is_ours(path)):
@@ -119,8 +120,8 @@ def _path(kind: str, key: str) -> Path:
 
 
 def _is_ours(path: Path) -> bool:
-    """Returns whether only this user and root can write to a file or folder. Warns once for each
-    path that other users can write to."""
+    """Returns whether only this user and root can write to a file or folder; true on systems
+    without user ids. Warns once for each path that other users can write to."""
     if not hasattr(os, "getuid"):
         return True
     status = path.stat()

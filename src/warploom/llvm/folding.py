@@ -17,9 +17,11 @@ from llvmlite import ir
 from warploom.llvm.lanes import Value
 
 
-def _arithmetic(compute: Callable[[int, int], int], neutral: int) -> Callable[..., Value | None]:
-    """Returns a function that folds an operation on two constants, or one whose second operand is
-    `neutral`; it returns None for any other."""
+def _fold_arithmetic(
+    compute: Callable[[int, int], int], neutral: int
+) -> Callable[..., Value | None]:
+    """Returns a function that folds an operation on two constants to `compute` of them, and one
+    whose second operand is `neutral` to the first operand; it returns None for any other."""
 
     def fold(left: Value, right: Value) -> Value | None:
         """Returns the folded value of an operation on two operands; None if it has to be
@@ -32,7 +34,7 @@ def _arithmetic(compute: Callable[[int, int], int], neutral: int) -> Callable[..
     return fold
 
 
-def _and(left: Value, right: Value) -> Value | None:
+def _fold_and(left: Value, right: Value) -> Value | None:
     """Folds x & 0 to 0 and x & ~0 to x, for either operand; returns None for other operands."""
     for constant, remaining in ((left, right), (right, left)):
         number = _number(constant)
@@ -43,7 +45,7 @@ def _and(left: Value, right: Value) -> Value | None:
     return None
 
 
-def _or(left: Value, right: Value) -> Value | None:
+def _fold_or(left: Value, right: Value) -> Value | None:
     """Folds x | 0 to x, for either operand; returns None for other operands."""
     for constant, remaining in ((left, right), (right, left)):
         if _number(constant) == 0:
@@ -51,7 +53,7 @@ def _or(left: Value, right: Value) -> Value | None:
     return None
 
 
-def _resized(value: Value, type: Any) -> Value | None:
+def _fold_resize(value: Value, type: Any) -> Value | None:
     """Folds a zero extension or a truncation of a constant; returns None for other values."""
     number = _number(value)
     return None if number is None else _constant(type, number)
@@ -78,19 +80,19 @@ def _constant(type: Any, number: int) -> Value:
 
 
 _FOLDS: dict[str, Callable[[Value, Value], Value | None]] = {
-    "add": _arithmetic(lambda a, b: a + b, 0),
-    "sub": _arithmetic(lambda a, b: a - b, 0),
-    "mul": _arithmetic(lambda a, b: a * b, 1),
-    "shl": _arithmetic(lambda a, b: a << b, 0),
-    "lshr": _arithmetic(lambda a, b: a >> b, 0),
-    "and_": _and,
-    "or_": _or,
-    "zext": _resized,
-    "trunc": _resized,
+    "add": _fold_arithmetic(lambda a, b: a + b, 0),
+    "sub": _fold_arithmetic(lambda a, b: a - b, 0),
+    "mul": _fold_arithmetic(lambda a, b: a * b, 1),
+    "shl": _fold_arithmetic(lambda a, b: a << b, 0),
+    "lshr": _fold_arithmetic(lambda a, b: a >> b, 0),
+    "and_": _fold_and,
+    "or_": _fold_or,
+    "zext": _fold_resize,
+    "trunc": _fold_resize,
 }
 
 
-def _method(name: str) -> Callable[..., Value]:
+def _folding_method(name: str) -> Callable[..., Value]:
     """Returns an override of the builder's method `name`: it returns the folded value if there is
     one, else emits the instruction."""
     emit, fold = getattr(ir.IRBuilder, name), _FOLDS[name]
@@ -103,6 +105,6 @@ def _method(name: str) -> Callable[..., Value]:
 
 
 FoldingBuilder: Any = type(
-    "FoldingBuilder", (ir.IRBuilder,), {name: _method(name) for name in _FOLDS}
+    "FoldingBuilder", (ir.IRBuilder,), {name: _folding_method(name) for name in _FOLDS}
 )
 """llvmlite's `IRBuilder` with the methods of `_FOLDS` overridden."""

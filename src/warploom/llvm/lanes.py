@@ -105,6 +105,18 @@ def lane_numbers(element: ir.Type, stride: int = 1) -> ir.Constant:
     return ir.Constant(vector(element), [ir.Constant(element, stride * i) for i in range(LANES)])
 
 
+def constant_table(module: ir.Module, name: str, words: Sequence[int]) -> Value:
+    """Defines a constant array of i64 in a module, unless it has one of that name; returns its
+    address."""
+    if name not in module.globals:
+        type = ir.ArrayType(ir.IntType(64), len(words))
+        table = ir.GlobalVariable(module, type, name)
+        table.linkage, table.global_constant = "internal", True
+        table.initializer = ir.Constant(type, [I64(word) for word in words])
+        table.type = PTR
+    return module.globals[name]
+
+
 class Lanes:
     """Emits operations on lane vectors through an LLVM builder, `b`, which callers also use
     directly."""
@@ -114,7 +126,8 @@ class Lanes:
         self.b: Any = builder
 
     def alloca(self, type: ir.Type, align: int | None = None) -> Value:
-        """Allocates a stack slot for a value; returns its address as an opaque pointer."""
+        """Allocates a stack slot for a value, aligned to `align` bytes (None: as its type); returns
+        its address as an opaque pointer."""
         slot = self.b.alloca(type)
         slot.align, slot.type = align, PTR
         return slot
@@ -232,7 +245,8 @@ class Lanes:
         return self.b.gep(pointer, [at], source_etype=element)
 
     def when(self, condition: Value, then: Callable[[], None], *, likely: bool = False) -> None:
-        """Emits `then` in a block that runs if a condition holds; code after it follows both."""
+        """Emits `then` in a block that runs if a condition holds; code after it follows both.
+        `likely`: LLVM lays the code out for a condition that mostly holds."""
         with self.b.if_then(condition, likely=likely):
             then()
 

@@ -12,11 +12,11 @@ from warploom.llvm.target import Processor, optimise, simplify, target_machine, 
 def object_of(
     text: str, effort: Effort, exported: str, processor: Processor | None = None
 ) -> bytes:
-    """Compiles a module to an object file for a processor (default: `llvm.target.processor`).
+    """Compiles a module to an object file for a processor (default: `llvm.target.processor`), with
+    the LLVM passes of `effort`.
 
     All its functions but `exported` become internal, so that LLVM may inline and drop them. Calls
-    of `llvm.rounding` functions are linked with their definitions.
-    """
+    of `llvm.rounding` functions are linked with their definitions."""
     module = llvm.parse_assembly(text)
     for function in list(module.functions):
         if function.is_declaration and function.name.startswith(PREFIX):

@@ -65,8 +65,10 @@ def chosen_effort(program: Program) -> Effort:
 
 
 def effort(program: Program) -> Effort:
-    """Returns the highest level at which optimising a kernel takes less time than typical runs, by
-    the product of its basic blocks and registers, its instructions, and its pieces."""
+    """Returns the highest level at which optimising a kernel takes less time than typical runs.
+    With the product of its basic blocks and registers, LEAST if it exceeds LONG, or if there are
+    MANY_INSTRUCTIONS in MANY_PIECES; else LESS if it exceeds BRANCHED, or there are many
+    instructions; else FULL."""
     size = len(program.blocks) * len(program.registers)
     size *= CALLS_WEIGH if program.depth is not None else 1
     many = len(program.instructions) > MANY_INSTRUCTIONS

@@ -28,8 +28,9 @@ _CONVERSIONS = ("sitofp", "uitofp", "fptrunc")
 
 
 def rounded(lanes: Lanes, op: str, mode: str, args: list[Value], result: ir.Type) -> Value:
-    """Emits an operation on vectors in a rounding mode: an arithmetic node of a term (`fadd`,
-    `fma`, ...) or a conversion (`sitofp`, `uitofp`, `fptrunc`)."""
+    """Emits an operation on vectors, with a result of type `result`, in a rounding mode (rz, rm,
+    rp): an arithmetic node of a term (`fadd`, `fma`, ...) or a conversion (`sitofp`, `uitofp`,
+    `fptrunc`)."""
     suffix = _suffix(result)
     if op in _CONVERSIONS:
         suffix += "." + _suffix(args[0].type)
@@ -42,10 +43,10 @@ def definition(name: str) -> str:
     intrinsics in it; the name holds operation, mode and types."""
     op, mode, suffix = name.removeprefix(PREFIX).split(".", 2)
     result, _, source = suffix.partition(".")
-    types = [_spelled(source)] if source else [_spelled(result)] * _OPERANDS[op]
+    types = [_type_text(source)] if source else [_type_text(result)] * _OPERANDS[op]
     intrinsic = f"@llvm.experimental.constrained.{'sqrt' if op == 'fsqrt' else op}.{suffix}"
     arguments = ", ".join(f"{t} %a{i}" for i, t in enumerate(types))
-    returned = _spelled(result)
+    returned = _type_text(result)
     declared = ", ".join([*types, "metadata", "metadata"])
     return f"""
 define {returned} @"{name}"({arguments}) noinline nounwind strictfp {{
@@ -66,7 +67,7 @@ def _suffix(type: ir.Type) -> str:
     return f"v{vector.count}{mangled(vector.element)}"
 
 
-def _spelled(suffix: str) -> str:
+def _type_text(suffix: str) -> str:
     """Returns a vector type as IR spells it, from an intrinsic's suffix: `v32f32` is
     `<32 x float>`."""
     match = re.fullmatch(r"v(\d+)(\w+)", suffix)

@@ -47,21 +47,21 @@ def processor() -> Processor:
 
     Raises WarploomError if WARPLOOM_PROCESSOR names no level, or a level that this computer lacks.
     """
-    return _chosen(os.environ.get(VARIABLE, ""))
+    return _processor_of(os.environ.get(VARIABLE, ""))
 
 
 def levels() -> list[Processor]:
     """Returns the processors whose shipped code this computer can run, best first; if
-    WARPLOOM_PROCESSOR is set, only that level."""
+    WARPLOOM_PROCESSOR is set, only that level, even if this computer lacks some of its features."""
     level = os.environ.get(VARIABLE, "")
     shipped = LEVELS.get(platform.machine(), ())
     if level:
-        return [one for one in shipped if one == _chosen(level)]
-    return [one for one in shipped if not _missing(one.name)]
+        return [one for one in shipped if one == _processor_of(level)]
+    return [one for one in shipped if not _missing_features(one.name)]
 
 
 @lru_cache
-def _chosen(level: str) -> Processor:
+def _processor_of(level: str) -> Processor:
     """Returns the processor of a level, or this computer's if the level is empty. Raises
     WarploomError for an unknown level, or one that this computer lacks."""
     if not level:
@@ -70,7 +70,7 @@ def _chosen(level: str) -> Processor:
         raise WarploomError(
             f"{VARIABLE}={level} is none of {', '.join(_LEVELS)}. Take one or none."
         )
-    missing = _missing(level)
+    missing = _missing_features(level)
     if missing:
         raise WarploomError(
             f"{VARIABLE}={level} asks for {', '.join(missing)}, which this computer's"
@@ -79,7 +79,7 @@ def _chosen(level: str) -> Processor:
     return Processor(level)
 
 
-def _missing(level: str) -> list[str]:
+def _missing_features(level: str) -> list[str]:
     """Returns the features of a level of x86-64 that this computer lacks; an empty list for any
     other name."""
     features = llvm.get_host_cpu_features()
@@ -107,7 +107,7 @@ def target_machine(effort: int = 3, processor: Processor | None = None) -> llvm.
     """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    name, features = processor or _chosen(os.environ.get(VARIABLE, ""))
+    name, features = processor or _processor_of(os.environ.get(VARIABLE, ""))
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(cpu=name, features=features, opt=effort)
 

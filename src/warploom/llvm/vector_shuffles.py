@@ -36,17 +36,19 @@ def fold(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
         parts.append(lanes.b.select(here, part, zeros))
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_combined(lanes, operation, one, two) for one, two in pairs]
+        parts = [
+            _combine(lanes, operation, first_part, second_part) for first_part, second_part in pairs
+        ]
     return parts[0]
 
 
-def _combined(lanes: Lanes, operation: str, one: Value, two: Value) -> Value:
-    """Emits the combination of two vectors lane by lane, by `or` or by the intrinsic named
-    `operation`."""
+def _combine(lanes: Lanes, operation: str, first_part: Value, second_part: Value) -> Value:
+    """Emits the combination of two vectors of FOLDED lanes lane by lane, by `or` or by the
+    intrinsic named `operation` (umax)."""
     if operation == "or":
-        return lanes.b.or_(one, two)
-    name = f"llvm.{operation}.v{FOLDED}{mangled(one.type.element)}"
-    return lanes.intrinsic(name, one.type, [one, two])
+        return lanes.b.or_(first_part, second_part)
+    name = f"llvm.{operation}.v{FOLDED}{mangled(first_part.type.element)}"
+    return lanes.intrinsic(name, first_part.type, [first_part, second_part])
 
 
 def pick(lanes: Lanes, values: Sequence[Value], table: Sequence[tuple[int, int]]) -> Value:

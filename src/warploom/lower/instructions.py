@@ -50,7 +50,6 @@ from warploom.program.effects.completions import completion
 from warploom.program.effects.tensor_waits import completes_later, late_copy
 from warploom.program.services import service_of
 from warploom.ptx.ir import Instruction, Operand, Pair, Register, Symbol, spread
-from warploom.shapes.operand_shapes import OperandShapes
 
 
 class InstructionCode:
@@ -63,10 +62,9 @@ class InstructionCode:
         barriers: BarrierCode,
         memory: MemoryCode,
         guards: Guards,
-        reading: OperandShapes,
     ) -> None:
         """Creates the emitters of all kinds of instructions, which share the frame and its
-        operands. `reading` has the vector shapes of operands in the block being emitted. Under an
+        operands. Under an
         order policy (`shuffles`), asynchronous copies complete late."""
         self.control, self.barriers, self.memory, self.guards = control, barriers, memory, guards
         self.frame, self.b = control.frame, control.b
@@ -85,9 +83,9 @@ class InstructionCode:
         self.warpwide = WarpVoteCode(self.operands)
         self.shuffles = ShuffleCode(self.operands)
         self.moves = MoveCode(self.operands)
-        self.shaped = AffineCode(self.operands, reading)
-        self.leading = PrefixMaskCode(self.operands, reading)
-        self.affine_access = AffineAccess(memory, reading)
+        self.shaped = AffineCode(self.operands)
+        self.leading = PrefixMaskCode(self.operands)
+        self.affine_access = AffineAccess(memory)
 
     def emit(
         self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value

@@ -146,8 +146,8 @@ class Launch:
         grid_workspace: int = 0,
         cancellation: Cancellation | None = None,
     ) -> Launch:
-        """Returns a copy of this launch with these arguments and this cancellation; the fields that
-        are not passed are kept."""
+        """Returns a copy of this launch with these four fields (0 and None where one is not
+        passed); the other fields are kept."""
         # `dataclasses.replace` is slow, and every launch makes a copy. Positional arguments are in
         # the order of the fields.
         return Launch(

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi import log as words
+from warploom.abi.access_kinds import lane_bytes, operation_number, space_number
 from warploom.abi.log import OPS, SPACES, TEXEL_SPACES
 from warploom.cost.device_rules import AccessRules
 from warploom.helpers.table import count_compiled
@@ -233,8 +234,9 @@ class CompiledRecording:
         """Returns the columns of the accesses."""
         rows = self.log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         # Bulk copies of the TMA have no lane addresses, and a trace has no texture accesses.
-        by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)  # no copies of the TMA
-        rows = rows[by_lanes & ((rows[:, words.A_KIND] & 0xFF) < SPACES.index(TEXEL_SPACES[0]))]
+        by_lanes = operation_number(rows[:, words.A_KIND]) < len(OPS)  # no copies of the TMA
+        in_memory = space_number(rows[:, words.A_KIND]) < SPACES.index(TEXEL_SPACES[0])
+        rows = rows[by_lanes & in_memory]
         step, is_recorded = self._steps_of(rows[:, words.A_ENTRY], rows[:, words.A_INSTRUCTION])
         if self.ending.faulted is not None and len(self._entry_of_step):
             # What a fault was found in has not happened.
@@ -246,17 +248,16 @@ class CompiledRecording:
         site = np.array([self._site(*kind) for kind in kinds.tolist()], np.int64)[which.reshape(-1)]
         base = np.zeros(len(rows), np.int64)
         shape = np.zeros(len(rows), np.int64)
-        local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
+        local = space_number(rows[:, words.A_KIND]) == SPACES.index(Space.LOCAL)
         strided = (rows[:, words.A_SCATTERED] == warp_table.NONE) & ~local
         self._add_strided(rows, site, base, shape, strided)
         self._add_scattered(rows, site, base, shape, np.flatnonzero(~strided))
         return accesses_of(step, site, shape, base)
 
     def _site(self, instruction: int, kind: int) -> int:
-        """Returns the number of an access site; `kind` packs space (8 bits), operation (8 bits) and
-        bytes."""
-        space, op = SPACES[kind & 0xFF], OPS[kind >> 8 & 0xFF]
-        return self._patterns.site(instruction, space, op, kind >> 16)
+        """Returns the number of an access site, by a `kind` of `abi.access_kinds`."""
+        space, op = SPACES[space_number(kind)], OPS[operation_number(kind)]
+        return self._patterns.site(instruction, space, op, lane_bytes(kind))
 
     def _add_strided(
         self, rows: Words, site: Words, base: Words, shape: Words, strided: npt.NDArray[np.bool_]
@@ -318,7 +319,7 @@ class CompiledRecording:
         scattered = rows[:, words.A_SCATTERED] != warp_table.NONE
         distances = region[rows[scattered, words.A_SCATTERED]]
         addresses[scattered] = rows[scattered, words.A_FIRST, None] + distances
-        local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
+        local = space_number(rows[:, words.A_KIND]) == SPACES.index(Space.LOCAL)
         # The log has offsets in a thread's local memory.
         offsets = addresses[local]
         addresses[local] = (offsets // 4 * WARP_SIZE + numbers) * 4 + offsets % 4

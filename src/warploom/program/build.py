@@ -20,11 +20,13 @@ default is 1024 bytes, but its frames hold fewer registers than frames here."""
 
 
 def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> Program:
-    """Builds the program of a kernel.
+    """Builds the program of a kernel: its instructions with calls inlined or lowered, their basic
+    blocks, and the layout of its variables; a thread has a stack of `stack_bytes`. Operations on
+    several devices become those on one, and waits for asynchronous products and loads read their
+    registers.
 
     Raises LaunchError if the module has no such kernel, UnsupportedInstruction for the call of a
-    function without a body.
-    """
+    function without a body."""
     kernel = _kernel(module, kernel_name)
     flat = flatten(module, kernel, stack_bytes)
     blocks, targets = cut(flat.instructions, flat.labels)

@@ -66,18 +66,18 @@ class CallGraph:
                     }
         return tuple(name for name in self._functions if name in address_taken)
 
-    def shape(self, call: Instruction, caller: Function) -> Function | Prototype:
+    def declaration_of(self, call: Instruction, caller: Function) -> Function | Prototype:
         """Returns what declares the parameters and results of a call: the callee, the first
         function of its list of targets, or its prototype."""
         callee = call.operands[1]
         if isinstance(callee, Symbol):
             return self._functions[callee.name]
-        found = self._declared(call, caller)
+        found = self._declared_operand(call, caller)
         if isinstance(found, Prototype):
             return found
         return self._functions[found.names[0]]
 
-    def _declared(self, call: Instruction, caller: Function) -> Targets | Prototype:
+    def _declared_operand(self, call: Instruction, caller: Function) -> Targets | Prototype:
         """Returns the list of targets, or the prototype, that an indirect call names as its last
         operand and the caller declares."""
         declared = call.operands[3]
@@ -93,10 +93,10 @@ class CallGraph:
         if isinstance(callee, Symbol):
             found = self._functions.get(callee.name)
             return (found,) if found else ()
-        shape = self._declared(call, caller)
-        if isinstance(shape, Targets):
-            return tuple(self._functions[n] for n in shape.names if n in self._functions)
-        wanted = signature(shape)
+        declaration = self._declared_operand(call, caller)
+        if isinstance(declaration, Targets):
+            return tuple(self._functions[n] for n in declaration.names if n in self._functions)
+        wanted = signature(declaration)
         fitting = (self._functions[name] for name in self.address_taken)
         return tuple(f for f in fitting if not f.is_entry and signature(f) == wanted)
 

@@ -153,9 +153,9 @@ def _emit_indirect_jump(code: HiddenCode, target: Operand, targets: CallTargets)
 def _pieces(
     code: HiddenCode, formal: Variable, actual: Operand
 ) -> Iterator[tuple[int, int, Operand]]:
-    """Yields the values to store for an argument, as (offset in bytes, bits, value): a register
-    as a whole; a `.param` variable in chunks, each of which is first loaded into a scratch
-    register."""
+    """Yields the values to store for the argument `actual` of parameter `formal`, as (offset in
+    bytes, bits, value): a register as a whole; a `.param` variable in chunks, each of which is
+    first loaded into a scratch register (by instructions that are emitted to `code`)."""
     if not isinstance(actual, Symbol):
         yield 0, max(8, formal.type.bits), actual
         return
@@ -166,8 +166,8 @@ def _pieces(
 
 
 def _emit_result_copy(code: HiddenCode, formal: Variable, actual: Operand, at: int) -> None:
-    """Copies a result from the frame at offset `at` to the register or variable that receives
-    it."""
+    """Copies a result from the callee's frame, at offset `at`, to the register or `.param` variable
+    `actual` that receives it, a variable in chunks; nothing for a sink."""
     if isinstance(actual, Register):
         code.load(actual, TOP, at)
     elif isinstance(actual, Symbol):

@@ -228,7 +228,7 @@ class _Inliner:
         graph = self.graph
         reachable = {f.name: graph.number[f.name] for f in graph.candidates(call, caller.function)}
         to = calls.CallTargets(reachable, any(graph.may_exit(name) for name in reachable))
-        shape = graph.shape(call, caller.function)
+        shape = graph.declaration_of(call, caller.function)
         calls.emit_retained_call(self.part, call, site, self.calls, shape, to)
 
     def _inline(self, call: Instruction, site: Site, callee: Function, end: str) -> None:
@@ -254,8 +254,8 @@ class _Inliner:
     def _save_stack_top(
         self, call: Instruction, site: Site, callee: Function, suffix: str
     ) -> Register | None:
-        """Saves the top of the stack before a callee that uses `alloca`; returns the register that
-        holds it, None if the callee does not."""
+        """Saves the top of the stack before a callee that uses `alloca`, in a new register whose
+        name ends in `suffix`, and returns that; None if the callee does not."""
         if not alloca.uses_stack(callee):
             return None
         top = Register(f"@top{suffix}", stack.TOP.type)

@@ -47,10 +47,13 @@ class Layout:
 
 
 def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
-    """Lays out the kernel's parameters and every variable that its instructions name.
+    """Returns the layout of a kernel: offsets of its parameters and of every variable that its
+    instructions name, in each state space, indices of the globals that they name, and sizes.
+    Kernels that read their reserved shared memory, or take generic addresses of parameters, get
+    those too.
 
-    Raises UnsupportedInstruction if an instruction takes the address of something without storage.
-    """
+    Raises UnsupportedInstruction if an instruction takes the address of something without storage,
+    or of a parameter of a call."""
     layout = Layout()
     layout.parameter_bytes = _lay_out(layout, kernel.parameters)
     layout.reserved_shared_bytes = reserved_bytes(flat.instructions)

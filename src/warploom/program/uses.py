@@ -25,9 +25,9 @@ from warploom.ptx.ir import (
 
 
 def leaf_operands(operand: Operand) -> Iterator[Operand]:
-    """Yields the operands that an operand consists of: the elements of a vector or pair, the
-    register of a negated one or of an element, the base of an address (none without a base; the
-    offset is left out); else itself."""
+    """Yields the operands that an operand consists of: the elements of a vector or pair (a pair's
+    second is a predicate register), the register of a negated one or of an element, the base of an
+    address (none without a base; the offset is left out); else itself."""
     match operand:
         case Vector(elements):
             for element in elements:

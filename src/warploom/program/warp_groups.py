@@ -1,9 +1,9 @@
 """Adds to instructions that wait for `wgmma` products (of a warp group), or for loads of tensor
 memory, the registers that the pending operations use, so that liveness keeps them up to the wait.
 
-A pending product reads its multiplicand in registers when it completes, at the wait; a load writes
-its destination there. So a wait reads the registers of every product, or load, that it may
-complete. These are appended as one more operand, which makes them live up to the wait:
+A pending product reads its registers (D, and A if that is in registers) when it completes, at the
+wait; a load writes its destination there. So a wait reads the registers of every product, or load,
+that it may complete. These are appended as one more operand, which makes them live up to the wait:
 
     wgmma.wait_group.sync.aligned 0;   ->   wgmma.wait_group.sync.aligned 0, {%r1, %r2, %r3, %r4};
 """
@@ -74,11 +74,12 @@ def group_barrier_after(wait: Instruction) -> Instruction:
 
 def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instruction, ...]:
     """Returns the instructions of a program in which waits have one more operand: waits for warp
-    group products the registers that hold a multiplicand of any product, waits for loads of tensor
-    memory the destinations of any load."""
+    group products the registers that hold D or A of any product, waits for loads of tensor memory
+    the destinations of any load."""
     program = tuple(instructions)
     products = [each for each in program if each.operation.kind is OpKind.GROUP_PRODUCT]
-    factors = [
+    # D, and A unless a descriptor of shared memory stands in its place.
+    fragments = [
         o for instruction in products for o in instruction.operands[:2] if isinstance(o, Vector)
     ]
     loads = [each for each in program if each.operation.kind is OpKind.TENSOR_LOAD]
@@ -87,7 +88,7 @@ def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instr
         for instruction in loads
         for o in instruction.operands[: len(instruction.operation.spec.destinations)]
     ]
-    program = _with_operands(program, OpKind.GROUP_WAIT, factors)
+    program = _with_operands(program, OpKind.GROUP_WAIT, fragments)
     return _with_operands(program, OpKind.TENSOR_WAIT_LOADS, loaded)
 
 

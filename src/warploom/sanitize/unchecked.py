@@ -21,7 +21,7 @@ from warploom.analysis.linear.affine import GLOBAL_SPACES, LaunchInputs, LinearA
 from warploom.analysis.linear.independent import IndependentAccesses, independent_accesses
 from warploom.detector import layout as words
 from warploom.isa.kinds import Effect, OpKind
-from warploom.machine.compiled.proofs import proven
+from warploom.machine.compiled.proofs import cached_proof
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.program.accesses import accesses
@@ -70,7 +70,7 @@ def unchecked_accesses(
     allocations that have bytes which were not written."""
     if not tools & {"race", "init"}:
         return Unchecked()
-    pointer_targets = proven(program, launch, memory, _trace_pointers)
+    pointer_targets = cached_proof(program, launch, memory, _trace_pointers)
     aligned, written = _in_shared(program, launch, tools, sites, pointer_targets.independent)
     excluded = frozenset(unwritten) if "init" in tools else frozenset[int]()
     unseen_global, closed = _in_global(

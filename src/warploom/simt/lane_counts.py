@@ -74,8 +74,8 @@ def segments_of(addresses: Addresses, mask: int, shift: int) -> list[int]:
 
 
 @jitable
-def count_lanes(mask: int) -> int:
-    """Returns the number of bits set in `mask`."""
+def _count_in_loop(mask: int) -> int:
+    """Returns the result of `count_lanes`, in a loop in whose place LLVM has one instruction."""
     count = 0
     while mask != 0:
         mask &= mask - 1
@@ -83,11 +83,24 @@ def count_lanes(mask: int) -> int:
     return count
 
 
+@compiled_as(_count_in_loop)
+def count_lanes(mask: int) -> int:
+    """Returns the number of bits set in `mask`, which is not negative."""
+    return int(mask).bit_count()
+
+
 @jitable
+def _first_by_count(mask: int) -> int:
+    """Returns the result of `first_lane`."""
+    # The lowest set bit less 1 has as many set bits as there are lanes below it.
+    return _count_in_loop((mask & -mask) - 1)
+
+
+@compiled_as(_first_by_count)
 def first_lane(mask: int) -> int:
     """Returns the number of the lowest set bit of a mask that is not 0."""
-    # The lowest set bit less 1 has as many set bits as there are lanes below it.
-    return count_lanes((mask & -mask) - 1)
+    lanes = int(mask)
+    return (lanes & -lanes).bit_length() - 1
 
 
 @jitable

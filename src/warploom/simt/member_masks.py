@@ -38,13 +38,11 @@ def join_synced(table: Table) -> None:
     left = parked(table, AT_SYNC)
     while left != 0:
         split = first_lane(left)
-        left &= left - 1
-        # An earlier iteration may have merged this split into another.
-        if (parked(table, AT_SYNC) >> split) & 1:
-            members = table[split_at(table, split) + S_ARGUMENT]
-            if members & table[LIVE] & ~synced_lanes(table, members) == 0:
-                merge_synced(table, split, members)
-                merged = True
+        members = table[split_at(table, split) + S_ARGUMENT]
+        left &= ~waiting(table, AT_SYNC, members)
+        if members & table[LIVE] & ~synced_lanes(table, members) == 0:
+            merge_synced(table, split, members)
+            merged = True
     if merged:
         remove_redundant_nodes(table)
 

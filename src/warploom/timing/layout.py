@@ -117,6 +117,12 @@ Accelerator; Y is 1 if it joins a group of copies. PRODUCT: a matrix product of 
 tensor memory, which its group awaits. SIGNAL: arrives at mbarriers when all products of the warp
 have ended (`tcgen05.commit`)."""
 
+OP_OFF_CHIP, OP_JOINS_GROUP = OP_X, OP_Y
+OP_BARRIER, OP_AWAITED = OP_X, OP_Y
+OP_CYCLES, OP_STILL_OPEN, OP_OF_PRODUCTS = OP_X, OP_X, OP_Y
+"""Names of X and Y by kind: of MEMORY, POLL and BULK; of BLOCK_BARRIER; of FENCE and SLEEP
+(CYCLES), of WAIT_GROUP (STILL_OPEN, OF_PRODUCTS) and COMMIT (OF_PRODUCTS)."""
+
 BLOCK_START, BLOCK_STOP, BLOCK_WORDS = 0, 1, 2
 """A basic block: its first operation, and the one after its last."""
 
@@ -189,6 +195,8 @@ that a block has at most. MESSAGES: capacity of the buffers of messages that an 
 receives from, other SMs of a cluster in one quantum."""
 USER_FUNCTIONS = ("warp scheduler", "prefetcher", "mapping of L1", "mapping of L2")
 """Names the user's functions that an SM calls, in the order of their memory."""
+USER_SCHEDULER, USER_PREFETCHER, USER_L1_MAPPING, USER_L2_MAPPING = range(len(USER_FUNCTIONS))
+"""Numbers of these functions."""
 USER_WORDS, USER_STRIDE = 256, 257
 """Words of a policy's memory, and those plus the word that is set when the function raises an
 exception."""
@@ -298,7 +306,8 @@ E_SLOT, E_WARP, E_STATE, E_SINCE, E_UNTIL, E_OP, EVENT_WORDS = range(7)
 which a copy was in flight."""
 IN_FLIGHT = REASON_COUNT
 
-LINE_BYTES, SECTOR_BYTES, SECTORS, MOST_WAYS = 128, 32, 4, 16
+LINE_BITS = 7
+LINE_BYTES, SECTOR_BYTES, SECTORS, MOST_WAYS = 1 << LINE_BITS, 32, 4, 16
 """Sizes of a cache line and a sector, and the most ways of a set: the recency order of a set packs
 four bits a way in one word."""
 UNWRITTEN_BITS, UNWRITTEN_MASK = 5, 31

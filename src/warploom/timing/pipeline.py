@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.timing import layout as w
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 from warploom.timing.work.operations import MachineWork
 
 Words = npt.NDArray[np.int64]
@@ -29,10 +29,10 @@ class Pipeline:
 def pipeline_of(
     record: Record, work: MachineWork, states: Words, tma_use: float
 ) -> Pipeline | None:
-    """Returns the figures of a pipeline, given `states`, the cycles of warps by operation and
-    state: the cycles on the short scoreboard of operations that need the result of a wait for an
-    mbarrier. None for launches that wait for no mbarrier and copy nothing with the Tensor Memory
-    Accelerator."""
+    """Returns the figures of a pipeline, given `states`, the cycles of warps by operation and state
+    (the cycles on the short scoreboard of operations that need the result of a wait for an mbarrier
+    count), and `tma_use`, that of `Pipeline`. None for launches that wait for no mbarrier and copy
+    nothing with the Tensor Memory Accelerator."""
     if not record.phases and not record.copies:
         return None
     waiting = _instructions(record.accesses[record.accesses[:, w.A_ARRIVALS] > 0])

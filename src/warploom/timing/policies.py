@@ -72,8 +72,8 @@ class _UserFunction:
         count = self.words
 
         def call(arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any) -> Any:
-            """Calls the user's function with its words; sets the word after them on an
-            exception."""
+            """Calls the user's function with its words; on an exception, sets the word after them
+            and returns 0."""
             try:
                 return compiled(arg0, arg1, arg2, arg3, arg4, numba.carray(words, count))
             except Exception:
@@ -83,7 +83,8 @@ class _UserFunction:
         def call_without_words(
             arg0: Any, arg1: Any, arg2: Any, arg3: Any, arg4: Any, words: Any
         ) -> Any:
-            """Calls an address mapping, which takes two arguments and no words."""
+            """Calls an address mapping, which takes two arguments and no words; on an
+            exception, sets the word and returns 0."""
             try:
                 return compiled(arg0, arg1)
             except Exception:

@@ -18,7 +18,7 @@ from warploom.timing.engine.blocks import BlockDispatcher
 from warploom.timing.engine.compiled import functions
 from warploom.timing.engine.notes import deliver_messages
 from warploom.timing.engine.state import EngineSetting, Words, empty_sms, initial_memory
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 from warploom.timing.saved import ReplayState
 from warploom.timing.work.operations import MachineWork
 

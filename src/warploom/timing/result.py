@@ -15,7 +15,7 @@ from warploom.observe.trace import Trace
 from warploom.timing import layout as w
 from warploom.timing.pipeline import Pipeline, pipeline_of
 from warploom.timing.readings import CopyInFlight, NamedCode, Roof, WarpState
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 from warploom.timing.record.visits import VisitCounter
 from warploom.timing.replay import ReplayOutcome
 from warploom.timing.roofs import bound_of, roofs_of

@@ -33,14 +33,16 @@ WAITS_FOR = {
 
 def roofs_of(timing: TimedLaunch) -> tuple[Roof, ...]:
     """Returns the roofs of a launch, the most used first: issue, L1, shared memory, DRAM, L2 if the
-    device's bandwidth is known, and each arithmetic unit that the kernel used. `used` is the share
-    of the peak of the whole device: what SMs do is measured on some SMs and scaled by how many of
-    them have blocks; DRAM and L2 are shared by all, and measured as a whole."""
+    device's bandwidth is known, and each other unit that the kernel used but "control" and the
+    load/store unit. `used` is the share of the peak of the whole device: what SMs do is measured on
+    some SMs and scaled by how many of them have blocks; DRAM and L2 are shared by all, and measured
+    as a whole."""
     spec, device = timing.spec, timing.device
     hertz = spec.clock_mhz * 1e6
     cycles = max(1, timing.sample_cycles)
     l1, shared = timing.lsu_use
-    share = len(timing.unit_use) and timing.sms / device.sms
+    # A kernel that issues nothing has no roof, whatever SMs its blocks were on.
+    share = timing.sms / device.sms if timing.unit_use else 0
     roofs = [
         Roof("Issue", timing.issued / max(1, timing.scheduler_cycles) * share,
              device.sms * spec.schedulers * hertz, "instructions"),

@@ -22,7 +22,8 @@ from warploom.host.context import Context
 from warploom.host.core_files.format import Core, CoreAllocation, CoreLaunch, CoreMemory, read_head
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.launch import POLICIES, Launch, Schedule
-from warploom.machine.memory.device_memory import DeviceMemory, MemoryState, unwritten_bits
+from warploom.machine.memory.allocation_table import MemoryState
+from warploom.machine.memory.device_memory import DeviceMemory, unwritten_bits
 from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.memory.reservation import Reservation
 from warploom.ptx.parser import parse

@@ -17,7 +17,7 @@ from warploom.timing.accelsim.files import (
 )
 from warploom.timing.accelsim.writing import LaunchTrace
 from warploom.timing.machinecode.record import machine_code_record
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 
 
 def write_trace(folder: str | Path, run: Run, record: Record) -> Path:

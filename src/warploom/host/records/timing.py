@@ -21,7 +21,7 @@ from warploom.machine.compiled.counted import Counted, combined_tally
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.logs import Log
 from warploom.machine.compiled.outcome import check_limit, error_of
-from warploom.machine.compiled.workers import why_alone
+from warploom.machine.compiled.workers import serial_reason_of
 from warploom.machine.launch import Launch, shared_bytes
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import Observation
@@ -43,7 +43,8 @@ from warploom.timing.policies import (
 from warploom.timing.record.order import issue_order
 from warploom.timing.record.patterns import PatternTable
 from warploom.timing.record.predicted import alignment_period, with_predicted_blocks
-from warploom.timing.record.records import Record, RecordBuilder
+from warploom.timing.record.record import Record
+from warploom.timing.record.records import RecordBuilder
 from warploom.timing.record.spins import load_polling_loops, poll_barrier_warps
 from warploom.timing.replay import Replay, ReplayOutcome
 from warploom.timing.replaying import Replaying
@@ -146,7 +147,9 @@ class TimedRun:
         run at once where they may depend on each other or share a limit of instructions."""
         sampled = self._kernel.context.sampled
         kernel = self._engine.kernel(program, launch, records=True, baseline=sampled)
-        independent = not kernel.suspends or not why_alone(program, launch, memory, caches=False)
+        independent = not kernel.suspends or not serial_reason_of(
+            program, launch, memory, caches=False
+        )
         in_one_run = launch.cooperative or launch.max_instructions is not None or not independent
         return range(last if in_one_run else min(FIRST_BLOCKS, last))
 

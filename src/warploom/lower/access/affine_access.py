@@ -36,7 +36,6 @@ from warploom.lower.instrument.sanitizing import SpaceMemory
 from warploom.program.accesses import space_of
 from warploom.program.cfg import ProgramBlock
 from warploom.ptx.ir import Instruction, Operand, Space
-from warploom.shapes.operand_shapes import OperandShapes
 from warploom.shapes.vector_shape import VectorShape
 
 PREFETCH_WARPS = 4
@@ -56,13 +55,13 @@ class AffineAccess:
     (accesses of the block from one base register, which share a guard), else as calls. `index`
     numbers the instruction, `on` has its executing lanes."""
 
-    def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
-        self.memory, self.reading = memory, reading
+    def __init__(self, memory: MemoryCode) -> None:
+        self.memory = memory
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self.operands = memory.operands
         self.transfers = Transfers(memory.lanes, memory.places.pointer)
         self.group_guards, self.group_addresses = (
-            GroupGuards(memory, reading),
+            GroupGuards(memory),
             GroupAddresses(memory.lanes),
         )
 
@@ -85,7 +84,7 @@ class AffineAccess:
             arguments = instruction.operands[1], type, parts, on
             return self.memory.load_parameter(index, *arguments, width=1)
         access_type = self.memory.accesses.access_type_of("load", index, instruction)
-        width = self.reading.address(instruction.operands[1]).width
+        width = self.frame.position.reading.address(instruction.operands[1]).width
 
         def load_any() -> list[Value]:
             """Emits the call for 32 lanes, and takes one active lane's value of each run."""

@@ -36,7 +36,6 @@ from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.store_batching import StoreBatch
 from warploom.program.cfg import ProgramBlock
 from warploom.ptx.ir import Address, Instruction, Register
-from warploom.shapes.operand_shapes import OperandShapes
 
 RARELY = (1 << 20, 1)
 """Branch weights of an exit that is almost never taken: they keep the values that are live there in
@@ -52,11 +51,11 @@ class GroupGuards:
     time. `groups`: by instruction, the group of each access in the version of the block being
     emitted; `begin` sets them. `on` has an instruction's executing lanes."""
 
-    def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
+    def __init__(self, memory: MemoryCode) -> None:
         """Creates the range cache and the store batch; no group until `begin`."""
-        self.memory, self.reading = memory, reading
+        self.memory = memory
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
-        self.cache, self.store_batch = RangeCache(memory, reading), StoreBatch(memory)
+        self.cache, self.store_batch = RangeCache(memory), StoreBatch(memory)
         self._bases = GroupBases(memory)
         self.groups: dict[int, GroupValues] = {}
         self._slow_paths: dict[int, ir.Block] = {}
@@ -81,7 +80,7 @@ class GroupGuards:
         self._slow_paths.clear()
         self._masked.clear()
         # Divergent code keeps registers lane by lane, so no address is affine.
-        if not self.frame.registers.convergent:
+        if not self.frame.position.convergent:
             self.prefetches_ahead, self._accesses = False, BlockAccesses()
             return
         facts = self.frame.warp_ir.blocks[block.index]

@@ -24,7 +24,7 @@ from warploom.abi.range_cache import (
 from warploom.llvm.lanes import I1, I32, I64, LANES, Value
 from warploom.lower.frame.frame import Frame
 from warploom.ptx.ir import Instruction
-from warploom.shapes.operand_shapes import RUNS, OperandShapes
+from warploom.shapes.operand_shapes import RUNS
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class LaneSets:
     thread layout), which follows the access records. A lane set's number selects its entry in every
     range cache."""
 
-    def __init__(self, frame: Frame, reading: OperandShapes) -> None:
-        """Begins with no lane set looked up. `reading` says whether warps can have several layouts
-        of threads, which then are part of a lane set's key."""
+    def __init__(self, frame: Frame) -> None:
+        """Begins with no lane set looked up. If warps can have several layouts of threads, a lane
+        set's key includes it."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._count = frame.layout.caches.sets
         self._begin = ROW_WIDTH * len(frame.layout.rows)
-        self._layouts = RUNS.get(reading.warp_layout, 1) > 1 and not frame.variant.alike
+        self._layouts = RUNS.get(frame.variant.warp_layout, 1) > 1 and not frame.variant.alike
         self._block_set: LaneSet | None = None
         self._single_entry = True
 

@@ -93,13 +93,11 @@ class MemoryCode:
         self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
         self.copy_recording, self.observing = copy_recording, observing
         self.accesses = self.frame.warp_ir.accesses
-        self.diverged = False
-        """True while code is emitted for lanes that have diverged from others."""
 
     def plan(self, index: int, access_type: AccessType) -> AccessPlan:
         """Returns how an access is done out of a group: by the plan of its operation, in divergent
         code as at any addresses."""
-        if self.diverged:
+        if self.frame.position.is_diverged:
             return general(access_type)
         return self.frame.warp_ir.plans[index, access_type.space]
 

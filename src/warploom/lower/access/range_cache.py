@@ -35,7 +35,6 @@ from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.lane_sets import FULL_WARP, LaneSet, LaneSets
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.range_cache_filling import RangeCacheFilling
-from warploom.shapes.operand_shapes import OperandShapes
 
 
 class RangeCache:
@@ -44,12 +43,12 @@ class RangeCache:
     base addresses that hit, the distances of lane runs (pitches), and counters. `sets` looks up
     lane sets, whose numbers select entries."""
 
-    def __init__(self, memory: MemoryCode, reading: OperandShapes) -> None:
+    def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.places = memory, memory.places
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._layout = self.frame.layout.caches
         self._begin = ROW_WIDTH * len(self.frame.layout.rows)
-        self.sets = LaneSets(self.frame, reading)
+        self.sets = LaneSets(self.frame)
         self._filling = RangeCacheFilling(memory, self.sets)
 
     def hits(self, group: GroupValues, lane_set: LaneSet) -> Value:

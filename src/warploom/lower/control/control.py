@@ -46,7 +46,6 @@ class ControlFlow:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program = frame.program
         self.suspends = frame.warp_ir.reconvergence.suspends
-        saved.spill(frame.warp_ir.spilled)
         self.blocks = Blocks(frame)
         self.simt_stack = SimtStackCode(frame)
         self.warp_order = WarpOrder(frame, scheduled=self.suspends)

@@ -115,7 +115,7 @@ class DivergenceCode:
         """Stores the registers that successors of a block read lane by lane to the context, before
         lanes may diverge at its end, and pushes a node for each masked loop that lanes have left.
         Emits nothing in divergent code, whose registers are there."""
-        if self.frame.registers.convergent:
+        if self.frame.position.convergent:
             successors = self.program.blocks[block].successors
             live = frozenset[Register]().union(
                 *(self.blocks.live(successor) for successor in successors)

@@ -85,10 +85,10 @@ class Edges:
         if together and self.frame.shapes.around(index):
             with (
                 self.b.if_then(self.masked_loops.some_exited(index)),
-                self.frame.registers.emitting_block(index, convergent=True),
+                self.frame.at_block(index, convergent=True),
             ):
                 self.masked_loops.diverge(index, self.blocks.live(index))
-                self.frame.registers.convergent = False
-                self.suspension.suspend(Status.TURN_END, index)
-        with self.frame.registers.emitting_block(index, convergent=together):
+                with self.frame.at_block(index, convergent=False):
+                    self.suspension.suspend(Status.TURN_END, index)
+        with self.frame.at_block(index, convergent=together):
             self.suspension.suspend(Status.TURN_END, index)

@@ -12,7 +12,7 @@ from llvmlite import ir
 from warploom.abi.environment import Status
 from warploom.core.types import U32
 from warploom.helpers.calls import call
-from warploom.llvm.lanes import I1, I32, I64, PTR, Value, vector
+from warploom.llvm.lanes import I1, I32, I64, Value, constant_table, vector
 from warploom.lower.control.control import ControlFlow
 from warploom.lower.control.simt_stack import call_depth
 from warploom.lower.frame.blocks import Copy
@@ -79,14 +79,7 @@ class IndexedBranchCode:
     def _table(self, index: int, targets: tuple[int, ...]) -> Value:
         """Returns the address of a constant array of i64: the number of the basic block by index.
         It is defined once for all copies of the branch."""
-        name = f"ways{index}"
-        if name not in self.frame.module.globals:
-            type = ir.ArrayType(I64, len(targets))
-            table = ir.GlobalVariable(self.frame.module, type, name)
-            table.linkage, table.global_constant = "internal", True
-            table.initializer = ir.Constant(type, [I64(successor) for successor in targets])
-            table.type = PTR
-        return self.frame.module.globals[name]
+        return constant_table(self.frame.module, f"ways{index}", targets)
 
     def _split(
         self,

@@ -14,7 +14,7 @@ from llvmlite import ir
 from warploom.core.types import PRED
 from warploom.helpers.calls import call
 from warploom.helpers.layout_recovery import ENTRY_WORDS
-from warploom.llvm.lanes import I1, I64, PTR, Value
+from warploom.llvm.lanes import I1, I64, Value, constant_table
 from warploom.lower.control.masked_loops import MaskedLoopCode
 from warploom.lower.frame.blocks import Blocks, Copy
 from warploom.lower.frame.spills import SpillCode
@@ -60,7 +60,7 @@ class LayoutRecovery:
             return self._settled(index)
         if index not in self._recoveries:
             self._recoveries[index] = self.blocks.append(f"reshape{index}")
-            emitting_block = self.frame.registers.emitting_block(index, convergent=False)
+            emitting_block = self.frame.at_block(index, convergent=False)
             with self.b.goto_block(self._recoveries[index]), emitting_block:
                 holds = self._recover_shapes(index)
                 self.b.store(self.b.not_(holds), self._stale)
@@ -74,17 +74,13 @@ class LayoutRecovery:
         there: it tests their 32 lanes in the context and stores the first value of each run beside
         them. Returns true (an i1) if all of them have their shape, also if there are none."""
         frame, shaped = self.frame, self.frame.context_layout.shaped
-        here = self.blocks.live(index) & frame.registers.here.keys() & shaped.keys()
+        here = self.blocks.live(index) & frame.position.shapes.keys() & shaped.keys()
         words = [
             word for r in sorted(here, key=lambda r: r.name) for word in self._descriptor_of(r)
         ]
         if not words:
             return I1(1)
-        type = ir.ArrayType(I64, len(words))
-        table = ir.GlobalVariable(frame.module, type, f"shapes{index}")
-        table.linkage, table.global_constant = "internal", True
-        table.initializer = ir.Constant(type, [I64(word) for word in words])
-        table.type = PTR
+        table = constant_table(frame.module, f"shapes{index}", words)
         count, active = I64(len(words) // ENTRY_WORDS), self.b.zext(frame.active.bits(), I64)
         recovered = call(
             frame.lanes, "reshape_registers", frame.context_registers.base(), table, count, active
@@ -97,7 +93,7 @@ class LayoutRecovery:
         short slot, by run; number of runs and stride of its shape. A 128-bit register has an entry
         for each half."""
         frame, bits = self.frame, register.type.bits
-        shape, places = frame.registers.here[register], frame.context_layout
+        shape, places = frame.position.shapes[register], frame.context_layout
         by_lane, shaped = 8 * places.by_lane[register], 8 * places.shaped[register]
         vector_shape = shape.width, shape.stride
         if register.type == PRED:
@@ -121,10 +117,10 @@ class LayoutRecovery:
             return self.blocks.entrance(Copy.CONVERGENT, index)
         if index not in self._settled_blocks:
             self._settled_blocks[index] = self.blocks.append(f"settle{index}")
-            emitting_block = self.frame.registers.emitting_block(index, convergent=True)
+            emitting_block = self.frame.at_block(index, convergent=True)
             with self.b.goto_block(self._settled_blocks[index]), emitting_block:
                 self.frame.transfers.load_reconverged(self.blocks.live(index))
-                if self.frame.registers.spilled:
+                if self.frame.position.spilled:
                     self.saved.settle()
                 self.masked_loops.reenter(regions)
                 self.b.branch(self.blocks.entrance(Copy.CONVERGENT, index))

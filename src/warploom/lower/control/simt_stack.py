@@ -4,9 +4,7 @@ reconvergence point, the lanes expected there and those that have arrived.
 
 from __future__ import annotations
 
-from llvmlite import ir
-
-from warploom.llvm.lanes import I1, I32, I64, PTR, Value
+from warploom.llvm.lanes import I1, I32, I64, Value, constant_table
 from warploom.lower.frame.frame import Frame
 from warploom.simt.warp_table import (
     ARRIVED,
@@ -126,9 +124,5 @@ def _reconvergence_table(frame: Frame) -> None:
     """
     branches, discarded_count = frame.layout.branches, frame.layout.discarded_count
     size = len(frame.program.instructions)
-    places = [I64(branches[i] + 1 if i in branches else discarded_count) for i in range(NONE, size)]
-    type = ir.ArrayType(I64, size + 1)
-    table = ir.GlobalVariable(frame.module, type, "meetings")
-    table.linkage, table.global_constant = "internal", True
-    table.initializer = ir.Constant(type, places)
-    table.type = PTR
+    places = [branches[i] + 1 if i in branches else discarded_count for i in range(NONE, size)]
+    constant_table(frame.module, "meetings", places)

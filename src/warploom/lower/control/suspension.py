@@ -57,13 +57,13 @@ class Suspension:
         they are in the context already."""
         b, frame = self.b, self.frame
         is_whole = (
-            frame.registers.convergent and status is not Status.DIVERGED and isinstance(index, int)
+            frame.position.convergent and status is not Status.DIVERGED and isinstance(index, int)
         )
         if is_whole:
             # All lanes will continue there, so only its live registers are needed.
             assert isinstance(index, int)
             self.saved.save(self.blocks.live(index))
-        elif frame.registers.convergent:
+        elif frame.position.convergent:
             # Other lanes or another block may run next, in divergent code: store registers lane by
             # lane.
             is_constant = isinstance(index, int)
@@ -107,7 +107,7 @@ class Suspension:
         Yields that block's number."""
         following = self._following(block)
         self.frame.transfers.to_varying(block, following)
-        with self.frame.registers.emitting_block(following, convergent=True):
+        with self.frame.at_block(following, convergent=True):
             yield following
 
     def _following(self, block: int) -> int:
@@ -155,7 +155,7 @@ class Suspension:
         following = self._following(block)
         resume_block = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(resume_block)
-        with self.frame.registers.emitting_block(following, convergent=True):
+        with self.frame.at_block(following, convergent=True):
             self.saved.take_up_together(self.blocks.live(following), whole=copy is Copy.REGION)
         self.layout_recovery.masked_loops.enter(self.frame.shapes.around(following))
         self.layout_recovery.set_stale(False)

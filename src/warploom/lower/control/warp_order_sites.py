@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warploom.llvm.lanes import I64, PTR, Value
+from warploom.llvm.lanes import Value, constant_table
 
 
 class WarpOrderSites:
@@ -33,9 +33,4 @@ class WarpOrderSites:
         sites). Returns its address."""
         last = max(self._waits, default=0)
         words = [n for site in range(last + 1) for n in self._waits.get(site, (0, 0))]
-        type = ir.ArrayType(I64, len(words))
-        table = ir.GlobalVariable(module, type, "sites")
-        table.linkage, table.global_constant = "internal", True
-        table.initializer = ir.Constant(type, [I64(word) for word in words])
-        table.type = PTR
-        return table
+        return constant_table(module, "sites", words)

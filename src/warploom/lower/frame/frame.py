@@ -5,6 +5,7 @@ SIMT stack, counters, fuel.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from llvmlite import ir
 
@@ -26,12 +27,10 @@ from warploom.ptx.ir import Register
 class Frame(FunctionFrame):
     """Holds the function that runs a warp, and its state, while it is emitted.
 
-    `warp_ir`: the IR of the kernel; `shapes`: its vector shapes of registers. `active`: the
+    `active`: the
     active mask. `registers`: registers in the code being emitted; `context_registers`: registers in
     the warp's context; `transfers` moves them between both. `context`: addresses in the warp's
     context and state; `nodes`: its SIMT stack. `counters` and `fuel` count instructions.
-    `remaining_in_block`: the number of instructions from the one being emitted, included, to the
-    end of its basic block.
     """
 
     def __init__(
@@ -43,13 +42,13 @@ class Frame(FunctionFrame):
     ) -> None:
         """Creates the parts. `context`: the layout of a warp's context; `pieces`: the registers
         that hold parameters of inlined calls, by byte offset in the thread's frame."""
-        program, variant, shapes = warp_ir.program, warp_ir.variant, warp_ir.uniformity
-        super().__init__(module, warp_ir.layout, variant)
-        self.warp_ir, self.shapes = warp_ir, shapes
+        super().__init__(module, warp_ir)
+        program, variant, shapes = self.program, self.variant, self.shapes
         self.context_layout, self.pieces = context, pieces
         self.open_nans = open_nan_registers(program)
         self.shared_over_blocks = shared_registers(program)
-        self.remaining_in_block = 0
+        spilled = {register: context.together[register] for register in warp_ir.spilled}
+        self.position = replace(self.position, spilled=spilled)
         self.counters = Counters(self.lanes, self.counts)
         self.active = ActiveLanes(self)
         self.context = WarpContext(self, context)

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 
 from llvmlite import ir
 
-from warploom.abi.environment import CountLayout, Slot, Status
-from warploom.ir.variant import KernelVariant
+from warploom.abi.environment import Slot, Status
+from warploom.ir.warp_ir import WarpIR
 from warploom.llvm.folding import FoldingBuilder
 from warploom.llvm.lanes import I32, I64, LANES, PTR, Lanes, Value, zero
+from warploom.lower.frame.position import Position
+from warploom.shapes.operand_shapes import BlockShapes, OperandShapes
 
 WARP_SIGNATURE = ir.FunctionType(I64, [PTR, PTR, PTR, PTR, I64])
 """The type of `status = warp(environment, counts, rows, contexts, warp)`: contexts of the thread
@@ -24,15 +27,21 @@ class FunctionFrame:
     """Holds the function of one warp while it is emitted, and its arguments.
 
     `lanes` emits at the current position; `prologue` in the entry block, which dominates all code.
-    `variant` has the options of the code.
+    `warp_ir` is the kernel, `shapes` its vector shapes of registers, `variant` the options of its
+    code. `position` is the place that code is being emitted for.
     """
 
-    def __init__(self, module: ir.Module, layout: CountLayout, variant: KernelVariant) -> None:
+    def __init__(self, module: ir.Module, warp_ir: WarpIR) -> None:
         """Declares the function, with its blocks `entry` and `exit`, and stores the number of the
         warp that it is called for.
         """
-        self.module, self.layout, self.variant = module, layout, variant
-        self.program = layout.program
+        self.module, self.warp_ir, self.layout = module, warp_ir, warp_ir.layout
+        self.program, self.variant, self.shapes = (
+            warp_ir.program,
+            warp_ir.variant,
+            warp_ir.uniformity,
+        )
+        self.position = Position(OperandShapes(self.program, self.variant.warp_layout, {}))
         self.function = ir.Function(module, WARP_SIGNATURE, "warp")
         self.function.linkage = "internal"
         for argument in self.function.args[:4]:
@@ -55,6 +64,22 @@ class FunctionFrame:
         slot_address = self.prologue.alloca(type)
         self.prologue.b.store(zero(type), slot_address)
         return slot_address
+
+    @contextmanager
+    def at(self, position: Position) -> Generator[None]:
+        """Makes code emitted while it is open that of a position."""
+        outer, self.position = self.position, position
+        yield
+        self.position = outer
+
+    def at_block(
+        self, index: int, *, convergent: bool, shapes: BlockShapes | None = None
+    ) -> AbstractContextManager[None]:
+        """Makes code emitted while it is open that of a basic block, convergent or divergent: with
+        the block's vector shapes, or `shapes`, as batches of iterations assume."""
+        shapes = shapes or self.shapes.at(index)
+        reading = OperandShapes(self.program, self.variant.warp_layout, shapes)
+        return self.at(replace(self.position, reading=reading, convergent=convergent))
 
     # ---- the running warp ------------------------------------------------------------------------
 

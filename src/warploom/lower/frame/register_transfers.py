@@ -50,7 +50,9 @@ class RegisterTransfers:
         """Stores in 32 lanes the registers that become varying on the edge from basic block
         `origin` to block `index`, in convergent code.
         """
-        for register in _sorted(self._registers.here.keys() & self.becomes_varying(origin, index)):
+        for register in _sorted(
+            self._frame.position.shapes.keys() & self.becomes_varying(origin, index)
+        ):
             self._registers.store_varying(register, self._registers.load(register))
 
     def becomes_varying(self, origin: int, index: int) -> frozenset[Register]:
@@ -68,9 +70,11 @@ class RegisterTransfers:
         retained = {*live, *self._pieces.values()}
         for register in _sorted(retained & layout.by_lane.keys()):
             self._homes.write(register, self._registers.load(register))
-            if register in self._registers.here:
+            if register in self._frame.position.shapes:
                 self._registers.save(register, layout.shaped[register])
-        for register in _sorted(retained & self._registers.here.keys() - layout.by_lane.keys()):
+        for register in _sorted(
+            retained & self._frame.position.shapes.keys() - layout.by_lane.keys()
+        ):
             self._registers.store_varying(register, self._registers.load(register))
 
     def load_reconverged(self, registers: Iterable[Register]) -> None:
@@ -80,11 +84,11 @@ class RegisterTransfers:
         in phi nodes.
         """
         layout, live = self._homes.layout, {*registers, *self._pieces.values()}
-        for register in _sorted(layout.by_lane.keys() - self._registers.here.keys()):
+        for register in _sorted(layout.by_lane.keys() - self._frame.position.shapes.keys()):
             retained = register in live
             value = self._homes.read(register) if retained else zero(storage_type(register.type))
             self._registers.store_varying(register, value)
-        for register in _sorted(layout.shaped.keys() & self._registers.here.keys() & live):
+        for register in _sorted(layout.shaped.keys() & self._frame.position.shapes.keys() & live):
             self._registers.restore(register, layout.shaped[register])
 
 

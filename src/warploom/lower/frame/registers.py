@@ -11,9 +11,7 @@ nodes of 32 lanes in each of its many blocks, and take most of the time to compi
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from collections.abc import Iterable
 
 from llvmlite import ir
 
@@ -22,27 +20,15 @@ from warploom.lower.frame.active_lanes import ActiveLanes
 from warploom.lower.frame.context_registers import ContextRegisters
 from warploom.lower.frame.function_frame import FunctionFrame
 from warploom.ptx.ir import Register
-from warploom.shapes.operand_shapes import BlockShapes, RegisterShapes
+from warploom.shapes.operand_shapes import RegisterShapes
 from warploom.shapes.vector_shape import VectorShape
-
-
-class EmittingBlock(Protocol):
-    """Types a context manager that emits code as in a basic block while it is open
-    (`Registers.emitting_block`)."""
-
-    def __call__(
-        self, index: int, /, *, convergent: bool, shapes: BlockShapes | None = None
-    ) -> AbstractContextManager[None]: ...
 
 
 class Registers:
     """Loads and stores registers, in their short form (one value for each run of lanes) where
     convergent code has one.
 
-    `convergent`: whether convergent code is being emitted; `here`: the vector shapes of registers
-    in its basic block. `spilled`: registers that are stored to the context at each write, with
-    their byte offsets there (`lower.frame.spills`). `held`: the registers that have allocas: all,
-    in baseline code none."""
+    `held`: the registers that have allocas: all, in baseline code none."""
 
     def __init__(
         self,
@@ -62,9 +48,6 @@ class Registers:
             active,
         )
         self._layout = context_registers.layout
-        self.convergent = False
-        self.here: BlockShapes = {}
-        self.spilled: Mapping[Register, int] = {}
         self._slots = {register: frame.variable(storage_type(register.type)) for register in held}
         self._shaped = {
             register: frame.variable(storage_type(register.type, shape.width))
@@ -73,26 +56,13 @@ class Registers:
         self._frame = frame
         self._assumed: dict[tuple[Register, int], Value] = {}
 
-    @contextmanager
-    def emitting_block(
-        self, block: int, *, convergent: bool, shapes: BlockShapes | None = None
-    ) -> Generator[None]:
-        """Makes loads and stores emitted while it is open those of a basic block, in convergent or
-        divergent code: with the block's vector shapes, or `shapes`, as batches of iterations
-        assume.
-        """
-        outer = self.here, self.convergent
-        self.here, self.convergent = shapes or self._shapes.at(block), convergent
-        yield
-        self.here, self.convergent = outer
-
     def has_shape(self, register: Register) -> bool:
         """Returns whether a register is uniform or affine in the code being emitted."""
-        return self.convergent and register in self.here
+        return self._frame.position.convergent and register in self._frame.position.shapes
 
     def width(self, register: Register) -> int:
         """Returns the number of values that hold a register in the code being emitted."""
-        return self.here[register].width if self.has_shape(register) else LANES
+        return self._frame.position.shapes[register].width if self.has_shape(register) else LANES
 
     def load(self, register: Register, width: int = LANES) -> Value:
         """Returns a register in `width` lanes: 32, or the width of its vector shape or a wider one.
@@ -104,7 +74,7 @@ class Registers:
         if not self.has_shape(register):
             assert width == LANES, register
             return self.lanes.b.load(self._slots[register], typ=storage_type(register.type))
-        shape = self.here[register]
+        shape = self._frame.position.shapes[register]
         type = storage_type(register.type, shape.width)
         values = self.lanes.b.load(self._affine_slot(register, shape), typ=type)
         return self.lanes.expand(values, shape.stride, width)
@@ -117,14 +87,14 @@ class Registers:
         or 32: then it is known to have the shape in the active lanes, and the short form is
         computed from these."""
         self._store(register, value)
-        if self.convergent and register in self.spilled:
-            self.save(register, self.spilled[register])
+        if self._frame.position.convergent and register in self._frame.position.spilled:
+            self.save(register, self._frame.position.spilled[register])
 
     def _is_in_context(self, register: Register) -> bool:
         """Returns whether a register is in the context in the code being emitted: divergent code,
         and the register is shared by basic blocks.
         """
-        return not self.convergent and register in self._layout.by_lane
+        return not self._frame.position.convergent and register in self._layout.by_lane
 
     def _store(self, register: Register, value: Value) -> None:
         """Stores a register where, and in the form that, it has in the code being emitted: its slot
@@ -134,7 +104,7 @@ class Registers:
             assert value.type.count == LANES, register
             self._homes.write(register, value)
         elif self.has_shape(register):
-            shape = self.here[register]
+            shape = self._frame.position.shapes[register]
             if value.type.count > shape.width:
                 value = values_by_shape(self.lanes, value, self._active.bits(), shape)
             whole = self.lanes.expand(value, shape.stride, shape.width)

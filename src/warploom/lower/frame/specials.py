@@ -12,7 +12,6 @@ from warploom.abi.environment import Slot
 from warploom.helpers.calls import call
 from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
 from warploom.llvm.lanes import I32, I64, LANES, Value, undefined, vector
-from warploom.lower.frame.block_layout import BlockLayout
 from warploom.lower.frame.frame import Frame
 from warploom.simt.schedule_layout import CLOCK_READ, ISSUED, TIMED
 
@@ -24,8 +23,6 @@ class Specials:
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self.block: BlockLayout | None = None
-        """The layout of threads in the thread block, in code that runs its warps in one loop."""
 
     def read(self, name: str, width: int = LANES) -> Value:
         """Returns the value of a special register by its PTX name, in 32 lanes, or in the `width`
@@ -113,15 +110,16 @@ class Specials:
         b = self.b
         before = self.frame.get(self.frame.context.state(ISSUED))
         used = b.sub(self.frame.slot(Slot.FUEL), self.frame.get(self.frame.fuel.left))
-        return b.sub(b.add(before, used), I64(self.frame.remaining_in_block))
+        return b.sub(b.add(before, used), I64(self.frame.position.remaining))
 
     def _thread_index(self, dimension: int, width: int) -> Value:
         """Returns `%tid.x`, `.y` or `.z`, in 32 lanes or the first of each run: computed if the
-        block has a known layout (`block`), else loaded from the launch's table of thread indices.
+        position has a layout of threads, else loaded from the launch's table of thread indices.
         """
         b = self.b
-        if self.block is not None:
-            return self.block.thread_index(dimension, width)
+        layout = self.frame.position.thread_layout
+        if layout is not None:
+            return layout.thread_index(dimension, width)
         at = self.thread_indices(dimension)
         if width == LANES:
             return b.load(at, typ=vector(I32), align=64)

@@ -33,11 +33,6 @@ class SpillCode:
         self._is_long, self._delays = is_long(frame.program), delays
         self._together = frame.context_layout.together
 
-    def spill(self, spilled: Iterable[Register]) -> None:
-        """Makes convergent code emitted from now on store these registers to the context at each
-        write, so that suspending a warp need not."""
-        self.frame.registers.spilled = {register: self._together[register] for register in spilled}
-
     def settle(self) -> None:
         """Writes to the context that no node of the SIMT stack is in use: lanes have reconverged.
         `save_together` relies on it where registers are spilled."""
@@ -50,7 +45,7 @@ class SpillCode:
         """Saves a convergent warp in its context: its active and live lanes, its live registers
         and, unless some registers are spilled (then `settle` has stored it), its SIMT stack.
         """
-        if self.frame.registers.spilled:
+        if self.frame.position.spilled:
             self._save_lanes()
         else:
             self.save_head()
@@ -62,7 +57,7 @@ class SpillCode:
         since it was resumed.
         """
         for register in self._registers_to_save(live):
-            if register not in self.frame.registers.spilled:
+            if register not in self.frame.position.spilled:
                 self.frame.registers.save(register, self._together[register])
 
     def keep_together(self, registers: Iterable[Register]) -> None:

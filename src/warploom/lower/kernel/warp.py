@@ -11,8 +11,8 @@ warp loops, and a switch at the entry that resumes a suspended warp:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from llvmlite import ir
 
@@ -49,7 +49,6 @@ from warploom.lower.loops.warp_loop_schedule import WarpLoopCode
 from warploom.lower.operations.member_masks import MemberMaskCode
 from warploom.program.cfg import ProgramBlock, body_range
 from warploom.ptx.ir import Instruction
-from warploom.shapes.operand_shapes import BlockShapes, OperandShapes
 from warploom.simt.schedule_layout import RESUME
 
 
@@ -101,7 +100,6 @@ class WarpFunction:
         )
         self.members = MemberMaskCode(self.operands)
         self.guards = Guards(self.frame, self.recording)
-        self.reading = OperandShapes(program, variant.warp_layout, warp_ir.shapes)
         self.control = ControlFlow(self.frame, self.saved)
         self.ways = IndexedBranchCode(self.control, self.operands)
         arrivals = sanitizing.events if sanitizing and sanitizing.synchronisation else None
@@ -109,9 +107,7 @@ class WarpFunction:
         self.barriers = BarrierCode(self.control, self.operands, listeners, clusters)
         self._entries: Mapping[int, ir.Block] = {}
         self.sync = SyncCode(self.control, self.operands)
-        self.instructions = InstructionCode(
-            self.control, self.barriers, self.memory, self.guards, self.reading
-        )
+        self.instructions = InstructionCode(self.control, self.barriers, self.memory, self.guards)
         self.calls: CallCode | None = None
         if variant.baseline:
             self.calls = CallCode(self.memory, self.functions, self.guards, shuffles=shuffles)
@@ -123,15 +119,12 @@ class WarpFunction:
         interrupts)."""
         for copy, index in self.control.blocks.copies:
             before_block()
-            with self._standing(index, convergent=copy is not Copy.DIVERGENT):
+            with self.frame.at_block(index, convergent=copy is not Copy.DIVERGENT):
                 self._emit_block(copy, self.program.blocks[index])
         for copy, index in self.control.blocks.predicated_copies:
-            with self._standing(index, convergent=True):
+            with self.frame.at_block(index, convergent=True):
                 self._emit_predicated_block(copy, self.program.blocks[index])
-        self.memory.diverged = False
-        batches = StridedLoopCode(
-            self.control, self.instructions, self.guards, self._standing, self._emit_control
-        )
+        batches = StridedLoopCode(self.control, self.instructions, self.guards, self._emit_control)
         for batched in self.warp_ir.strided_loops:
             for copy in (Copy.CONVERGENT, Copy.REGION):
                 if (copy, batched.loop.header) in self.control.blocks.batches:
@@ -164,7 +157,7 @@ class WarpFunction:
         static_schedule = warp_ir.along(warp_ir.static_schedule)
         if not (warp_loops or static_schedule):
             return {}
-        code = WarpLoopCode(self.saved, self.control.warp_order, self.instructions, self._standing)
+        code = WarpLoopCode(self.saved, self.control.warp_order, self.instructions)
         sites = self.control.suspension.sites
         entries = code.emit(warp_loops, sites)
         with self.frame.blocks_of(self.warp_ir.variant.size):
@@ -196,7 +189,7 @@ class WarpFunction:
         b.position_at_end(begin)
         self.saved.begin(I32(-1) if copy is Copy.REGION else self.members.existing())
         self.control.layout_recovery.set_stale(False)
-        if frame.registers.spilled:
+        if frame.position.spilled:
             self.saved.settle()  # the context may hold SIMT stack nodes of an earlier thread block
         # Barriers in region versions save registers alone (`Suspension.wait_in_region`).
         if copy is Copy.REGION:
@@ -214,23 +207,12 @@ class WarpFunction:
 
     # ---- blocks ---------------------------------------------------------------------------------
 
-    @contextmanager
-    def _standing(
-        self, index: int, *, convergent: bool, shapes: BlockShapes | None = None
-    ) -> Generator[None]:
-        """Emits code for a basic block while it is open: registers and the shapes of instructions'
-        results are those of the block, or given by `shapes`."""
-        with self.frame.registers.emitting_block(index, convergent=convergent, shapes=shapes):
-            self.reading.shapes = self.frame.registers.here
-            yield
-
     def _emit_block(self, copy: Copy, block: ProgramBlock) -> None:
         """Emits a copy of a basic block: waits at its begin, its count, its instructions; then its
         slow version and its masked version, if guards of its fast version may jump to them. A copy
         that cannot run (`Blocks.can_run`) is `unreachable`."""
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.divergence.steps if copy is Copy.DIVERGENT else {}
-        self.memory.diverged = copy is Copy.DIVERGENT
         if not self.control.blocks.can_run(copy, block.index):
             self.b.unreachable()
             return
@@ -258,15 +240,14 @@ class WarpFunction:
     def _emit_masked(self, block: ProgramBlock) -> None:
         """Emits the count and the instructions of a predicated block as those of the divergent
         copy, which leave the registers of inactive lanes as they are, but with vector shapes."""
-        self._entries, self.memory.diverged = {}, True
+        self._entries = {}
         self._count_block(block)
         self.instructions.affine_access.begin(block, masked=True)
         # Inactive lanes keep their values: a uniform result must not be expanded over all 32.
-        self.instructions.shaped.partly = True
+        position = replace(self.frame.position, masked=True)
         for index in body_range(self.program.instructions, block):
-            self.frame.remaining_in_block = block.stop - index
-            self._emit_instruction(Copy.DIVERGENT, index, self.program.instructions[index])
-        self.instructions.shaped.partly = False
+            with self.frame.at(replace(position, remaining=block.stop - index)):
+                self._emit_instruction(Copy.DIVERGENT, index, self.program.instructions[index])
 
     def _emit_body(self, copy: Copy, block: ProgramBlock, first: int) -> None:
         """Emits the instructions of a basic block from number `first` on, each as an entry of the
@@ -274,11 +255,11 @@ class WarpFunction:
         ends it."""
         for index in range(first, block.stop):
             instruction = self.program.instructions[index]
-            self.frame.remaining_in_block = block.stop - index
-            if self.calls is not None and self.calls.emit(index, instruction):
-                continue
-            if not self._emit_control(copy, block, index, instruction):
-                self._emit_instruction(copy, index, instruction)
+            with self.frame.at(replace(self.frame.position, remaining=block.stop - index)):
+                if self.calls is not None and self.calls.emit(index, instruction):
+                    continue
+                if not self._emit_control(copy, block, index, instruction):
+                    self._emit_instruction(copy, index, instruction)
         if not self.b.block.is_terminated:
             if self.calls is not None:
                 self.calls.flush()

@@ -18,7 +18,6 @@ from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
 from warploom.ptx.ir import Instruction
-from warploom.shapes.operand_shapes import OperandShapes
 from warploom.shapes.vector_shape import LANES
 
 
@@ -26,13 +25,10 @@ class PartialAccess:
     """Emits the accesses of the partial warp (its first lanes run the body) for one warp loop, in
     thread blocks with all threads along x."""
 
-    def __init__(self, memory: MemoryCode, reading: OperandShapes, warp_loop: WarpLoop) -> None:
-        """Creates the emitter for one warp loop; `reading` has the vector shapes of operands in a
-        warp.
-        """
+    def __init__(self, memory: MemoryCode, warp_loop: WarpLoop) -> None:
         self._planned = by_instruction(warp_loop.partial)
-        self.memory, self.reading, self.b = memory, reading, memory.b
-        self.lanes, self._cache = memory.lanes, RangeCache(memory, reading)
+        self.memory, self.b = memory, memory.b
+        self.lanes, self._cache = memory.lanes, RangeCache(memory)
         self._narrow = NarrowAccess(memory.lanes)
         self._transfers = Transfers(memory.lanes, memory.places.pointer)
         self._groups: dict[int, GroupValues] = {}

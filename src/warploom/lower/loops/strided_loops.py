@@ -21,7 +21,7 @@ iterations until its next attempt.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from llvmlite import ir
@@ -35,7 +35,6 @@ from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.lane_sets import LaneSet
 from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.blocks import Copy
-from warploom.lower.frame.registers import EmittingBlock
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.instrument.guards import Guards
 from warploom.lower.loops.iteration_limits import IterationLimits, LinearOperand
@@ -97,14 +96,13 @@ class StridedLoopCode:
         control: ControlFlow,
         instructions: InstructionCode,
         guards: Guards,
-        emitting_block: EmittingBlock,
         end_block: EndBlock,
     ) -> None:
         self.frame, self.b, self.lanes = control.frame, control.b, control.frame.lanes
         self.program, self.blocks = control.program, control.blocks
         self.instructions, self.guards = instructions, guards
         self._group_guards = instructions.affine_access.group_guards
-        self._standing, self._end_block = emitting_block, end_block
+        self._end_block = end_block
 
     def emit(self, copy: Copy, batched: BatchedLoop) -> None:
         """Emits the batch of a loop in one copy of its blocks, as the LLVM block that its back edge
@@ -115,12 +113,12 @@ class StridedLoopCode:
         ordinary = self.blocks.copies[copy, header]
         b.position_at_end(self.blocks.batches[copy, header])
         shapes = {**self.frame.shapes.at(header), **batched.shapes}
-        with self._standing(header, convergent=True):
+        with self.frame.at_block(header, convergent=True):
             backoff, backoff_length = (self.frame.variable(I64) for _ in range(2))
             self._skip_during_backoff(backoff, ordinary)
             limits = IterationLimits(self.lanes)
             self._assume(batched, limits)
-        with self._standing(header, convergent=True, shapes=shapes):
+        with self.frame.at_block(header, convergent=True, shapes=shapes):
             batch = self._check(batched, shapes, limits)
             body, fails = self.blocks.append("batch.body"), self.blocks.append("batch.fails")
             b.cbranch(b.icmp_unsigned(">=", batch.count, I64(LEAST)), body, fails)
@@ -163,7 +161,7 @@ class StridedLoopCode:
         registers, header = self.frame.registers, batched.loop.header
         live = self.frame.warp_ir.live(header) & batched.shapes.keys()
         values = {r: registers.load(r) for r in sorted(live, key=lambda r: r.name)}
-        with self._standing(header, convergent=True, shapes=batched.shapes):
+        with self.frame.at_block(header, convergent=True, shapes=batched.shapes):
             for register, value in values.items():
                 shape = batched.shapes[register]
                 firsts = self.lanes.firsts(value, shape.width)
@@ -183,12 +181,11 @@ class StridedLoopCode:
         before = {r: registers.load(r, registers.width(r)) for r in changed}
         # The evaluated values are not those of the current iteration: do not store them in the
         # context.
-        spilled, registers.spilled = registers.spilled, {}
-        # The second evaluation continues from the registers that the first one has advanced.
-        first, second = (self._evaluate(batched, shapes, limits) for _ in range(2))
-        for register, value in before.items():
-            registers.store(register, value)
-        registers.spilled = spilled
+        with frame.at(replace(frame.position, spilled={})):
+            # The second evaluation continues from the registers that the first one has advanced.
+            first, second = (self._evaluate(batched, shapes, limits) for _ in range(2))
+            for register, value in before.items():
+                registers.store(register, value)
         length = sum(map(self._length, loop.blocks))
         # Each iteration uses `length` instructions of the turn.
         limits.bound(b.sub(frame.get(frame.fuel.left), I64(length)), I64(-length))
@@ -238,7 +235,7 @@ class StridedLoopCode:
         compared = {at for at, _ in loop.compared}
         for index in loop.blocks:
             block = self.program.blocks[index]
-            with self._standing(index, convergent=True, shapes=shapes):
+            with self.frame.at_block(index, convergent=True, shapes=shapes):
                 for at in range(block.start, block.stop):
                     instruction = self.program.instructions[at]
                     if at in accesses:
@@ -262,7 +259,7 @@ class StridedLoopCode:
         )[number]
         type = instruction.operation.source_types[number]
         assert type is not None
-        shape = self.instructions.shaped.reading.shape(operand, type)
+        shape = self.frame.position.reading.shape(operand, type)
         value = self.instructions.operands.read(operand, type, width=shape.width)
         changed = (writes(self.program.instructions[index]) for index in advances)
         is_loop_variant = isinstance(operand, Register) and any(operand in each for each in changed)
@@ -300,14 +297,14 @@ class StridedLoopCode:
         b.branch(inside)
         b.position_at_end(inside)
         for position, index in enumerate(loop.blocks):
-            with self._standing(index, convergent=True, shapes=batch.shapes):
+            with self.frame.at_block(index, convergent=True, shapes=batch.shapes):
                 self._block(copy, batch, iterations, position)
         now = b.add(self.frame.get(iterations), I64(1))
         b.store(now, iterations)
         complete = self.blocks.append("batch.done")
         b.cbranch(b.icmp_unsigned("<", now, batch.count), inside, complete)
         b.position_at_end(complete)
-        with self._standing(loop.header, convergent=True, shapes=batch.shapes):
+        with self.frame.at_block(loop.header, convergent=True, shapes=batch.shapes):
             self._to_varying(batch, loop.header, self.frame.warp_ir.live(loop.header))
         self._count(batch, iterations, -1)
 
@@ -330,7 +327,6 @@ class StridedLoopCode:
         self._group_guards.begin_batch(groups, batch.groups.keys(), batch.prefetches)
         for at in range(block.start, block.stop):
             instruction = self.program.instructions[at]
-            self.frame.remaining_in_block = block.stop - at
             if instruction.operation.kind is not OpKind.BRANCH:
                 self._instruction(copy, at, instruction)
             elif instruction.guard is not None and not self._is_bounded(loop, block):
@@ -380,7 +376,7 @@ class StridedLoopCode:
         read = frozenset((instruction.guard.register,) if instruction.guard else ())
         self._to_varying(batch, index, read.union(*live))
         self._count(batch, iterations, position)
-        with self._standing(index, convergent=True):
+        with self.frame.at_block(index, convergent=True):
             self._end_block(copy, block, block.stop - 1, instruction)
         b.position_at_end(next_block)
 

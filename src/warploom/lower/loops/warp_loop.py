@@ -20,7 +20,6 @@ from warploom.ir.loops import StepKind, WarpLoop
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.blocks import Copy
-from warploom.lower.frame.registers import EmittingBlock
 from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.warp_loop_guards import WarpLoopCheck, WarpLoopPlan, prefix_mask
@@ -30,19 +29,17 @@ from warploom.shapes.vector_shape import LANES
 
 
 class WarpLoopBody:
-    """Emits the bodies of warp loops. `emitting_block` makes code be emitted as in a basic
-    block."""
+    """Emits the bodies of warp loops."""
 
     def __init__(
         self,
         saved: SpillCode,
         instructions: InstructionCode,
         loop_check: WarpLoopCheck,
-        emitting_block: EmittingBlock,
     ) -> None:
         self.saved, self.instructions, self.loop_check = saved, instructions, loop_check
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
-        self.program, self._standing = self.frame.program, emitting_block
+        self.program = self.frame.program
 
     # ---- each warp ------------------------------------------------------------------------------
 
@@ -122,7 +119,7 @@ class WarpLoopBody:
         ]
         for block, following in pairwise((*blocks, warp_loop.next_block)):
             self._emit_block(plan, block, masks[block])
-            with self._standing(block, convergent=True):
+            with self.frame.at_block(block, convergent=True):
                 self.frame.transfers.to_varying(block, following)
         finish()
 
@@ -137,10 +134,9 @@ class WarpLoopBody:
         checks and counts. Under a `mask` it is the loop's body, and values of inactive lanes are
         not read later."""
         warp_loop = plan.warp_loop
-        with self._standing(block, convergent=True):
+        with self.frame.at_block(block, convergent=True):
             for index in warp_loop.steps((block,)):
                 kind, instruction = warp_loop.kinds[index], self.program.instructions[index]
-                self.frame.remaining_in_block = self.program.blocks[block].stop - index
                 if kind is StepKind.SHAPED:
                     # Wraparound was checked for all warps at once.
                     self.loop_check.emit_affine(index, instruction, lambda _: None)
@@ -182,7 +178,7 @@ class WarpLoopBody:
         """Sets registers of the running warp in their short forms, given their values in the first
         one: adds its number times the step from warp to warp."""
         for register, value in registers.items():
-            stride = self.frame.registers.here[register].stride
+            stride = self.frame.position.shapes[register].stride
             self.frame.registers.store(
                 register, self.loop_check.layout.in_running_warp(value, stride)
             )

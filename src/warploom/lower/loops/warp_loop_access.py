@@ -21,20 +21,19 @@ from warploom.shapes.operand_shapes import OperandShapes
 
 
 class WarpLoopAccess:
-    """Emits the accesses of one warp loop by full warps. `reading` has the vector shapes of
-    operands in a warp, `block` those in a whole thread block."""
+    """Emits the accesses of one warp loop by full warps. `block` has the vector shapes
+    of operands in a whole thread block."""
 
     def __init__(
         self,
         memory: MemoryCode,
-        reading: OperandShapes,
         block: OperandShapes,
         layout: BlockLayout,
         warp_loop: WarpLoop,
     ) -> None:
-        self.memory, self.reading, self._block, self.layout = memory, reading, block, layout
+        self.memory, self._block, self.layout = memory, block, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
-        self._cache = RangeCache(memory, reading)
+        self._cache = RangeCache(memory)
         self._transfers = Transfers(memory.lanes, memory.places.pointer)
         self._groups: dict[int, GroupValues] = {}
         for access_group in warp_loop.groups:

@@ -9,7 +9,7 @@ instead."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from warploom.abi.environment import Slot
 from warploom.ir.loops import StepKind, WarpLoop
@@ -62,20 +62,19 @@ class WarpLoopCheck:
         self.saved, self.instructions = saved, instructions
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program, self.memory = self.frame.program, instructions.memory
-        self._lanes = instructions.affine_access.reading
-        block_layout = BLOCK_LAYOUT[self._lanes.warp_layout]
+        block_layout = BLOCK_LAYOUT[self.frame.variant.warp_layout]
         self._reading = OperandShapes(self.program, block_layout, self.frame.warp_ir.block_shapes)
         self.block_affine_registers = self.frame.warp_ir.block_affine_registers
         self.layout = LAYOUTS[self._reading.warp_layout](self.frame)
-        self._prefix_masks = PrefixMaskCode(self.memory.operands, self._reading)
+        self._prefix_masks = PrefixMaskCode(self.memory.operands)
 
     def _access(self, warp_loop: WarpLoop) -> WarpLoopAccess:
         """Returns an emitter of the full warps' accesses."""
-        return WarpLoopAccess(self.memory, self._lanes, self._reading, self.layout, warp_loop)
+        return WarpLoopAccess(self.memory, self._reading, self.layout, warp_loop)
 
     def _part(self, warp_loop: WarpLoop) -> PartialAccess:
         """Returns an emitter of the partial warp's accesses."""
-        return PartialAccess(self.memory, self._lanes, warp_loop)
+        return PartialAccess(self.memory, warp_loop)
 
     def resume_first_warp(self, warp_loop: WarpLoop) -> None:
         """Makes warp 0 the running one: begins it if the loop begins the kernel, else restores its
@@ -97,18 +96,16 @@ class WarpLoopCheck:
         plan = WarpLoopPlan(
             warp_loop, self._access(warp_loop), self._part(warp_loop), warps, I64(0), starts
         )
-        operands = self.memory.operands
-        self.instructions.shaped.block = operands.specials.block = self.layout
-        for block in warp_loop.before:
-            self._check_block(warp_loop, block, warps, plan)
-        if warp_loop.body is not None:
-            plan.inside = self._registers(self.block_affine_registers)
-            self._count_body_threads(warp_loop, plan)
-            self._check_block(warp_loop, warp_loop.body, plan.full_warps, plan)
-        for block in warp_loop.after:
-            self._check_block(warp_loop, block, warps, plan)
-        plan.ends = self._registers(warp_loop.live_out)
-        self.instructions.shaped.block = operands.specials.block = None
+        with self.frame.at(replace(self.frame.position, thread_layout=self.layout)):
+            for block in warp_loop.before:
+                self._check_block(warp_loop, block, warps, plan)
+            if warp_loop.body is not None:
+                plan.inside = self._registers(self.block_affine_registers)
+                self._count_body_threads(warp_loop, plan)
+                self._check_block(warp_loop, warp_loop.body, plan.full_warps, plan)
+            for block in warp_loop.after:
+                self._check_block(warp_loop, block, warps, plan)
+            plan.ends = self._registers(warp_loop.live_out)
         return plan
 
     def _count_body_threads(self, warp_loop: WarpLoop, plan: WarpLoopPlan) -> None:
@@ -119,7 +116,7 @@ class WarpLoopCheck:
         assert warp_loop.condition is not None
         instruction = self.program.instructions[warp_loop.condition]
         count, is_prefix = self._prefix_masks.count_prefix(
-            instruction, threads, opposite=warp_loop.condition_is_negated
+            instruction, self._reading, threads, opposite=warp_loop.condition_is_negated
         )
         plan.conditions.append(is_prefix)
         if warp_loop.needs_all_threads:

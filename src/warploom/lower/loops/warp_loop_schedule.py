@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial, reduce
 
 from llvmlite import ir
@@ -21,7 +22,6 @@ from warploom.ir.loops import WarpLoop
 from warploom.llvm.lanes import I1, I64, Value
 from warploom.lower.control.warp_order import WarpOrder
 from warploom.lower.control.warp_order_state import END
-from warploom.lower.frame.registers import EmittingBlock
 from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.warp_loop import WarpLoopBody
@@ -32,21 +32,19 @@ from warploom.simt.schedule_layout import STATUS
 
 
 class WarpLoopCode:
-    """Emits the warp loops and the static schedule of one warp function. `emitting_block` makes
-    code be emitted as in a basic block."""
+    """Emits the warp loops and the static schedule of one warp function."""
 
     def __init__(
         self,
         saved: SpillCode,
         warp_order: WarpOrder,
         instructions: InstructionCode,
-        emitting_block: EmittingBlock,
     ) -> None:
         self.saved, self.warp_order = saved, warp_order
         self.frame, self.b = saved.frame, saved.b
         self.loop_check = WarpLoopCheck(saved, instructions)
-        self._body = WarpLoopBody(saved, instructions, self.loop_check, emitting_block)
-        self._counts, self._standing = WarpLoopCounts(self.frame), emitting_block
+        self._body = WarpLoopBody(saved, instructions, self.loop_check)
+        self._counts = WarpLoopCounts(self.frame)
 
     def emit(self, warp_loops: Iterable[WarpLoop], sites: Mapping[int, int]) -> dict[int, ir.Block]:
         """Emits the warp loops that are supported, each with its check; returns their LLVM entry
@@ -100,10 +98,9 @@ class WarpLoopCode:
         """Emits code as in the first block of a warp loop while it is open. Registers are not
         spilled at each write meanwhile: the loop saves them at its end, and the check changes none
         in the context."""
-        spilled, self.frame.registers.spilled = self.frame.registers.spilled, {}
-        with self._standing(warp_loop.blocks[0], convergent=True):
+        unspilled = replace(self.frame.position, spilled={})
+        with self.frame.at(unspilled), self.frame.at_block(warp_loop.blocks[0], convergent=True):
             yield
-        self.frame.registers.spilled = spilled
 
     def _make_plans(
         self, warp_loops: Sequence[WarpLoop], otherwise: ir.Block | None
@@ -198,5 +195,5 @@ class WarpLoopCode:
         after the loop reads; nothing if the kernel ends in the loop.
         """
         if not plan.warp_loop.ends:
-            with self._standing(plan.warp_loop.next_block, convergent=True):
+            with self.frame.at_block(plan.warp_loop.next_block, convergent=True):
                 self.saved.keep_together(registers)

@@ -20,46 +20,42 @@ from llvmlite import ir
 from warploom.core.types import ScalarType
 from warploom.isa.terms import Term
 from warploom.llvm.lanes import Value
-from warploom.lower.frame.block_layout import BlockLayout
 from warploom.lower.frame.operands import Operands
+from warploom.lower.frame.position import ThreadLayout
 from warploom.ptx.ir import Instruction, Operand, Register
-from warploom.shapes.operand_shapes import OperandShapes
 from warploom.shapes.vector_shape import UNIFORM, VARYING, TermShapes, VectorShape
 
 
 class AffineCode:
     """Emits the instructions of convergent code whose results are uniform or affine, as one value
     for each lane run (consecutive lanes between which results differ by a constant stride).
-    `reading` has the vector shapes of operands."""
+    Operands have the vector shapes of the frame's position."""
 
-    def __init__(self, operands: Operands, reading: OperandShapes) -> None:
-        self.operands, self.reading = operands, reading
+    def __init__(self, operands: Operands) -> None:
+        self.operands = operands
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
-        self.partly = False
-        """Set while code runs under a mask, so that inactive lanes keep their values."""
-        self.block: BlockLayout | None = None
-        """The layout of the thread block, in code for all its warps; None in code for one warp."""
 
     def results(self, instruction: Instruction) -> dict[Register, VectorShape] | None:
         """Returns the vector shapes of an instruction's results if convergent code is emitted and
         each result is uniform or affine and its register can store it so. Else None, as for an
         instruction without results: it is computed in 32 lanes."""
-        if not self.frame.registers.convergent or not self.frame.shapes:
+        if not self.frame.position.convergent or not self.frame.shapes:
             return None
-        shapes_of_results = dict(self.reading.results(instruction))
+        shapes_of_results = dict(self.frame.position.reading.results(instruction))
         shaped = all(s.is_affine and self._fits_bits(r, s) for r, s in shapes_of_results.items())
         return shapes_of_results if shapes_of_results and shaped else None
 
     def width(self, instruction: Instruction) -> int:
         """Returns the number of lane runs for which the results of an affine instruction are
         computed: the most that one of them has."""
-        return max(shape.width for _, shape in self.reading.results(instruction))
+        return max(shape.width for _, shape in self.frame.position.reading.results(instruction))
 
     def _fits_bits(self, register: Register, shape: VectorShape) -> bool:
         """Returns whether a register can store a value of a vector shape: it has a short form in
         this block; or the value has stride 0, so that it is expanded to 32 lanes, which under a
-        mask (`partly`) would overwrite inactive lanes."""
-        return register in self.frame.registers.here or (shape.stride == 0 and not self.partly)
+        mask  would overwrite inactive lanes."""
+        position = self.frame.position
+        return register in position.shapes or (shape.stride == 0 and not position.masked)
 
     def compute(
         self, instruction: Instruction, term: Term, values: Sequence[Callable[..., Value]]
@@ -69,9 +65,11 @@ class AffineCode:
 
         `values[i](width=n)` reads operand i in n lanes.
         """
-        shapes = self.reading.terms(instruction)
+        shapes = self.frame.position.reading.terms(instruction)
         width = shapes.shape(term).width
-        evaluation = _TermEmission(self.operands, shapes, width, values, self.block)
+        evaluation = _TermEmission(
+            self.operands, shapes, width, values, self.frame.position.thread_layout
+        )
         return evaluation.of(term), evaluation.wraps
 
     def write(self, target: Operand, value: Value, type: ScalarType, guard: Value | None) -> None:
@@ -81,7 +79,7 @@ class AffineCode:
         if not isinstance(target, Register):
             return
         bits = self.operands.stored(target, value, type)
-        shape = self.frame.registers.here.get(target, VARYING)
+        shape = self.frame.position.shapes.get(target, VARYING)
         bits = self.lanes.expand(bits, shape.stride, shape.width)
         if guard is not None:
             # The guard is uniform: else the result would be varying.
@@ -101,7 +99,7 @@ class _TermEmission:
         shapes: TermShapes,
         width: int,
         values: Sequence[Callable[..., Value]],
-        block: BlockLayout | None,
+        block: ThreadLayout | None,
     ) -> None:
         """Begins without emitted nodes. `values[i](width=n)` reads operand i in n lanes; `block`:
         the thread block's layout, in code for all its warps."""

@@ -264,7 +264,7 @@ class TensorWaitCode:
             pointer(Slot.PLAN_AT),
             pointer(Slot.HELD_AT),
             b.zext(self.lanes.bits(on), I64),
-            I64(copy.what),
+            I64(copy.action),
             I64(copy.groups),
         )
         pending = frame.variable(I64)

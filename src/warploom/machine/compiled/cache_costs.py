@@ -111,8 +111,9 @@ def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
 
 def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
     """Adds to a tally the costs of the accesses that the range cache of access record number `row`
-    counted, each entry's count times the cost of its pattern, and stores the costliest of them (in
-    transactions) as the record's example if it costs more than the present one."""
+    and that of its group's leader counted, each entry's count times the cost of its pattern, and
+    stores the costliest of them (in transactions) as the record's example if it costs more than the
+    present one."""
     caches, cache_at = layout.caches, layout.caches.places[row]
     header, leader = words[cache_at : cache_at + HEADER], int(words[cache_at + LEADER])
     rule = row_rule(layout.program, layout.rows[row], layout.rules)
@@ -153,8 +154,10 @@ def _entries(caches: RangeCacheLayout, row: int, words: Words, start: int) -> Wo
 
 
 def _relocation(entry: Words, begin: int, size: int, unit: int) -> int:
-    """Returns the distance in bytes from the first address of an access that occurred, or may have
-    occurred, to that of a synthetic access with the same cost, which is at address `begin`."""
+    """Returns the distance in bytes from the first address of an access that `entry` counted to
+    `begin`, that of a synthetic access with the same cost. Where the entry counts several offsets
+    in multiples of `size` bytes, the distance is rounded to a multiple of `unit`: FIRST may be the
+    address of another one."""
     distance = begin - int(entry[FIRST])
     # With bits of `size` or more in WITHIN, the entry counts several offsets, and FIRST may be at
     # another one than `begin`: a multiple of the unit keeps the synthetic access's offset.

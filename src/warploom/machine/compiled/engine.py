@@ -30,7 +30,7 @@ from warploom.machine.compiled.outcome import check_limit, error_of
 from warploom.machine.compiled.running import Progress, run_all
 from warploom.machine.compiled.tiers import Tiers
 from warploom.machine.compiled.work import WorkerLaunch
-from warploom.machine.compiled.workers import split_blocks, why_alone
+from warploom.machine.compiled.workers import serial_reason_of, split_blocks
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import ObservedLaunch
@@ -145,8 +145,9 @@ class CompiledEngine:
         sanitizes: Sanitizing | None = None,
     ) -> KernelVariant:
         """Returns the variant of the code that a launch runs: the properties of block size,
-        schedule and cluster that code depends on, and the instrumentation. Code that writes a log,
-        or passes accesses to a detector in order, is not specialised for a block size."""
+        schedule and cluster that code depends on, and the instrumentation: whether it writes a log
+        (`records`), and what it passes to a detector (`sanitizes`). Code that writes a log, or
+        passes accesses to a detector in order, is not specialised for a block size."""
         schedule = launch.schedule
         in_order = sanitizes is not None and bool(sanitizes.accesses)
         return KernelVariant(
@@ -211,15 +212,16 @@ class CompiledEngine:
         progress: Progress | None = None,
     ) -> Callable[[], Tally]:
         """Runs a launch to its end, its blocks distributed over workers unless there is a reason to
-        run them in one (`why_alone`); returns a function that builds the tally when it is called.
-        Raises as `launch` does; with `max_instructions`, the tally is built here, since only it
-        shows that the last slice exceeded the limit."""
+        run them in one (`serial_reason_of`); calls `progress` now and then (`running.Progress`).
+        Returns a function that builds the tally when it is called. Raises as `launch` does; with
+        `max_instructions`, the tally is built here, since only it shows that the last slice
+        exceeded the limit."""
         configuration = self._configuration(program, launch)
         launch_template = configuration.launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         serial_reason = ""
         if self._workers > 1:
-            serial_reason = why_alone(program, launch, memory, caches=self._rules.caches)
+            serial_reason = serial_reason_of(program, launch, memory, caches=self._rules.caches)
         parts = split_blocks(launch.blocks, 1 if serial_reason else self._workers)
         works = [
             WorkerLaunch.prepare(launch_template, launch, memory, caches, part, configuration)
@@ -249,9 +251,10 @@ class CompiledEngine:
         *,
         baseline: bool = False,
     ) -> tuple[WorkerLaunch, Status]:
-        """Runs a launch, or some of its blocks, in one worker and in code that writes a log and
-        calls an observer, if these are given; returns the worker's launch in its final state, and
-        the status in which it ended. A fault is a status here, not raised."""
+        """Runs a launch, or some of its blocks, in one worker and in code (baseline code if
+        `baseline`) that writes a log and calls an observer, if these are given; returns the
+        worker's launch in its final state, and the status in which it ended. A fault is a status
+        here, not raised."""
         wanted = None if observer is None else observer.observation.wanted
         kernel = self.kernel(
             program, launch, records=log is not None, observes=wanted, baseline=baseline

@@ -76,5 +76,6 @@ def _resume_from_tables(program: Program, states: np.ndarray, tables: np.ndarray
         # fall-through.
         following = program.blocks[int(sites[warp]) - 1].successors[-1]
         table = tables[warp]
-        park(table, following, int(table[MASK]), NONE, READY, 0, 0)
+        active = int(table[MASK])
+        park(table, following, active, node=NONE, status=READY, argument=0, argument_2=0)
         sites[warp] = schedule_layout.FROM_TABLE

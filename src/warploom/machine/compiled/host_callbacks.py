@@ -23,7 +23,7 @@ from warploom.core.errors import Allocation
 from warploom.machine.cancellation import Cancellation
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import WARP_SIZE
-from warploom.machine.memory.device_memory import AllocationTable
+from warploom.machine.memory.allocation_table import AllocationTable
 from warploom.machine.services import ServiceCall, Services
 from warploom.program.services import service_of
 from warploom.ptx.ir import Space, Vector
@@ -111,6 +111,7 @@ class HostCallbacks:
         block = int(self.environment[Slot.BLOCK])
 
         def read_memory(lane: int, address: int, size: int) -> bytes:
+            """Returns bytes at a generic address of a lane, or raises its fault."""
             return self._read_generic(
                 Fault(FaultKind.OUT_OF_BOUNDS, index, block, warp, lane), address, size
             )

@@ -19,7 +19,7 @@ from warploom.abi.range_cache import LAYOUT_SHIFT
 from warploom.asynchronous.late_copies.entries import LIST_WORDS
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.fields import EXAMPLE_COST, TRANSACTIONS
-from warploom.helpers.range_cache_filling import find_set
+from warploom.helpers.range_cache_filling import find_or_insert_set
 from warploom.isa.special import LAUNCH_WIDE
 from warploom.machine.compiled.access_costs import common_cost
 from warploom.machine.compiled.pace import Pace
@@ -314,7 +314,7 @@ def _full_lane_sets(block: tuple[int, int, int], sets: int) -> Words:
     keys = np.zeros(sets, np.int64)
     keys[0] = ALL_LANES
     for layout in range(1, layouts):
-        find_set(keys, ALL_LANES | layout << LAYOUT_SHIFT, sets)
+        find_or_insert_set(keys, ALL_LANES | layout << LAYOUT_SHIFT, sets)
     return keys
 
 

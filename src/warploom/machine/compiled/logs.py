@@ -33,8 +33,9 @@ class Log:
         cls, launch: Launch, *, warps: int, steps: int, blocks: Collection[int] | None
     ) -> Log:
         """Returns an empty log for a launch, of which the first `warps` warps and `steps`
-        instructions of each are recorded, and only warps of `blocks` if that is given. Regions have
-        space for at most MOST_ENTRIES entries, whatever the number of warps and steps."""
+        instructions of each are recorded, and only warps of `blocks` if that is given: the others
+        get the log number NONE and count in LEFT_WARPS. Regions have space for at most MOST_ENTRIES
+        entries, whatever the number of warps and steps."""
         launched = launch.blocks * launch.warps_per_block
         entries = min(MOST_ENTRIES, max(1, warps * steps))
         sizes = {

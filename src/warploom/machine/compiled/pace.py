@@ -19,7 +19,7 @@ class Pace:
     def __init__(self) -> None:
         self.instructions = FIRST
 
-    def took(self, seconds: float) -> None:
+    def adjust(self, seconds: float) -> None:
         """Adjusts `instructions` after a call that took `seconds`: doubles it below SHORTEST,
         halves it above LONGEST, down to 1."""
         if seconds < SHORTEST:

@@ -28,7 +28,7 @@ class _Proof:
     allocations: Mapping[int, range | None]
 
 
-def proven(
+def cached_proof(
     program: Program,
     launch: Launch,
     memory: DeviceMemory,
@@ -39,6 +39,7 @@ def proven(
     most MOST_PROOFS results are kept, the oldest is evicted."""
 
     def allocation_of(address: int) -> range | None:
+        """Returns the addresses of the allocation that contains `address`, None if none does."""
         allocation = memory.find(address)
         return (
             range(allocation.address, allocation.address + allocation.size) if allocation else None

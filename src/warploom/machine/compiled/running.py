@@ -26,8 +26,9 @@ POLL_SECONDS = 0.1
 
 def run_all(works: Sequence[WorkerLaunch], progress: Progress | None) -> list[int]:
     """Runs each worker's part of a launch and returns the Status in which each ended: PAUSED if it
-    was cancelled. The first part runs in the calling thread and the others in pooled ones; all of
-    them run in pooled ones if the kernel calls the host."""
+    was cancelled. Calls `progress`, if there is one, now and then. The first part runs in the
+    calling thread and the others in pooled ones; all of them run in pooled ones if the kernel calls
+    the host."""
     # An interrupt during a function that machine code calls would be lost.
     # So a kernel that calls the host runs in a pooled thread, and this one handles interrupts.
     local = 0 if works[0].launch_template.calls_host else 1

@@ -78,6 +78,9 @@ class Tiers:
 
     def optimised(self) -> CompiledKernel:
         """Returns optimised code, compiled on first use under the lock of this object."""
+        # Interrupts are held only once the lock is acquired: waiting for it stays interruptible,
+        # and an interrupt cannot end the compilation half-way. `compiling` adds the time to this
+        # thread's.
         with self._lock, interrupts_held(), compiling():
             if self._optimised is None:
                 self._optimised = compile_kernel(self.program, self.rules, self.variant)

@@ -118,7 +118,7 @@ class WorkerLaunch:
         if not kernel.suspends and status == Status.ENDED and last_block < self.blocks.stop:
             status = Status.PAUSED
         if status == Status.PAUSED:
-            pace.took(time.perf_counter() - started)
+            pace.adjust(time.perf_counter() - started)
             if self._is_past_limit():
                 return Status.LIMIT
             self._switch_to_optimised()

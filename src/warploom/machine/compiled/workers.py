@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from warploom.analysis.linear.footprints import why_blocks_conflict
 from warploom.cost.fields import EXAMPLE_COST
-from warploom.machine.compiled.proofs import proven
+from warploom.machine.compiled.proofs import cached_proof
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import COLUMNS, Tally
@@ -22,7 +22,9 @@ from warploom.program.effects.clusters import cancels_launches
 from warploom.program.program import Program
 
 
-def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool) -> str:
+def serial_reason_of(
+    program: Program, launch: Launch, memory: DeviceMemory, *, caches: bool
+) -> str:
     """Returns the reason, as text for the tally, why one worker has to run all blocks of a launch:
     a policy, an instruction limit, clusters, cancelled launches, simulated caches (`caches`), or
     accesses of blocks that may conflict; empty if several can. The program caches the proof."""
@@ -37,7 +39,7 @@ def why_alone(program: Program, launch: Launch, memory: DeviceMemory, *, caches:
         return "blocks take over the work of others"
     if caches:
         return "the caches see the accesses of all blocks in order"
-    return proven(program, launch, memory, why_blocks_conflict)
+    return cached_proof(program, launch, memory, why_blocks_conflict)
 
 
 def split_blocks(blocks: int, workers: int) -> list[range]:

@@ -131,20 +131,23 @@ def _parked_lanes(
     program: Program, block: int, warp: int, table: Words, split: Words
 ) -> WaitingLanes:
     """Returns the lanes of a parked split, whose record in the state table begins `split`, with the
-    instruction at which they wait and what they wait for: a barrier, the lanes of a member mask, or
-    else a value in memory that their loop polls (SPINS); LOOPS if the loop reads nothing."""
+    instruction at which they wait and what they wait for: a barrier (with its number and the number
+    of threads that it awaits), the lanes of a member mask, or else a value in memory that their
+    loop polls (SPINS); LOOPS if the loop reads nothing."""
     status, lanes, start = int(split[S_STATUS]), int(split[S_MASK]), int(split[S_BLOCK])
-    argument, argument_2 = int(split[S_ARGUMENT]), int(split[S_ARGUMENT_2])
     if status == AT_BARRIER:
+        # For a split at a barrier, these words hold its number and the threads that it awaits.
+        barrier, threads = int(split[S_ARGUMENT]), int(split[S_ARGUMENT_2])
         # A barrier ends its basic block, so the split resumes in the next one. A barrier with a
         # vote is instead the first instruction of the block where the split resumes.
         end = program.blocks[start].start if start < program.exit else len(program.instructions)
         position = end if split[S_VOTE] else end - 1
-        waits_for = _awaited_at_barrier(argument, argument_2)
-        return WaitingLanes(block, warp, lanes, position, waits_for, argument, argument_2)
+        waits_for = _awaited_at_barrier(barrier, threads)
+        return WaitingLanes(block, warp, lanes, position, waits_for, barrier, threads)
     first = program.blocks[start].start
     if status == AT_SYNC:
-        return WaitingLanes(block, warp, lanes, first, _awaited_members(table, argument))
+        members = int(split[S_ARGUMENT])
+        return WaitingLanes(block, warp, lanes, first, _awaited_members(table, members))
     return WaitingLanes(
         block, warp, lanes, first, SPINS if _reads_in_loop(program, start) else LOOPS
     )

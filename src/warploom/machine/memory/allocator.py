@@ -40,9 +40,9 @@ class Allocator:
         return max((end - start - GUARD for start, end in self._gaps), default=0)
 
     def take(self, size: int, alignment: int = ALIGNMENT) -> int | None:
-        """Returns the address of a new allocation of `size` bytes, in the lowest free range that is
-        long enough; None if none is. It is a multiple of `alignment` (a power of 2, at least
-        ALIGNMENT)."""
+        """Takes a new allocation of `size` bytes out of the lowest free range that is long enough,
+        and returns its address, a multiple of `alignment` (a power of 2, at least ALIGNMENT); None
+        if no range is long enough."""
         extent = _extent(size)
         for index, (start, end) in enumerate(self._gaps):
             address = _round_up(start, alignment)

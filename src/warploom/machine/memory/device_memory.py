@@ -13,63 +13,28 @@ import mmap
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Container
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import Allocation, LaunchError, WarploomError
 from warploom.core.forked import forget_in_child
+from warploom.machine.memory.allocation_table import AllocationTable, MemoryState
 from warploom.machine.memory.allocator import ALIGNMENT, Allocator
 from warploom.machine.memory.finalizers import FinalizerLock
 from warploom.machine.memory.heap import Heap
-from warploom.machine.memory.reservation import Reservation
+from warploom.machine.memory.reservation import Reservation, reserve
 from warploom.machine.memory.textures import TextureTable
-from warploom.simt.allocations import Allocations
 
 Bytes = npt.NDArray[np.uint8]
 
 CAPACITY = 64 << 30
 """The bytes that are reserved for a device by default."""
 
-SMALLEST = 256 << 20
-"""The smallest range that is worth reserving; a system that refuses even this many bytes cannot
-have a device."""
-
 RETURNED_BYTES = 32 << 20
 """The size from which freed memory is returned to the system; less is cleared in place: clearing 1
 MiB takes 22 microseconds, fresh pages take 450 when they are next touched."""
-
-
-@dataclass(frozen=True)
-class AllocationTable:
-    """The live allocations as compiled code reads them: `rows` of `simt.allocations`, sorted by
-    address.
-
-    A table is immutable: the next allocation or release creates another one, so a running kernel
-    keeps the table with which it began.
-    """
-
-    rows: Allocations
-    count: int
-
-    @cached_property
-    def address(self) -> int:
-        """Returns the address of the rows."""
-        return int(self.rows.ctypes.data)
-
-
-@dataclass(frozen=True)
-class MemoryState:
-    """The allocations at one point of a launch, for `DeviceMemory.restore`: allocations by address,
-    free ranges, the kernels' heap (bytes by address), and `constants`, the addresses of allocations
-    that kernels cannot write."""
-
-    live: dict[int, Allocation]
-    gaps: tuple[tuple[int, int], ...]
-    heap: dict[int, int]
-    constants: frozenset[int] = frozenset()
 
 
 class DeviceMemory:
@@ -77,11 +42,12 @@ class DeviceMemory:
     `base` if one is given."""
 
     def __init__(self, capacity: int = CAPACITY, base: int | None = None) -> None:
-        """Reserves the range; raises LaunchError if the system refuses."""
+        """Reserves the range, with no allocation in it. Raises LaunchError if the system refuses,
+        WarploomError if addresses from `base` on are in use."""
         self._map: mmap.mmap | Reservation
         self._bytes: Bytes
         if base is None:
-            self._map = _reserve(capacity)
+            self._map = reserve(capacity)
             self._bytes = np.frombuffer(self._map, np.uint8)
         else:
             self._map = Reservation(base, capacity)
@@ -137,11 +103,9 @@ class DeviceMemory:
         constant: bool = False,
         alignment: int = ALIGNMENT,
     ) -> Allocation:
-        """Returns a new allocation of exactly `size` bytes, all zero; kernels cannot write a
-        `constant` one. The address is a multiple of `alignment`, a power of 2.
-
-        Raises LaunchError if no free range is long enough.
-        """
+        """Returns a new allocation of exactly `size` bytes, all zero, which errors call `name`;
+        kernels cannot write a `constant` one. The address is a multiple of `alignment`, a power
+        of 2. Raises LaunchError if no free range is long enough, or if `size` is negative."""
         if size < 0:
             raise LaunchError(f"{name}: an allocation cannot have {size} bytes")
         with self._lock:
@@ -178,7 +142,8 @@ class DeviceMemory:
 
     def _register(self, allocation: Allocation) -> None:
         """Adds an allocation to the live ones and their sorted addresses, and drops the cached
-        table; the caller holds the lock."""
+        table and the bitmap of unwritten bytes of an earlier allocation at its address; the caller
+        holds the lock."""
         self._addresses.insert(
             bisect_right(self._addresses, allocation.address), allocation.address
         )
@@ -347,8 +312,8 @@ class DeviceMemory:
         return AllocationTable(np.array(rows, np.uint64).reshape(-1), len(live))
 
     def close(self) -> None:
-        """Returns all memory to the system; the range itself is unmapped when its last view is
-        deleted."""
+        """Ends all allocations and returns their pages to the system; the range itself is unmapped
+        now, or when its last view is deleted. The memory must not be used any more."""
         if _DONT_NEED is not None:
             self._map.madvise(_DONT_NEED)
         self._addresses.clear()
@@ -357,6 +322,7 @@ class DeviceMemory:
         self._lent.clear()
         self._retained.clear()
         self._table = None
+        # This view of the mapping would keep it open.
         self._bytes = np.empty(0, np.uint8)
         try:
             self._map.close()
@@ -412,48 +378,6 @@ def unwritten_bits(size: int) -> npt.NDArray[np.int64]:
 
 _DONT_NEED: int | None = getattr(mmap, "MADV_DONTNEED", None) if sys.platform == "linux" else None
 """The madvise value that turns pages back into zeros; only Linux guarantees that."""
-
-_NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
-"""MAP_NORESERVE, which Python's mmap module defines only from 3.13 on."""
-
-
-def _reserve(size: int) -> mmap.mmap:
-    """Returns a mapping that reserves `size` bytes of addresses, or half of that, and so on, if the
-    system refuses. Raises LaunchError if half of a refused size is below SMALLEST."""
-    try:
-        reserved = _map(size)
-    except OSError as refusal:
-        if size // 2 >= SMALLEST:
-            return _reserve(size // 2)
-        raise LaunchError(
-            f"the system does not let this process reserve {size:,} bytes of addresses for a"
-            f" device ({refusal}); raise its limit on virtual memory (`ulimit -v`)",
-            resource="host memory",
-            requested=size,
-        ) from None
-    # Large pages make first touches and TLB misses of large buffers cheaper.
-    huge = getattr(mmap, "MADV_HUGEPAGE", None)
-    if huge is not None:
-        _advise(reserved, huge)
-    return reserved
-
-
-def _map(size: int) -> mmap.mmap:
-    """Returns an anonymous mapping of `size` bytes, without reserving swap space for it where the
-    system has that choice."""
-    if sys.platform == "win32":
-        return mmap.mmap(-1, size)
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
-    return mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-
-
-def _advise(reserved: mmap.mmap, advice: int) -> None:
-    """Gives the system advice (an madvise value) about all pages; nothing if it rejects that, as a
-    Linux kernel without large pages does."""
-    try:
-        reserved.madvise(advice)
-    except OSError:
-        return
 
 
 def _distance(allocation: Allocation, address: int) -> int:

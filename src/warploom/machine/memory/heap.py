@@ -65,8 +65,8 @@ class Heap:
         return address
 
     def release(self, address: int) -> bool:
-        """Removes the record of the allocation at `address`; returns False if the heap has none
-        there. The caller frees the memory."""
+        """Removes the record of the allocation at `address` and subtracts its bytes from `used`;
+        returns False if the heap has none there. The caller frees the memory."""
         extent = self._sizes.pop(address, None)
         self.lines.pop(address, None)
         self.used -= extent or 0

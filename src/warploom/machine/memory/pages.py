@@ -61,7 +61,8 @@ class PageStore:
         self.in_memory -= size
 
     def _give_back(self, slot: Bytes, size: int) -> None:
-        """Makes a page of the file free again, of which a copy of `size` bytes had the start."""
+        """Makes `slot`, a page of the file, free again, of which a copy of `size` bytes had the
+        start."""
         self.in_file -= size
         self._free.append(slot)
 

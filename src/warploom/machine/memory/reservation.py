@@ -1,5 +1,5 @@
-"""Maps host memory at a chosen address, for device memory that has to be where an earlier process
-had it."""
+"""Reserves host memory for a device: anywhere, or at a chosen address for device memory that has to
+be where an earlier process had it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.core.errors import WarploomError
+from warploom.core.errors import LaunchError, WarploomError
 
 _FIXED_NOREPLACE = 0x100000 if sys.platform == "linux" else 0
 """MAP_FIXED_NOREPLACE; on other systems the address is only a hint, which is checked afterwards."""
@@ -20,6 +20,10 @@ _NO_RESERVE = {"linux": 0x4000, "darwin": 0x40}.get(sys.platform, 0)
 """MAP_NORESERVE, which Python's mmap module defines only from 3.13 on."""
 
 _FAILED = (1 << 64) - 1
+
+SMALLEST = 256 << 20
+"""The smallest range that is worth reserving; a system that refuses even this many bytes cannot
+have a device."""
 
 
 class Reservation:
@@ -56,3 +60,43 @@ class Reservation:
 
     def close(self) -> None:
         """Does nothing: views of the pages may be in use."""
+
+
+def reserve(size: int) -> mmap.mmap:
+    """Returns a mapping that reserves `size` bytes of addresses, or half of that, and so on, if the
+    system refuses; in large pages where the system has them. Raises LaunchError if half of a
+    refused size is below SMALLEST."""
+    try:
+        reserved = _map(size)
+    except OSError as refusal:
+        if size // 2 >= SMALLEST:
+            return reserve(size // 2)
+        raise LaunchError(
+            f"the system does not let this process reserve {size:,} bytes of addresses for a"
+            f" device ({refusal}); raise its limit on virtual memory (`ulimit -v`)",
+            resource="host memory",
+            requested=size,
+        ) from None
+    # Large pages make first touches and TLB misses of large buffers cheaper.
+    huge = getattr(mmap, "MADV_HUGEPAGE", None)
+    if huge is not None:
+        _advise(reserved, huge)
+    return reserved
+
+
+def _map(size: int) -> mmap.mmap:
+    """Returns an anonymous mapping of `size` bytes, without reserving swap space for it where the
+    system has that choice."""
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    return mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+def _advise(reserved: mmap.mmap, advice: int) -> None:
+    """Gives the system advice (an madvise value) about all pages; nothing if it rejects that, as a
+    Linux kernel without large pages does."""
+    try:
+        reserved.madvise(advice)
+    except OSError:
+        return

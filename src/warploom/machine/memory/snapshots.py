@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warploom.machine.memory.device_memory import DeviceMemory, MemoryState
+from warploom.machine.memory.allocation_table import MemoryState
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.memory.pages import PAGE_BYTES, PageStore
 
 Bytes = npt.NDArray[np.uint8]
@@ -39,6 +40,7 @@ class MemorySnapshots:
     write."""
 
     def __init__(self, memory: DeviceMemory, *, allocates: bool, constants: bool = False) -> None:
+        """Starts with no snapshot, and an empty store of pages."""
         self._memory, self._allocates, self._constants = memory, allocates, constants
         self._latest: MemorySnapshot | None = None
         self._store = PageStore()

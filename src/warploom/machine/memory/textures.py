@@ -53,14 +53,16 @@ class TextureTable:
     Handles are never reused, so a released handle stays invalid."""
 
     def __init__(self, base: int, size: int) -> None:
+        """Starts without handles; the table for kernels is built when it is first needed. `base`
+        and `size` are the start and the bytes of device memory."""
         self._base, self._size = base, size
         self._rows: list[Words] = []
         self._table: LocatedTable | None = None
         self._lock = FinalizerLock()
 
     def add(self, description: TextureDescription) -> int:
-        """Returns a new handle for a description: HANDLE_TAG plus the number of its row in the
-        table."""
+        """Appends the row of a description, drops the cached table, and returns the new handle:
+        HANDLE_TAG plus the row's number."""
         with self._lock:
             self._rows.append(_row(description, self._base))
             self._table = None
@@ -77,7 +79,7 @@ class TextureTable:
 
     def _forget(self, handle: int) -> None:
         """Overwrites a handle's row with zeros, a row of no kind, which texture instructions reject
-        as an invalid handle; the caller holds the lock."""
+        as an invalid handle, and drops the cached table; the caller holds the lock."""
         self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)
         self._table = None
 
@@ -90,6 +92,7 @@ class TextureTable:
 
     @rows.setter
     def rows(self, rows: list[list[int]]) -> None:
+        """Replaces all rows, and drops the cached table."""
         with self._lock:
             self._rows = [np.array(row, np.int64) for row in rows]
             self._table = None

@@ -38,9 +38,9 @@ WHOLE = 1
 
 def wait_to_vote(warp: Warp) -> int:
     """Suspends the lanes that execute the next instruction if it is a barrier with a vote
-    (`bar.red`), after storing in VOTE 1 plus the number of them whose predicate counts; returns the
-    status of the warp: RUNNABLE if it is no such barrier, no lane executes it, or these lanes have
-    waited already (SYNC_DONE, which is cleared)."""
+    (`bar.red`), after storing in VOTE 1 plus the number of them whose predicate counts. Returns the
+    status of the warp: why it waits; RUNNABLE if the next instruction is no such barrier, no lane
+    executes it, or these lanes have waited already (SYNC_DONE, which is cleared)."""
     table, index = warp.splits.table, warp.next
     instruction = warp.run.program.instructions[index]
     if not is_reducing_barrier(instruction):
@@ -60,8 +60,10 @@ def wait_to_vote(warp: Warp) -> int:
 
 def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes a barrier for the lanes of `mask`; returns RUNNABLE if the warp continues after it,
-    else why it waits. A barrier with a vote has been waited for (`wait_to_vote`), so only its
-    result is written; `bar.arrive` counts the lanes and does not wait."""
+    else why it waits. A barrier of the warp, or with a vote, has been waited for (`wait_to_vote`),
+    so only the vote's result is written. `bar.arrive` stores its barrier and thread count as
+    ARGUMENT and ARGUMENT_2 and returns ARRIVED_ONLY: the scheduler counts the lanes, which do not
+    wait."""
     if instruction.operation.kind is OpKind.WARP_BARRIER:
         return RUNNABLE
     if instruction.operation.kind is OpKind.CLUSTER_BARRIER:
@@ -125,9 +127,10 @@ def _wait_at_barrier(
 def _suspend(
     warp: Warp, index: int, barrier_operands: tuple[int, int], block: int, *, together: bool
 ) -> int:
-    """Stores the basic block where lanes resume and the barrier they wait for (its number and
-    thread count): in the warp's scheduler state if it waits as a whole (`together`, or without
-    independent threads), else as arguments in its table. Returns BARRIER_WAIT or SPLIT_BARRIER."""
+    """Stores the basic block where lanes resume, the instruction `index` at which they wait, and
+    the barrier that they wait for (its number and thread count): in the warp's scheduler state if
+    it waits as a whole (`together`, or without independent threads), else as arguments in its
+    table. Returns BARRIER_WAIT or SPLIT_BARRIER."""
     (number, threads), state, table = barrier_operands, warp.state, warp.splits.table
     table[BLOCK] = block
     state[schedule_layout.INSTRUCTION] = index

@@ -131,9 +131,10 @@ class Grid:
         self._handle_status(warp, enter_block(warp, warp.splits.block))
 
     def _handle_status(self, warp: Warp, status: int) -> None:
-        """Makes a warp the running one if its status is RUNNABLE, else ends its turn: the scheduler
-        receives the status, the number of instructions that it used, and a digest of its registers,
-        by which a warp that spins is recognised."""
+        """Makes a warp the running one if its status is RUNNABLE, else ends its turn: adds the
+        instructions that it used to its ISSUED, and passes the scheduler the status and a digest of
+        its registers, by which a warp that spins is recognised. If the warp has ended, reports the
+        end of its block to the observer (`_observe_end`)."""
         if status == RUNNABLE:
             self.warp = warp
             return

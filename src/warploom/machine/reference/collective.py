@@ -31,8 +31,9 @@ from warploom.machine.reference.lanes import (
 
 def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Values, Values]:
     """Returns the value of `a` that each lane receives, its own if the source lane is out of range
-    or not in `mask`, and the predicate that it was in range (PTX ISA, shfl). `b` and `c` are the
-    operands of the instruction: source lane or distance, and clamp and segment mask."""
+    or not in `mask`, and the predicate that it was in range (PTX ISA, shfl). `mode` is up, down,
+    bfly or idx; `b` and `c` are the operands of the instruction: source lane or distance, and clamp
+    and segment mask."""
     sources: list[int] = []
     valid: list[bool] = []
     for lane, (source_operand, control) in enumerate(zip(b.tolist(), c.tolist(), strict=True)):
@@ -43,8 +44,9 @@ def shuffle(mode: str, a: Values, b: Values, c: Values, mask: int) -> tuple[Valu
 
 
 def vote(mode: str, a: Values, mask: int) -> Values:
-    """Returns the result of a vote among the lanes of `mask`, equal in every lane: for `ballot` a
-    .b32 mask of lanes where `a` is true, else a predicate (PTX ISA, vote)."""
+    """Returns the result of a vote among the lanes of `mask`, equal in every lane: for mode
+    `ballot` a .b32 mask of lanes where `a` is true, else a predicate: whether `a` is true in all of
+    them (`all`), in some (`any`), or equal in all (`uni`) (PTX ISA, vote)."""
     true_lanes = to_mask(a) & mask
     if mode == "ballot":
         return splat(true_lanes, B32, WARP_SIZE)

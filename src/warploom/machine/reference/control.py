@@ -34,7 +34,8 @@ def enter_block(warp: Warp, block: int) -> int:
     """Enters basic block `block` with the active lanes: diverged lanes may reconverge there, which
     is counted for the branch, or wait for each other before it; then they wait for the lanes of a
     member mask, or at a barrier with a vote, if the block begins with such an instruction. Sets
-    `warp.next`. Returns RUNNABLE if the warp continues, else why it waits."""
+    `warp.next`. Returns RUNNABLE if the warp continues, else why it waits. Raises the fault of a
+    lane that is not in its own member mask."""
     splits, run = warp.splits, warp.run
     status = splits.arrive(block, warp.level)
     for branch in splits.reconverged:
@@ -145,13 +146,15 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
     fault of an index that the list of targets does not have. Returns the status."""
     program, splits = warp.run.program, warp.splits
     block = program.blocks[splits.block]
-    lane_targets = read(warp, instruction.operands[0], U32).astype(np.int64)
+    indices = read(warp, instruction.operands[0], U32).astype(np.int64)
     targets = np.array(indexed_targets(instruction, program.targets), np.int64)
     active_before, point = splits.active, program.reconvergence[block.index]
     fall_through = (
         block.successors[-1] if block.successors else point
     )  # no target: every lane faults
-    indices = lane_targets.copy()
+    # `split_targets` replaces each lane's index by its target, and stores a lane whose index is
+    # invalid in ARGUMENT.
+    lane_targets = indices.copy()
     first = splits.split_targets(
         index, point, lane_targets, targets, mask, fall_through, warp.level
     )
@@ -180,7 +183,8 @@ def _run_side(warp: Warp, block: int) -> int:
 
 def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes `exit` and `ret`: the lanes of `mask` end. If these are all active lanes, the warp
-    enters the exit block, where it ends or another path of it continues."""
+    enters the exit block, where it ends or another path of it continues; else the other lanes
+    continue with the next instruction. Returns the status."""
     if warp.splits.active == mask:
         return enter_block(warp, warp.splits.exit)
     warp.splits.exit_lanes(mask)
@@ -188,7 +192,8 @@ def exit_lanes(warp: Warp, index: int, instruction: Instruction, mask: int) -> i
 
 
 def trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `trap`: raises its fault if any lane executes it."""
+    """Executes `trap`: raises its fault if `mask` has any lane, else continues with the next
+    instruction and returns the status."""
     if mask:
         fault = Fault(FaultKind.TRAP, index, warp.block.number, warp.number, lowest(mask))
         raise fault_error(fault, warp.run.program, warp.run.launch, None)
@@ -197,8 +202,8 @@ def trap(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
 
 def barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes `bar` and `barrier`, of a thread block, of a cluster or of a warp (`bar.warp.sync`,
-    for whose members the warp has waited before); continues after it unless the warp has to
-    wait."""
+    for whose members the warp has waited before); continues with the next instruction unless the
+    warp has to wait. Returns the status."""
     status = barriers.execute_barrier(warp, index, instruction, mask)
     return advance(warp) if status == RUNNABLE else status
 

@@ -24,8 +24,10 @@ from warploom.core.types import PRED, U32, U64
 from warploom.isa.kinds import OpKind
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.machine.reference import access
-from warploom.machine.reference.access import AccessRequest, gather, lane_accesses, scatter
+from warploom.machine.reference.access import gather, scatter
 from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lane_access import AccessRequest
+from warploom.machine.reference.lane_checks import lane_accesses
 from warploom.machine.reference.lanes import Values, collect, resized, splat, to_mask
 from warploom.machine.reference.operands import addresses, read
 from warploom.machine.reference.preconditions import check_word
@@ -46,8 +48,9 @@ from warploom.simt.schedule_layout import (
 
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `cp.async` in each lane: copies `size` bytes, of which those past `src-size` are
-    zeros (PTX ISA, cp.async), or a bulk copy."""
+    """Executes `cp.async` in each lane of `mask`: copies `size` bytes, of which those past
+    `src-size` are zeros (PTX ISA, cp.async); or a bulk copy. The operands are passed to
+    `deferring`, which may undo the copy until a thread waits for it."""
     if instruction.operation.kind is OpKind.BULK_COPY:
         _bulk_copy(warp, index, instruction, mask)
         return
@@ -151,7 +154,8 @@ def _late_copy_operands(warp: Warp, instruction: Instruction) -> dict[int, npt.N
 
 
 def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `atom` and `red`; a `red.async` then completes its bytes at its mbarrier."""
+    """Executes `atom` and `red`; a `red.async` then completes its bytes at its mbarrier, both
+    perhaps late (`deferring`)."""
     completing = completion(instruction)
     if completing is None:
         access.atomic(warp, index, instruction, mask, on)

@@ -97,7 +97,7 @@ def _extreme(operation: Callable[[Values, Values], Values]) -> Node:
 
 
 def _quotient(a: int, b: int) -> int:
-    """Returns a / b rounded towards zero; all ones if b is 0."""
+    """Returns a / b rounded towards zero; -1, whose bits are all ones, if b is 0."""
     if b == 0:
         return -1
     magnitude = abs(a) // abs(b)
@@ -185,12 +185,12 @@ def _correctly_rounded(
 
 
 def _fused(term: Term, args: Sequence[Values]) -> Values:
-    """Returns a * b + c with one rounding.
+    """Returns a * b + c with one rounding, by the term's mode.
 
-    In binary32, the product is exact in binary64, and the sum, rounded to odd in binary64, rounds
-    to binary32 as the exact sum does (Boldo and Melquiond, "Emulation of FMA and correctly rounded
-    sums", 2008). Everything else is computed exactly, lane by lane.
-    """
+    In binary32 with mode `rn`, where no sum is infinite or NaN, the product is exact in binary64,
+    and the sum, rounded to odd in binary64, rounds to binary32 as the exact sum does (Boldo and
+    Melquiond, "Emulation of FMA and correctly rounded sums", 2008). Everything else is computed
+    exactly, lane by lane."""
     mode, type = str(term.attr), term.type
     if mode == "rn" and type.bits == 32:
         a, b, c = (as_numbers(x, type).astype(np.float64) for x in args)
@@ -215,7 +215,7 @@ def _rounding_error(a: Values, b: Values, total: Values) -> Values:
 
 def _round_to_odd(total: Values, error: Values) -> Values:
     """Returns the float next to the exact sum whose last bit is 1; `total` itself if the sum is
-    exact."""
+    exact. `total` is the rounded sum, `error` the exact one minus `total`."""
     bits = total.view(np.int64)
     # Adding 1 to the bits moves away from zero, so the direction depends on the sign of the sum.
     step = np.where((error > 0) == (total > 0), 1, -1)

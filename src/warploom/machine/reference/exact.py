@@ -134,7 +134,7 @@ def finite(bits: int, format: Format) -> Finite | None:
 
 
 def add(a: int, b: int, format: Format, mode: str) -> int:
-    """Returns a + b, rounded; all values are bits."""
+    """Returns a + b, rounded by `mode`; all values are bits of `format`."""
     x, y = finite(a, format), finite(b, format)
     if x is None or y is None:
         return _special(format.value(a) + format.value(b), format)
@@ -146,7 +146,7 @@ def subtract(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def multiply(a: int, b: int, format: Format, mode: str) -> int:
-    """Returns a * b, rounded; all values are bits."""
+    """Returns a * b, rounded by `mode`; all values are bits of `format`."""
     x, y = finite(a, format), finite(b, format)
     if x is None or y is None:
         return _special(format.value(a) * format.value(b), format)
@@ -155,7 +155,7 @@ def multiply(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
-    """Returns a * b + c, rounded once; all values are bits."""
+    """Returns a * b + c, rounded once, by `mode`; all values are bits of `format`."""
     x, y, z = finite(a, format), finite(b, format), finite(c, format)
     if x is None or y is None:
         return _special(format.value(a) * format.value(b) + format.value(c), format)
@@ -165,8 +165,8 @@ def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
 
 
 def divide(a: int, b: int, format: Format, mode: str) -> int:
-    """Returns a / b, rounded; x / 0 is an infinity, x / infinity a zero, 0 / 0 and infinity /
-    infinity are NaNs; all values are bits."""
+    """Returns a / b, rounded by `mode`; x / 0 is an infinity, x / infinity a zero, 0 / 0 and
+    infinity / infinity are NaNs; all values are bits of `format`."""
     x, y = finite(a, format), finite(b, format)
     negative = bool((a ^ b) & format.sign)
     # Python raises an exception for division by zero, so the special cases are written out.
@@ -185,7 +185,8 @@ def divide(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def square_root(a: int, format: Format, mode: str) -> int:
-    """Returns the square root of a, rounded; NaN for negative numbers, but -0 for -0."""
+    """Returns the square root of a, rounded by `mode`; NaN for negative numbers, but -0 for -0.
+    Both are bits of `format`."""
     x = finite(a, format)
     if x is None or (x.negative and x.integer):
         return a if a == format.infinity else NAN[format.bits]
@@ -205,7 +206,8 @@ def from_integer(value: int, format: Format, mode: str) -> int:
 
 
 def to_format(a: int, source: Format, target: Format, mode: str) -> int:
-    """Returns the float `a` in another format, rounded."""
+    """Returns the bits in format `target` of the number whose bits in format `source` are `a`,
+    rounded by `mode`; an infinity stays one, a NaN becomes the target's canonical one."""
     x = finite(a, source)
     if x is None:
         return _special(source.value(a), target)
@@ -217,8 +219,8 @@ def _product(x: Finite, y: Finite) -> Finite:
 
 
 def _sum(x: Finite, y: Finite, format: Format, mode: str) -> int:
-    """Returns the bits of x + y, rounded; a sum of zero is negative if both are, or if they differ
-    in sign and `mode` rounds down (`rm`)."""
+    """Returns the bits of x + y in `format`, rounded by `mode`; a sum of zero is negative if both
+    are, or if they differ in sign and `mode` rounds down (`rm`)."""
     exponent = min(x.exponent, y.exponent)
     total = (x.signed << (x.exponent - exponent)) + (y.signed << (y.exponent - exponent))
     negative = total < 0
@@ -228,7 +230,8 @@ def _sum(x: Finite, y: Finite, format: Format, mode: str) -> int:
 
 
 def _special(value: float, format: Format) -> int:
-    """Returns the bits of an infinity; the format's NaN for a NaN, whatever its payload."""
+    """Returns the bits of an infinity, or of the format's NaN for a NaN, whatever its payload;
+    `value` is one of these."""
     if math.isnan(value):
         return NAN[format.bits]
     return format.infinity | (format.sign if value < 0 else 0)

@@ -29,15 +29,9 @@ from warploom.isa.scales import (
 )
 from warploom.isa.sparsity import Sparsity
 from warploom.machine.reference import exact
-from warploom.machine.reference.access import (
-    AccessRequest,
-    as_lane_rows,
-    elements_of,
-    gather,
-    part,
-    scatter,
-)
+from warploom.machine.reference.access import as_lane_rows, elements_of, gather, part, scatter
 from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lane_access import AccessRequest
 from warploom.machine.reference.lanes import Values, as_numbers, collect, lane_by_lane, resized
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import Warp
@@ -92,9 +86,10 @@ def read_scales(
 def _side_scales(
     warp: Warp, scales: Scales, side: ScaleSide, row_count: int, data: Operand, selectors: Operand
 ) -> Matrix:
-    """Returns the scales of one matrix, shape (rows, blocks of k): each row's scale is a byte of
-    the word `data` of a lane; the row's lane (`side.holder`) selects which lane (thread selector),
-    and which byte for block 0 (byte selector)."""
+    """Returns the scales of the `row_count` rows of one matrix (columns, for B), shape (rows,
+    blocks of k): each row's scale is a byte of the word `data` of a lane; the row's lane
+    (`side.holder`) selects which lane (thread selector), and which byte for block 0 (byte
+    selector)."""
     words = read(warp, data, U32).tolist()
     byte_selectors, thread_selectors = (
         read(warp, each, U16).tolist() for each in elements_of(selectors)
@@ -216,7 +211,7 @@ def _single(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 
 def _double(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
-    """Returns a * b + c, rounded once to .f64."""
+    """Returns a * b + c, element by element, each rounded once to .f64."""
     flat = [
         m.view(np.uint64).ravel() for m in map(np.ascontiguousarray, np.broadcast_arrays(a, b, c))
     ]
@@ -243,9 +238,9 @@ def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 
 def move_fragment(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `wmma.load` and `wmma.store`: each lane moves the elements of its fragment between
-    memory and its registers, piece by piece, at addresses that follow from the stride between rows
-    or columns."""
+    """Executes `wmma.load` and `wmma.store` in the lanes of `mask`: each lane moves the elements of
+    its fragment between memory and its registers, piece by piece, at addresses that follow from the
+    stride between rows or columns, an operand (by default the matrix's own extent)."""
     move = matrix_move(instruction.operation)
     address, registers, *stride = (
         instruction.operands if move.stores else _address_first(instruction.operands)

@@ -18,14 +18,9 @@ from warploom.isa.row_matrices import (
     row_matrices,
     unpacked_words,
 )
-from warploom.machine.reference.access import (
-    AccessRequest,
-    as_lane_rows,
-    elements_of,
-    gather,
-    scatter,
-)
+from warploom.machine.reference.access import as_lane_rows, elements_of, gather, scatter
 from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lane_access import AccessRequest
 from warploom.machine.reference.lanes import Values, collect
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import Warp
@@ -84,7 +79,8 @@ def store_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: 
 
 
 def transpose(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `movmatrix`: transposes an 8 x 8 matrix of 16-bit elements."""
+    """Executes `movmatrix`: transposes an 8 x 8 matrix of 16-bit elements, of which lane l holds
+    two: those of row l / 4 in columns 2 * (l % 4) and the next."""
     destination, source = instruction.operands
     lane_words = read(warp, source, B32)
     halves = np.zeros((8, 8), np.uint32)

@@ -4,7 +4,8 @@ machine."""
 from __future__ import annotations
 
 from warploom.core.types import U64
-from warploom.machine.reference.access import AccessRequest, peek
+from warploom.machine.reference.lane_access import AccessRequest
+from warploom.machine.reference.lane_checks import peek
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.operands import read, write
 from warploom.machine.reference.state import Warp

@@ -85,6 +85,7 @@ class Splits:
             push(self.table, point, self.active, other.block, other.mask, branch, level)
         else:
             if not self._gathers_at(point, level):
+                # The other side has nothing to run: its block and mask are 0.
                 push(self.table, point, self.active, 0, 0, branch, level)
             self.table[node_at(self.table[TOP]) + ARRIVED] |= other.mask
         self.table[MASK] = first.mask
@@ -93,18 +94,19 @@ class Splits:
         self,
         branch: int,
         point: int,
-        goals: Words,
+        lane_targets: Words,
         targets: Words,
         on: int,
-        through: int,
+        fall_through: int,
         level: int,
     ) -> int:
-        """Splits the active lanes at an indexed branch (`simt.indexed_branch`): `goals` has each
-        lane's index, and is overwritten with its block, `targets` the blocks, `on` the mask of
-        lanes that jump; the others go to block `through`. Returns the basic block of the lanes that
-        run first; NONE, with the lane in ARGUMENT, if an index selects no target."""
+        """Splits the active lanes at indexed branch `branch` (`simt.indexed_branch`):
+        `lane_targets` has each lane's index, and is overwritten with its block, `targets` the
+        blocks, `on` the mask of lanes that jump; the others go to block `fall_through`. Lanes
+        reconverge at block `point`; `level` is their call depth. Returns the basic block of the
+        lanes that run first; NONE, with the lane in ARGUMENT, if an index selects no target."""
         return take_indexed_branch(
-            self.table, goals, on, targets, len(targets), through, point, branch, level
+            self.table, lane_targets, on, targets, len(targets), fall_through, point, branch, level
         )
 
     def _gathers_at(self, block: int, level: int) -> bool:
@@ -118,10 +120,10 @@ class Splits:
         return block == self.exit or table[node_at(top) + LEVEL] == level
 
     def arrive(self, block: int, level: int) -> int:
-        """Enters `block` with the active lanes and reconverges as far as possible, at the exit
-        block after they have left the live lanes. Returns RUNNABLE if lanes continue, which are
-        then the active ones (of the branch's other side, if that has not run); RECONVERGING if the
-        active ones wait for others; ENDED if no live lane is left."""
+        """Enters `block` with the active lanes, at call depth `level`, and reconverges as far as
+        possible, at the exit block after they have left the live lanes. Returns RUNNABLE if lanes
+        continue, which are then the active ones (of the branch's other side, if that has not run);
+        RECONVERGING if the active ones wait for others; ENDED if no live lane is left."""
         table = self.table
         if block == self.exit:
             table[LIVE] &= ~table[MASK]

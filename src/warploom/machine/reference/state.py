@@ -30,7 +30,8 @@ from warploom.machine.launch import (
     shared_stride,
     unravel,
 )
-from warploom.machine.memory.device_memory import AllocationTable, DeviceMemory
+from warploom.machine.memory.allocation_table import AllocationTable
+from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.reference.lanes import Values, collect, splat
 from warploom.machine.reference.splits import Splits
 from warploom.machine.services import Services
@@ -312,8 +313,8 @@ class Warp:
 
 
 def new_block(run: LaunchState, number: int, cluster: Bytes) -> ThreadBlock:
-    """Returns a thread block in its initial state: its part of the cluster's shared memory is
-    zero."""
+    """Returns a thread block in its initial state, and zeroes its part of the cluster's shared
+    memory."""
     launch, size = run.launch, all_shared_bytes(run.program, run.launch)
     rank = launch.rank_of(number)
     start = rank * shared_stride(run.program, launch)

@@ -28,12 +28,16 @@ from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import TensorWork, Warp
-from warploom.machine.reference.tensors import access_row, new_scratch, tensor_fault
+from warploom.machine.reference.tensors import (
+    access_row,
+    new_scratch,
+    new_work,
+    tensor_fault,
+)
 from warploom.program.requests.tensor_memory import (
     RequestOperand,
     TensorMemoryRequest,
     tensor_memory_request,
-    work_words,
 )
 from warploom.ptx.ir import Address, Instruction, Space
 from warploom.simt.product_groups import CAPACITY, completes_late
@@ -65,7 +69,7 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
     for number, register in enumerate(() if loads else operation.registers):
         registers[number] = read(warp, register, U32)
     if run.sanitizer is not None and mask:
-        work = TensorWork(operation.request, rows.reshape(-1), new_scratch(warp, 0))
+        work = TensorWork(operation.request, rows.reshape(-1), new_scratch(warp, first_lane=0))
         run.sanitizer.tensor_memory(warp, index, mask, work)
     issued = _Issued(index, mask, on, operation, rows, registers)
     if not loads or not completes_late(run.plan, warp.block.number, warp.number):
@@ -85,7 +89,7 @@ def wait(warp: Warp, instruction: Instruction) -> None:
     if instruction.operation.kind is OpKind.TENSOR_WAIT_LOADS:
         _complete_loads(warp)
     elif instruction.operation.kind is OpKind.TENSOR_WAIT_STORES:
-        wait_stores(host_memory(), new_scratch(warp, 0), warp.run.plan, warp.run.queue)
+        wait_stores(host_memory(), new_scratch(warp, first_lane=0), warp.run.plan, warp.run.queue)
 
 
 def _complete_loads(warp: Warp) -> None:
@@ -95,13 +99,11 @@ def _complete_loads(warp: Warp) -> None:
 
 
 def _issue(warp: Warp, issued: _Issued) -> None:
-    """Performs an instruction by `issue_tensor_memory`, and writes the registers of a load. Raises
-    the fault that it records in the scratch words."""
+    """Has the compiled helper `issue_tensor_memory` perform or queue an instruction of tensor
+    memory and count its shared accesses, then writes the registers of a load. Raises the fault
+    that the helper records in the scratch words."""
     run, index = warp.run, issued.index
-    scratch, work = (
-        new_scratch(warp, 0),
-        np.zeros(work_words(run.program.has_tensor_memory), np.int64),
-    )
+    scratch, work = new_scratch(warp, first_lane=0), new_work(run)
     values, record = issued.registers.reshape(-1), access_row(warp, index, Space.SHARED)
     with np.errstate(all="ignore"):
         failed = issue_tensor_memory(
@@ -118,7 +120,7 @@ def _issue(warp: Warp, issued: _Issued) -> None:
             index,
         )
     if failed:
-        raise tensor_fault(warp, index, 0, scratch.tolist())
+        raise tensor_fault(warp, index, first_lane=0, scratch=scratch.tolist())
     if part(issued.operation.request, OP) == LOAD:
         _write(warp, issued)
 

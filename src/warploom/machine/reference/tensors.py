@@ -22,7 +22,7 @@ from warploom.cost.fields import RECORD_WIDTH
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import shared_stride
 from warploom.machine.memory.host_memory import host_memory
-from warploom.machine.reference.access import LANES
+from warploom.machine.reference.access_counts import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import WINDOWS, addresses, read
 from warploom.machine.reference.state import LaunchState, TensorCopies, ThreadBlock, Warp
@@ -63,7 +63,7 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
             operand_rows[:, first_lane : first_lane + LANES].reshape(-1),
             mask >> first_lane & ALL_LANES,
         )
-        work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
+        work = new_work(warp.run)
         if warp.run.sanitizer is not None and active_lanes:
             copies = TensorCopies(request.request, lanes, scratch, table)
             warp.run.sanitizer.copies(warp, index, active_lanes, copies)
@@ -101,6 +101,11 @@ def new_scratch(warp: Warp, first_lane: int) -> Words:
     return scratch
 
 
+def new_work(run: LaunchState) -> Words:
+    """Returns zeroed memory in which `asynchronous` unpacks the copies that it executes."""
+    return np.zeros(work_words(run.program.has_tensor_memory), np.int64)
+
+
 def _addresses(warp: Warp, operand: Operand) -> list[int]:
     """Returns the address of each lane for an address operand."""
     assert isinstance(operand, Address)
@@ -133,11 +138,11 @@ def tensor_fault(warp: Warp, index: int, first_lane: int, scratch: list[int]) ->
 
 
 def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Completes, before an instruction tests an mbarrier's phase, the late copies that the phase
-    depends on (`asynchronous.issue.waits`); nothing for other instructions, or without incomplete
-    copies."""
+    """Completes, before an instruction tests an mbarrier's phase in the lanes of `mask`, the late
+    copies that the phase depends on (`asynchronous.issue.waits`); nothing for other instructions,
+    or without incomplete copies."""
     request = wait_request(instruction)
-    if request is None or not _pending(warp.run):
+    if request is None or not _has_incomplete_copies(warp.run):
         return
     operand_rows = np.zeros((DATA_ROWS, warp.size), np.int64)
     operand_rows[BARRIER_ROW] = np.array(_addresses(warp, request.barrier), np.uint64).view(
@@ -149,19 +154,19 @@ def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
             operand_rows[:, first_lane : first_lane + LANES].reshape(-1),
             mask >> first_lane & ALL_LANES,
         )
-        work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
+        work = new_work(warp.run)
         arrays = (new_scratch(warp, first_lane), warp.run.plan, warp.run.queue, warp.run.held, work)
         wait_copies(host_memory(), lanes, *arrays, active_lanes, int(request.by_parity))
 
 
 def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Commits a group of copies, or completes the groups that an instruction waits for; nothing for
-    other instructions, or without incomplete copies."""
+    """Commits a group of copies of the lanes of `mask`, or completes the groups that an instruction
+    waits for (`group_copies`); nothing for other instructions, or without incomplete copies."""
     request = group_request(instruction)
-    if request is None or not _pending(warp.run):
+    if request is None or not _has_incomplete_copies(warp.run):
         return
     for first_lane in range(0, warp.size, LANES):
-        work = np.zeros(work_words(warp.run.program.has_tensor_memory), np.int64)
+        work = new_work(warp.run)
         arrays = (new_scratch(warp, first_lane), warp.run.plan, warp.run.queue, warp.run.held, work)
         active_lanes = mask >> first_lane & ALL_LANES
         group_copies(
@@ -176,19 +181,20 @@ def retire_block(run: LaunchState, block: ThreadBlock) -> None:
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
     if run.program.has_tensor_memory:
-        number = np.zeros(1, np.int64)
-        unfreed = find_unfreed(host_memory(), start, stride, 1, number)
+        leaking = np.zeros(1, np.int64)
+        unfreed = find_unfreed(host_memory(), start, stride, count=1, block=leaking)
         if unfreed:
-            kind, space = FaultKind.STILL_ALLOCATED, Space.SHARED
-            fault = Fault(kind, unfreed - 1, block.number, 0, 0, 0, 0, space)
+            # The result is 1 plus the index of the instruction; warp and lane do not matter.
+            kind, index = FaultKind.STILL_ALLOCATED, unfreed - 1
+            fault = Fault(kind, index, block.number, warp=0, lane=0, space=Space.SHARED)
             raise fault_error(fault, run.program, run.launch, None)
-    if _pending(run):
-        work = np.zeros(work_words(run.program.has_tensor_memory), np.int64)
+    if _has_incomplete_copies(run):
+        work = new_work(run)
         end = start + max(1, len(block.shared))
         retire_copies(host_memory(), run.queue, run.held, work, start, end)
 
 
-def _pending(run: LaunchState) -> bool:
+def _has_incomplete_copies(run: LaunchState) -> bool:
     """Returns true if any copy is incomplete."""
     return bool(run.queue[COUNT] or run.held[HELD_COUNT])
 
@@ -196,28 +202,34 @@ def _pending(run: LaunchState) -> bool:
 # ---- copies of lanes ----------------------------------------------------------------------------
 
 
+NO_BARRIER = -1
+"""The address, in BARRIER_ROW, of a copy that signals no mbarrier."""
+
+
 @contextmanager
 def deferring(
     warp: Warp, instruction: Instruction, mask: int, rows: Mapping[int, Words]
 ) -> Generator[None]:
-    """Wraps statements that perform copies of the lanes of `mask`; if the schedule completes the
-    copies late, the bytes that they overwrite are saved before and restored afterwards, and the
-    copies are put into the list of incomplete ones (`run.held`); only in warps of 32 lanes. `rows`
-    are operands of `asynchronous.late_copies.hold.hold_copies`, by row number."""
+    """Wraps statements that perform copies of the lanes of `mask`. Under a policy other than the
+    default, in warps of 32 lanes, `hold_copies` may complete the copies late: then the bytes that
+    they overwrite are saved before the statements and restored after them, and the copies are put
+    into the list of incomplete ones (`run.held`). Else, and for an instruction that is no such
+    copy, only the statements run. `rows` are operands of `hold_copies`, by row number."""
     copy, run = late_copy(instruction), warp.run
     # Without shuffling, copies complete at once.
     if copy is None or not run.launch.schedule.shuffles or warp.size != LANES:
         yield
         return
     operand_rows = np.zeros((DATA_ROWS, LANES), np.int64)
-    operand_rows[BARRIER_ROW] = -1  # no mbarrier, unless `rows` has one
+    operand_rows[BARRIER_ROW] = NO_BARRIER  # unless `rows` has one
     for row, values in rows.items():
         operand_rows[row] = values
-    table, scratch = run.memory.table_in_launch(), new_scratch(warp, 0)
+    table, scratch = run.memory.table_in_launch(), new_scratch(warp, first_lane=0)
     scratch[entries.ALLOCATIONS] = table.count
     inputs = operand_rows.reshape(-1), scratch, table.rows
-    options = mask, copy.what, copy.groups
-    is_held = hold_copies(host_memory(), *inputs, run.plan, run.held, *options)
+    kind = copy.action, copy.groups
+    is_held = hold_copies(host_memory(), *inputs, run.plan, run.held, mask, *kind)
+    # An exception in the statements ends the launch, so the entry that was begun may stay.
     yield
     if is_held:
         defer_copies(host_memory(), run.plan, run.held)

@@ -148,7 +148,7 @@ def _is_packing(instruction: Instruction) -> bool:
 
 
 def _move(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes a `mov`."""
+    """Executes a `mov`: packs a vector into a register or unpacks it, else copies."""
     if _is_packing(instruction):
         _move_vector(warp, instruction, on)
     else:
@@ -180,7 +180,8 @@ def _convert_address(
     warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 ) -> None:
     """Executes `cvta`: converts an address in a space to a generic one by adding the start of the
-    space's window (0 for global), or with `.to` a generic one back by subtracting it."""
+    space's window (0 for global, for parameters their address), or with `.to` a generic one back by
+    subtracting it."""
     modifiers = instruction.operation.modifiers
     type = modifiers.scalar("size")
     space = Space(modifiers.text("space", "").partition("::")[0])

@@ -15,8 +15,9 @@ from warploom.core.types import B32, PRED, U32, U64
 from warploom.isa.kinds import OpKind
 from warploom.isa.shared_matrices import UNIT_BYTES, SharedOperand, unit_address
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
-from warploom.machine.reference.access import AccessRequest, gather, part
+from warploom.machine.reference.access import gather, part
 from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lane_access import AccessRequest
 from warploom.machine.reference.lanes import Values, collect, lanes_of
 from warploom.machine.reference.matrix import (
     Matrix,
@@ -104,7 +105,8 @@ def _fault(warp: Warp, kind: FaultKind, index: int, lane: int) -> None:
 
 def _complete(warp: Warp, issued: Issued) -> None:
     """Computes the warp's rows of a product, from registers and shared memory as they are now, and
-    writes them to the registers of D; D is added in the lanes where `scale-d` is true."""
+    writes them to the registers of D: A * B, negated if the immediates say so, plus the old D in
+    the lanes where `scale-d` is true."""
     operands, group_product = issued.operands, issued.operands.product
     product = group_product.product
     if group_product.shared_a is None:
@@ -113,7 +115,9 @@ def _complete(warp: Warp, issued: Issued) -> None:
         a = _read_shared_matrix(
             warp, issued, group_product.shared_a, issued.descriptors[0], warp.number % GROUP_WARPS
         )
-    b = _read_shared_matrix(warp, issued, group_product.shared_b, issued.descriptors[1], 0)
+    b = _read_shared_matrix(
+        warp, issued, group_product.shared_b, issued.descriptors[1], first_block=0
+    )
     c = read_matrix(warp, product.d, operands.d)
     adds_d = _spread_lanes(product.d.holders, issued.scaled, c.shape)
     # `imm-scale-a` and `imm-scale-b` of -1 negate the product.
@@ -148,8 +152,9 @@ def _read_shared_matrix(
 def _read_block(
     warp: Warp, issued: Issued, operand: SharedOperand, descriptor: int, blocks: tuple[int, int]
 ) -> Matrix:
-    """Returns one block of rows of a matrix in shared memory, read in requests of one 16-byte unit
-    per lane; `blocks` are its number in memory and in the part that the warp reads."""
+    """Returns one block of rows of the matrix in shared memory that `descriptor` names, read in
+    requests of one 16-byte unit per lane; `blocks` are its number in memory and in the part that
+    the warp reads."""
     block_in_memory, block_in_matrix = blocks
     first_line, first_position = operand.step(block_in_memory)
     request = AccessRequest(issued.index, Space.SHARED, "load", UNIT_BYTES)

@@ -46,11 +46,11 @@ class WaitRequest:
 @dataclass(frozen=True)
 class LateCopy:
     """An asynchronous copy that each lane makes by its own operands, and that may complete only
-    when it is waited for. `what` is the operation of `asynchronous.late_copies` (LOAD, STORE, SEND,
-    or a packed UPDATE), `groups` the kind of group that it belongs to (NO_GROUP if it signals an
-    mbarrier)."""
+    when it is waited for. `action` is the operation of `asynchronous.late_copies` (LOAD, STORE,
+    SEND, or a packed UPDATE), `groups` the kind of group that it belongs to (NO_GROUP if it signals
+    an mbarrier)."""
 
-    what: int
+    action: int
     groups: int
 
 
@@ -117,8 +117,8 @@ def late_copy(instruction: Instruction) -> LateCopy | None:
         case OpKind.COPY:
             return LateCopy(LOAD, ASYNC_GROUP)
         case OpKind.BULK_COPY:
-            what = STORE if accesses(instruction)[0][0] is Space.SHARED else LOAD
-            return LateCopy(what, NO_GROUP if COMPLETES in operation.modifiers else BULK_GROUP)
+            action = STORE if accesses(instruction)[0][0] is Space.SHARED else LOAD
+            return LateCopy(action, NO_GROUP if COMPLETES in operation.modifiers else BULK_GROUP)
         case OpKind.ASYNC_STORE:
             return LateCopy(SEND, NO_GROUP)
         case OpKind.ASYNC_REDUCTION:

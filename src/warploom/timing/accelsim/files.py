@@ -177,9 +177,9 @@ _MARK = re.compile(r"(thread block|warp|insts) = ([\d,]+)")
 
 
 def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator[TracedBlock]:
-    """Yields the blocks of a kernel's trace, each once its end mark is read. Raises WarploomError
-    for instructions outside of a warp, warps outside of a block, and a file that ends inside of a
-    block."""
+    """Yields the blocks of a kernel's trace, each once its end mark is read, from the `lines` after
+    its head. Raises WarploomError for instructions outside of a warp, warps outside of a block, and
+    a file that ends inside of a block."""
     index: Dim3 | None = None
     warps: dict[int, list[TracedInstruction]] = {}
     warp = -1

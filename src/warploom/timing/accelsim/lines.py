@@ -71,7 +71,7 @@ def parse_line(
 ) -> TracedInstruction:
     """Returns the instruction of a line; with `has_line` after the number of a source line, with
     `has_position` after a block and a warp (before version 3). Raises WarploomError for any other
-    text."""
+    text, and for bulk copies."""
     parts = iter(text.split()[4 * has_position + has_line :])
     try:
         pc, mask = int(next(parts), 16), int(next(parts), 16)

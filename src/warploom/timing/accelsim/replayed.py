@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warploom.abi.log import OPS, SPACES
+from warploom.abi.access_kinds import pack_kind
 from warploom.core.errors import WarploomError
 from warploom.machine.launch import Launch
 from warploom.machinecode.opcodes import execution_of
@@ -23,9 +23,10 @@ from warploom.timing.accelsim.lines import LANES, TracedInstruction, width_of
 from warploom.timing.accelsim.writing import ZERO_REGISTER
 from warploom.timing.machinecode.work import ON_CHIP_OPCODES, accesses_memory
 from warploom.timing.record.patterns import PatternTable
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 from warploom.timing.work.costs import QUEUED_UNITS, UNITS, WorkCosts
-from warploom.timing.work.operations import MachineWork, fence_cycles
+from warploom.timing.work.operands import fence_cycles
+from warploom.timing.work.operations import MachineWork
 
 LOCAL_OPCODES = ("LDL", "STL")
 _SHARED_BITS = 24
@@ -89,8 +90,8 @@ class TraceRecordBuilder:
             self._add_warp(block.warps[warp])
 
     def _add_warp(self, instructions: tuple[TracedInstruction, ...]) -> None:
-        """Adds the stream and the accesses of a warp; each instruction is a basic block of its
-        own."""
+        """Adds the stream and the accesses of a warp; each instruction is a basic block of its own,
+        and counts as another one where it is the warp's last, which it ends."""
         first = len(self._entries)
         for index, instruction in enumerate(instructions):
             last = index == len(instructions) - 1
@@ -121,8 +122,7 @@ class TraceRecordBuilder:
         base = min(addresses) // 128 * 128 if space is Space.GLOBAL else 0
         lanes = [lane for lane in range(LANES) if instruction.mask >> lane & 1]
         offsets = dict(zip(lanes, (address - base for address in addresses), strict=True))
-        # As in the log: space in bits 0-7, operation in 8-15, bytes of a lane above.
-        kind = SPACES.index(space) | OPS.index(op) << 8 | width_of(instruction.opcode) << 16
+        kind = pack_kind(space, op, width_of(instruction.opcode))
         row = [offsets.get(lane, 0) for lane in range(LANES)]
         return self.patterns.number((0, kind, instruction.mask, *row)), base
 

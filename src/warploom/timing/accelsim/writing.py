@@ -16,7 +16,7 @@ from warploom.timing.accelsim.files import KernelHead, TracedBlock
 from warploom.timing.accelsim.lines import MOST_SOURCES, TracedInstruction, width_of
 from warploom.timing.machinecode.record import MachineCodeRecord
 from warploom.timing.machinecode.work import accesses_memory
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 
 ZERO_REGISTER = 255
 """The number of RZ."""

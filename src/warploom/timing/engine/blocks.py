@@ -28,7 +28,8 @@ class BlockDispatcher:
         self._done = np.zeros(len(sms), np.int64)
 
     def _cluster_placement(self, launch: Launch) -> Words | None:
-        """Returns the SM of each block if the device holds all clusters at once, else None."""
+        """Returns the SM of each block (`Launch.sm_of`) if the device holds all clusters at once,
+        so that no SM gets more blocks than it has slots; else, and without clusters, None."""
         if (
             launch.cluster_blocks == 1
             or self._blocks > len(self._sms) * self._params[w.BLOCK_SLOTS]

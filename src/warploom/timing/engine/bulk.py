@@ -6,7 +6,7 @@ from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.machine import EngineArrays, Words
 from warploom.timing.engine.phases import extend_flight, finish_flight
-from warploom.timing.engine.requests import request_sectors
+from warploom.timing.engine.requests import NO_ENTRY, ONE_PASS, SectorRequest, request_sectors
 from warploom.timing.work.costs import TICKS
 
 
@@ -59,7 +59,7 @@ def request_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, now:
     base = arrays.warps[
         number * arrays.params[w.WARP_WORDS] + 1 + arrays.accesses[access_offset + w.A_SITE]
     ]
-    line = (base + arrays.accesses[access_offset + w.A_DELTA]) >> 7
+    line = (base + arrays.accesses[access_offset + w.A_DELTA]) >> w.LINE_BITS
     first = arrays.patterns[pattern + w.P_LINES_AT]
     kind, spare_mshr = (
         arrays.patterns[pattern + w.P_KIND] & w.KIND,
@@ -68,7 +68,8 @@ def request_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, now:
     # The copy issued a cycle before. It occupies no real register: a spare one takes the answer.
     for index in range(first, first + lines):
         line_number, sectors = line + arrays.lines[2 * index], arrays.lines[2 * index + 1]
-        request_sectors(arrays, sm, flight, line_number, sectors, kind, 1, -1, spare_mshr, now - 1)
+        wanted = SectorRequest(line_number, sectors, kind, ONE_PASS)
+        request_sectors(arrays, sm, flight, wanted, NO_ENTRY, spare_mshr, now - 1)
     # The access ends now at the earliest; answers extend the flight.
     extend_flight(sm, flight, now)
     cycles = max(1, lines * arrays.params[w.TMA_LINE_TICKS] // TICKS)

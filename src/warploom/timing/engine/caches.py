@@ -14,8 +14,12 @@ L1_WAYS, L2_WAYS = 4, 16
 """Estimates, as in `machine.compiled.caches`; 16 at most, because the recency order of a set is
 packed in one word."""
 
+WAY_BITS = 4
+WAY_MASK = (1 << WAY_BITS) - 1
+"""A way's place in a recency order, and the mask of its number."""
+
 FIRST_ORDER = 0x0123456789ABCDEF
-"""The order in which the 16 ways of an empty set fill, four bits a way."""
+"""The order in which the 16 ways of an empty set fill, WAY_BITS for each."""
 
 
 class Cache(NamedTuple):
@@ -46,6 +50,7 @@ def hash_line(line: int, count: int) -> int:
 def map_line(address: int, line: int, count: int, words: Words) -> int:
     """Returns which of `count` sets or banks the user's function at `address` maps a line to: its
     result modulo `count`. `words` is the function's memory."""
+    # A mapping has two arguments; the others are not used.
     return int(call_user_function(address, line, count, 0, 0, 0, words) % count)
 
 
@@ -93,7 +98,7 @@ def initial_order(cache: Cache) -> int:
     """Returns the order in which the ways of an empty set fill, four bits a way, cut to the cache's
     ways. The word of a set is its recency order XOR this, so that zeroed memory is an empty
     cache."""
-    return int(FIRST_ORDER >> 4 * (16 - cache.ways))
+    return int(FIRST_ORDER >> WAY_BITS * (w.MOST_WAYS - cache.ways))
 
 
 @jitable
@@ -106,7 +111,7 @@ def recency_order(cache: Cache, set_index: int) -> int:
 @jitable
 def oldest(cache: Cache, set_index: int) -> int:
     """Returns the least recently used way of a set."""
-    return int(recency_order(cache, set_index) >> 4 * (cache.ways - 1) & 15)
+    return int(recency_order(cache, set_index) >> WAY_BITS * (cache.ways - 1) & WAY_MASK)
 
 
 @jitable
@@ -154,17 +159,17 @@ def mark_recent(cache: Cache, set_index: int, entry: int) -> int:
     recently used entry."""
     first = set_index * cache.ways
     order = recency_order(cache, set_index)
-    shift = 4 * (cache.ways - 1)
+    shift = WAY_BITS * (cache.ways - 1)
     if entry < 0:
         entry = first + oldest(cache, set_index)
     else:
         shift = 0
-        while order >> shift & 15 != entry - first:
-            shift += 4
+        while order >> shift & WAY_MASK != entry - first:
+            shift += WAY_BITS
     # Moves the way's four bits to the bottom, and the bits of more recent ways up.
     newer = order & ((1 << shift) - 1)
-    older = order >> shift >> 4 << shift << 4
-    cache.words[cache.at + set_index] = (older | newer << 4 | (entry - first)) ^ initial_order(
-        cache
-    )
+    # Shifted twice: the sum of both shifts can be 64.
+    older = order >> shift >> WAY_BITS << shift << WAY_BITS
+    order = older | newer << WAY_BITS | (entry - first)
+    cache.words[cache.at + set_index] = order ^ initial_order(cache)
     return int(entry)

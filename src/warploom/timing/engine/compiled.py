@@ -16,7 +16,8 @@ _OF_ALL = "int64(i64*, i64*, i64*, int64, int64)"
 
 
 def _functions() -> Mapping[str, Callable[..., object]]:
-    """Returns the functions that Numba compiles, by name, if no helper object has them."""
+    """Registers the intrinsics of the engine with Numba, and returns the functions, by name, that
+    it compiles if no helper object has them."""
     register_intrinsics()
     return {"run_sms": run_sms, "serve_all": serve_all}
 

@@ -18,8 +18,8 @@ from warploom.timing.engine.waits import (
 
 @jitable
 def enter_block(arrays: EngineArrays, sm: Words, warp: int) -> None:
-    """Moves a warp to the first operation, and the first access, of its current stream entry: one
-    execution of a basic block."""
+    """Moves a warp to the first operation (up to V_OP_STOP), and the first access, of its current
+    stream entry: one execution of a basic block."""
     entry = sm[warp + w.V_ENTRY] * w.ENTRY_WORDS
     block = arrays.entries[entry + w.ENTRY_BLOCK] * w.BLOCK_WORDS
     sm[warp + w.V_OP] = arrays.blocks[block + w.BLOCK_START]
@@ -30,9 +30,9 @@ def enter_block(arrays: EngineArrays, sm: Words, warp: int) -> None:
 @jitable
 def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int) -> None:
     """Moves a warp to its next operation, from the cycle `now` on, which does not issue before
-    `earliest`, and schedules it. A taken branch delays it by the latency of branches, or of an
-    instruction fetch on a miss. Register copies on the way are made at once. At the end of its
-    stream the warp ends."""
+    `earliest`; stores the slots that it has to issue (V_SLOTS_LEFT) and schedules it. A taken
+    branch delays it by the latency of branches, or of an instruction fetch on a miss. Register
+    copies on the way are made at once. At the end of its stream the warp ends."""
     reason = w.WAIT
     sm[warp + w.V_OP] += 1
     while True:
@@ -47,12 +47,12 @@ def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int)
             if sm[warp + w.V_OP] != stop:
                 earliest = max(earliest, now - 1 + arrays.params[w.LATENCY_BRANCH])
                 reason = w.BRANCH_RESOLVING
-                if not is_fetched(arrays, sm, warp):
+                if not fetch_line(arrays, sm, warp):
                     earliest = max(earliest, now + arrays.params[w.LATENCY_FETCH])
                     reason = w.NO_INSTRUCTION
         op = sm[warp + w.V_OP]
         if op & ((1 << arrays.params[w.FETCH_LINE_BITS]) - 1) == 0:
-            is_fetched(arrays, sm, warp)  # prefetches the line that follows
+            fetch_line(arrays, sm, warp)  # prefetches the line that follows
         if arrays.ops[op * w.OP_WORDS + w.OP_KIND] != w.COPY:
             break
         copy_registers(arrays, sm, warp, op)
@@ -62,9 +62,9 @@ def advance(arrays: EngineArrays, sm: Words, warp: int, now: int, earliest: int)
 
 
 @jitable
-def is_fetched(arrays: EngineArrays, sm: Words, warp: int) -> bool:
-    """Returns whether the instruction cache of the warp's scheduler, which is direct-mapped, holds
-    the line of the warp's next operation; loads the line."""
+def fetch_line(arrays: EngineArrays, sm: Words, warp: int) -> bool:
+    """Loads the line of the warp's next operation into the instruction cache of its scheduler,
+    which is direct-mapped; returns whether the cache held it already."""
     line = sm[warp + w.V_OP] >> arrays.params[w.FETCH_LINE_BITS]
     number = (sm[warp + w.V_SCHEDULER] - arrays.params[w.AT_SCHEDULERS]) // w.S_WORDS
     cache = arrays.params[w.AT_FETCH] + number * arrays.params[w.FETCH_LINES]
@@ -93,12 +93,13 @@ def copy_registers(arrays: EngineArrays, sm: Words, warp: int, op: int) -> None:
 
 @jitable
 def arrive_at_barrier(arrays: EngineArrays, sm: Words, warp: int, op: int, now: int) -> bool:
-    """Counts the arrival of a warp at a barrier of its block by operation `op`, whose OP_Y gives
-    the warps that it awaits (0: all live ones); the last arrival releases the barrier. Returns
+    """Counts the arrival of a warp at a barrier of its block by operation `op`, whose OP_AWAITED is
+    how many warps it awaits (0: all live ones); the last arrival releases the barrier. Returns
     whether the warp has to wait there: not if it released the barrier or only arrives. If then all
     warps of the block wait, at different barriers, all are released."""
     op_offset, block = op * w.OP_WORDS, sm[warp + w.V_BLOCK]
-    number, need = arrays.ops[op_offset + w.OP_X] % w.BARRIERS, arrays.ops[op_offset + w.OP_Y]
+    number = arrays.ops[op_offset + w.OP_BARRIER] % w.BARRIERS
+    need = arrays.ops[op_offset + w.OP_AWAITED]
     waits = need >= 0
     # Arrivals without a wait have a negative number of warps.
     if not waits:
@@ -149,8 +150,8 @@ def release_after_exit(arrays: EngineArrays, sm: Words, block: int, now: int) ->
 @jitable
 def release_polling_warps(arrays: EngineArrays, sm: Words, now: int) -> None:
     """Schedules the warps of this SM that have polled until all warps had polled (as in a grid's
-    `sync()`), once another answer of L2, or of DRAM without an L2, can have arrived. First resumes
-    instructions that wait for mbarriers, if blocks have any."""
+    `sync()`), once another answer of L2, or of DRAM without an L2, can have arrived, and clears
+    POLLING_DONE. First resumes instructions that wait for mbarriers, if blocks have any."""
     sm[w.POLLING_DONE] = 0
     if arrays.params[w.PHASES] > 0:
         release_phases(arrays, sm, now)
@@ -174,7 +175,8 @@ def release_polling_warps(arrays: EngineArrays, sm: Words, now: int) -> None:
 @jitable
 def end_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
     """Ends a warp: charges its cycles, removes it from its scheduler and frees its slot. With the
-    last warp its block ends; else barriers at which all others wait are released."""
+    last warp its block ends, which BLOCKS_DONE and LAST_DONE record; else barriers at which all
+    others wait are released."""
     scheduler, block = sm[warp + w.V_SCHEDULER], sm[warp + w.V_BLOCK]
     account_residency(sm, now)
     # Charges the cycles of the warp up to now; the state itself is dropped in the next line.
@@ -208,8 +210,9 @@ def launch_reserved(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def launch_block(arrays: EngineArrays, sm: Words, slot_offset: int, now: int) -> None:
-    """Launches the next reserved block in a free slot: takes its number out of the SM's ring buffer
-    of reserved blocks, resets the slot's barriers and mbarrier phases, and places its warps."""
+    """Launches the next reserved block in a free slot, at offset `slot_offset`: takes its number
+    out of the SM's ring buffer of reserved blocks, counts it and its warps as live, resets the
+    slot's barriers and mbarrier phases, and places its warps."""
     head = sm[w.RESERVED_HEAD]
     number = sm[arrays.params[w.AT_RESERVED] + head]
     sm[w.RESERVED_HEAD] = (head + 1) % arrays.params[w.RESERVED]
@@ -238,7 +241,8 @@ def place_warp(
     arrays: EngineArrays, sm: Words, warp: int, number: int, block: int, now: int
 ) -> None:
     """Initialises a slot for warp `number` of the launch, at the first operation of its stream; it
-    may issue after BLOCK_LAUNCH_CYCLES. `block`: the offset of its block's slot."""
+    may issue after BLOCK_LAUNCH_CYCLES, and waits until then as NO_INSTRUCTION. Its registers are
+    ready, its scheduler follows from the slot. `block`: the offset of its block's slot."""
     for word in range(w.V_WORDS):
         sm[warp + word] = 0
     slot = (warp - arrays.params[w.AT_WARPS]) // w.V_WORDS
@@ -267,7 +271,7 @@ def place_warp(
     enter_block(arrays, sm, warp)
     # `advance` makes the register copies at the start of the block, so it starts one before.
     sm[warp + w.V_OP] -= 1
-    advance(arrays, sm, warp, now, now)
+    advance(arrays, sm, warp, now, earliest=now)
     # The stream may be empty.
     if sm[warp + w.V_STATE] != w.VACANT:
         sm[warp + w.V_EARLIEST] = now + arrays.params[w.BLOCK_LAUNCH_CYCLES]

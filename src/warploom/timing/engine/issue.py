@@ -45,7 +45,7 @@ def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, no
             sm[warp + w.V_BLOCKED_BY] = w.TEX_THROTTLE
         elif (MIO_UNITS >> unit) & 1:
             sm[warp + w.V_BLOCKED_BY] = w.MIO_THROTTLE
-            if unit == LSU and arrays.ops[op_offset + w.OP_X]:
+            if unit == LSU and arrays.ops[op_offset + w.OP_OFF_CHIP]:
                 sm[warp + w.V_BLOCKED_BY] = w.LG_THROTTLE
         return int(free // TICKS)
     read = banks_free_at(arrays, sm, scheduler, warp, op_offset, now)
@@ -56,7 +56,7 @@ def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, no
     full = sm[scheduler + w.S_QUEUED] >= arrays.params[w.LSU_QUEUE] and kind != w.BULK
     if (full or sm[w.FREE_COUNT] == 0) and is_access(kind):
         sm[warp + w.V_BLOCKED_BY] = (
-            w.LG_THROTTLE if arrays.ops[op_offset + w.OP_X] else w.MIO_THROTTLE
+            w.LG_THROTTLE if arrays.ops[op_offset + w.OP_OFF_CHIP] else w.MIO_THROTTLE
         )
         if unit == TEXTURE:
             sm[warp + w.V_BLOCKED_BY] = w.TEX_THROTTLE
@@ -69,8 +69,9 @@ def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, no
 def bank_reads(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, bank: int
 ) -> int:
-    """Returns how many registers of a bank of the register file a warp's operation reads, less
-    those that the operand cache holds, if the warp also issued the scheduler's operation before."""
+    """Returns how many registers of bank number `bank` of the register file a warp's operation (row
+    at `op_offset`) reads, less those that the operand cache holds, if the warp also issued the
+    scheduler's operation before."""
     reads = arrays.ops[op_offset + w.OP_READS] >> w.READ_BITS * bank
     mask = (1 << w.READ_BITS) - 1
     # OP_READS: READ_BITS for each bank, then READ_BITS for each bank of those cached.
@@ -82,8 +83,9 @@ def bank_reads(
 def banks_free_at(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, now: int
 ) -> int:
-    """Returns the first cycle from `now` on in which a warp's operation can issue so that the banks
-    of the register file, after earlier reads, serve its reads within READ_WINDOW cycles."""
+    """Returns the first cycle from `now` on in which a warp's operation (row at `op_offset`) can
+    issue so that the banks of the scheduler's register file, after earlier reads, serve its reads
+    within READ_WINDOW cycles."""
     until = now
     if arrays.ops[op_offset + w.OP_READS] != 0:
         for bank in range(w.REGISTER_BANKS):
@@ -97,8 +99,8 @@ def banks_free_at(
 def occupy_banks(
     arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, now: int
 ) -> None:
-    """Occupies the banks of the register file for the reads of a warp's operation, one cycle for
-    each register of a bank, after the reads before."""
+    """Occupies the banks of the scheduler's register file for the reads of a warp's operation (row
+    at `op_offset`), one cycle for each register of a bank, after the reads before."""
     if arrays.ops[op_offset + w.OP_READS] != 0:
         for bank in range(w.REGISTER_BANKS):
             bank_free = scheduler + w.S_BANKS + bank
@@ -163,8 +165,7 @@ def finish_issue(
     if kind == w.BLOCK_BARRIER:
         waits = arrive_at_barrier(arrays, sm, warp, op_offset // w.OP_WORDS, now)
     elif kind == w.COMMIT:
-        # Y selects the groups of matrix products.
-        if arrays.ops[op_offset + w.OP_Y]:
+        if arrays.ops[op_offset + w.OP_OF_PRODUCTS]:
             open_group(sm, warp + w.V_PRODUCT, warp + w.V_PRODUCTS)
         else:
             open_group(sm, warp + w.V_GROUP, warp + w.V_GROUPS)
@@ -183,19 +184,23 @@ def finish_issue(
         return
     if waits:
         sleep(arrays, sm, warp, w.NEVER, w.BARRIER, now + 1)
-    elif kind == w.BLOCK_BARRIER and arrays.ops[op_offset + w.OP_Y] >= 0:
+    elif kind == w.BLOCK_BARRIER and arrays.ops[op_offset + w.OP_AWAITED] >= 0:
         delay_warp(arrays, sm, warp, now + arrays.params[w.LATENCY_BARRIER], w.BARRIER, now + 1)
     elif kind == w.POLL:
         sleep(arrays, sm, warp, w.NEVER, w.LONG_SCOREBOARD, now + 1)
     elif kind == w.SLEEP:
-        delay_warp(arrays, sm, warp, now + arrays.ops[op_offset + w.OP_X], w.SLEEPING, now + 1)
-    elif kind == w.WAIT_GROUP and arrays.ops[op_offset + w.OP_Y]:
-        pending, group = arrays.ops[op_offset + w.OP_X], sm[warp + w.V_PRODUCT]
+        until = now + arrays.ops[op_offset + w.OP_CYCLES]
+        delay_warp(arrays, sm, warp, until, w.SLEEPING, now + 1)
+    elif kind == w.WAIT_GROUP and arrays.ops[op_offset + w.OP_OF_PRODUCTS]:
+        pending, group = arrays.ops[op_offset + w.OP_STILL_OPEN], sm[warp + w.V_PRODUCT]
         until = groups_end(sm, warp + w.V_PRODUCTS, group, pending, now + 1)
         delay_warp(arrays, sm, warp, until, w.WAIT, now + 1)
     elif kind == w.FENCE or kind == w.WAIT_GROUP:
         # Packed so that `recheck_waits` can tell fences (odd) from group waits (even, from 2 on).
-        pending_wait = 2 * arrays.ops[op_offset + w.OP_X] + (1 if kind == w.FENCE else 2)
+        if kind == w.FENCE:
+            pending_wait = 1 + 2 * arrays.ops[op_offset + w.OP_CYCLES]
+        else:
+            pending_wait = 2 + 2 * arrays.ops[op_offset + w.OP_STILL_OPEN]
         sm[warp + w.V_PENDING_WAIT] = pending_wait
         reason = w.MEMBAR if kind == w.FENCE else w.LONG_SCOREBOARD
         if sm[warp + w.V_FLIGHTS] > 0:
@@ -218,8 +223,8 @@ def open_group(sm: Words, number: int, ends: int) -> None:
 def delay_warp(
     arrays: EngineArrays, sm: Words, warp: int, until: int, reason: int, now: int
 ) -> None:
-    """Keeps a warp from issuing before the cycle `until`: puts it to sleep with that reason, unless
-    it sleeps longer anyway."""
+    """Keeps a warp from issuing before the cycle `until` (V_EARLIEST): puts it to sleep with that
+    reason, unless it sleeps longer anyway."""
     sm[warp + w.V_EARLIEST] = max(sm[warp + w.V_EARLIEST], until)
     awake = sm[warp + w.V_STATE] == w.READY
     if until > now and (awake or sm[sm[warp + w.V_WAKE_AT]] < until):
@@ -228,8 +233,9 @@ def delay_warp(
 
 @jitable
 def access_count(arrays: EngineArrays, sm: Words, warp: int, op_offset: int) -> int:
-    """Returns how many accesses of the warp's stream belong to the instruction that it issues:
-    those from its next access on that name the instruction, within the current basic block."""
+    """Returns how many accesses of the warp's stream belong to the instruction that it issues
+    (operation at `op_offset`): those from its next access on that name the instruction, within the
+    current basic block."""
     stop = arrays.entries[(sm[warp + w.V_ENTRY] + 1) * w.ENTRY_WORDS + w.ENTRY_ACCESS]
     access, count = sm[warp + w.V_ACCESS], 0
     instruction = arrays.ops[op_offset + w.OP_INSTRUCTION]
@@ -262,8 +268,9 @@ def start_flight(
     sm[flight + w.F_END] = 0
     sm[flight + w.F_OPEN_REQUESTS] = count
     sm[flight + w.F_AGE] = sm[warp + w.V_AGE]
-    # Y is 1 for copies that join a group, which ends with its last copy.
-    sm[flight + w.F_GROUP] = sm[warp + w.V_GROUP] if arrays.ops[op_offset + w.OP_Y] else w.NEVER
+    # A group of copies ends with its last copy.
+    joins = arrays.ops[op_offset + w.OP_JOINS_GROUP]
+    sm[flight + w.F_GROUP] = sm[warp + w.V_GROUP] if joins else w.NEVER
     sm[flight + w.F_ARRIVALS] = sm[flight + w.F_NEXT] = 0
     sm[flight + w.F_BLOCK_NUMBER] = sm[sm[warp + w.V_BLOCK] + w.B_NUMBER]
     sm[flight + w.F_WARP_NUMBER] = sm[warp + w.V_WARP]
@@ -272,7 +279,8 @@ def start_flight(
     sm[flight + w.F_FIRST], sm[flight + w.F_COUNT] = first, count
     sm[warp + w.V_ACCESS] += count
     sm[warp + w.V_FLIGHTS] += int(is_fenced(arrays, op_offset))
-    reason = w.LONG_SCOREBOARD if arrays.ops[op_offset + w.OP_X] else w.SHORT_SCOREBOARD
+    off_chip = arrays.ops[op_offset + w.OP_OFF_CHIP]
+    reason = w.LONG_SCOREBOARD if off_chip else w.SHORT_SCOREBOARD
     # Copies do not go through the load/store unit.
     if arrays.ops[op_offset + w.OP_KIND] == w.BULK:
         enqueue_copy(arrays, sm, flight, first, count)

@@ -33,15 +33,15 @@ def l1_set(arrays: EngineArrays, sm: Words, line: int) -> int:
     if there is one."""
     if arrays.params[w.L1_MAPPING] == 0:
         return hash_line(line, arrays.params[w.L1_SETS])
-    words = offset_array(sm, arrays.params[w.AT_USER] + 2 * w.USER_STRIDE)
+    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_L1_MAPPING * w.USER_STRIDE)
     return map_line(arrays.params[w.L1_MAPPING], line, arrays.params[w.L1_SETS], words)
 
 
 @jitable
 def l1_cycles(arrays: EngineArrays, pattern: int) -> int:
-    """Returns the cycles of L1 that an access takes: its wavefronts or, for a load whose bank
-    conflicts are known, the largest of the times for its tags, its banks and the transfer to
-    registers."""
+    """Returns the cycles of L1 that an access with the pattern at offset `pattern` takes: its
+    wavefronts or, for a load whose bank conflicts are known, the largest of the times for its tags,
+    its banks and the transfer to registers."""
     if arrays.params[w.L1_LINES] == 0 or arrays.patterns[pattern + w.P_BANKS] == 0:
         return int(arrays.patterns[pattern + w.P_WAVEFRONTS] * arrays.params[w.L1_WAVEFRONT_CYCLES])
     lines = arrays.patterns[pattern + w.P_LINES]

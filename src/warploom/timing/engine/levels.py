@@ -25,6 +25,9 @@ from warploom.timing.engine.caches import (
 from warploom.timing.engine.machine import Words, offset_array
 from warploom.timing.work.costs import TICKS
 
+READS, WRITES = False, True
+"""The directions of a transfer (`transfer_dram`)."""
+
 AHEAD = 8
 """How many requests before its turn the host prefetches a request's set: L2's arrays can be larger
 than the host's caches."""
@@ -97,8 +100,9 @@ def fetch_set(cache: Cache, set_index: int) -> None:
 @jitable
 def serve(params: Words, sms: Words, memory: Words, request: int, sm: int) -> None:
     """Serves the request at offset `request` of SM number `sm`: by its slice of L2, by L2, by DRAM
-    where L2 misses, and through the port of its SM back, each after its earlier work; stores the
-    cycle of the answer in the request (R_ANSWER)."""
+    where L2 misses, and through the port of its SM back, each after its earlier work. Stores the
+    cycle of the answer in the request (R_ANSWER), and as LAST_ANSWER if none is later; adds the
+    sectors' bytes to L2_BYTES."""
     line, sectors = sms[request + w.R_LINE], sms[request + w.R_SECTORS] & w.SECTOR_MASK
     kind = sms[request + w.R_KIND]
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
@@ -112,7 +116,7 @@ def serve(params: Words, sms: Words, memory: Words, request: int, sm: int) -> No
         memory[slice_free] += (
             count_partial_sectors(sms[request + w.R_SECTORS]) * params[w.PARTIAL_TICKS]
         )
-    memory[w.L2_BYTES] += 32 * count
+    memory[w.L2_BYTES] += w.SECTOR_BYTES * count
     atomic_ticks = 0
     # An atomic occupies the slice once more for each further lane at the same address.
     if kind == w.ATOMIC:
@@ -149,18 +153,19 @@ def base_latency(params: Words) -> int:
 def access_l2(
     params: Words, memory: Words, line: int, set_index: int, sectors: int, kind: int, now: int
 ) -> int:
-    """Accesses a mask of sectors of a line in L2, counts hits, misses and dirty bytes, and returns
-    the tick in which the sectors are there, less the latency of L2. Missing sectors of loads and
-    atomics are read from DRAM; an evicted line is written back first. What is written stays in L2,
-    dirty, until its line is evicted. Without an L2, DRAM is accessed."""
+    """Accesses a mask of sectors of a line, which belongs to set `set_index`, in L2 at tick `now`;
+    counts hits, misses and dirty bytes, and returns the tick in which the sectors are there, less
+    the latency of L2. Missing sectors of loads and atomics are read from DRAM; an evicted line is
+    written back first. What is written stays in L2, dirty, until its line is evicted. Without an
+    L2, DRAM is accessed."""
     count = 0
     if params[w.L2_SETS] == 0:
         for sector in range(w.SECTORS):
             count += (sectors >> sector) & 1
         if kind == w.STORE:
-            memory[w.DRAM_WRITTEN] += 32 * count
+            memory[w.DRAM_WRITTEN] += w.SECTOR_BYTES * count
         else:
-            memory[w.DRAM_READ] += 32 * count
+            memory[w.DRAM_READ] += w.SECTOR_BYTES * count
         return transfer_dram(params, memory, line, count, kind == w.STORE, now)
     cache = l2(params, memory)
     entry = choose_entry(cache, set_index, line, now // TICKS)
@@ -185,9 +190,9 @@ def access_l2(
             written += int(kind != w.LOAD) & ~(dirty >> sector) & 1
     if missing > 0:
         extra = (params[w.LATENCY_DRAM] - params[w.LATENCY_L2]) * TICKS
-        ready = max(ready, transfer_dram(params, memory, line, missing, False, now) + extra)
-        memory[w.DRAM_READ] += 32 * missing
-    memory[w.L2_DIRTY] += 32 * written
+        ready = max(ready, transfer_dram(params, memory, line, missing, READS, now) + extra)
+        memory[w.DRAM_READ] += w.SECTOR_BYTES * missing
+    memory[w.L2_DIRTY] += w.SECTOR_BYTES * written
     for sector in range(w.SECTORS):
         if (sectors & ~valid) >> sector & 1:
             memory[fills + sector] = now if kind == w.STORE else ready
@@ -197,25 +202,26 @@ def access_l2(
 
 @jitable
 def write_back(params: Words, memory: Words, tag: int, now: int) -> int:
-    """Writes the dirty sectors of an evicted line to DRAM; `tag` is the offset of its tag word.
-    Returns the tick at which that begins, `now` if none is dirty."""
+    """Writes the dirty sectors of an evicted line to DRAM, so that their bytes count as
+    DRAM_WRITTEN and not as L2_DIRTY; `tag` is the offset of its tag word. Returns the tick at which
+    that begins, `now` if none is dirty."""
     line, count = (memory[tag] >> w.TAG_BITS) - 1, 0
     for sector in range(w.SECTORS):
         count += memory[tag] >> (w.DIRTY_BITS + sector) & 1
     if count == 0:
         return now
-    memory[w.L2_DIRTY] -= 32 * count
-    memory[w.DRAM_WRITTEN] += 32 * count
-    return transfer_dram(params, memory, line, count, True, now)
+    memory[w.L2_DIRTY] -= w.SECTOR_BYTES * count
+    memory[w.DRAM_WRITTEN] += w.SECTOR_BYTES * count
+    return transfer_dram(params, memory, line, count, WRITES, now)
 
 
 @jitable
 def transfer_dram(
     params: Words, memory: Words, line: int, sectors: int, writes: bool, now: int
 ) -> int:
-    """Transfers `sectors` sectors of a line to or from its bank of DRAM after the bank's earlier
-    transfers; returns the tick at which that begins. A bank needs TURN_TICKS between reading and
-    writing."""
+    """Transfers `sectors` sectors of a line to (WRITES) or from its bank of DRAM after the bank's
+    earlier transfers, from tick `now` on; returns the tick at which that begins. A bank needs
+    TURN_TICKS between reading and writing."""
     if params[w.DRAM_MAPPING] == 0:
         number = bank_of(line, params[w.BANK_BITS])
     else:

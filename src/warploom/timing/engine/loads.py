@@ -12,12 +12,14 @@ from warploom.timing.engine.caches import find_line, sector_times_at, tag_at, us
 from warploom.timing.engine.l1 import charge_fills, count_sectors, l1, l1_cycles, l1_set
 from warploom.timing.engine.machine import EngineArrays, Words
 from warploom.timing.engine.phases import extend_flight, finish_flight, request_phase
-from warploom.timing.engine.prefetching import prefetch
+from warploom.timing.engine.prefetching import LAST_MISSED_BIT, prefetch
 from warploom.timing.engine.requests import (
+    NO_ENTRY,
+    SectorRequest,
     add_waiter,
     allocate_mshr,
+    check_request_space,
     find_open_store,
-    has_request_space,
     merge_store,
     request_sectors,
     wait_for_line,
@@ -59,8 +61,8 @@ def serve_queue(arrays: EngineArrays, sm: Words, now: int) -> None:
 
 @jitable
 def retry_issue(sm: Words, scheduler: int, now: int) -> None:
-    """Makes a scheduler that has ready warps try again in the cycle `now` to issue, as queue
-    entries or flights have become free."""
+    """Makes a scheduler that has ready warps try again in the cycle `now` to issue (S_NEXT), as
+    queue entries or flights have become free."""
     if sm[scheduler + w.S_READY] > 0:
         sm[scheduler + w.S_NEXT] = min(sm[scheduler + w.S_NEXT], now)
 
@@ -70,9 +72,9 @@ def serve_access(
     arrays: EngineArrays, sm: Words, flight: int, warp: int, access: int, now: int
 ) -> bool:
     """Serves one access of a flight: extends the flight to the end of an access to shared or
-    constant memory, arrives at or waits for a phase of an mbarrier, or looks lines up in L1 and
-    requests what it lacks; occupies the unit for its cycles. Returns False if it has to wait for
-    space for its requests."""
+    constant memory, arrives at or waits for a phase of an mbarrier, or looks lines up in L1,
+    requests what it lacks and calls the prefetcher, if there is one; occupies the unit for its
+    cycles, to which fills of L1 add. Returns False if it has to wait for space for its requests."""
     access_offset = access * w.ACCESS_WORDS
     pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
     kind = arrays.patterns[pattern + w.P_KIND] & w.KIND
@@ -92,13 +94,13 @@ def serve_access(
         extra = cycles - arrays.params[w.CONSTANT_CYCLES]
         extend_flight(sm, flight, start + extra + arrays.params[w.LATENCY_CONSTANT])
     else:
-        if not has_request_space(arrays, sm, arrays.patterns[pattern + w.P_LINES], start):
+        if not check_request_space(arrays, sm, arrays.patterns[pattern + w.P_LINES], start):
             return False
         number = sm[warp + w.V_WARP]
         base = arrays.warps[
             number * arrays.params[w.WARP_WORDS] + 1 + arrays.accesses[access_offset + w.A_SITE]
         ]
-        line = (base + arrays.accesses[access_offset + w.A_DELTA]) >> 7
+        line = (base + arrays.accesses[access_offset + w.A_DELTA]) >> w.LINE_BITS
         missed = request_lines(arrays, sm, flight, pattern, line, start)
         if arrays.params[w.PREFETCH] != 0 and arrays.patterns[pattern + w.P_KIND] & w.THROUGH_L1:
             prefetch(arrays, sm, flight, pattern, line, missed, start)
@@ -119,9 +121,9 @@ def request_lines(
 ) -> int:
     """Looks the lines of an access up in L1, if it goes through L1, and requests from L2 the
     sectors that L1 lacks (else all); the flight waits for them and for sectors on their way. Stores
-    invalidate sectors of L1 that they bypass, and partial ones are merged. `line` is the number of
-    the base's line, `start` the cycle of the request. Returns a bit mask of the lines that lacked
-    any sector; lines from the 63rd on share a bit."""
+    invalidate sectors of L1 that they bypass, and partial ones are merged. `pattern` is the offset
+    of the access's pattern, `line` the number of its base's line, `start` the cycle of the request.
+    Returns a bit mask of the lines that lacked any sector; lines from the 63rd on share a bit."""
     missed = 0
     kind = arrays.patterns[pattern + w.P_KIND]
     first = arrays.patterns[pattern + w.P_LINES_AT]
@@ -134,7 +136,8 @@ def request_lines(
             line + arrays.lines[2 * index],
             arrays.lines[2 * index + 1] & w.SECTOR_MASK,
         )
-        entry, set_index, unwritten = -1, 0, arrays.lines[2 * index + 1] & ~w.SECTOR_MASK
+        entry, set_index = NO_ENTRY, 0
+        unwritten = arrays.lines[2 * index + 1] & ~w.SECTOR_MASK
         if cache.sets > 0 and kind & (w.DROPS_L1 | w.THROUGH_L1):
             set_index = l1_set(arrays, sm, line_number)
         # A store that bypasses L1 invalidates the sectors that it writes.
@@ -170,19 +173,9 @@ def request_lines(
             merge_store(arrays, sm, open_store, sectors | unwritten)
             add_waiter(arrays, sm, flight, open_store)
         elif sectors:
-            missed |= 1 << min(index - first, 62)
+            missed |= 1 << min(index - first, LAST_MISSED_BIT)
             passes = arrays.patterns[pattern + w.P_PASSES]
             mshr = allocate_mshr(arrays, sm)
-            request_sectors(
-                arrays,
-                sm,
-                flight,
-                line_number,
-                sectors | unwritten,
-                kind & w.KIND,
-                passes,
-                entry,
-                mshr,
-                start,
-            )
+            wanted = SectorRequest(line_number, sectors | unwritten, kind & w.KIND, passes)
+            request_sectors(arrays, sm, flight, wanted, entry, mshr, start)
     return missed

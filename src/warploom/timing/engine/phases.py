@@ -45,9 +45,9 @@ def request_phase(arrays: EngineArrays, sm: Words, flight: int, access: int, now
     if phase_id == 0:
         return
     phase = phase_at(arrays, sm, sm[flight + w.F_WARP], phase_id)
-    # The access arrives.
+    # The access arrives, in this cycle.
     if arrivals == 0:
-        signal_phase(arrays, sm, flight, access, now, now)
+        signal_phase(arrays, sm, flight, access, time=now, now=now)
     # The phase is complete already.
     elif sm[phase + w.H_ARRIVALS] >= arrivals:
         extend_flight(sm, flight, max(now, sm[phase + w.H_TIME]) + arrays.params[w.LATENCY_SHARED])
@@ -80,8 +80,8 @@ def signal_phase(
 @jitable
 def signal_after_products(arrays: EngineArrays, sm: Words, warp: int, count: int, now: int) -> None:
     """Makes the warp's next `count` accesses arrive at their phases, of its own block or by
-    messages to others, at the cycle in which all its matrix products have ended
-    (`tcgen05.commit`)."""
+    messages to others, at the cycle in which all its matrix products have ended (`tcgen05.commit`),
+    and moves the warp past them."""
     time = now
     for group in range(w.GROUPS):
         time = max(time, sm[warp + w.V_PRODUCTS + group])
@@ -176,7 +176,8 @@ def release_phases(arrays: EngineArrays, sm: Words, now: int) -> None:
         while sm[phase + w.H_WAITER] != 0:
             flight = sm[phase + w.H_WAITER]
             sm[phase + w.H_WAITER] = sm[flight + w.F_NEXT]
-            resume_waiter(arrays, sm, flight, now, now)
+            # The phase counts as complete in this cycle.
+            resume_waiter(arrays, sm, flight, time=now, now=now)
 
 
 @jitable
@@ -250,7 +251,8 @@ def complete_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> N
 def is_fenced(arrays: EngineArrays, op_offset: int) -> bool:
     """Returns whether the warp's fences and group waits include an operation (`op_offset`: its
     row): all but bulk copies outside of groups, which signal an mbarrier."""
-    return arrays.ops[op_offset + w.OP_KIND] != w.BULK or arrays.ops[op_offset + w.OP_Y] != 0
+    is_bulk = arrays.ops[op_offset + w.OP_KIND] == w.BULK
+    return not is_bulk or arrays.ops[op_offset + w.OP_JOINS_GROUP] != 0
 
 
 @jitable

@@ -8,10 +8,19 @@ from warploom.timing import layout as w
 from warploom.timing.engine.caches import find_line, tag_at, use_line
 from warploom.timing.engine.l1 import l1, l1_set
 from warploom.timing.engine.machine import EngineArrays, Words, call_user_function, offset_array
-from warploom.timing.engine.requests import allocate_mshr, request_sectors
+from warploom.timing.engine.requests import (
+    NO_FLIGHT,
+    ONE_PASS,
+    SectorRequest,
+    allocate_mshr,
+    request_sectors,
+)
 
 MOST_PREFETCHED = 4
 """Lines that a prefetcher can name for one that is loaded, at most."""
+
+LAST_MISSED_BIT = 62
+"""In the mask of lines that L1 lacked, the bit for all lines from this number on."""
 
 MOST_LINE = (1 << 48) - 1
 
@@ -21,16 +30,16 @@ def prefetch(
     arrays: EngineArrays, sm: Words, flight: int, pattern: int, line: int, missed: int, start: int
 ) -> None:
     """Calls the user's prefetcher for each line of a load, up to MOST_PREFETCHED times until it
-    names none, and requests the lines that it names; `missed` is the bit mask of lines that L1
-    lacked."""
+    names none, and requests the lines that it names at the cycle `start`. `pattern` is the offset
+    of the load's pattern, `line` the number of its base's line, `missed` the bit mask of lines that
+    L1 lacked."""
     slot = (sm[flight + w.F_WARP] - arrays.params[w.AT_WARPS]) // w.V_WORDS
     instruction = arrays.ops[sm[flight + w.F_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
-    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_STRIDE)
+    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_PREFETCHER * w.USER_STRIDE)
     first = arrays.patterns[pattern + w.P_LINES_AT]
     for index in range(arrays.patterns[pattern + w.P_LINES]):
         line_number = line + arrays.lines[2 * (first + index)]
-        # `missed` has one bit for all lines from the 63rd on.
-        missed_line = missed >> min(index, 62) & 1
+        missed_line = missed >> min(index, LAST_MISSED_BIT) & 1
         for nth in range(MOST_PREFETCHED):
             target = call_user_function(
                 arrays.params[w.PREFETCH], line_number, missed_line, instruction, slot, nth, words
@@ -41,9 +50,10 @@ def prefetch(
 
 @jitable
 def prefetch_line(arrays: EngineArrays, sm: Words, line: int, start: int) -> bool:
-    """Requests the sectors of a line that L1 lacks, if any, at the cycle `start`; no flight waits
-    for them. Returns False, and requests nothing, if no request is free, there is no L1, or the
-    line number exceeds MOST_LINE."""
+    """Requests the sectors of a line that L1 lacks, if any, at the cycle `start`, and counts the
+    request in PREFETCHED; no flight waits for them. Returns True, also if L1 has all; False, and
+    requests nothing, if no request is free, there is no L1, or the line number exceeds
+    MOST_LINE."""
     cache = l1(arrays, sm)
     if arrays.params[w.L1_SETS] == 0 or line > MOST_LINE:
         return False
@@ -58,7 +68,7 @@ def prefetch_line(arrays: EngineArrays, sm: Words, line: int, start: int) -> boo
     missing = w.SECTOR_MASK & ~sm[tag_at(cache, entry)]
     sm[tag_at(cache, entry)] |= missing
     sm[w.PREFETCHED] += 1
-    request_sectors(
-        arrays, sm, -1, line, missing, w.LOAD, 1, entry, allocate_mshr(arrays, sm), start
-    )
+    mshr = allocate_mshr(arrays, sm)
+    wanted = SectorRequest(line, missing, w.LOAD, ONE_PASS)
+    request_sectors(arrays, sm, NO_FLIGHT, wanted, entry, mshr, start)
     return True

@@ -5,6 +5,8 @@ answers."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.caches import hash_line, map_line, sector_times_at
@@ -12,9 +14,24 @@ from warploom.timing.engine.l1 import l1
 from warploom.timing.engine.machine import EngineArrays, Words, offset_array
 from warploom.timing.engine.phases import extend_flight
 
+NO_FLIGHT, NO_ENTRY = -1, -1
+"""In place of a flight: nothing waits; of an entry of L1: the sectors do not go there."""
+ONE_PASS = 1
+"""The passes of a request that is no atomic."""
+
+
+class SectorRequest(NamedTuple):
+    """Holds what a request asks of L2: `sectors` of a line, packed as R_SECTORS, its kind (LOAD,
+    STORE or ATOMIC), and how often an atomic is repeated for lanes at one address."""
+
+    line: int
+    sectors: int
+    kind: int
+    passes: int
+
 
 @jitable
-def has_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -> bool:
+def check_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -> bool:
     """Returns whether an access can make requests for `lines` lines: that many MSHRs (at most all),
     from the next one on, are free at the cycle `start`, and the quantum's buffers of requests and
     waiters have space. If not, sets LSU_FREE, the cycle in which the load/store unit tries again:
@@ -37,8 +54,8 @@ def has_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -
 @jitable
 def allocate_mshr(arrays: EngineArrays, sm: Words) -> int:
     """Returns the offset of the next miss status holding register of L1, in ring order, and marks
-    it as occupied (NEVER) until its request is answered. `has_request_space` has checked that it is
-    free."""
+    it as occupied (NEVER) until its request is answered. `check_request_space` has
+    found it free."""
     mshr = arrays.params[w.AT_MSHRS] + sm[w.MSHR_HEAD]
     sm[mshr] = w.NEVER
     sm[w.MSHR_HEAD] += 1
@@ -52,37 +69,33 @@ def request_sectors(
     arrays: EngineArrays,
     sm: Words,
     flight: int,
-    line: int,
-    sectors: int,
-    kind: int,
-    passes: int,
+    wanted: SectorRequest,
     entry: int,
     mshr: int,
     start: int,
 ) -> None:
-    """Appends a request for a mask of sectors of a line to the requests of the quantum, at the
-    cycle `start`; `flight` (a memory instruction) waits for the answer (-1: nothing waits). `mshr`:
-    offset of the request's miss status holding register; `entry`: the entry of L1 that the sectors
-    will fill, or -1; until the answer, their times there are the request's number. `passes`:
-    repetitions of an atomic."""
+    """Appends a request to those of the quantum, at the cycle `start`; `flight` (a memory
+    instruction, or NO_FLIGHT) waits for the answer. `mshr`: offset of the request's miss status
+    holding register; `entry`: the entry of L1 that the sectors will fill, or NO_ENTRY; until the
+    answer, their times there are the request's number."""
     number = sm[w.REQUEST_COUNT]
     sm[w.REQUEST_COUNT] += 1
     request = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
     sm[request + w.R_TIME] = start
-    sm[request + w.R_LINE] = line
-    sm[request + w.R_SECTORS] = sectors
-    sm[request + w.R_KIND] = kind
-    sm[request + w.R_PASSES] = passes
+    sm[request + w.R_LINE] = wanted.line
+    sm[request + w.R_SECTORS] = wanted.sectors
+    sm[request + w.R_KIND] = wanted.kind
+    sm[request + w.R_PASSES] = wanted.passes
     sm[request + w.R_ENTRY] = entry
     if arrays.params[w.L2_SETS] > 0:
-        sm[request + w.R_SET] = l2_set(arrays, sm, line)
+        sm[request + w.R_SET] = l2_set(arrays, sm, wanted.line)
     sm[request + w.R_MSHR] = mshr
-    if kind == w.STORE:
+    if wanted.kind == w.STORE:
         sm[request + w.R_WARP] = sm[flight + w.F_WARP]
     if entry >= 0:
         sector_times = sector_times_at(l1(arrays, sm), entry)
         for sector in range(w.SECTORS):
-            if (sectors >> sector) & 1:
+            if (wanted.sectors >> sector) & 1:
                 # A negative time is the number of a request without an answer.
                 sm[sector_times + sector] = -1 - number
     if flight >= 0:
@@ -95,7 +108,7 @@ def l2_set(arrays: EngineArrays, sm: Words, line: int) -> int:
     if there is one."""
     if arrays.params[w.L2_MAPPING] == 0:
         return hash_line(line, arrays.params[w.L2_SETS])
-    words = offset_array(sm, arrays.params[w.AT_USER] + 3 * w.USER_STRIDE)
+    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_L2_MAPPING * w.USER_STRIDE)
     return map_line(arrays.params[w.L2_MAPPING], line, arrays.params[w.L2_SETS], words)
 
 

@@ -68,11 +68,12 @@ def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> No
 def wake_warps(arrays: EngineArrays, sm: Words, scheduler: int, number: int, now: int) -> None:
     """Makes those sleeping warps of scheduler `number` ready whose wake-up time has come, and sets
     S_WAKE to the earliest of the others'."""
-    first, each = w.NEVER, arrays.params[w.SCHEDULERS]
-    for index in range((arrays.params[w.SLOTS] - number + each - 1) // each):
+    # The schedulers have the slots in turn: slot i belongs to scheduler i modulo their number.
+    first, schedulers = w.NEVER, arrays.params[w.SCHEDULERS]
+    for index in range((arrays.params[w.SLOTS] - number + schedulers - 1) // schedulers):
         time = sm[scheduler + w.S_WAKES + index]
         if time <= now:
-            make_ready(sm, arrays.params[w.AT_WARPS] + (index * each + number) * w.V_WORDS)
+            make_ready(sm, arrays.params[w.AT_WARPS] + (index * schedulers + number) * w.V_WORDS)
         else:
             first = min(first, time)
     sm[scheduler + w.S_WAKE] = first
@@ -94,7 +95,7 @@ def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tu
             next_possible = min(next_possible, until)
             continue
         eligible += 1
-        if policy == TWO_LEVEL and not is_active(arrays, sm, scheduler, warp):
+        if policy == TWO_LEVEL and not join_active_set(arrays, sm, scheduler, warp):
             continue
         priority = (
             user_rank(arrays, sm, scheduler, warp, now)
@@ -128,7 +129,7 @@ def user_rank(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: i
     slot = (warp - arrays.params[w.AT_WARPS]) // w.V_WORDS
     instruction = arrays.ops[sm[warp + w.V_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
     last = int(sm[scheduler + w.S_LAST] == warp)
-    words = offset_array(sm, arrays.params[w.AT_USER])
+    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_SCHEDULER * w.USER_STRIDE)
     priority = call_user_function(
         arrays.params[w.RANK], slot, sm[warp + w.V_AGE], last, instruction, now, words
     )
@@ -136,9 +137,9 @@ def user_rank(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: i
 
 
 @jitable
-def is_active(arrays: EngineArrays, sm: Words, scheduler: int, warp: int) -> bool:
-    """Returns whether a warp is in its scheduler's active set of the two-level policy; a warp
-    outside of it joins if the set has fewer than ACTIVE_WARPS."""
+def join_active_set(arrays: EngineArrays, sm: Words, scheduler: int, warp: int) -> bool:
+    """Adds a warp to its scheduler's active set of the two-level policy if it is outside and the
+    set has fewer than ACTIVE_WARPS; returns whether it is now in the set."""
     if sm[warp + w.V_ACTIVE] == 0 and sm[scheduler + w.S_ACTIVE] < arrays.params[w.ACTIVE_WARPS]:
         sm[warp + w.V_ACTIVE] = 1
         sm[scheduler + w.S_ACTIVE] += 1

@@ -68,9 +68,9 @@ def charge_warp(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
 
 @jitable
 def record_event(arrays: EngineArrays, sm: Words, warp: int, since: int, until: int) -> None:
-    """Appends an interval of a warp's state to the timeline of its SM; extends the warp's last
-    event instead if state and operation are the same and it follows directly, except for
-    "selected". Dropped if the timeline is full."""
+    """Appends the interval from `since` to `until` of a warp's state to the timeline of its SM;
+    extends the warp's last event instead if state and operation are the same and it follows
+    directly, except for "selected". Dropped if the timeline is full."""
     last_event = arrays.params[w.AT_EVENTS] + (sm[warp + w.V_EVENT] - 1) * w.EVENT_WORDS
     reason, charged_op = sm[warp + w.V_REASON], sm[warp + w.V_CHARGED_OP]
     same = (
@@ -203,9 +203,9 @@ def recheck_waits(arrays: EngineArrays, sm: Words, warp: int, now: int) -> None:
 
 @jitable
 def wait_end(sm: Words, warp: int, pending_wait: int, now: int) -> int:
-    """Returns the cycle in which a fence or a wait for groups of copies, packed as in
-    V_PENDING_WAIT, ends: a fence its cycles after the end of the warp's last memory instruction.
-    All ends must be known."""
+    """Returns the cycle, at least `now`, in which a fence or a wait for groups of copies, packed as
+    in V_PENDING_WAIT, ends: a fence its cycles after the end of the warp's last memory instruction,
+    a wait with the last of the groups that it awaits. All ends must be known."""
     if pending_wait & 1:
         return int(max(now, sm[warp + w.V_LAST_END]) + (pending_wait >> 1))
     return groups_end(sm, warp + w.V_GROUPS, sm[warp + w.V_GROUP], (pending_wait >> 1) - 1, now)

@@ -23,7 +23,7 @@ from warploom.timing import layout as w
 from warploom.timing.machinecode.tokens import Words
 from warploom.timing.machinecode.walk import Segment, Walker
 from warploom.timing.machinecode.work import accesses_memory, indexes_constants
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,8 @@ class _MachineCodeRecordBuilder:
         ptx_offsets: Words,
     ) -> tuple[Words, Words]:
         """Returns the indices of the accesses of the PTX that memory operations make, in the order
-        of the operations, and the index of the operation of each. An operation names its PTX
+        of the operations, and the index of the operation of each. `first_accesses` has the first
+        access of each block of the path, and the end of the last. An operation names its PTX
         instruction by a position in the path and an offset (`ptx_offsets`) in the basic block
         there; it may have none or several accesses."""
         entries = np.repeat(np.arange(len(path)), np.diff(first_accesses))
@@ -366,16 +367,24 @@ class _MachineCodeRecordBuilder:
 
     def _memory_operation(self, number: int, site: Site, sites: list[Site]) -> _MemoryOperation:
         """Returns how machine instruction `number`, made for the PTX instruction `site`, accesses
-        memory: the token of its PTX block, and the offset, width and iterations of the PTX accesses
-        that it merges. `sites` are the PTX instructions with an access in its node of the machine
-        code's graph."""
+        memory: the token of its PTX block and, if it merges several PTX accesses, the offset of the
+        first, the bytes of a lane and the iterations that they come from; else the offset of
+        `site`, and 0 bytes. `sites` are the PTX instructions with an access in its node of the
+        machine code's graph."""
         block, ptx_offset = self._merging.places[site]
         token = int(self._walker.tokens.of_block[block])
         instruction = self._counts.matching.listing.instructions[number]
         merged = self._merging.of(instruction, site, sites)
         if merged is None:
             return _MemoryOperation(number, site, token, ptx_offset)
-        return _MemoryOperation(number, site, token, merged.first, merged.width, merged.turns)
+        return _MemoryOperation(
+            number,
+            site,
+            token,
+            merged.first,
+            lane_bytes=merged.width,
+            iterations=merged.turns,
+        )
 
     @cached_property
     def _merging(self) -> Merging:

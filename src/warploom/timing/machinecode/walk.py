@@ -148,8 +148,9 @@ class Walker:
     def _search(self, first: int, ends: bool, window: Sequence[int]) -> Segment:
         """Returns the cheapest segment from node `first` on that executes the tokens of a window
         (coded as by `_encode_path`), by Dijkstra's algorithm over pairs of a position in the window
-        and a node. `ends`: the path ends in this window, so the segment does, too; else its first
-        half is retained."""
+        and a node. Instructions, unlikely nodes and edges, tokens of one path only, and jumps to
+        another node have costs. `ends`: the path ends in this window, so the segment does, too;
+        else its first half is retained."""
         stop = len(window)
         order = count()
         open_: list[_SearchEntry] = [(0.0, next(order), 0, first, None, 0.0)]
@@ -219,7 +220,8 @@ def _segment(
 ) -> Segment:
     """Returns the searched path that ends in node `last` as a segment, up to its first node, but
     not the first of all, that begins after the position `most`; the rest is searched again with the
-    next window."""
+    next window. `position`, `next_node` and `missed` are those of a segment that retains the whole
+    path; `tokens` are the window's."""
     path: list[_PathNode] = []
     while last is not None:
         path.append(last)

@@ -22,13 +22,8 @@ from warploom.machinecode.operands import Kind
 from warploom.program.program import Site
 from warploom.timing import layout as w
 from warploom.timing.work.costs import QUEUED_UNITS, UNITS, WorkCosts
-from warploom.timing.work.operations import (
-    MachineWork,
-    barrier_of,
-    fence_cycles,
-    products_of,
-    sleep_cycles,
-)
+from warploom.timing.work.operands import barrier_of, fence_cycles, products_of, sleep_cycles
+from warploom.timing.work.operations import MachineWork
 
 _SHARED = ("LDS", "STS", "ATOMS", "LDSM", "STSM", "REDS")
 ON_CHIP_OPCODES = (*_SHARED, "LDC")
@@ -56,8 +51,10 @@ def indexes_constants(instruction: MachineInstruction) -> bool:
 def machine_work(
     matching: Matching, costs: WorkCosts, starts: Sequence[int], stops: Sequence[int]
 ) -> MachineWork:
-    """Returns the work of machine code whose blocks are the spans from `starts` to `stops`;
-    register numbers are those of the instructions' registers and scoreboards."""
+    """Returns, in the form that the engine replays, the operations and registers of machine code
+    whose basic blocks are the spans from `starts` to `stops`. `matching` is the listing, paired
+    with the PTX program that it was compiled from. Register numbers stand for the instructions'
+    registers and scoreboards."""
     return _MachineCodeWorkBuilder(matching, costs).build(starts, stops)
 
 
@@ -149,8 +146,8 @@ class _MachineCodeWorkBuilder:
         return self._costs.unit_latency("int" if unit in ("control", "lsu") else unit)
 
     def _kind(self, unit: str, instruction: MachineInstruction) -> tuple[int, int, int]:
-        """Returns the kind of an operation, and its operands X and Y (`layout`), by its opcode; of
-        barriers and sleeps, by the PTX instruction from which it was made."""
+        """Returns the kind of an operation of a unit, and its operands X and Y (`layout`), by its
+        opcode; of barriers and sleeps, by the PTX instruction from which it was made."""
         index = self._ptx_index(instruction)
         ptx = self._matching.program.instructions[index] if index >= 0 else None
         timing = self._costs.timing
@@ -212,11 +209,11 @@ def _dependences(
 
 def _register_reads(instruction: MachineInstruction, previous: MachineInstruction) -> int:
     """Returns how many registers of each bank an instruction with a fixed latency reads, and how
-    many of them the instruction before left in the operand cache, packed as `layout.OP_READS`.
+    many of them the instruction before left in the operand cache, packed as `layout.OP_READS`; 0
+    for one with a variable latency, which sets a barrier.
 
     The bank of a register is its number modulo the banks. Sources: Jia et al. (2018), 2.1; Huerta
-    et al. (2025).
-    """
+    et al. (2025)."""
     if (
         instruction.control.write_barrier is not None
         or instruction.control.read_barrier is not None

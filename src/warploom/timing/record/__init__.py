@@ -1,8 +1,8 @@
 """Reduces the log of a launch to the record that the model of time replays.
 
-`records` builds it: distinct streams of basic blocks and accesses, and for each warp the number of
-its stream and base addresses. `patterns` numbers the shapes of accesses with their costs, `spins`
-drops iterations of polling loops, `mbarriers` finds the phases that accesses signal and await,
-`predicted` adds blocks for which the log had no space, `order` schedules instructions as a compiler
-would.
+`record` defines it: distinct streams of basic blocks and accesses, and for each warp the number of
+its stream and base addresses; `records` builds it. `patterns` numbers the shapes of accesses with
+their costs, `spins` drops iterations of polling loops, `mbarriers` finds the phases that accesses
+signal and await, `predicted` adds blocks for which the log had no space, `order` schedules
+instructions as a compiler would.
 """

@@ -17,6 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi import log as words
+from warploom.abi.access_kinds import (
+    lane_bytes,
+    operation_number,
+    space_number,
+    with_lane_bytes,
+)
 from warploom.abi.log import OPS, SPACES, TEXEL_SPACES
 from warploom.abi.log_copies import AT_BARRIER, COPY_ADD, COPY_IN, COPY_OUT
 from warploom.cost import caches
@@ -45,10 +51,10 @@ WAVEFRONT_BYTES = 128
 class PatternTable:
     """Holds the patterns of a launch, numbered in the order of their first use.
 
-    A key is the instruction, the kind (bits 0-7 the state space, 8-15 the operation, above them
-    bytes per lane), the active lanes, and each lane's distance from the base. `rules` include
-    caches, so that they have the path of each access through them; `route` returns the kind of path
-    that an instruction takes (`program.accesses.route_of`)."""
+    A key is the instruction, the kind (`abi.access_kinds`), the active lanes, and each lane's
+    distance from the base. `rules` include caches, so that they have the path of each access
+    through them; `route` returns the kind of path that an instruction takes
+    (`program.accesses.route_of`)."""
 
     def __init__(self, route: Callable[[int], str], rules: AccessRules) -> None:
         """Starts without patterns; the rules' unit is that of all bases."""
@@ -84,7 +90,7 @@ class PatternTable:
         first, stride = rows[:, words.A_FIRST], rows[:, words.A_STRIDE]
         strided = rows[:, words.A_SCATTERED] == NONE
         base = first - first % self._rules.unit
-        local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
+        local = space_number(rows[:, words.A_KIND]) == SPACES.index(Space.LOCAL)
         base[local] = 0
         numbers = np.zeros(len(rows), np.int64)
         columns = (rows[:, words.A_INSTRUCTION], rows[:, words.A_KIND], lanes, first - base, stride)
@@ -104,7 +110,7 @@ class PatternTable:
         """Returns, of a pattern, the bytes that a lane accesses, the active lanes as bits, the
         distance of each lane's address from the base, and the state space."""
         _, kind, lanes, *offsets = self._keys[number]
-        return kind >> 16, lanes, tuple(offsets), SPACES[kind & 0xFF]
+        return lane_bytes(kind), lanes, tuple(offsets), SPACES[space_number(kind)]
 
     def with_lane_bytes(self, numbers: Words, sizes: Words) -> Words:
         """Returns the numbers of the patterns with the same first bytes as those with the numbers
@@ -130,7 +136,7 @@ class PatternTable:
     def _resized_key(self, number: int, size: int) -> tuple[int, ...]:
         """Returns the key of a pattern with another number of bytes for each lane."""
         instruction, kind, *rest = self._keys[number]
-        return instruction, kind & 0xFFFF | size << 16, *rest
+        return instruction, with_lane_bytes(kind, size), *rest
 
     def _number_strided(self, keys: Words, numbers: Words, positions: Words) -> None:
         """Numbers the patterns of accesses whose lanes have addresses with a constant stride, given
@@ -175,7 +181,8 @@ class PatternTable:
         """Returns the row (`layout`, P_) of a pattern by its space and operation: passes and
         wavefronts by the cost rules and, where it goes through the caches, its lines, which are
         added to those of the table."""
-        space, op_number, size = SPACES[kind & 0xFF], kind >> 8 & 0xFF, kind >> 16
+        space, size = SPACES[space_number(kind)], lane_bytes(kind)
+        op_number = operation_number(kind)
         if op_number >= len(OPS):
             return self._copy_row(op_number, size, lanes, offsets)
         op = OPS[op_number]
@@ -246,8 +253,9 @@ class PatternTable:
         return self._sector_row(self._kind(space, op, "") | w.TEXELS, lanes, offsets)
 
     def _copy_row(self, op: int, size: int, lanes: int, offsets: list[int]) -> list[int]:
-        """Returns the row of a bulk copy (`abi.log_copies`), whose `offsets` are the sectors that
-        it moves, or of an access to an mbarrier, which moves none."""
+        """Returns the table's row for the operation `op` (`abi.log_copies`): a bulk copy of `size`
+        bytes by `lanes` (a mask), which moves the sectors at `offsets`, or an access to an
+        mbarrier, which moves none (`size` 0)."""
         kinds = {
             COPY_IN: w.LOAD,
             COPY_OUT: w.STORE,
@@ -262,7 +270,7 @@ class PatternTable:
         wavefront for each line."""
         masks: dict[int, int] = {}
         for lane in range(bin(lanes).count("1")):
-            line, sector = divmod(offsets[lane] >> 5, 4)
+            line, sector = divmod(offsets[lane] // w.SECTOR_BYTES, w.SECTORS)
             masks[line] = masks.get(line, 0) | 1 << sector
         row = [0] * w.P_WORDS
         row[w.P_KIND] = kind
@@ -283,12 +291,13 @@ class PatternTable:
     def _lines_of(
         self, rule: str, addresses: list[int], lanes: int, size: int, shift: int
     ) -> list[tuple[int, int]]:
-        """Returns the lines that an access needs, each with the mask of its sectors. Sectors of one
-        line are requested together, except on 1.x, where there is no cache: transaction by
-        transaction."""
+        """Returns the lines that an access needs, relative to its base, each with the mask of its
+        sectors; `shift` is what was added to its addresses. Sectors of one line are requested
+        together, except on 1.x, where there is no cache: transaction by transaction."""
         if rule in SECTOR_RULES:
-            sectors = {addresses[lane] >> 5 for lane in range(WARP_SIZE) if lanes >> lane & 1}
-            transactions = [(sector << 5, 32) for sector in sorted(sectors)]
+            first_bytes = [addresses[lane] for lane in range(WARP_SIZE) if lanes >> lane & 1]
+            sectors = {address // w.SECTOR_BYTES * w.SECTOR_BYTES for address in first_bytes}
+            transactions = [(sector, w.SECTOR_BYTES) for sector in sorted(sectors)]
         else:
             transactions = [
                 (part.start, part.size) for part in list_transactions(rule, addresses, lanes, size)
@@ -297,13 +306,14 @@ class PatternTable:
         by_rule = rule.endswith(("in_order", "by_halves"))
         masks: dict[int, int] = {}
         for start, bytes_moved in transactions:
-            line = (start - shift) >> 7
+            line, byte = divmod(start - shift, w.LINE_BYTES)
             # A transaction of 32 to 128 bytes is 1 to 4 sectors of its line.
-            mask = ((1 << max(1, bytes_moved // 32)) - 1) << ((start - shift >> 5) & 3)
+            mask = (1 << max(1, bytes_moved // w.SECTOR_BYTES)) - 1
+            mask = mask << byte // w.SECTOR_BYTES & w.SECTOR_MASK
             if by_rule:
-                lines.append((line, mask & 15))
+                lines.append((line, mask))
             else:
-                masks[line] = masks.get(line, 0) | mask & 15
+                masks[line] = masks.get(line, 0) | mask
         return lines + sorted(masks.items())
 
 

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 
 Words = npt.NDArray[np.int64]
 

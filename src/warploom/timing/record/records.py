@@ -1,21 +1,15 @@
-"""Builds a small record of a launch: the part of the compiled engine's log that timing needs.
-
-Most warps of a kernel follow the same path and access memory in the same patterns, from base
-addresses of their own. So the path of a warp is stored once, as a *stream*: its basic blocks, and
-its accesses, each as a pattern and the distance from the first access of the same instruction (a
-*site*). A warp is the number of its stream and the base addresses of its sites. For saxpy, with two
-loads and a store, that is one stream of three accesses, and for each warp four words.
-"""
+"""Builds the record of a launch (`timing.record.record`) from the compiled engine's log."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from warploom.abi import log as words
+from warploom.abi.access_kinds import operation_number, space_number
 from warploom.abi.log import OPS, SPACES
 from warploom.isa.spec import Unit
 from warploom.machine.compiled.caches import LINE_BYTES, LOCAL_BASE, local_lines
@@ -28,6 +22,7 @@ from warploom.timing import layout as w
 from warploom.timing.record.distinct import hash_rows, unique_rows
 from warploom.timing.record.mbarriers import owners_of, phases_of, waits_for_phases
 from warploom.timing.record.patterns import PatternTable
+from warploom.timing.record.record import Offsets, Record, Words
 from warploom.timing.record.spins import (
     jump_back_blocks,
     last_iterations,
@@ -37,75 +32,15 @@ from warploom.timing.record.spins import (
 )
 from warploom.timing.work.classes import is_bulk
 
-Words = npt.NDArray[np.int64]
-Offsets = npt.NDArray[np.uint8]
+C_ENTRY, C_PATTERN, C_SITE, C_BASE, C_PHASE_ID = 0, 1, 3, 4, 5
+"""Columns of sorted accesses (`RecordBuilder._sort_accesses`): those from C_PATTERN up to the base
+address, and from C_PHASE_ID on, are those of `Record.accesses`."""
+
+E_WARP, E_BLOCK, E_LANES = range(3)
+"""Columns of sorted entries (`RecordBuilder._sort_entries`)."""
 
 _ABSOLUTE = [SPACES.index(space) for space in (Space.GLOBAL, Space.CONST)]
 """Spaces whose accesses are logged with the host's addresses."""
-
-
-@dataclass(frozen=True)
-class Record:
-    """Holds the warps of the first `blocks` blocks of a launch, in order, and their streams.
-
-    - `streams`, shape (streams, 2): the first entry, and the one after the last.
-    - `entries`, shape (entries, 2): a basic block, and its first access. A basic block b at
-      whose barrier only a part of a warp's lanes arrives, before the others, has the number b plus
-      the number of basic blocks (`timing.record.spins`).
-    - `accesses`, shape (accesses, ACCESS_WORDS): pattern, instruction, site, distance, and a phase
-      of an mbarrier with its arrivals and its owner (`timing.layout`). Accesses of an entry are in
-      the order of the program or, for a replay of PTX, in the order of issue (`in_order`).
-    - `warps`, shape (warps, 1 + sites): the stream, and the base address of each site.
-    """
-
-    launch: Launch
-    blocks: int
-    streams: Words
-    entries: Words
-    accesses: Words
-    warps: Words
-    patterns: PatternTable
-    poll_counts: Words
-    """By warp, how often it polled memory for other warps (`timing.record.spins`)."""
-    bulk: npt.NDArray[np.bool_]
-    """By PTX instruction, whether the Tensor Memory Accelerator carries it out."""
-    copies: bool
-    """True if the Tensor Memory Accelerator copied anything."""
-    masks: Words | None = None
-    """By entry, the active lanes, where they were recorded."""
-    predicted: int = 0
-    """How many of the blocks, the last ones, were not recorded but predicted
-    (`timing.record.predicted`)."""
-    offsets: Offsets | None = None
-    """By recorded warp and site, shape (warps, sites), the bytes between the base address, which is
-    a multiple of `patterns.unit`, and the address of the first access; None where this is not
-    recorded."""
-
-    @property
-    def phases(self) -> int:
-        """Returns the most phases of mbarriers that a block has."""
-        return int(self.accesses[:, w.A_PHASE_ID].max(initial=0))
-
-    @property
-    def sampled(self) -> bool:
-        """Returns whether only a part of the launch is recorded."""
-        return self.blocks < self.launch.blocks
-
-    def in_order(self, order: list[list[int]]) -> Record:
-        """Returns the record with the accesses of each entry sorted by the order in which their
-        instructions issue; `order` gives that by basic block (`order.issue_order`)."""
-        issued = np.array([index for block in order for index in block], np.int64)
-        position = np.zeros(1 + issued.max(initial=0), np.int64)
-        position[issued] = np.arange(len(issued))
-        first_accesses, numbers = self.entries[:, w.ENTRY_ACCESS], np.arange(len(self.accesses))
-        entries_of = np.searchsorted(first_accesses, numbers, side="right")
-        permutation = np.lexsort((position[self.accesses[:, w.A_INSTRUCTION]], entries_of))
-        return replace(self, accesses=self.accesses[permutation])
-
-    @property
-    def nbytes(self) -> int:
-        """Returns the size of its arrays in bytes."""
-        return sum(a.nbytes for a in (self.streams, self.entries, self.accesses, self.warps))
 
 
 @dataclass
@@ -270,11 +205,11 @@ class RecordBuilder:
         """Returns the accesses of the blocks from `first` on, sorted by warp, entry and
         instruction, shape (accesses, 8): entry, pattern, instruction, site, base address, phase of
         an mbarrier, its arrivals and its owner; and by access the warp, and the bytes from the base
-        to its first address. Left out are accesses of dropped entries, and bulk copies that are
-        also logged by lanes."""
+        to its first address. `entries` and `entry_positions` are those of `_sort_entries`. Left out
+        are accesses of dropped entries, and bulk copies that are also logged by lanes."""
         rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
         entry = entry_positions[rows[:, words.A_ENTRY]]
-        by_lanes = (rows[:, words.A_KIND] >> 8 & 0xFF) < len(OPS)
+        by_lanes = operation_number(rows[:, words.A_KIND]) < len(OPS)
         entry[by_lanes & self._is_bulk[rows[:, words.A_INSTRUCTION]]] = -1  # logged as a copy, too
         phase_id, arrivals, owner = self._mbarrier_phases(rows, entry, entries, first)
         # Sorted by entry, those to drop (-1) are first: the next line cuts them off.
@@ -282,7 +217,7 @@ class RecordBuilder:
         order = order[np.searchsorted(entry[order], 0) :]
         rows, entry, owner = rows[order], entry[order], owner[order]
         phase_id, arrivals = phase_id[order], arrivals[order]
-        warp = entries[entry, 0]
+        warp = entries[entry, E_WARP]
         pattern, base = self.patterns.of(log, rows)
         offset = rows[:, words.A_FIRST] % self.patterns.unit
         base = base + self._address_offsets(rows, warp)
@@ -302,12 +237,14 @@ class RecordBuilder:
     def _mbarrier_phases(
         self, rows: Words, entry: Words, entries: Words, first: int
     ) -> tuple[Words, Words, Words]:
-        """Returns, by access of the log, the phase of an mbarrier that it signals or awaits (1 plus
-        its number in the block, 0 for none), the arrivals that a wait needs, and the number of the
-        block that owns the mbarrier less that of the own block. `entry` has the access's entry (-1:
-        not in the record); entries begin with block `first`."""
+        """Returns, for each of the log's accesses `rows`, the phase of an mbarrier that it signals
+        or awaits (1 plus its number in the block, 0 for none), the arrivals that a wait needs, and
+        the number of the block that owns the mbarrier less that of the own block. `entry` has the
+        access's entry (-1: not in the record); entries begin with block `first`."""
         in_record = entry >= 0
-        block = np.where(in_record, first + entries[entry, 0] // self.launch.warps_per_block, 0)
+        block = np.where(
+            in_record, first + entries[entry, E_WARP] // self.launch.warps_per_block, 0
+        )
         phase_place = np.where(in_record, rows[:, words.A_PHASE], NONE)
         stride = shared_stride(self.program, self.launch)
         owner, phase = owners_of(self.launch, stride, block, phase_place)
@@ -315,13 +252,13 @@ class RecordBuilder:
         return *phases_of(owner, phase, waits), owner - block
 
     def _address_offsets(self, rows: Words, warp: Words) -> Words:
-        """Returns what is added to logged addresses, by access: local memory gets addresses of its
-        own for each warp, after all others; addresses of the host become distances from
-        `origin`."""
-        local = (rows[:, words.A_KIND] & 0xFF) == SPACES.index(Space.LOCAL)
+        """Returns what is added to the logged addresses of `rows`, accesses by the warps `warp`:
+        local memory gets addresses of its own for each warp, after all others; addresses of the
+        host become distances from `origin`."""
+        local = space_number(rows[:, words.A_KIND]) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
         local_bytes = (first + warp) * (local_lines(self.program) * LINE_BYTES)
-        is_absolute = np.isin(rows[:, words.A_KIND] & 0xFF, _ABSOLUTE)
+        is_absolute = np.isin(space_number(rows[:, words.A_KIND]), _ABSOLUTE)
         return np.where(local, LOCAL_BASE + local_bytes, np.where(is_absolute, -self.origin, 0))
 
     def _site_numbers(self, rows: Words) -> Words:
@@ -341,25 +278,23 @@ class RecordBuilder:
         streams among theirs that are new: paths of basic blocks with accesses. Streams are compared
         by hashes of their entries and accesses.
 
-        Columns of `entries`: warp, basic block, lanes; of `accesses`: entry, pattern, instruction,
-        site, base address, then phase, arrivals, owner. Both are sorted by warp; `access_warps` has
-        the warp of each access."""
+        `entries` and `accesses` are those of `_sort_entries` and `_sort_accesses`, sorted by warp;
+        `access_warps` has the warp of each access."""
         count = len(blocks) * self.launch.warps_per_block
         warps = np.zeros((count, 1 + len(self._sites)), np.int64)
         distances = _distances_from_first(accesses, access_warps, warps)
-        ends = np.searchsorted(entries[:, 0], np.arange(count + 1))
+        ends = np.searchsorted(entries[:, E_WARP], np.arange(count + 1))
         access_ends = np.searchsorted(access_warps, np.arange(count + 1))
-        first_accesses = np.searchsorted(accesses[:, 0], np.arange(len(entries) + 1))
-        position = np.arange(len(entries)) - ends[entries[:, 0]]
+        first_accesses = np.searchsorted(accesses[:, C_ENTRY], np.arange(len(entries) + 1))
+        position = np.arange(len(entries)) - ends[entries[:, E_WARP]]
         # Positions are part of the rows: the hash of a segment does not depend on the order of its
         # rows.
-        columns = np.concatenate([entries[:, 1:], position[:, None]], axis=1)
+        columns = np.concatenate([entries[:, E_BLOCK:], position[:, None]], axis=1)
         entry_hash = _hash_segments(columns, ends)
-        entry_in_warp = accesses[:, 0] - ends[access_warps]
+        entry_in_warp = accesses[:, C_ENTRY] - ends[access_warps]
         order = np.arange(len(accesses)) - access_ends[access_warps]
-        # All columns but the base address, in whose place the distance stands.
-        access_columns = np.stack(
-            [order, entry_in_warp, *accesses[:, 1:4].T, distances, *accesses[:, 5:].T], axis=1
+        access_columns = np.column_stack(
+            [order, entry_in_warp, _with_distances(accesses, distances)]
         )
         keys = np.concatenate([entry_hash, _hash_segments(access_columns, access_ends)], axis=1)
         distinct, first, stream_index = unique_rows(keys)
@@ -392,38 +327,45 @@ class RecordBuilder:
         self, entries: Words, first_accesses: Words, accesses: Words, distances: Words
     ) -> None:
         """Adds a stream to the record: its entries, a last one that marks the end of its accesses,
-        and its accesses, with distances in place of base addresses."""
+        and its accesses, with distances in place of base addresses. `first_accesses` has the number
+        of each entry's first access among all sorted accesses."""
         start = int(first_accesses[0]) if len(first_accesses) else 0
         rows = np.zeros((len(entries) + 1, 2), np.int64)
-        rows[:-1, 0] = entries[:, 1]
-        rows[:-1, 1] = first_accesses - start + self._access_count
-        rows[-1, 1] = self._access_count + len(accesses)
+        rows[:-1, w.ENTRY_BLOCK] = entries[:, E_BLOCK]
+        rows[:-1, w.ENTRY_ACCESS] = first_accesses - start + self._access_count
+        rows[-1, w.ENTRY_ACCESS] = self._access_count + len(accesses)
         self._streams.append([self._entry_count, self._entry_count + len(entries)])
         self._entries.append(rows)
         if self.keeps_masks:
-            self._masks.append(np.append(entries[:, 2], 0))
-        columns = accesses[:, 1:4], distances[:, None], accesses[:, 5:]
-        self._accesses.append(np.concatenate(columns, axis=1))
+            self._masks.append(np.append(entries[:, E_LANES], 0))
+        self._accesses.append(_with_distances(accesses, distances))
         self._entry_count += len(rows)
         self._access_count += len(accesses)
 
 
+def _with_distances(accesses: Words, distances: Words) -> Words:
+    """Returns sorted accesses as in `Record.accesses`: without their entries, and with `distances`
+    in place of the base addresses."""
+    columns = accesses[:, C_PATTERN:C_BASE], distances[:, None], accesses[:, C_PHASE_ID:]
+    return np.concatenate(columns, axis=1)
+
+
 def _distances_from_first(accesses: Words, access_warps: Words, warps: Words) -> Words:
     """Returns the distance in bytes of each access from the first access of the same warp at its
-    site (column 3), and writes the address of that (column 4), the site's base, to `warps`."""
+    site, and writes the address of that, the site's base, to `warps`."""
     warp, site, first, pair = _first_of_sites(accesses, access_warps, warps.shape[1] - 1)
-    base_addresses = accesses[first, 4]
+    base_addresses = accesses[first, C_BASE]
     warps[warp, 1 + site] = base_addresses
-    return accesses[:, 4] - base_addresses[pair]
+    return accesses[:, C_BASE] - base_addresses[pair]
 
 
 def _first_of_sites(
     accesses: Words, access_warps: Words, sites: int
 ) -> tuple[Words, Words, Words, Words]:
-    """Returns, of the pairs of a warp and a site (column 3 of `accesses`) that have accesses: the
-    warps, the sites, and the index of each pair's first access; and for every access the index of
-    its pair."""
-    keys = access_warps * max(1, sites) + accesses[:, 3]
+    """Returns, of the pairs of a warp and a site that have accesses: the warps, the sites, and the
+    index of each pair's first access; and for every access the index of its pair. `sites` is the
+    number of sites."""
+    keys = access_warps * max(1, sites) + accesses[:, C_SITE]
     pairs, first, pair = np.unique(keys, return_index=True, return_inverse=True)
     return pairs // max(1, sites), pairs % max(1, sites), first, pair.reshape(-1)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from warploom.timing import layout as w
-from warploom.timing.record.records import Record
+from warploom.timing.record.record import Record
 from warploom.timing.work.operations import MachineWork
 
 
@@ -30,8 +30,9 @@ class VisitCounter:
 
     def nth(self, operation: int, *, selected: bool) -> int:
         """Returns how often the warp had executed an operation before its next state, in which it
-        waits to issue the operation or, if `selected`, issues one of its slots. Must be called for
-        all states of the warp in the order of time.
+        waits to issue the operation or, if `selected`, issues one of its slots, which is counted.
+        Must be called for all states of the warp in the order of time: each call moves on to the
+        operation's basic block.
 
         Operations of a basic block issue in order, so a state whose operation is not after the last
         one belongs to a later execution of the block; so does one of an operation that has already

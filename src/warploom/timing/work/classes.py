@@ -57,8 +57,9 @@ def class_of(instruction: Instruction) -> str:
 
 
 def _float(name: str, modifiers: Modifiers) -> str:
-    """Returns the class of a floating-point instruction, by name, type and rounding: special
-    functions, roots and divisions have classes of their own."""
+    """Returns the class of a floating-point instruction: of special functions, roots and divisions
+    by name, and type if they are rounded (`div.rn.f32`); "fp16" for halves; FREE for `neg` and
+    `abs`; "int32" for `min`, `max`, `copysign` and `testp` of 32 bits; else "fp32" or "fp64"."""
     kind = modifiers.text("type", "f32")
     if name in _SPECIALS:
         return _SPECIALS[name]
@@ -79,7 +80,9 @@ def _float(name: str, modifiers: Modifiers) -> str:
 
 
 def _integer(name: str, modifiers: Modifiers) -> str:
-    """Returns the class of an integer instruction, by name and by whether its type has 64 bits."""
+    """Returns the class of an integer instruction, by name and by whether its type has 64 bits:
+    multiplications (`imul32.hi`), divisions, bit counts ("bits"), fields of bits (as shifts), video
+    instructions, else "int32" or "int64"."""
     wide = "64" in modifiers.text("type", "")
     if name in ("mul", "mad", "madc"):
         part = ".hi" if "hi" in modifiers else ""
@@ -100,8 +103,8 @@ def _integer(name: str, modifiers: Modifiers) -> str:
 
 
 def _logic(name: str, modifiers: Modifiers) -> str:
-    """Returns the class of a comparison, shift or bitwise operation, by name and by whether its
-    type has 64 bits; of a comparison, by the type of its operands."""
+    """Returns the class of a comparison ("setp", "setp64", "setp.f64", by the type of its
+    operands), of a shift ("shift32", "shift64"), or of a bitwise operation ("int32", "int64")."""
     kind = modifiers.text("type", "")
     wide = "64" in kind
     if name in ("setp", "set"):
@@ -117,8 +120,8 @@ def _logic(name: str, modifiers: Modifiers) -> str:
 
 
 def _convert(modifiers: Modifiers) -> str:
-    """Returns the class of a conversion. Integers that only change their width cost an integer
-    operation, or nothing."""
+    """Returns the class of a conversion: of integers FREE to 32 bits from 32 or 64, else "int32";
+    of others "convert64" with a type of 64 bits, else "convert"."""
     kinds = [value for value in modifiers.values.values() if value[1:].isdigit()]
     integers = all(kind[0] in "usb" for kind in kinds)
     if integers:

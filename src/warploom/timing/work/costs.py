@@ -74,8 +74,9 @@ class WorkCosts:
         return getattr(self.timing, f"latency_{alias}")
 
     def interval(self, unit: str) -> int:
-        """Returns the ticks for which a warp instruction occupies a unit, from the unit's lanes; 0
-        for control and for tensor cores, which `tensor_interval` has."""
+        """Returns the ticks for which a warp instruction occupies a unit, at least 1, from the
+        unit's lanes, those of one scheduler unless all share the unit; 0 for control and for tensor
+        cores, which `tensor_interval` has."""
         if unit in ("control", "tensor"):
             return 0
         lanes = getattr(self.timing, f"lanes_{unit}")

@@ -12,24 +12,28 @@ results are only summed becomes one instruction with each sum.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.devices.timing import TimingSpec
-from warploom.isa.fragments import WIDTHS, extents
 from warploom.isa.kinds import Effect, OpKind
-from warploom.isa.ops.matrix import element_type
-from warploom.isa.ops.tcgen05 import COPY_SHAPES
 from warploom.isa.spec import Operation, Unit
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space, Vector
+from warploom.ptx.ir import Address, Immediate, Instruction, Register
 from warploom.timing import layout as words
 from warploom.timing.work.classes import FREE, class_of, is_bulk
 from warploom.timing.work.costs import QUEUED_UNITS, TICKS, UNITS, WorkCosts
+from warploom.timing.work.operands import (
+    barrier_of,
+    fence_cycles,
+    is_off_chip,
+    moved_words,
+    products_of,
+    sleep_cycles,
+)
 
 Words = npt.NDArray[np.int64]
 
@@ -71,8 +75,9 @@ class _PtxWorkBuilder:
     """Builds the machine work of a PTX program on a device."""
 
     def __init__(self, program: Program, costs: WorkCosts, polls: frozenset[int]) -> None:
-        """`polls`: the loads at which warps wait for each other. Finds what compilers fold before
-        any row is built."""
+        """`polls`: the loads at which warps wait for each other. Before any row is built,
+        counts reads and writes of each register, and finds what compilers fold and which registers
+        are copies of others."""
         self.program, self.costs, self._polls = program, costs, polls
         self.code = program.instructions
         self._numbers = {register: i for i, register in enumerate(program.registers)}
@@ -293,7 +298,7 @@ class _PtxWorkBuilder:
         if is_bulk(operation):
             return words.BULK, 1, int("bulk_group" in operation.modifiers)
         if work_class == "memory":
-            off_chip = _is_off_chip(instruction)
+            off_chip = is_off_chip(instruction)
             return (
                 words.MEMORY,
                 int(off_chip),
@@ -325,53 +330,9 @@ _TEXEL_ACCESSES = (
 """Kinds that access texels; queries of textures and surfaces access no memory."""
 
 
-def sleep_cycles(instruction: Instruction, timing: TimingSpec) -> int:
-    """Returns how long a `nanosleep` sleeps: its constant operand, or 100 ns for a register (an
-    estimate)."""
-    [amount] = instruction.operands
-    nanoseconds = amount.value if isinstance(amount, Immediate) else 100
-    return max(1, round(nanoseconds * timing.clock_mhz / 1000))
-
-
-def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
-    """Returns the cycles of a fence, by its scope (system, device, else block) among the modifiers
-    `parts` of PTX or of machine code."""
-    if "sys" in parts:
-        return timing.latency_fence_system
-    if "gl" in parts or "gpu" in parts or "cluster" in parts:
-        return timing.latency_fence_device
-    return timing.latency_fence_block
-
-
 def _barriers_at_end(rows: list[list[int]]) -> int:
     """Returns 1 if the last row of a basic block is a barrier of the block, else 0."""
     return int(bool(rows) and rows[-1][words.OP_KIND] == words.BLOCK_BARRIER)
-
-
-def _is_off_chip(instruction: Instruction) -> bool:
-    """Returns whether an access goes to global or local memory, whose answer takes long."""
-    space = instruction.operation.modifiers.text("space", "").partition("::")[0]
-    return space not in (
-        Space.SHARED.value,
-        Space.CONST.value,
-    ) and instruction.operation.spec.unit in (
-        Unit.MEMORY,
-        Unit.ATOMIC,
-    )
-
-
-def barrier_of(instruction: Instruction) -> tuple[int, int]:
-    """Returns the number of a barrier, and the warps that it waits for: 0 for all of the block; for
-    an arrival that does not wait, -1 less the warps. Numbers in registers are not known here: the
-    barrier is then taken for number 0, or for one of all warps of the block."""
-    operands = instruction.operands[len(instruction.operation.spec.destinations) :]
-    number = operands[0].value if operands and isinstance(operands[0], Immediate) else 0
-    threads = 0
-    counted = instruction.operation.modifiers["op"] is None or len(operands) > 2
-    if counted and len(operands) > 1 and isinstance(operands[1], Immediate):
-        threads = operands[1].value
-    warps = -(-threads // 32)
-    return number, -1 - warps if "arrive" in instruction.operation.modifiers else warps
 
 
 def _contracts(product: Operation, total: Operation) -> bool:
@@ -381,45 +342,3 @@ def _contracts(product: Operation, total: Operation) -> bool:
     both = (product.modifiers, total.modifiers)
     plain = not any(modifiers["rnd"] or "sat" in modifiers for modifiers in both)
     return plain and both[0]["type"] == both[1]["type"] and total.spec.unit is Unit.FLOAT
-
-
-TENSOR_MEMORY_SHAPE, TENSOR_MEMORY_DEPTH = (128, 128), 32
-"""Rows and columns of a product in tensor memory, and its bytes along k: an estimate, as the number
-of columns is in a descriptor in a register."""
-
-
-COPIED_WORDS = 32
-"""Words of shared memory that a copy into tensor memory reads in a cycle: one from each bank."""
-
-
-def moved_words(instruction: Instruction) -> int:
-    """Returns how often an access to tensor memory moves a word for each of 32 lanes: the number of
-    its registers or, for a copy, its words divided by those of all banks."""
-    modifiers = instruction.operation.modifiers
-    if "cp" in modifiers:
-        shape = next(shape for shape in COPY_SHAPES if shape in instruction.operation.text)
-        rows, bits = shape.partition("b")[0].split("x")
-        return max(1, int(rows) * int(bits) // 32 // COPIED_WORDS)
-    return max(
-        (len(operand.elements) for operand in instruction.operands if isinstance(operand, Vector)),
-        default=1,
-    )
-
-
-TENSOR_CORES = 4
-"""Tensor cores of an SM; all of them work on a product of a warp group, or in tensor memory."""
-
-
-def products_of(instruction: Instruction) -> int:
-    """Returns the multiply-adds of a matrix instruction for each tensor core that works on it,
-    converted to multiply-adds of 16 bits."""
-    modifiers = instruction.operation.modifiers
-    if instruction.operation.kind is OpKind.TENSOR_PRODUCT:
-        rows, columns = TENSOR_MEMORY_SHAPE
-        return rows * columns * TENSOR_MEMORY_DEPTH // 2 // TENSOR_CORES
-    rows, columns, depth = extents(modifiers.text("shape", "m16n8k16"))
-    kind = element_type(modifiers, "a") if "atype" in modifiers else modifiers.text("type", "f16")
-    # FP64 counts as 16 products of 16 bits (an estimate), 1-bit products as a 16th.
-    bits = {"f64": 256, "b1": 1}.get(kind) or WIDTHS[kind]
-    cores = TENSOR_CORES if instruction.operation.kind is OpKind.GROUP_PRODUCT else 1
-    return max(1, rows * columns * depth * bits // 16 // cores)

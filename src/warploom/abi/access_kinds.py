@@ -1,0 +1,43 @@
+"""The kind of an access in the log (`log.A_KIND`), which packs in one integer its state space (bits
+0-7, an index of SPACES), its operation (bits 8-15, an index of OPS, or one of `log_copies`) and the
+bytes of a lane. The functions take one kind or an array of kinds."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.abi.log import OPS, SPACES
+from warploom.ptx.ir import Space
+
+Kinds = TypeVar("Kinds", int, npt.NDArray[np.int64])
+
+OPERATION_AT, SIZE_AT = 8, 16
+"""The lowest bits of operation and size."""
+
+
+def pack_kind(space: Space, operation: str, size: int) -> int:
+    """Returns the kind of an access of `size` bytes per lane."""
+    return SPACES.index(space) | OPS.index(operation) << OPERATION_AT | size << SIZE_AT
+
+
+def space_number(kind: Kinds) -> Kinds:
+    """Returns the index in SPACES of a kind's state space."""
+    return kind & 0xFF
+
+
+def operation_number(kind: Kinds) -> Kinds:
+    """Returns the number of a kind's operation."""
+    return kind >> OPERATION_AT & 0xFF
+
+
+def lane_bytes(kind: Kinds) -> Kinds:
+    """Returns the bytes that a lane accesses."""
+    return kind >> SIZE_AT
+
+
+def with_lane_bytes(kind: int, size: int) -> int:
+    """Returns the kind with `size` bytes per lane."""
+    return kind & (1 << SIZE_AT) - 1 | size << SIZE_AT

@@ -1,0 +1,57 @@
+"""Describes the place in the kernel that code is being emitted for, which emitters read.
+
+with frame.at_block(5, convergent=True):          code of block 5, for lanes that are together
+    with frame.at(replace(frame.position, spilled={})):    no write is also stored
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from warploom.core.types import ScalarType
+from warploom.llvm.lanes import Value
+from warploom.ptx.ir import Register
+from warploom.shapes.operand_shapes import BlockShapes, OperandShapes
+from warploom.shapes.vector_shape import VectorShape
+
+
+class ThreadLayout(Protocol):
+    """Types the layout of threads in a thread block (`lower.frame.block_layout`), by which code for
+    all warps computes what differs between them."""
+
+    def thread_index(self, dimension: int, width: int) -> Value: ...
+
+    def overflows(self, value: Value, shape: VectorShape, type: ScalarType) -> Value: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Holds what is true of the code that is being emitted.
+
+    `reading`: the vector shapes of registers and operands in the basic block. `convergent`: all
+    lanes of the warp are together; else they have diverged, and registers have 32 lanes. `masked`:
+    a predicated block, in which inactive lanes keep their values. `spilled`: the registers that
+    convergent code also stores to the context at each write, with their byte offsets there.
+    `thread_layout`: that of the thread block, in code for all its warps; None in code for one warp.
+    `remaining`: the number of instructions from the one being emitted, included, to the end of its
+    basic block.
+    """
+
+    reading: OperandShapes
+    convergent: bool = False
+    masked: bool = False
+    spilled: Mapping[Register, int] = field(default_factory=dict[Register, int])
+    thread_layout: ThreadLayout | None = None
+    remaining: int = 0
+
+    @property
+    def shapes(self) -> BlockShapes:
+        """Returns the vector shapes of registers in the basic block."""
+        return self.reading.shapes
+
+    @property
+    def is_diverged(self) -> bool:
+        """Returns whether some living lanes of the warp do not execute the code."""
+        return self.masked or not self.convergent

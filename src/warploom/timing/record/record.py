@@ -1,0 +1,86 @@
+"""Defines the record of a launch: the paths and accesses of its warps, which the model of time
+replays.
+
+Most warps of a kernel follow the same path and access memory in the same patterns, from base
+addresses of their own. So the path of a warp is stored once, as a *stream*: its basic blocks, and
+its accesses, each as a pattern and the distance from the first access of the same instruction (a
+*site*). A warp is the number of its stream and the base addresses of its sites. For saxpy, with two
+loads and a store, that is one stream of three accesses, and for each warp four words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.machine.launch import Launch
+from warploom.timing import layout as w
+from warploom.timing.record.patterns import PatternTable
+
+Words = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Record:
+    """Holds the warps of the first `blocks` blocks of a launch, in order, and their streams.
+
+    - `streams`, shape (streams, 2): the first entry, and the one after the last.
+    - `entries`, shape (entries, 2): a basic block, and its first access. A basic block b at
+      whose barrier only a part of a warp's lanes arrives, before the others, has the number b plus
+      the number of basic blocks (`timing.record.spins`).
+    - `accesses`, shape (accesses, ACCESS_WORDS): pattern, instruction, site, distance, and a phase
+      of an mbarrier with its arrivals and its owner (`timing.layout`). Accesses of an entry are in
+      the order of the program or, for a replay of PTX, in the order of issue (`in_order`).
+    - `warps`, shape (warps, 1 + sites): the stream, and the base address of each site.
+    """
+
+    launch: Launch
+    blocks: int
+    streams: Words
+    entries: Words
+    accesses: Words
+    warps: Words
+    patterns: PatternTable
+    poll_counts: Words
+    """By warp, how often it polled memory for other warps (`timing.record.spins`)."""
+    bulk: npt.NDArray[np.bool_]
+    """By PTX instruction, whether the Tensor Memory Accelerator carries it out."""
+    copies: bool
+    """True if the Tensor Memory Accelerator copied anything."""
+    masks: Words | None = None
+    """By entry, the active lanes, where they were recorded."""
+    predicted: int = 0
+    """How many of the blocks, the last ones, were not recorded but predicted
+    (`timing.record.predicted`)."""
+    offsets: Offsets | None = None
+    """By recorded warp and site, shape (warps, sites), the bytes between the base address, which is
+    a multiple of `patterns.unit`, and the address of the first access; None where this is not
+    recorded."""
+
+    @property
+    def phases(self) -> int:
+        """Returns the most phases of mbarriers that a block has."""
+        return int(self.accesses[:, w.A_PHASE_ID].max(initial=0))
+
+    @property
+    def sampled(self) -> bool:
+        """Returns whether only a part of the launch is recorded."""
+        return self.blocks < self.launch.blocks
+
+    def in_order(self, order: list[list[int]]) -> Record:
+        """Returns the record with the accesses of each entry sorted by the order in which their
+        instructions issue; `order` gives that by basic block (`order.issue_order`)."""
+        issued = np.array([index for block in order for index in block], np.int64)
+        position = np.zeros(1 + issued.max(initial=0), np.int64)
+        position[issued] = np.arange(len(issued))
+        first_accesses, numbers = self.entries[:, w.ENTRY_ACCESS], np.arange(len(self.accesses))
+        entries_of = np.searchsorted(first_accesses, numbers, side="right")
+        permutation = np.lexsort((position[self.accesses[:, w.A_INSTRUCTION]], entries_of))
+        return replace(self, accesses=self.accesses[permutation])
+
+    @property
+    def nbytes(self) -> int:
+        """Returns the size of its arrays in bytes."""
+        return sum(a.nbytes for a in (self.streams, self.entries, self.accesses, self.warps))
