@@ -79,6 +79,7 @@ def check_and_record(state: Any, cell: int, access_word: int, value: int) -> int
     interval_word = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
     thread_word = state[ME_TIME] << TIME_AT | state[ME_THREAD] | state[ME_AGENT]
     op, bytes_ = access_word >> OP_AT & 3, access_word >> BYTES_AT & ALL_BYTES
+    # The words of a record in a cell: interval, thread, access, and of a write its value.
     if state[cell + W_INTERVAL]:
         write_at = cell + W_INTERVAL
         check_record(
@@ -159,6 +160,7 @@ def record_weak_write(
     if lists:
         low = drop_covered(state, low, bytes_)
         high = drop_covered(state, high, bytes_)
+    # The four words of the write: interval, thread, access, value.
     if state[cell + W_INTERVAL] and state[cell + W_ACCESS] >> BYTES_AT & ALL_BYTES & ~bytes_:
         write_at = cell + W_INTERVAL
         low = push_record(
@@ -210,6 +212,7 @@ def record_weak_read(
     """
     read_at, bytes_ = cell + R_INTERVAL, access_word >> BYTES_AT & ALL_BYTES
     state[ME_DISTANCE] = 0
+    # The three words of a read: interval, thread, access.
     if state[read_at] == 0 or supersedes(
         state, state[read_at], state[read_at + 1], state[read_at + 2], bytes_
     ):

@@ -103,6 +103,7 @@ def record_run(state: Any, line: int, thread: int, op: int, footprint: int, word
     covered, first_reader, second_reader = 0, 0, 0
     for number in range(state[line + H_COUNT]):
         run = run_at(state, line, number)
+        # Words 2 and 3 of a run: access word, and mask of the line's words.
         access_word, run_words = state[run + 2], state[run + 3]
         if run_words & words == 0:
             continue
@@ -182,7 +183,8 @@ def record_ordered_run(
     is_read = access_word >> OP_AT & 3 == LOAD
     for number in range(run_count):
         run = run_at(state, line, number)
-        # Words are compared, not bytes: stricter for lanes of less than a word, and never wrong.
+        # Words (3 of a run: its mask of them) are compared, not bytes: stricter for lanes of less
+        # than a word, and never wrong. Word 2 of a run is its access word.
         if state[run + 3] & words:
             if not is_run_before(state, run, interval_word, thread_word, access_word):
                 return 0
@@ -248,6 +250,7 @@ def is_run_ordered(state: Any, run: int, thread: int, footprint: int) -> int:
     first_thread = thread_word & THREAD_BITS
     if first_thread >> 5 == thread >> 5 and thread_word >> TIME_AT < state[ME_SYNCED]:
         return 1
+    # Word 2 of a run, its access word, has its footprint.
     return overlap_is_same_thread(state[run + 2], footprint, thread - first_thread)
 
 

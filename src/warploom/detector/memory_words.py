@@ -191,6 +191,7 @@ def check_words(
     number = at - base >> LINE_SHIFT
     line, offset = lines + number * LINE_WORDS, at - base & LINE_BYTES - 1
     cell = cells + (at - base >> 2) * CELL_WORDS
+    # The footprint of one lane: stride 0, mask of lanes 1.
     lane_footprint = footprint_of(event[E_SIZE], 0, offset, offset + event[E_SIZE])
     if event[E_OP] != LOAD:
         clear_settled(state, line, lane_footprint, words_of(lane_footprint, 1))

@@ -168,6 +168,7 @@ def record_read(state: Any, cell: int, access_word: int) -> int:
     redundant; returns whether it did."""
     read_at = cell + R_INTERVAL
     others = ~(access_word >> BYTES_AT & ALL_BYTES)
+    # Word 2 of a record: its access word.
     if state[read_at] == 0 or (
         state[read_at + 2] >> BYTES_AT & ALL_BYTES & others == 0
         and is_ordered_by_barriers(state, read_at)

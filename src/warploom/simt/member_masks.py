@@ -31,14 +31,15 @@ from warploom.simt.warp_table import (
 @jitable
 def join_synced(table: Table) -> None:
     """Releases the parked splits (lanes that execute together) whose member mask is complete: all
-    its live lanes wait for it. Splits in the same basic block are merged into one; those in
-    different blocks only become ready. If any merged, removes SIMT stack nodes that became
+    its live lanes wait for it. Those in the basic block of the lowest-numbered one merge with
+    it; the others only become ready. If any were released, removes SIMT stack nodes that became
     redundant."""
     merged = False
     left = parked(table, AT_SYNC)
     while left != 0:
         split = first_lane(left)
         members = table[split_at(table, split) + S_ARGUMENT]
+        # A member mask is decided once, for all splits that wait for it.
         left &= ~waiting(table, AT_SYNC, members)
         if members & table[LIVE] & ~synced_lanes(table, members) == 0:
             merge_synced(table, split, members)

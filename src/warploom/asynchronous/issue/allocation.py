@@ -93,6 +93,7 @@ def allocate(
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
     target = int(data[WARP_LANES * SHARED_ROW + lane])
     start = memory_start(scratch)
+    # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
     if not is_size(columns):
         return fail(scratch, ALLOCATION_SIZE, columns, 0, 1)
     if read_state(memory, start, RELINQUISHED):
@@ -131,6 +132,7 @@ def free(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
     invalid, or the two are not those of an allocation."""
     address = int(data[WARP_LANES * D_ROW + lane])
     columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
+    # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
     if not is_size(columns):
         return fail(scratch, ALLOCATION_SIZE, columns, 0, 1)
     start, first, size = memory_start(scratch), column_of(address) // UNIT_COLUMNS, 0

@@ -144,6 +144,7 @@ def issue_tensor_memory(
         if (mask >> lane) & 1 == 0:
             continue
         scratch[FAULT_LANE] = lane
+        # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
         if request & PAIR and not has_peer(scratch, plan, op):
             kind = fail(scratch, NO_PAIR, own_rank(scratch), 0, 1)
         elif op == ALLOC:
@@ -353,6 +354,7 @@ def commit(
     scratch[BARRIER], scratch[TX_BYTES] = host_address(scratch, address), 0
     scratch[SHARED] = shared_base(scratch, address)
     if blocks == 0:
+        # The fault has no size (0), and is in shared memory (1).
         if not is_valid(read_bytes(memory, int(scratch[BARRIER]) - ORIGIN, 8)):
             return fail(scratch, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
         complete_or_queue(memory, scratch, plan, queue, work, late)

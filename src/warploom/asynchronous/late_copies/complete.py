@@ -121,6 +121,7 @@ def complete_oldest(memory: Memory, pending: Ints) -> None:
     entries, to make space."""
     for number in range(CAPACITY // 2):
         pending[entry_at(number) + DUE] = pending[entry_at(number) + MASK]
+    # No mbarrier (0): all that are due complete, whatever the phase.
     complete_due(memory, pending, 0, 0)
 
 
@@ -160,6 +161,7 @@ def complete_pending_groups(
                     pending[ENDS + lane] += int(pending[entry + KIND] == GROUP_END)
                     if pending[ENDS + lane] > left:
                         pending[entry + DUE] |= 1 << lane
+    # No mbarrier (0): all that are due complete, whatever the phase.
     return int(complete_due(memory, pending, 0, 0))
 
 
@@ -175,4 +177,5 @@ def retire_pending(memory: Memory, pending: Ints, start: int, end: int) -> None:
                 pending[entry + DUE] = pending[entry + MASK]
             else:
                 pending[entry + MASK] = 0
+    # No mbarrier (0): all that are due complete, whatever the phase.
     complete_due(memory, pending, 0, 0)

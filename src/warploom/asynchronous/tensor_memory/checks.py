@@ -105,6 +105,7 @@ def check_columns(memory: Memory, scratch: Ints, start: int, address: int, count
     not allocated or does not exist, which is recorded with `address` in `scratch`; else 0."""
     missing = first_missing(memory, start, column_of(address), count)
     if missing >= 0:
+        # 1: the fault is not in global memory.
         return fail(scratch, NOT_ALLOCATED, address, missing, 1)
     return 0
 
@@ -117,6 +118,7 @@ def check_lanes(scratch: Ints, address: int, count: int) -> int:
     first = WARP_LANES * (int(scratch[WARP]) % WARPS)
     lane = lane_of(address)
     if lane < first or lane + count > first + WARP_LANES:
+        # 1: the fault is not in global memory.
         return fail(scratch, OTHER_LANES, address, first, 1)
     return 0
 
@@ -129,6 +131,7 @@ def check_matrix(
     invalid (`is_descriptor`) or a 16-byte unit of its matrix ends beyond the SHARED_BYTES of a
     block; else 0. The matrix has `rows` rows and `depth` elements along k, `unit` elements per 16
     bytes; if `transposed`, rows are contiguous, else k is."""
+    # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
     if not is_descriptor(descriptor):
         return fail(scratch, NO_MATRIX_DESCRIPTOR, descriptor, 0, 1)
     # `along`: elements of each line, in the dimension that is contiguous.

@@ -88,6 +88,7 @@ def check_shared(scratch: Ints, address: int, size: int) -> int:
     is exceeded."""
     if shared_base(scratch, address) == 0:
         rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
+        # 0: no size to show; 1: the fault is in shared memory.
         return fail(scratch, NO_BLOCK, rank - 1, 0, 1)
     offset = address & ((1 << BLOCK_BITS) - 1)
     if offset + size > scratch[SHARED_BYTES]:
@@ -146,6 +147,7 @@ def prepare_mbarrier(memory: Memory, data: Ints, scratch: Ints, lane: int, tx_by
     if kind != 0:
         return kind
     scratch[BARRIER], scratch[TX_BYTES] = host_address(scratch, address), tx_bytes
+    # The fault has no size (0), and is in shared memory (1).
     if not is_valid(read_bytes(memory, int(scratch[BARRIER]) - ORIGIN, 8)):
         return fail(scratch, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
     return 0

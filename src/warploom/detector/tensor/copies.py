@@ -205,6 +205,7 @@ def record_completion(state: Any, at: int, phase: int, agent: int, copies: int) 
         single_set, set_at = allocate(state, 1 + SET_WORDS), at + G_SET + (phase & 1)
         clock = allocate(state, state[CLOCK_WORDS])
         if single_set and clock:
+            # A count of 1 and one entry: block, interval (0: agents have none), clock.
             state[single_set], state[single_set + 1], state[single_set + 1 + S_CLOCK] = (
                 1,
                 state[ME_BLOCK] + 1,
