@@ -41,8 +41,9 @@ from warploom.simt.lane_counts import jitable
 def check_bounds(state: Any, event: Any) -> int:
     """Returns the table row of the current access's allocation; 1 for shared memory, 0 for other
     spaces, which are not recorded; -1 for an access that may not be made: out of bounds,
-    misaligned, a store to read-only or CLOSED memory (no store is proven to go there). That is
-    reported if MEM is on, a store to CLOSED memory always."""
+    misaligned, a store to read-only memory, or one to CLOSED memory (no store is proven to go
+    there) by an instruction that is not exempt (`is_exempt`). That is reported if MEM is on, a
+    store to CLOSED memory always."""
     at, size = state[ME_ADDRESS], event[E_SIZE]
     kind, allocation = -1, 0
     if event[E_SPACE] == GLOBAL:

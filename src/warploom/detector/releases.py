@@ -252,8 +252,8 @@ def fence(state: Any, event: Any, flags: int) -> None:
 @jitable
 def acquire_strong_reads(state: Any, scope: int) -> None:
     """Acquires the chains of releases that the current thread's strong reads have seen (L_READ),
-    within the scope of the fence. A chain that was read in a wider scope is retained for a fence of
-    that scope."""
+    within the scope of the fence. A chain that was read in a wider scope is retained for a later
+    fence of that scope, unless the fence is of gpu scope or wider; all others are forgotten."""
     node, pending = state[state[ME_LANE_AT] + L_READ], 0
     while node:
         following = state[node + N_NEXT]

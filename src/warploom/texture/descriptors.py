@@ -57,8 +57,8 @@ WRAP, MIRROR, CLAMP_OGL, CLAMP, BORDERED = range(5)
 
 
 def sampler_word(modes: tuple[int, int, int], *, flags: int) -> int:
-    """Encodes a sampler with the address modes of the three axes; `flags` combines LINEAR,
-    MIP_LINEAR and NORMALIZED."""
+    """Encodes a sampler as an integer: SAMPLER_TAG, `flags` (LINEAR, MIP_LINEAR and NORMALIZED
+    combined), and from bit MODES_AT on four bits for the address mode of each of three axes."""
     return SAMPLER_TAG | flags | sum(mode << (MODES_AT + 4 * i) for i, mode in enumerate(modes))
 
 

@@ -337,7 +337,6 @@ def serve_query(
     RESULT_ROW. Returns 0, or 1 after a fault: an invalid handle, but not for `istypep`. Queries of
     sampler properties (from NORMALIZED_OF on) are of a sampler, or of a texture's own one; the
     others need a texture or surface. The level operand is clamped to 0 to MOST_LEVELS."""
-    # Bit 61 is SAMPLER_TAG; handles of textures and surfaces have bit 62 instead.
     query = request >> COMPONENT & 15
     for lane in range(32):
         if mask >> lane & 1:
@@ -346,6 +345,7 @@ def serve_query(
             if request >> OP & 15 == IS_TYPE:
                 result = is_kind(table, start, handle, query)
             else:
+                # Bit 61 is SAMPLER_TAG; handles have bit 62 instead.
                 sampler = handle if handle >> 61 == 1 else 0
                 if start >= 0:
                     sampler = int(table[start + SAMPLER])

@@ -56,8 +56,8 @@ def register_word_offset(
     `address` and `split` are the instruction's operands; `split`, in columns, moves the second half
     of the threads. With HALVES a register occupies two columns, of which this is the first."""
     shape, halves = part(request, SHAPE), 2 if request & HALVES else 1
-    # The split offset is in columns already, so it
-    # is added undoubled, as the difference that it makes at register 0.
+    # The split offset is in columns already, so it is added undoubled, as the difference that it
+    # makes at register 0.
     column = halves * column_in(shape, thread, register, 0)
     column += column_in(shape, thread, 0, split) - column_in(shape, thread, 0, 0)
     row = lane_of(address) + lane_in(shape, thread, register)

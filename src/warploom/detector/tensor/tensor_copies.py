@@ -108,7 +108,7 @@ def detect_copies(
     (`asynchronous.issue.tensor_copies`, which has the same operands); prefetches and changes of
     tensor maps are ignored. `all_memory` is the host's memory by address; `values` is a buffer for
     the bytes that lanes store, which is filled with a number of the copy in place of its bytes.
-    Returns 0; faults are reported by the code that executes the copies."""
+    Returns 0. A copy that would fault is skipped: the code that executes it reports that."""
     op = field(request, OP)
     boxes = op in (LOAD, STORE, REDUCE)
     if not boxes and op not in (COPY_BYTES, REDUCE_BYTES, CANCEL):

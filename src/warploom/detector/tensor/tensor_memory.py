@@ -151,7 +151,8 @@ def detect_tensor_memory(
     """Records what the lanes of an event do to tensor memory by a request, whose operands are those
     of `asynchronous.issue.tensor_memory`: by the function for its op, once for an op of the whole
     warp, else for each lane. `all_memory` and `values` are as in `tensor_copies.detect_copies`.
-    Returns 0; faults are reported by the code that executes the request."""
+    Returns 0; faults, such as PAIR without a peer, are reported by the code that executes the
+    request, and nothing is recorded for them, nor for RELINQUISH."""
     begin_event(state, event, plan)
     set_current_thread(state, event[E_WARP] << 5)
     event[E_BASE], event[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
