@@ -16,7 +16,7 @@ from warploom.abi import access_type
 from warploom.analysis.masked_loops import MaskedRegion
 from warploom.analysis.regions import Region, RegionKind
 from warploom.analysis.strided_loops import StridedLoop
-from warploom.analysis.vector_shape import LANES, UNIFORM, VARYING, VectorShape
+from warploom.analysis.vector_shape import LANES, VARYING, VectorShape
 from warploom.analysis.warp_loops import StepKind, WarpLoopPath
 from warploom.core.errors import WarploomError
 from warploom.core.types import TYPES
@@ -249,13 +249,13 @@ def _facts(line: Line) -> Facts:
 
 def _shape(text: str) -> VectorShape | None:
     """Returns the vector shape that a word names (`ir.text.shape_text`), or None."""
-    if text in ("uniform", "varying"):
-        return UNIFORM if text == "uniform" else VARYING
-    match = re.fullmatch(r"affine<(-?\d+)>(?:x(\d+))?", text)
+    if text == "varying":
+        return VARYING
+    match = re.fullmatch(r"(?:uniform|affine<(-?\d+)>)(?:x(\d+))?(?:&(-?0x[\da-f]+))?", text)
     if match is None:
         return None
-    stride, run = match.groups(default=str(LANES))
-    return VectorShape(LANES // int(run), int(stride))
+    stride, run, ones = match.groups()
+    return VectorShape(LANES // int(run or LANES), int(stride or 0), int(ones or "-1", 16))
 
 
 def _plan(text: str) -> AccessPlan:
