@@ -48,8 +48,8 @@ from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Register, spread
 
 LEAST = 4
-"""Iterations of the smallest batch. Its check and count take some 130 instructions with one group
-and one bound, of which an ordinary iteration has some 35 more than one in a batch."""
+"""Iterations of the smallest batch. With one group and one bound, its check and counts take some
+130 instructions, and an ordinary iteration some 35 more than one in a batch."""
 
 PAGE = 4096
 """Bytes of a page of the host; its hardware prefetcher does not cross pages."""
