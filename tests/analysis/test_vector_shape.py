@@ -3,16 +3,26 @@ not."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from warploom.core.types import F32, PRED, S32, S64, U16, U32, U64, ScalarType
 from warploom.isa.terms import Term, argument
 from warploom.machine.reference.evaluate import evaluate
-from warploom.machine.reference.lanes import splat
-from warploom.shapes.vector_shape import UNIFORM, VARYING, ShapedValue, TermShapes, VectorShape
+from warploom.machine.reference.lanes import collect, splat
+from warploom.shapes.vector_shape import (
+    LANES,
+    UNIFORM,
+    VARYING,
+    ShapedValue,
+    TermShapes,
+    VectorShape,
+    strided,
+)
 
 INTEGERS = (U16, U32, S32, U64, S64)
 OF_TWO = ("add", "sub", "mul", "div", "rem", "and", "or", "xor", "min", "max")
@@ -92,3 +102,54 @@ def test_the_complement_is_linear_between_runs() -> None:
     shifted = Term("xor", U32, (argument(0, U32), argument(1, U32)))
     operands = [ShapedValue(VectorShape(2)), ShapedValue(UNIFORM)]
     assert TermShapes(operands, linear=True).shape(shifted) == VARYING
+
+
+@st.composite
+def affine_values(draw: st.DrawFn, type: ScalarType) -> tuple[ShapedValue, list[int]]:
+    """Draws a value with a shape, and its bits in each lane; or a constant."""
+    cut, bits = (1 << type.bits) - 1, st.sampled_from([0, 0x1F, 0x3E0, 0xF80, -32, 8, -1, 1 << 31])
+    if draw(st.booleans()):
+        number = draw(words(type) | st.sampled_from([1, 3, 4, 5, 31, 32, 124])) & cut
+        return ShapedValue(UNIFORM, number), [number] * LANES
+    width = draw(st.sampled_from([1, 4]))
+    stride, ones = draw(st.sampled_from([0, 1, 1, 4, -1, 1 << 27])), draw(bits)
+    firsts = [draw(words(type) | st.integers(0, 1 << 12)) & ones for _ in range(width)]
+    length = LANES // width
+    lanes = [(firsts[n // length] + n % length * stride) & cut for n in range(LANES)]
+    return ShapedValue(strided(width, stride, type.bits, ones)), lanes
+
+
+@st.composite
+def affine_operations(draw: st.DrawFn) -> tuple[Term, list[ShapedValue], list[list[int]]]:
+    """Draws an operation on one or two values with shapes."""
+    type = draw(st.sampled_from(INTEGERS))
+    op = draw(st.sampled_from((*OF_TWO, *SHIFTS, "neg", "not", "extend", "truncate")))
+    count = 1 if op in ("neg", "not", "extend", "truncate") else 2
+    values = [draw(affine_values(type)) for _ in range(count)]
+    shaped, lanes = [value[0] for value in values], [value[1] for value in values]
+    if op in SHIFTS:
+        amount = draw(st.integers(0, type.bits - 1))
+        shaped[1], lanes[1] = ShapedValue(UNIFORM, amount), [amount] * LANES
+    wraps = any(abs(after - before) > 1 << 31 for before, after in pairwise(lanes[0]))
+    assume(op != "extend" or not wraps)
+    result = {"extend": U64 if type is not S32 else S64, "truncate": U16}.get(op, type)
+    return Term(op, result, tuple(argument(n, type) for n in range(count))), shaped, lanes
+
+
+@settings(max_examples=2000)
+@given(affine_operations())
+def test_lanes_of_a_result_are_as_its_shape_says(
+    drawn: tuple[Term, list[ShapedValue], list[list[int]]],
+) -> None:
+    """The reference machine computes each lane; a run that wraps around is not extended."""
+    term, shaped, lanes = drawn
+    shape = TermShapes(shaped).shape(term)
+    arguments = [
+        collect(values, argument.type) for values, argument in zip(lanes, term.args, strict=True)
+    ]
+    found = [int(value) for value in evaluate(term, arguments, LANES)]
+    length = LANES // shape.width
+    for lane, value in enumerate(found):
+        begins = value - lane % length * shape.stride
+        assert (begins & ~shape.ones) % (1 << term.type.bits) == 0
+        assert (begins - found[lane - lane % length]) % (1 << term.type.bits) == 0

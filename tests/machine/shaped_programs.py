@@ -172,6 +172,91 @@ def predicated_blocks(draw: st.DrawFn) -> str:
     return "\n".join(lines)
 
 
+MASKED_STARTS = (
+    "mov.u32 {d}, %tid.x;",
+    "mov.u32 {d}, %laneid;",
+    "mov.u32 {d}, %rank;",
+    "mul.lo.u32 {d}, %rank, {f};",
+    "mul.lo.u32 {d}, %width, %tid.y;",
+    "mad.lo.u32 {d}, %width, %ctaid.x, %tid.x;",
+    "mov.u32 {d}, %i;",
+    "ld.global.u32 {d}, [%base];",
+)
+MASKS = (
+    "and.b32 {d}, {a}, {m};",
+    "and.b32 {d}, {a}, {m};",
+    "rem.u32 {d}, {a}, {m};",
+    "rem.s32 {d}, {a}, {m};",
+    "div.u32 {d}, {a}, {m};",
+    "div.s32 {d}, {a}, {m};",
+    "shr.u32 {d}, {a}, {k};",
+    "shr.s32 {d}, {a}, {k};",
+    "bfe.u32 {d}, {a}, {k}, {k};",
+    "shr.s32 {c}, {a}, 31; shr.u32 {c}, {c}, 27; add.s32 {c}, {a}, {c}; and.b32 {d}, {c}, -32;",
+    "shr.s32 {c}, {a}, 31; shr.u32 {c}, {c}, 29; add.s32 {c}, {a}, {c}; shr.s32 {d}, {c}, 3;",
+    "cvt.u16.u32 %short, {a}; and.b16 %short, %short, 31; cvt.u32.u16 {d}, %short;",
+    "cvt.u64.u32 {w}, {a}; shr.u64 {w}, {w}, {k}; cvt.u32.u64 {d}, {w};",
+    "mul.wide.s32 {w}, {a}, {f}; and.b64 {w}, {w}, {m}; cvt.u32.u64 {d}, {w};",
+    "add.u32 {d}, {a}, {b};",
+    "sub.u32 {d}, {a}, {b};",
+    "shl.b32 {d}, {a}, {k};",
+    "mad.lo.u32 {d}, {a}, {f}, {b};",
+    "mul.lo.u32 {d}, {a}, {b};",
+    "add.u32 {d}, {a}, {f};",
+    "min.u32 {d}, {a}, {b};",
+    "or.b32 {d}, {a}, {b};",
+    "setp.lt.u32 {p}, {a}, {b};",
+    "selp.u32 {d}, {a}, {b}, {p};",
+    "@{p} add.u32 {d}, {d}, 32;",
+    "and.b32 {c}, {a}, 1020; cvt.u64.u32 {w}, {c}; add.u64 {w}, {w}, %base;"
+    " ld.global.u32 {d}, [{w}];",
+    "and.b32 {c}, {a}, 31; mad.lo.u32 {c}, {c}, 4, %block; ld.shared.u32 {d}, [{c}];",
+    "and.b32 {c}, {a}, 31; mad.lo.u32 {c}, {c}, 4, %block; st.shared.u32 [{c}], {a};",
+)  # fmt: skip
+"""Masks, shifts, quotients and remainders, and what changes the low bits of their operands."""
+
+
+def _masked(draw: st.DrawFn, lines: tuple[str, ...]) -> str:
+    return _filled_mask(draw, draw(st.sampled_from(lines)), 0)
+
+
+def _filled_mask(draw: st.DrawFn, line: str, written: int) -> str:
+    """Returns an instruction template with drawn registers, masks, factors and shifts; operands are
+    of the first `written` registers that are written once, or any."""
+    read = st.sampled_from([f"%m{n}" for n in range(written)]) if written else _R
+    return line.format(
+        d=draw(_R), a=draw(read), b=draw(read), c=draw(_R), w=draw(_D), p=draw(_P),
+        m=draw(st.sampled_from([31, 32, 32, 1, 2, 3, 4, 7, 8, 15, 16, 12, 28, 63, 64, 127, 96, 5,
+                                -1, -2, -4, -32, 1 << 31])),
+        f=draw(st.sampled_from([1, 2, 4, 4, 3, 8, 32, 64, 0, -1, -4, 1 << 26, 1 << 27, 1 << 28])),
+        k=draw(st.sampled_from([0, 1, 2, 2, 3, 4, 5, 5, 6, 8, 27, 31, 32])),
+    )  # fmt: skip
+
+
+@st.composite
+def masks(draw: st.DrawFn, depth: int = 2) -> str:
+    """Draws masks and shifts of thread ranks and what is computed from them, in branches and loops,
+    some of which lanes leave one by one."""
+    lines: list[str] = []
+    if depth == 2:
+        # Registers that are written once, as compilers write them: others have many writers, and so
+        # little is known of them.
+        for number in range(16):
+            kinds = MASKED_STARTS if number < 4 else MASKS[:13]
+            line = draw(st.sampled_from(kinds)).replace("{d}", f"%m{number}")
+            lines.append(_filled_mask(draw, line, max(number, 1)))
+        lines += [f"mov.u32 %r{n}, %m{draw(st.integers(4, 15))};" for n in range(4)]
+    for _ in range(draw(st.integers(2, 8))):
+        kind = draw(st.integers(0, 9)) if depth else 9
+        if kind == 0:
+            lines += _branch(draw(_P), draw(masks(depth - 1)))
+        elif kind == 1:
+            lines += _loop(draw, draw(masks(depth - 1)), depth)
+        else:
+            lines.append(_masked(draw, MASKS))
+    return "\n".join(lines)
+
+
 CHAIN_BODY = (
     "ld.global.u32 {d}, [{w}]; add.s64 {v}, {w}, {s}; ld.global.u32 {a}, [{v}+{o}];",
     "add.s64 {w}, {w}, {s}; ld.global.u32 {d}, [{w}];",
@@ -615,7 +700,7 @@ def shaped_kernels(draw: st.DrawFn, body: st.SearchStrategy[str] | None = None) 
 .reg .u16 %short;
 .reg .pred %p<3>, %lapped;
 .reg .u32 %lap<3>, %laps<3>, %i, %n, %j, %t, %x, %words, %block, %spot;
-.reg .u32 %u<3>;
+.reg .u32 %u<3>, %rank, %width, %high, %m<16>;
 .reg .u64 %base, %mine, %wide, %row, %own;
 .shared .align 8 .b8 block[1024];
 ld.param.u64 %base, [buffer];
@@ -626,8 +711,12 @@ mul.lo.u32 %n, %n, %t;
 mov.u32 %t, %tid.y;
 mov.u32 %i, %ntid.x;
 mul.lo.u32 %t, %t, %i;
+mov.u32 %width, %ntid.x;
 mov.u32 %i, %tid.x;
 add.u32 %t, %t, %i;
+mov.u32 %high, %tid.y;
+mov.u32 %x, %tid.x;
+mad.lo.u32 %rank, %high, %width, %x;
 mad.lo.u32 %i, %j, %n, %t;
 mul.wide.u32 %mine, %i, {OUT_BYTES};
 add.u64 %mine, %mine, %base;

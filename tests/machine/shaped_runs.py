@@ -23,6 +23,10 @@ BLOCKS += [(18, 4), (5, 7)]
 """In lines, in rows of 16, 8, 4 and 2, and neither; with and without a last warp that is not
 full."""
 
+MASKED = [(32, 1), (64, 1), (128, 1), (40, 1), (32, 3), (96, 2), (16, 4), (48, 2), (8, 4)]
+MASKED += [(24, 4), (4, 17), (12, 5), (18, 4), (5, 7), (40, 1), (100, 1), (24, 3)]
+"""BLOCKS, and those of several warps in lines."""
+
 LONG_BLOCKS = [(128, 1), (128, 1), (100, 1), (64, 2)]
 """In lines, of several warps."""
 

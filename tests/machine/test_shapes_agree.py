@@ -13,6 +13,7 @@ from shaped_programs import (
     empty_warp_laps,
     jumps,
     masked_loops,
+    masks,
     predicated_blocks,
     shaped_kernels,
     static_schedule_kernels,
@@ -20,7 +21,7 @@ from shaped_programs import (
     tiled_kernels,
     warp_loop_kernels,
 )
-from shaped_runs import BLOCKS, LONG_BLOCKS, WIDE, outcome_of, prepared, schedules
+from shaped_runs import BLOCKS, LONG_BLOCKS, MASKED, WIDE, outcome_of, prepared, schedules
 
 from warploom.analysis.uniformity import shapes_of
 from warploom.core.errors import WarploomError
@@ -44,9 +45,14 @@ class Watch:
 
     def issued(self, warp: Warp, instruction: int, mask: int) -> None:
         block = self.starts.get(instruction)
-        if block is not None and warp.splits.active == warp.splits.live:
+        if block is None:
+            return
+        here = self.shapes.at(block)
+        running = [lane for lane in range(32) if mask >> lane & 1]
+        for register in self.program.live_in[block] & here.keys():
+            self.look_at_bits(register, here[register], warp.registers[register.name], running)
+        if warp.splits.active == warp.splits.live:
             lanes = [lane for lane in range(32) if warp.splits.live >> lane & 1]
-            here = self.shapes.at(block)
             for register in self.program.live_in[block] & here.keys():
                 self.look(register, here[register], warp.registers[register.name], lanes)
 
@@ -62,6 +68,14 @@ class Watch:
         rows = {lane // part for lane in lanes}
         assert len({(r, f) for f, r in firsts.items()}) <= len(rows), (register, shape, values)
 
+    def look_at_bits(
+        self, register: Register, shape: VectorShape, values: np.ndarray, lanes: list[int]
+    ) -> None:
+        """Checks the bits of each lane by itself, on every path."""
+        for lane in lanes:
+            begins = int(values[lane]) - shape.stride * (lane % (32 // shape.width))
+            assert (begins & ~shape.ones) % (1 << register.type.bits) == 0, (register, lane, begins)
+
     def accessed(self, warp: Warp, access: WarpAccess) -> None:
         pass
 
@@ -74,6 +88,31 @@ def test_machines_agree_on_shapes(random_examples: int) -> None:
         assert outcome_of(text, block, schedule, CompiledEngine()) == expected
 
     agree()
+
+
+def test_machines_agree_on_masks(random_examples: int) -> None:
+    """Checks masks and shifts of thread ranks, whose shapes depend on where lane runs begin."""
+
+    @settings(max_examples=random_examples)
+    @given(text=shaped_kernels(masks()), block=st.sampled_from(MASKED), schedule=schedules())
+    def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
+        expected = outcome_of(text, block, schedule, ReferenceEngine())
+        assert outcome_of(text, block, schedule, CompiledEngine()) == expected
+
+    agree()
+
+
+def test_inferred_low_bits_and_shapes_of_masks_hold(random_examples: int) -> None:
+    @settings(max_examples=random_examples)
+    @given(text=shaped_kernels(masks()), block=st.sampled_from(MASKED), schedule=schedules())
+    def hold(text: str, block: tuple[int, int], schedule: Schedule) -> None:
+        program, launch, memory, _ = prepared(text, block, schedule)
+        try:
+            ReferenceEngine().launch(program, launch, memory, Watch(program, block))
+        except WarploomError:
+            return
+
+    hold()
 
 
 def test_machines_agree_on_strided_chains(random_examples: int) -> None:

@@ -12,6 +12,7 @@ iterations. In most warps all lanes have left together, and `i` is still affine:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from warploom.program.program import Program
 from warploom.ptx.ir import Register
@@ -33,7 +34,10 @@ def assumed_shapes(
     assumptions."""
     header_shapes, inside = shapes.at(blocks[0]), set(live)
     entry_shapes = {
-        r: shape for r, shape in shapes.by_register.items() if r in inside or r in header_shapes
+        # Where a register is varying, nothing is known of what its writers begin runs with.
+        r: shape if r in header_shapes else replace(shape, ones=-1)
+        for r, shape in shapes.by_register.items()
+        if r in inside or r in header_shapes
     }
     varying: set[Register] = set()
     # Each round drops the assumption about one register that did not retain its shape.

@@ -118,7 +118,8 @@ def _join(
     for register, shape in results:
         old = shapes.get(register)
         new = shape if old is None else old.join(shape)
-        if new != old and register not in varying:
+        is_old = old is not None and (old, old.ones) == (new, new.ones)
+        if not is_old and register not in varying:
             shapes[register] = new
             changed = True
     return changed

@@ -90,7 +90,7 @@ class WarpLoopSearch:
         self._warp_layout = warp_layout
         self._block_affine = block_affine_registers(self.operand_shapes.shapes, shapes)
         # In other layouts a comparison does not select the first threads of the block.
-        line = warp_layout is WarpLayout.LINE
+        line = BLOCK_LAYOUT[warp_layout] is WarpLayout.ALONG_X
         self.if_bodies = if_bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:

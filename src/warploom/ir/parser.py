@@ -29,7 +29,7 @@ from warploom.ir.warp_ir import BasicBlock, BlockAccesses, BranchKind, Reconverg
 from warploom.program.masked_loops import MaskedRegion
 from warploom.program.regions import Region, RegionKind, regions
 from warploom.ptx.ir import Register, Space
-from warploom.shapes.vector_shape import LANES, UNIFORM, VARYING, VectorShape
+from warploom.shapes.vector_shape import LANES, VARYING, VectorShape
 
 
 def parse_warp_ir(text: str) -> WarpIR:
@@ -275,13 +275,13 @@ def _rules(line: Line) -> AccessRules:
 
 def _shape(text: str) -> VectorShape | None:
     """Returns the vector shape that a word names (`ir.text.shape_text`), or None."""
-    if text in ("uniform", "varying"):
-        return UNIFORM if text == "uniform" else VARYING
-    match = re.fullmatch(r"affine<(-?\d+)>(?:x(\d+))?", text)
+    if text == "varying":
+        return VARYING
+    match = re.fullmatch(r"(?:uniform|affine<(-?\d+)>)(?:x(\d+))?(?:&(-?0x[\da-f]+))?", text)
     if match is None:
         return None
-    stride, run = match.groups(default=str(LANES))
-    return VectorShape(LANES // int(run), int(stride))
+    stride, run, ones = match.groups()
+    return VectorShape(LANES // int(run or LANES), int(stride or 0), int(ones or "-1", 16))
 
 
 def _plan(text: str) -> AccessPlan:

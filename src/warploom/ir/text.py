@@ -42,13 +42,15 @@ def print_warp_ir(ir: WarpIR) -> str:
 
 def shape_text(shape: VectorShape) -> str:
     """Returns the text of a vector shape: `uniform`, `varying`, `affine<STRIDE>`, or
-    `affine<STRIDE>xLANES` for runs of fewer than 32 lanes."""
+    `affine<STRIDE>xLANES` for runs of fewer than 32 lanes; with `&ONES` if not all bits may be 1 in
+    the first value of a run."""
     if shape == VARYING:
         return "varying"
+    ones = "" if shape.ones == -1 else f"&{shape.ones:#x}"
     if shape == VectorShape(1):
-        return "uniform"
+        return f"uniform{ones}"
     runs = "" if shape.width == 1 else f"x{LANES // shape.width}"
-    return f"affine<{shape.stride}>{runs}"
+    return f"affine<{shape.stride}>{runs}{ones}"
 
 
 def plan_text(plan: AccessPlan) -> str:

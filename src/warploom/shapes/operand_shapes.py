@@ -6,6 +6,7 @@ of the uniformity analysis (`analysis.uniformity`).
     cvt.u64.u32 %rd1, %r2;             affine<4>, if no lane of %r2 wraps around
     add.s64     %rd2, %rd1, %rd3;      affine<4>, if %rd3 is uniform
     and.b32     %r3, %r2, 12;          varying
+    and.b32     %r4, %r2, 124;         affine<4>, if each warp's %r2 begins at a multiple of 128
 
 Results of guarded instructions are varying, unless the guard is uniform. Not handled: predicates
 with structure (`tid < n` is varying here; `lower.operations.prefix_masks` recognises it).
@@ -14,7 +15,7 @@ with structure (`tid < n` is varying here; `lower.operations.prefix_masks` recog
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
@@ -106,8 +107,9 @@ class WarpLayout(Enum):
     Hierarchy").
 
     LINE: a warp is 32 threads along x. ROWS, ROWS_OF_8, ROWS_OF_4, ROWS_OF_2: a warp consists of
-    runs of 16, 8, 4 or 2 threads along x. ANY: neighbouring lanes may differ in y or z at any
-    place.
+    runs of 16, 8, 4 or 2 threads along x. The width of blocks is a multiple of a run's length.
+    ONE_LINE: all threads lie along x, in blocks of any other width. ANY: neighbouring lanes may
+    differ in y or z at any place.
 
     The others describe a whole thread block, across its warps. BLOCK: no layout is known, so that
     registers are uniform in the thread block or varying. ALONG_X: all threads lie along x. IN_ROWS:
@@ -116,6 +118,7 @@ class WarpLayout(Enum):
     """
 
     LINE = "line"
+    ONE_LINE = "one line"
     ROWS = "rows"
     ROWS_OF_8 = "rows of 8"
     ROWS_OF_4 = "rows of 4"
@@ -131,6 +134,7 @@ BLOCK_WIDE = frozenset({WarpLayout.BLOCK, WarpLayout.ALONG_X, WarpLayout.IN_ROWS
 
 RUNS = {
     WarpLayout.LINE: 1,
+    WarpLayout.ONE_LINE: 1,
     WarpLayout.ROWS: 2,
     WarpLayout.ROWS_OF_8: 4,
     WarpLayout.ROWS_OF_4: 8,
@@ -139,19 +143,27 @@ RUNS = {
 }
 """Maps layouts of warps to the number of their lane runs, at most; the fewest first."""
 
-BLOCK_LAYOUT = {WarpLayout.LINE: WarpLayout.ALONG_X, WarpLayout.ROWS: WarpLayout.IN_ROWS}
+BLOCK_LAYOUT = {
+    WarpLayout.LINE: WarpLayout.ALONG_X,
+    WarpLayout.ONE_LINE: WarpLayout.ALONG_X,
+    WarpLayout.ROWS: WarpLayout.IN_ROWS,
+}
 """Maps layouts of warps to the layout that a thread block of such warps may have; emitted code
 checks that it has."""
 
 
 def warp_layout_of(block: tuple[int, int, int]) -> WarpLayout:
     """Returns the layout of warps in a thread block of (x, y, z) threads: that of the longest runs
-    (32, 16, 8, 4, 2 threads) of which x is a multiple, ANY if x is odd; LINE if all threads lie
-    along x."""
+    (32, 16, 8, 4, 2 threads) of which x is a multiple, ANY if x is odd; ONE_LINE if all threads lie
+    along x and x is no multiple of 32."""
     x, y, z = block
-    if y * z == 1:
-        return WarpLayout.LINE
+    if y * z == 1 and x % LANES:
+        return WarpLayout.ONE_LINE
     return next(one for one, runs in RUNS.items() if x % (LANES // runs) == 0)
+
+
+MOST_THREADS = {"x": 1024, "y": 1024, "z": 64}
+"""The most threads of a block along each axis."""
 
 
 def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
@@ -170,10 +182,17 @@ def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
         agreed = special.varies in (Varies.BLOCK, Varies.LAUNCH) and special.clock_bit is None
         return UNIFORM if agreed else VARYING
     if name == "%laneid":
-        return VectorShape(1, 1)
-    if name.startswith("%tid"):
-        width = RUNS.get(warp_layout, LANES)
-        return VARYING if width == LANES else VectorShape(width, int(name == "%tid.x"))
+        return VectorShape(1, 1, 0)
+    width, axis = RUNS[warp_layout], name[-1]
+    # Blocks in one line are not a multiple of a run's length wide, but one thread high.
+    is_one_line = warp_layout is WarpLayout.ONE_LINE
+    if name.startswith("%ntid."):
+        multiple = LANES // width if axis == "x" and not is_one_line else 1
+        return VectorShape(1, 0, (2 * MOST_THREADS[axis] - 1) & -multiple)
+    if name.startswith("%tid.") and width < LANES:
+        if axis == "x":
+            return VectorShape(width, 1, (MOST_THREADS[axis] - 1) & -(LANES // width))
+        return VectorShape(width, 0, 0 if is_one_line else MOST_THREADS[axis] - 1)
     varies = SPECIAL_REGISTERS[name].varies is Varies.LANE or special.clock_bit is not None
     return VARYING if varies else UNIFORM
 
@@ -281,7 +300,10 @@ class OperandShapes:
                     return VARYING
                 slot = "size" if instruction.operation.kind is OpKind.CONVERT_ADDRESS else "type"
                 type = instruction.operation.modifiers.scalar(slot)
-                return _resized(self.shape(source, type), type.bits, target.type.bits)
+                shape = self.shape(source, type)
+                # `cvta` adds the start of a window.
+                shape = shape if slot == "type" else replace(shape, ones=-1)
+                return _resized(shape, type.bits, target.type.bits)
             case OpKind.LOAD:
                 return self._loaded_shape(instruction)
             case _:
@@ -302,7 +324,7 @@ class OperandShapes:
         if not shared or self.warp_layout in BLOCK_WIDE:
             return VARYING
         shape = self.address(address)
-        return shape if shape.is_affine and shape.stride == 0 else VARYING
+        return VectorShape(shape.width) if shape.is_affine and shape.stride == 0 else VARYING
 
 
 def computes(instruction: Instruction) -> bool:
@@ -332,9 +354,9 @@ def _written_registers(instruction: Instruction) -> Iterator[Register | None]:
 def _resized(shape: VectorShape, have: int, want: int) -> VectorShape:
     """Returns the shape of a value of `have` bits that is truncated or extended to `want` bits: an
     extended strided value is varying, since lanes may have wrapped around."""
-    if shape.stride == 0 or want == have:
-        return shape
-    return strided(shape.width, shape.stride, want) if want < have else VARYING
+    if want > have:
+        return VARYING if shape.stride else replace(shape, ones=-1)
+    return strided(shape.width, shape.stride, want, shape.ones)
 
 
 def block_affine_registers(block: BlockShapes, shapes: RegisterShapes) -> frozenset[Register]:

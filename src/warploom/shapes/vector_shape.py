@@ -9,16 +9,21 @@ of several runs of consecutive lanes, or varying, as in the region vectorizer RV
     %r1 loaded by %tid.x    VectorShape(32)      varying
 
 Strides are exact in the arithmetic of the value's type, which wraps around. `TermShapes` evaluates
-terms (`isa.terms`) over shapes.
+terms (`isa.terms`) over shapes. A mask or a shift of an affine value is affine or uniform where
+each run begins at a multiple of a power of two and ends before the next (`shapes.run_starts`):
+
+    %tid.x & 31             VectorShape(1, 1)    in blocks 32, 64, 96 ... threads wide
+    %tid.x >> 5             VectorShape(1)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from warploom.core.types import PRED, ScalarType
 from warploom.isa.terms import Term
+from warploom.shapes.run_starts import as_signed, from_lowest, result_ones
 
 LANES = 32
 WIDTHS = (1, 2, 4, 8, 16, LANES)
@@ -28,10 +33,12 @@ WIDTHS = (1, 2, 4, 8, 16, LANES)
 @dataclass(frozen=True, slots=True)
 class VectorShape:
     """The shape of a value: a warp is `width` runs of equal length (WIDTHS), and lane l of a run
-    has the run's first value plus l times `stride`. Width 32: varying."""
+    has the run's first value plus l times `stride`. Width 32: varying. `ones` are the bits that may
+    be 1 in a run's first value, -1 if all; shapes are equal if the others are."""
 
     width: int
     stride: int = 0
+    ones: int = field(default=-1, compare=False)
 
     @property
     def is_affine(self) -> bool:
@@ -47,18 +54,28 @@ class VectorShape:
 
     def join(self, other: VectorShape) -> VectorShape:
         """Returns the least shape that covers both shapes: the one of more runs if both are affine
-        with one stride, else varying."""
-        together = self.is_affine and other.is_affine and self.stride == other.stride
-        return VectorShape(max(self.width, other.width), self.stride) if together else VARYING
+        with one stride, else varying. `ones` that differ are not just united but have all bits from
+        the lowest on, so that those of a loop's counter are found in few joins."""
+        if not (self.is_affine and other.is_affine and self.stride == other.stride):
+            return VARYING
+        width = max(self.width, other.width)
+        ones, others = self.ones_in(width), other.ones_in(width)
+        both = ones if ones == others else from_lowest(ones | others)
+        return VectorShape(width, self.stride, both)
+
+    def ones_in(self, width: int) -> int:
+        """Returns `ones` of the shape of `width` runs, of which this one has no more."""
+        if self.width == width or self.stride == 0:
+            return self.ones
+        return from_lowest(self.ones | self.stride * (LANES // width))
 
 
 UNIFORM, VARYING = VectorShape(1), VectorShape(LANES)
 
 
-def strided(width: int, stride: int, bits: int) -> VectorShape:
+def strided(width: int, stride: int, bits: int, ones: int = -1) -> VectorShape:
     """Returns a shape with the stride reduced to the signed range of `bits` bits."""
-    half = 1 << bits - 1
-    return VectorShape(width, (stride + half) % (2 * half) - half)
+    return VectorShape(width, as_signed(stride, bits), ones)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +84,17 @@ class ShapedValue:
 
     shape: VectorShape
     constant: int | None = None
+
+    def ones(self, width: int, type: ScalarType) -> int:
+        """Returns the bits that may be 1 in the first values of `width` runs, without sign."""
+        ones = self.shape.ones_in(width) if self.constant is None else self.constant
+        return ones & ((1 << type.bits) - 1)
+
+    def ends_before_next(self, type: ScalarType) -> bool:
+        """Returns whether each run begins at a multiple of a power of two, ends before the next
+        one, and before the sign bit."""
+        ones = self.ones(self.shape.width, type) | 1 << type.bits - 1
+        return 0 <= self.shape.extent < ones & -ones
 
 
 class TermShapes:
@@ -119,12 +147,15 @@ def _shape(term: Term, args: Sequence[ShapedValue]) -> VectorShape:
     shapes = [a.shape for a in args]
     if not all(s.is_affine for s in shapes):
         return VARYING
+    term, args = _without_division(term, args)
     width = max(s.width for s in shapes)
+    is_integer = term.type.is_integer and all(a.type.is_integer for a in term.args[-2:])
     # Any operation maps operands that are equal in each run to a result that is.
-    if all(s.stride == 0 for s in shapes):
-        return VectorShape(width)
-    stride = _stride(term, args) if term.type.is_integer else None
-    return VARYING if stride is None else strided(width, stride, term.type.bits)
+    equal = all(s.stride == 0 for s in shapes)
+    stride = 0 if equal else _stride(term, args) if is_integer else None
+    if stride is None:
+        return VARYING
+    return strided(width, stride, term.type.bits, _ones(term, args, width) if is_integer else -1)
 
 
 def _stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
@@ -142,14 +173,55 @@ def _stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
             return _scaled(args[0], args[1]) if args[0].constant is None else _scaled(*args[::-1])
         case "shl" if args[1].constant is not None:
             return strides[0] << args[1].constant
-        case "truncate" | "reinterpret" if term.args[0].type.is_integer:
+        case "truncate" | "reinterpret":
             return strides[0]
         case "extend" if _extends_linearly(args[0].shape, term.args[0].type.bits):
             return strides[0]
         case "select" if strides[0] == 0 and strides[1] == strides[2]:
             return strides[1]
         case _:
-            return None
+            return _bitwise_stride(term, args)
+
+
+def _bitwise_stride(term: Term, args: Sequence[ShapedValue]) -> int | None:
+    """Returns the stride of a mask or shift by a constant of an affine value whose runs end before
+    the next multiple: the operation does to each lane what it does to the run's first value and to
+    what is added to that. None for other operations, or if what is added has no stride then."""
+    if term.op not in ("and", "lshr", "ashr"):
+        return None
+    (value, by), operand = args, term.args[0]
+    if term.op == "and" and by.constant is None:
+        (by, value), operand = args, term.args[1]
+    if by.constant is None or not value.ends_before_next(operand.type):
+        return None
+    lanes, stride = range(LANES // value.shape.width), value.shape.stride
+    added = [_BINARY[term.op](lane * stride, by.constant) for lane in lanes]
+    return added[1] if added == [lane * added[1] for lane in lanes] else None
+
+
+def _without_division(
+    term: Term, args: Sequence[ShapedValue]
+) -> tuple[Term, Sequence[ShapedValue]]:
+    """Returns a node and its operands; in place of a quotient or a remainder by a power of two, of
+    what is not negative, a shift or a mask."""
+    divisor, bits = args[-1].constant, term.type.bits
+    if term.op not in ("div", "rem") or divisor is None or divisor.bit_count() != 1:
+        return term, args
+    ones = args[0].ones(args[0].shape.width, term.type) | divisor
+    if term.type.is_signed and ones >> bits - 1:
+        return term, args
+    op, by = ("and", divisor - 1) if term.op == "rem" else ("lshr", divisor.bit_length() - 1)
+    return Term(op, term.type, term.args), (args[0], ShapedValue(UNIFORM, by))
+
+
+def _ones(term: Term, args: Sequence[ShapedValue], width: int) -> int:
+    """Returns the bits that may be 1 in the first values of an integer node's runs."""
+    types = [arg.type for arg in term.args[-2:]]
+    ones = [arg.ones(width, type) for arg, type in zip(args[-2:], types, strict=True)]
+    result = result_ones(term, ones, args[-1].constant)
+    # Lanes of a run that wraps around tell another first value of it when they are extended.
+    wraps = term.op == "extend" and not args[0].ends_before_next(types[0])
+    return from_lowest(result) if wraps else result
 
 
 def _is_linear_between_runs(term: Term, args: Sequence[ShapedValue]) -> bool:
@@ -190,8 +262,8 @@ def _constant_fold(term: Term, constants: Sequence[int]) -> int | None:
     source = term.args[0].type
     if not (_is_integer(term.type) and _is_integer(source)):
         return None
-    as_signed = source.is_signed and term.op != "lshr"
-    values = [_signed(n, source.bits) if as_signed else n for n in constants]
+    reads_signed = source.is_signed and term.op != "lshr"
+    values = [as_signed(n, source.bits) if reads_signed else n for n in constants]
     if term.op in _UNARY:
         value = _UNARY[term.op](*values)
     elif term.op in _BINARY:
@@ -243,8 +315,3 @@ _BINARY: Mapping[str, Callable[[int, int], int]] = {
 }
 """Operations on Python integers by node (`isa.terms`); the caller truncates results to their
 types."""
-
-
-def _signed(value: int, bits: int) -> int:
-    """Returns the signed number that a bit pattern of `bits` bits represents."""
-    return value - (1 << bits) if value >> bits - 1 else value

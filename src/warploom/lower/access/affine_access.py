@@ -170,16 +170,11 @@ class AffineAccess:
         the next three warps load or store: the host's hardware prefetcher recognises no stride
         across pages. Nothing outside of such batches, and unless elements are consecutive in global
         memory."""
-        if group.prefetches is None or not _is_global_line(group):
-            return
-        with self.b.if_then(group.prefetches):
-            first, extent = (
-                self.group_addresses.firsts(group, index)[0],
-                LANES * group.access_type.size,
-            )
-            self.transfers.prefetch(
-                group.access_type, first, range(extent, PREFETCH_WARPS * extent)
-            )
+        if group.prefetches and _is_global_line(group):
+            first = self.group_addresses.firsts(group, index)[0]
+            extent = LANES * group.access_type.size
+            ahead = range(extent, PREFETCH_WARPS * extent)
+            self.transfers.prefetch(group.access_type, first, ahead)
 
     def _either(self, *incoming: tuple[Value, ir.Block]) -> Value:
         """Emits a phi node from pairs of a value and the block that it comes from."""

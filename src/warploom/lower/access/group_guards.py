@@ -97,11 +97,11 @@ class GroupGuards:
         self.groups |= dict.fromkeys((index for index, _ in group.members), group)
 
     def begin_batch(
-        self, groups: Iterable[AccessGroup], checked: Collection[int], prefetches: Value
+        self, groups: Iterable[AccessGroup], checked: Collection[int], *, prefetches: bool
     ) -> None:
         """Begins a basic block inside of a batch of loop iterations, with its groups. Those whose
         first access is in `checked` (instructions) have been guarded, and are counted, for the
-        whole batch; if `prefetches` (an i1), these prefetch the lines of the next warps."""
+        whole batch; if it `prefetches`, these prefetch the lines of the next warps."""
         self._forget()
         self.cache.sets.begin(single_entry=True)
         self.groups.clear()
@@ -109,7 +109,7 @@ class GroupGuards:
         self.prefetches_ahead = False
         for access_group in groups:
             batched = access_group.members[0][0] in checked
-            ahead = prefetches if batched else None
+            ahead = batched and prefetches
             self._add_group(GroupValues(access_group, batched=batched, prefetches=ahead))
 
     def evaluate(self, access_group: AccessGroup) -> GroupValues:

@@ -8,9 +8,11 @@
                       - no widened operand wraps around,
                       - no lane leaves by a comparison of linear values,
                       - the instructions of the turn suffice;
-                    fewer than LEAST: continues with an ordinary iteration
+                    fewer than LEAST: continues with an ordinary iteration; what comparisons and the
+                    turn allow is compared before the rest is computed
     batch.body:     the blocks of the loop, accesses unchecked and uncounted; other exits are
-                    evaluated, and leave through `batch.exit` after counting
+                    evaluated, and leave through `batch.exit` after counting. There are two of them,
+                    of which one prefetches
     batch.done:     counts all iterations, and continues with an ordinary one
 
 Ordinary iterations are those in which a lane leaves, or for which no cache entry hits: they fault,
@@ -43,9 +45,9 @@ from warploom.program.uses import writes
 from warploom.ptx.ir import Instruction, Register, spread
 from warploom.shapes.operand_shapes import BlockShapes
 
-LEAST = 3
-"""Iterations of the smallest batch. Its check takes some 15 instructions for each group and bound,
-as much as the checks of two ordinary iterations."""
+LEAST = 4
+"""Iterations of the smallest batch. With one group and one bound, its check and counts take some
+130 instructions, and an ordinary iteration some 35 more than one in a batch."""
 
 PAGE = 4096
 """Bytes of a page of the host; its hardware prefetcher does not cross pages."""
@@ -116,14 +118,16 @@ class StridedLoopCode:
         with self.frame.at_block(header, convergent=True):
             backoff, backoff_length = (self.frame.variable(I64) for _ in range(2))
             self._skip_during_backoff(backoff, ordinary)
-            limits = IterationLimits(self.lanes)
+            limits, few = IterationLimits(self.lanes), self.blocks.append("batch.few")
             self._assume(batched, limits)
         with self.frame.at_block(header, convergent=True, shapes=shapes):
-            batch = self._check(batched, shapes, limits)
+            batch = self._check(batched, shapes, limits, few)
             body, fails = self.blocks.append("batch.body"), self.blocks.append("batch.fails")
             b.cbranch(b.icmp_unsigned(">=", batch.count, I64(LEAST)), body, fails)
             with b.goto_block(fails):
                 self._fill_cache(batch)
+                b.branch(few)
+            with b.goto_block(few):
                 longer = b.add(b.shl(self.frame.get(backoff_length), I64(1)), I64(1))
                 # From 1023 on, 2n + 1 has the same lower ten bits: the mask keeps the maximum.
                 longer = b.and_(longer, I64(LONGEST_BACKOFF))
@@ -169,10 +173,13 @@ class StridedLoopCode:
                 differ = self.b.icmp_unsigned("!=", self.lanes.expand(firsts, shape.stride), value)
                 limits.forbid(self.lanes.some(differ))
 
-    def _check(self, batched: BatchedLoop, shapes: BlockShapes, limits: IterationLimits) -> _Batch:
+    def _check(
+        self, batched: BatchedLoop, shapes: BlockShapes, limits: IterationLimits, few: ir.Block
+    ) -> _Batch:
         """Emits the check of a batch, from two evaluated iterations: all lanes are active, and the
-        limits of groups, widened operands, comparisons and fuel. Restores the registers that these
-        changed, and returns the batch with its number of iterations."""
+        limits of fuel and comparisons, after which it jumps to `few` if these are below LEAST, then
+        those of groups and widened operands. Restores the registers that the iterations changed,
+        and returns the batch with its number of iterations."""
         frame, b, loop = self.frame, self.b, batched.loop
         limits.require(b.icmp_unsigned("==", frame.active.bits(), I32(-1)))
         registers, live = frame.registers, frame.warp_ir.live(loop.header)
@@ -189,6 +196,12 @@ class StridedLoopCode:
         length = sum(map(self._length, loop.blocks))
         # Each iteration uses `length` instructions of the turn.
         limits.bound(b.sub(frame.get(frame.fuel.left), I64(length)), I64(-length))
+        for index, relation in loop.compared:
+            operands = [(first.operands[index, n], second.operands[index, n]) for n in range(2)]
+            limits.compare(relation, *operands)
+        enough = self.blocks.append("batch.enough")
+        b.cbranch(b.icmp_unsigned("<", limits.count(), I64(LEAST)), few, enough)
+        b.position_at_end(enough)
         lane_set = self._group_guards.cache.sets.full_warp()
         steps: dict[int, Value] = {}
         hits: dict[int, Value] = {}
@@ -197,9 +210,6 @@ class StridedLoopCode:
             steps[index], hits[index] = bounds
         for place in loop.widened:
             limits.stays_in_type(first.operands[place], second.operands[place])
-        for index, relation in loop.compared:
-            operands = [(first.operands[index, n], second.operands[index, n]) for n in range(2)]
-            limits.compare(relation, *operands)
         count, prefetches = limits.count(), self._prefetches(steps.values())
         return _Batch(batched, shapes, count, lane_set, first.groups, steps, hits, prefetches)
 
@@ -289,20 +299,22 @@ class StridedLoopCode:
     # ---- the batch ------------------------------------------------------------------------------
 
     def _run(self, copy: Copy, batch: _Batch) -> None:
-        """Emits the loop over the iterations of a batch, and behind it the counts of all of them
-        and the registers in the form that an ordinary iteration reads."""
+        """Emits the loops over the iterations of a batch, with and without prefetches (a test of
+        that in each iteration would split a loop of one block), and behind them the counts of all
+        iterations and the registers in the form that an ordinary one reads."""
         b, loop, iterations = self.b, batch.batched.loop, self.frame.variable(I64)
         b.store(I64(0), iterations)
-        inside = self.blocks.append("batch.inside")
-        b.branch(inside)
-        b.position_at_end(inside)
-        for position, index in enumerate(loop.blocks):
-            with self.frame.at_block(index, convergent=True, shapes=batch.shapes):
-                self._block(copy, batch, iterations, position)
-        now = b.add(self.frame.get(iterations), I64(1))
-        b.store(now, iterations)
-        complete = self.blocks.append("batch.done")
-        b.cbranch(b.icmp_unsigned("<", now, batch.count), inside, complete)
+        names = ("batch.prefetching", "batch.inside", "batch.done")
+        prefetching, plain, complete = (self.blocks.append(name) for name in names)
+        b.cbranch(batch.prefetches, prefetching, plain)
+        for inside in (prefetching, plain):
+            b.position_at_end(inside)
+            for position, index in enumerate(loop.blocks):
+                with self.frame.at_block(index, convergent=True, shapes=batch.shapes):
+                    self._block(copy, batch, iterations, position, inside is prefetching)
+            now = b.add(self.frame.get(iterations), I64(1))
+            b.store(now, iterations)
+            b.cbranch(b.icmp_unsigned("<", now, batch.count), inside, complete)
         b.position_at_end(complete)
         with self.frame.at_block(loop.header, convergent=True, shapes=batch.shapes):
             self._to_varying(batch, loop.header, self.frame.warp_ir.live(loop.header))
@@ -315,16 +327,18 @@ class StridedLoopCode:
         for register in sorted(live & batch.shapes.keys() - kept.keys(), key=lambda r: r.name):
             registers.store_varying(register, registers.load(register))
 
-    def _block(self, copy: Copy, batch: _Batch, iterations: Value, position: int) -> None:
-        """Emits the block at a position of the loop, accesses by their groups; its branch is
-        emitted only as an exit from the batch that the check has not excluded. `iterations` is the
-        address of the number of complete iterations.
+    def _block(
+        self, copy: Copy, batch: _Batch, iterations: Value, position: int, prefetches: bool
+    ) -> None:
+        """Emits the block at a position of the loop, accesses by their groups, and prefetches if it
+        `prefetches`; its branch is emitted only as an exit from the batch that the check has not
+        excluded. `iterations` is the address of the number of complete iterations.
         """
         loop = batch.batched.loop
         block = self.program.blocks[loop.blocks[position]]
         inside = range(block.start, block.stop)
         groups = [one for one in batch.batched.groups if one.members[0][0] in inside]
-        self._group_guards.begin_batch(groups, batch.groups.keys(), batch.prefetches)
+        self._group_guards.begin_batch(groups, batch.groups.keys(), prefetches=prefetches)
         for at in range(block.start, block.stop):
             instruction = self.program.instructions[at]
             if instruction.operation.kind is not OpKind.BRANCH:
