@@ -1,6 +1,6 @@
 """Analyses of a `Program`: uniformity and divergence, strided loops, paths between barriers, and
 schedules of these.
 
-Input: a `Program`, and how the threads of a block lie in its warps. Output: frozen facts, from
+Input: a `Program`, and how the threads of a block lie in its warps. Output: frozen data, from
 which `passes` decide. Nothing here changes the program or depends on LLVM.
 """

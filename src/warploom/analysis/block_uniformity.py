@@ -1,5 +1,8 @@
 """Recognises, by static analysis, branches, barriers and values that are uniform across a whole
-thread block."""
+thread block.
+
+    setp.eq.u32 %p1, %ctaid.x, 0; @%p1 bra b4;   uniform: all threads take the same path
+    setp.eq.u32 %p2, %tid.x, 0;   @%p2 bra b4;   not: up to b4, threads may run different blocks"""
 
 from __future__ import annotations
 

@@ -75,7 +75,8 @@ def scattered_registers(
 
 
 def _level_of(shape: VectorShape) -> Level:
-    """Returns ALIKE for a uniform shape (in the warp or in each run), else STRIDED."""
+    """Returns ALIKE for a uniform shape (in the warp or in each run), else STRIDED, also for the
+    varying shape of a special register (`%tid.x` in a layout without runs, a clock)."""
     return Level.ALIKE if shape.is_affine and shape.stride == 0 else Level.STRIDED
 
 

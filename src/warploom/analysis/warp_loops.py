@@ -118,10 +118,11 @@ class WarpLoopSearch:
     def warp_loop(
         self, site: int | None, path: tuple[int, ...], choices: Mapping[int, bool]
     ) -> WarpLoop | None:
-        """Returns the warp loop from a site through the blocks of a path. None if an instruction
-        must not be on such a path, if registers would need another representation after it, or if
-        the comparison before the body cannot be computed once for all warps. `choices` maps blocks
-        at whose ends all threads take the same path to whether they take the branch."""
+        """Returns the warp loop from a site through the blocks of a path, without its access groups
+        (`passes.warp_loop_accesses`). None if an instruction must not be on such a path, if
+        registers would need another representation after it, or if the comparison before the body
+        cannot be computed once for all warps. `choices` maps blocks at whose ends all threads take
+        the same path to whether they take the branch."""
         branch = next((i for i in path if i in self.if_bodies and i not in choices), None)
         body = None if branch is None else self.if_bodies[branch]
         cut = len(path) if branch is None else path.index(branch) + 1

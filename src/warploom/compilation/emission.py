@@ -59,7 +59,8 @@ class KernelIR:
 def emit(
     layout: CountLayout, variant: KernelVariant, effort: Effort, lock: threading.Lock
 ) -> EmittedKernel:
-    """Compiles a kernel to an object. LLVM runs under `lock`; emission, in Python, does not."""
+    """Compiles a kernel to an object: passes, emission of LLVM IR, LLVM at the level `effort`. Only
+    LLVM runs under `lock`."""
     _LOG.debug("compiling %s of %s", layout.program.name, layout.program.module.name)
     kernel = emit_ir(layout, variant)
     with lock:
@@ -68,8 +69,8 @@ def emit(
 
 
 def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
-    """Returns a kernel's LLVM IR: the functions `warp`, which runs a warp, and `run`, which runs
-    the grid."""
+    """Runs the passes on a kernel, and returns its LLVM IR: the functions `warp`, which runs a
+    warp, and `run`, which runs the grid. Python's garbage collector is paused meanwhile."""
     with collector_paused():
         return emit_warp_ir(warp_ir(layout, variant))
 

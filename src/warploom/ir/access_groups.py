@@ -75,10 +75,11 @@ def find_groups(
     block: ProgramBlock,
     mask: Register | None = None,
 ) -> list[AccessGroup]:
-    """Returns the groups of a basic block, in the order of their first members; an access can be
-    the only member, and accesses with a general plan are in none. `reading` has the shapes of
-    operands in the block. `mask`: the predicate register under which the block runs, if it is
-    if-converted."""
+    """Returns the groups of a basic block, in the order of their first members. Unguarded accesses
+    are in one group if they have one access type, offsets equal modulo its size, and a base that is
+    not written between them; a guarded one is a group of its own; those with a general plan are in
+    none. `reading` has the shapes of operands in the block. `mask`: the predicate register under
+    which the block runs, if it is if-converted."""
     found: dict[object, _Open] = {}
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
@@ -99,8 +100,8 @@ def find_groups(
 def group_alone(
     accesses: KernelAccesses, reading: OperandShapes, index: int, instruction: Instruction
 ) -> AccessGroup | None:
-    """Returns an access (instruction number `index`) as a group of its own, or None if it can be in
-    no group."""
+    """Returns an access (instruction number `index`) as a group of its own; None for an instruction
+    that is no plain load or store, and for an access whose plan is general."""
     described = _describe(accesses, reading, index, instruction)
     if described is None:
         return None

@@ -1,9 +1,10 @@
-"""Chooses how a memory access of converged lanes is emitted, by a table of which the first matching
-row applies.
+"""Chooses how a memory access is emitted (its plan), by a table of which the first matching row
+applies.
 
 A row (`PlanRow`) matches operations, state spaces, patterns of addresses and further needs, and
 gives a plan: the guard that has to hold before data move, the move, what counts the access, and the
-exit if the guard fails. The emitters in `lower.access` look a plan up and decide nothing else.
+exit if the guard fails. Passes select the plans and store them in the Warp IR (`passes.groups`,
+`passes.plans`); `lower.access` emits them.
 
     ld.global.f32, affine<4>          ->  consecutive / cache / vector / cache / slow version
     ld.global.f32, varying addresses  ->  step / step / by step / cache / general
@@ -317,5 +318,6 @@ def select(access_type: AccessType, addresses: Addresses, facts: Facts) -> Acces
 
 
 def general(access_type: AccessType) -> AccessPlan:
-    """Returns the plan of an access of a type out of line, at any addresses."""
+    """Returns the plan of an access of a type that is done out of line, at any addresses, with a
+    check of every lane, whatever the options of the kernel."""
     return select(access_type, ANYWHERE, Facts(inlined=False))

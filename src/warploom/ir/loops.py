@@ -102,7 +102,7 @@ class WarpLoopPath:
 @dataclass(frozen=True, kw_only=True)
 class WarpLoop(WarpLoopPath):
     """A path between barriers together with its program, from which live registers and lengths
-    follow. All of its own facts are in `path`, which the Warp IR stores."""
+    follow. The Warp IR stores only the `path`."""
 
     program: Program
 
@@ -122,7 +122,8 @@ class WarpLoop(WarpLoopPath):
         return (*self.before, *self.after)
 
     def steps(self, blocks: Iterable[int]) -> list[int]:
-        """Returns the instructions of some of its blocks, without those that end a block."""
+        """Returns the instructions of some of its blocks that have a kind: all but those that end a
+        block."""
         inside = (self.program.blocks[index] for index in blocks)
         return [i for b in inside for i in range(b.start, b.stop) if i in self.kinds]
 
@@ -168,7 +169,9 @@ class WarpLoop(WarpLoopPath):
 
     @property
     def condition_is_negated(self) -> bool:
-        """Returns whether the body is run by the threads in which the condition does not hold."""
+        """Returns whether the body is run by the threads in which the condition does not hold: by
+        the negation of the branch's guard, and by whether the body is the branch's target or falls
+        through. Asserts that there is a guard."""
         block = self.program.blocks[self.before[-1]]
         guard = self.program.terminator(block).guard
         assert guard is not None

@@ -77,14 +77,15 @@ class _Printer:
     """Prints one IR: each method returns the line, or yields the lines, of one part."""
 
     def __init__(self, ir: WarpIR) -> None:
+        """Prepares the texts of plans at any addresses, by operation."""
         self.ir = ir
         self._plans: dict[int, list[str]] = {}
         for (index, space), plan in ir.plans.items():
             self._plans.setdefault(index, []).append(f"{space.value}:{plan_text(plan)}")
 
     def lines(self) -> Iterator[str]:
-        """Yields the lines of the text: name, variant, facts, memory, registers, labels,
-        regions, reconvergence, masked regions, blocks, and loops."""
+        """Yields the lines of the text: name, variant, access rules, memory, registers, labels,
+        regions, reconvergence, masked regions, blocks with their operations, and loops."""
         ir = self.ir
         yield f"kernel {ir.program.name}"
         yield f"variant {msgspec.json.encode(_plain(ir.variant)).decode()}"

@@ -99,14 +99,15 @@ class KernelVariant:
         return one not in self.disabled
 
     def for_baseline(self) -> KernelVariant:
-        """Returns the variant of baseline code for the same launches."""
+        """Returns the variant of baseline code for the same launches: for blocks of any size, and
+        with no transformation left out."""
         return replace(self, baseline=True, size=None, disabled=frozenset())
 
     @property
     def plain(self) -> bool:
         """Returns whether all registers are stored lane by lane, without uniform or affine forms:
         under a policy that mixes lanes, in code that records, is observed or debugged step by step,
-        in baseline code, or without the pass."""
+        in baseline code, or without the pass `uniformity`."""
         by_lane = self.mixes or self.is_watched or self.steps or self.baseline
         return by_lane or not self.does(Pass.UNIFORMITY)
 

@@ -1,5 +1,4 @@
-"""Lowers the Warp IR and the program to LLVM IR: one function runs one warp, one vector lane is a
-thread.
+"""Lowers the Warp IR to LLVM IR: one function runs one warp, one vector lane is a thread.
 
 In: `WarpIR`; out: an LLVM module. Subpackages from the lowest: `terms`, `frame`, `operations`,
 `instrument`, `access`, `control`, `tensor`, `baseline`, `loops`, `kernel`. `instructions` emits one

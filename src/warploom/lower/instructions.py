@@ -64,8 +64,7 @@ class InstructionCode:
         guards: Guards,
     ) -> None:
         """Creates the emitters of all kinds of instructions, which share the frame and its
-        operands. Under an
-        order policy (`shuffles`), asynchronous copies complete late."""
+        operands. Under an order policy (`shuffles`), asynchronous copies may complete late."""
         self.control, self.barriers, self.memory, self.guards = control, barriers, memory, guards
         self.frame, self.b = control.frame, control.b
         self.operands = memory.operands

@@ -36,7 +36,8 @@ from warploom.passes.warp_loops import find_warp_loops
 
 @dataclass(frozen=True)
 class WarpPass:
-    """A pass: its name, and the function that returns an IR with one more field filled in."""
+    """A pass: its name, by which a variant can leave it out, and its function from an IR to an
+    IR."""
 
     name: str
     transform: Callable[[WarpIR], WarpIR]
@@ -54,8 +55,8 @@ def warp_ir(layout: CountLayout, variant: KernelVariant) -> WarpIR:
 
 
 def run_passes(ir: WarpIR) -> WarpIR:
-    """Returns an IR after all passes that its variant does not disable, each applied to the IR that
-    the one before returned."""
+    """Returns an IR after all passes that its variant does not disable, in order. Prints it to
+    standard error after each pass that WARPLOOM_PRINT_AFTER names, also one that is disabled."""
     printed, result = printed_passes(), ir
     for name, result in after_each_pass(ir):
         if name in printed:

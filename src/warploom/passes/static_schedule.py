@@ -25,8 +25,9 @@ context. A moving mean of 16 loads took 1.06 times the instructions in a static 
 
 
 def find_static_schedule(ir: WarpIR) -> WarpIR:
-    """Adds the sequence of warp loops from begin to end of the kernel, if it is known at compile
-    time and none of several has more than MOST_ACCESSES accesses."""
+    """Adds the sequence of warp loops from begin to end of the kernel, with their access groups;
+    none if it is not known at compile time, if one of several loops has more than MOST_ACCESSES
+    accesses, if a loop's accesses cannot be planned, or without the pass `warp-loops`."""
     if not (can_run_warp_loops(ir) and ir.variant.does(Pass.WARP_LOOPS)):
         return ir
     warp_layout, size = ir.variant.warp_layout, ir.variant.size

@@ -1,5 +1,8 @@
 """The pass that selects loops which emitted code runs in batches of iterations, with one check of
-accesses per batch (`analysis.strided_loops`)."""
+accesses per batch (`analysis.strided_loops`).
+
+    loop: ld.global.f32 %f1, [%rd1]; add.s64 %rd1, %rd1, 1024; ...; @%p bra loop;
+    ->   strided blocks=b1 advances=... accesses=..."""
 
 from __future__ import annotations
 

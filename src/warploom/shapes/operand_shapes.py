@@ -182,12 +182,15 @@ def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
         agreed = special.varies in (Varies.BLOCK, Varies.LAUNCH) and special.clock_bit is None
         return UNIFORM if agreed else VARYING
     if name == "%laneid":
+        # `ones` is 0: the first lane of the only run has the value 0.
         return VectorShape(1, 1, 0)
     width, axis = RUNS[warp_layout], name[-1]
     # Blocks in one line are not a multiple of a run's length wide, but one thread high.
     is_one_line = warp_layout is WarpLayout.ONE_LINE
     if name.startswith("%ntid."):
         multiple = LANES // width if axis == "x" and not is_one_line else 1
+        # A size is at most MOST_THREADS, so twice as many less 1 has all bits that it may have; x
+        # is a multiple of a run's length, so the bits below that are 0.
         return VectorShape(1, 0, (2 * MOST_THREADS[axis] - 1) & -multiple)
     if name.startswith("%tid.") and width < LANES:
         if axis == "x":
@@ -353,7 +356,8 @@ def _written_registers(instruction: Instruction) -> Iterator[Register | None]:
 
 def _resized(shape: VectorShape, have: int, want: int) -> VectorShape:
     """Returns the shape of a value of `have` bits that is truncated or extended to `want` bits: an
-    extended strided value is varying, since lanes may have wrapped around."""
+    extended strided value is varying, since lanes may have wrapped around; a truncated one keeps
+    its stride, reduced to the signed range of `want` bits."""
     if want > have:
         return VARYING if shape.stride else replace(shape, ones=-1)
     return strided(shape.width, shape.stride, want, shape.ones)

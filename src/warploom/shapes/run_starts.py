@@ -23,12 +23,13 @@ def as_signed(value: int, bits: int) -> int:
 
 
 def from_lowest(bits: int) -> int:
-    """Returns the lowest 1 of a number and all bits above it."""
+    """Returns the lowest 1 of a number and all bits above it, as a negative number; 0 for 0."""
     return -(bits & -bits)
 
 
 def result_ones(term: Term, ones: Sequence[int], constant: int | None) -> int:
-    """Returns the bits that may be 1 in the result of an integer node; `ones` are those of its
+    """Returns the bits that may be 1 in the result of an integer node, as a signed number of its
+    width; -1 (any bit) for operations and shifts that are not handled. `ones` are those of its
     operands, without sign, `constant` is the last operand where it is known."""
     a, b = ones[-2:] if len(ones) > 1 else (ones[0], 0)
     match term.op:
@@ -59,5 +60,5 @@ def result_ones(term: Term, ones: Sequence[int], constant: int | None) -> int:
 
 
 def _up_to_highest(bits: int) -> int:
-    """Returns the highest 1 of a number that is not negative, and all bits below it."""
+    """Returns the highest 1 of a number that is not negative, and all bits below it; 0 for 0."""
     return (1 << bits.bit_length()) - 1

@@ -91,8 +91,8 @@ class ShapedValue:
         return ones & ((1 << type.bits) - 1)
 
     def ends_before_next(self, type: ScalarType) -> bool:
-        """Returns whether each run begins at a multiple of a power of two, ends before the next
-        one, and before the sign bit."""
+        """Returns whether each run begins at a multiple of a power of two, does not fall, and ends
+        before the next multiple and the sign bit: no lane then carries into a bit of `ones`."""
         ones = self.ones(self.shape.width, type) | 1 << type.bits - 1
         return 0 <= self.shape.extent < ones & -ones
 

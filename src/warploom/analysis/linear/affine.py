@@ -47,7 +47,7 @@ GLOBAL_SPACES = frozenset(Space) - {*NOT_SHARED, *TEXELS}
 
 @dataclass(frozen=True, slots=True)
 class LaunchInputs:
-    """The facts of a launch: dimensions, the bytes of its parameters, and the addresses of
+    """The known values of a launch: dimensions, the bytes of its parameters, and the addresses of
     `Program.globals`. `allocation_of` returns the addresses of the allocation that contains an
     address; None if there is none."""
 
@@ -352,5 +352,6 @@ def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariab
 
 
 def _continues_stride(step: int, stride: int) -> bool:
-    """Returns whether a step is a non-negative multiple of a stride, or there is no stride yet."""
+    """Returns whether a step is a non-negative multiple of a stride (a step of 0 is), or the stride
+    is 0: there is none yet."""
     return stride == 0 or (step % stride == 0 and step // stride >= 0)

@@ -131,6 +131,7 @@ class AccessFunctions:
         full_name = f"{name}.{order}{self.rules.name}"
 
         def define(module: ir.Module) -> None:
+            """Emits the function, visible to other modules, into a module of its own."""
             access = AccessCall(module, full_name, access_type, self.rules, shuffles=self.shuffles)
             access.function.linkage = "external"
             _emit(access, update)

@@ -163,6 +163,7 @@ class AffineAccess:
         self._prefetch_for_next_warps(index, group)
         lane_addresses = self._lane_addresses(index, group, instruction, on)
         values = load(self.transfers, group.plan.move, lane_addresses)
+        # Moves give all lanes, or one element for each run with one address: stride 0.
         return [self.lanes.expand(value, 0, width) for value in values]
 
     def _prefetch_for_next_warps(self, index: int, group: GroupValues) -> None:

@@ -71,6 +71,7 @@ class AtomicCode:
             functions = self.memory.functions
 
             def emit_general() -> None:
+                """Emits the call of the access function, which takes any addresses and lanes."""
                 self._store_operands(access_type, values)
                 function = functions.atomic(access_type, operation, count, returns_old=returns_old)
                 self.memory.call(index, access_type, function, offsets, active)

@@ -13,7 +13,7 @@ keeps the groups and masks their moves:
     slow:  ...                            ; each access checked on its own
     slow4: ...                            ; entered at instruction 4
 
-Which accesses form groups, and their plans, is decided before (`ir.access_groups`,
+Which accesses form groups, and their plans, is in the Warp IR (`passes.groups`,
 `ir.access_plans`).
 """
 
@@ -147,8 +147,8 @@ class GroupGuards:
         return dict(self._masked)
 
     def _forget(self) -> None:
-        """Resets the facts about earlier code: no counted access, pending store or mask test
-        dominates the code that is emitted next."""
+        """Resets what holds of earlier code: no access that waits to be counted, pending store or
+        mask test dominates the code that is emitted next."""
         self._uncounted.clear()
         self.store_batch.reset()
         self._all_on = False

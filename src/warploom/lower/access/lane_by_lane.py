@@ -64,6 +64,7 @@ class LaneByLane:
     are in the data buffer, which has 32 lanes of each part (element of a `.v2` or `.v4` atomic)."""
 
     def __init__(self, access: AccessCall, moves: AccessMoves, update: AtomicUpdate) -> None:
+        """Allocates the counter of changed elements, unless the operands alone determine it."""
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
         self._moves, self._update = moves, update
         self._changed = None if _changes_by_operand(update.combine) else self.lanes.alloca(I64)
@@ -114,8 +115,9 @@ class LaneByLane:
             self.b.store(I64(0), self._changed)
 
     def _end(self) -> None:
-        """Adds the number of changed elements to the count that waiting warps poll
-        (`record_memory_change`)."""
+        """Adds the number of changed elements, from the counter or from the operands, to the
+        launch's count of memory changes (`record_memory_change`), by which spinning warps are
+        recognised."""
         changed_at = self._changed
         changed = (
             self._count_changed_by_operands()

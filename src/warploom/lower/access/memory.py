@@ -95,8 +95,9 @@ class MemoryCode:
         self.accesses = self.frame.warp_ir.accesses
 
     def plan(self, index: int, access_type: AccessType) -> AccessPlan:
-        """Returns how an access is done out of a group: by the plan of its operation, in divergent
-        code as at any addresses."""
+        """Returns the plan of an access that is in no group, or whose group's guard has failed:
+        that of its operation in the Warp IR (`WarpIR.plans`); in divergent code and under a mask,
+        the one out of line (`general`)."""
         if self.frame.position.is_diverged:
             return general(access_type)
         return self.frame.warp_ir.plans[index, access_type.space]

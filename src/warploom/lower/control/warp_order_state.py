@@ -1,5 +1,5 @@
-"""Holds the variables and LLVM blocks that code in warp order (`lower.control.warp_order`) shares
-in one warp function.
+"""Holds the variables and LLVM blocks that code in warp order shares in one warp function: code by
+which one call runs all warps of a thread block in turn (`lower.control.warp_order`).
 """
 
 from __future__ import annotations

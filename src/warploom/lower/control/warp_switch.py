@@ -1,4 +1,5 @@
-"""Emits the switch from one warp to the next in warp order (`lower.control.warp_order`)."""
+"""Emits the switch from one warp to the next in warp order: code by which one call runs all warps
+of a thread block in turn, from barrier to barrier (`lower.control.warp_order`)."""
 
 from __future__ import annotations
 

@@ -27,10 +27,10 @@ from warploom.ptx.ir import Register
 class Frame(FunctionFrame):
     """Holds the function that runs a warp, and its state, while it is emitted.
 
-    `active`: the
-    active mask. `registers`: registers in the code being emitted; `context_registers`: registers in
-    the warp's context; `transfers` moves them between both. `context`: addresses in the warp's
-    context and state; `nodes`: its SIMT stack. `counters` and `fuel` count instructions.
+    `active`: the active mask. `registers`: registers in the code being emitted;
+    `context_registers`: registers in the warp's context; `transfers` moves them between both.
+    `context`: addresses in the warp's context and state; `nodes`: its SIMT stack. `counters` and
+    `fuel` count instructions.
     """
 
     def __init__(

@@ -88,8 +88,8 @@ class Operands:
         return self._convert(value, register.type, type)
 
     def uniform(self, operand: Operand, on: Value) -> Value:
-        """Returns the value of a u32 operand in the lowest lane of the mask `on`, as an i64: that
-        of an operand which PTX requires to be the same in all lanes."""
+        """Returns the value of a u32 operand in the lowest lane of the mask `on`, which has some
+        lane, as an i64: that of an operand which PTX requires to be the same in all lanes."""
         value = self.read(operand, U32)
         lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         return self.b.zext(self.lanes.lane(value, lane), I64)

@@ -41,8 +41,9 @@ class Specials:
 
     def _shared_by_warp(self, name: str) -> Value:
         """Returns the value of a special register that is uniform in a warp, a scalar of its type:
-        a constant if it is fixed, else computed from the environment. Reading a clock marks the
-        warp's state TIMED with CLOCK_READ, by which the scheduler recognises spinning on time."""
+        a constant if it is fixed (0 for `%gridid`), else computed from the environment. Reading a
+        clock marks the warp's state TIMED with CLOCK_READ, by which the scheduler recognises
+        spinning on time."""
         b, special = self.b, SPECIAL_REGISTERS[name]
         type = ir.IntType(special.type.bits)
         if special.fixed is not None:

@@ -26,6 +26,7 @@ class PartialAccess:
     thread blocks with all threads along x."""
 
     def __init__(self, memory: MemoryCode, warp_loop: WarpLoop) -> None:
+        """Takes the accesses from the loop's `partial` groups; addresses are set by `check`."""
         self._planned = by_instruction(warp_loop.partial)
         self.memory, self.b = memory, memory.b
         self.lanes, self._cache = memory.lanes, RangeCache(memory)

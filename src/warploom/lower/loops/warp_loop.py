@@ -29,7 +29,8 @@ from warploom.shapes.vector_shape import LANES
 
 
 class WarpLoopBody:
-    """Emits the bodies of warp loops."""
+    """Emits the bodies of warp loops: for each warp that has work, its registers, its blocks
+    without checks and counts, and what ends it."""
 
     def __init__(
         self,

@@ -31,6 +31,8 @@ class WarpLoopAccess:
         layout: BlockLayout,
         warp_loop: WarpLoop,
     ) -> None:
+        """Takes the accesses from the loop's `groups`, whose addresses `check` sets. `layout`
+        extrapolates addresses from the first warp to all."""
         self.memory, self._block, self.layout = memory, block, layout
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._cache = RangeCache(memory)

@@ -52,8 +52,8 @@ class AffineCode:
 
     def _fits_bits(self, register: Register, shape: VectorShape) -> bool:
         """Returns whether a register can store a value of a vector shape: it has a short form in
-        this block; or the value has stride 0, so that it is expanded to 32 lanes, which under a
-        mask  would overwrite inactive lanes."""
+        this block; or the value has stride 0 and is expanded to 32 lanes, but not in a predicated
+        block, where that would overwrite inactive lanes."""
         position = self.frame.position
         return register in position.shapes or (shape.stride == 0 and not position.masked)
 
@@ -129,10 +129,9 @@ class _TermEmission:
         return self.lower.node(term, arguments)
 
     def _check_range(self, firsts: Value, shape: VectorShape, type: ScalarType) -> None:
-        """Adds to `wraps` the check that an affine value, given by the first lanes of its runs,
-        does not wrap around in its type: in its runs, or in code for all warps anywhere in the
-        thread block.
-        """
+        """Adds to `wraps` whether an affine value, given by the first lanes of its runs, wraps
+        around in its type: in its runs, or in code for all warps anywhere in the thread block.
+        Nothing for values of stride 0, nor in the latter code for uniform ones."""
         b, extent = self.b, VectorShape(self.width, shape.stride).extent
         if self._block is not None and shape != UNIFORM:
             some = self._block.overflows(firsts, shape, type)

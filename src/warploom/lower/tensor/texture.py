@@ -92,6 +92,7 @@ class TextureCode:
         if isinstance(operand.base, Symbol):
             place = self.frame.program.slots[operand.base.name]
             if place.space is Space.PARAM:
+                # A named parameter is loaded in the prologue, which needs no instruction (0).
                 return self.memory.load_parameter(0, operand, U64, 1, on)[0]
         return self.operands.address(operand)
 

@@ -28,7 +28,8 @@ def access_errors(ir: WarpIR, index: int, block: BasicBlock) -> Iterator[str]:
 
 
 def plan_errors(ir: WarpIR) -> Iterator[str]:
-    """Yields accesses whose plan at any addresses is not the one that the table has for them."""
+    """Yields accesses whose plan at any addresses is neither the one that the table has for them
+    nor that out of line. An IR without any plans has none of these errors."""
     types = {(one.instruction, one.space): access_type_of(ir, one) for one in ir.layout.rows}
     planned = {key for key, access_type in types.items() if access_type is not None}
     if ir.plans and set(ir.plans) != planned:
@@ -55,8 +56,9 @@ def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
 def group_errors(
     ir: WarpIR, reading: OperandShapes, operations: Iterable[int], groups: Iterable[AccessGroup]
 ) -> Iterator[str]:
-    """Yields what is wrong with the access groups of some operations; `reading` has the shapes of
-    operands there."""
+    """Yields what is wrong with the access groups of some operations: members that are not among
+    them or in two groups (the check then ends), that do not fit their group, or a plan that no row
+    of the table has for it. `reading` has the shapes of operands there."""
     inside = frozenset(operations)
     free = set(inside)
     for group in groups:

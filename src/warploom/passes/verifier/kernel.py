@@ -47,7 +47,8 @@ def _errors(ir: WarpIR) -> Iterator[str]:
 
 
 def _option_errors(ir: WarpIR) -> Iterator[str]:
-    """Yields options that contradict each other, and rules that do not exist."""
+    """Yields access rules that do not exist, counts for another layout of warps than the variant's,
+    and shapes in a variant that stores all registers lane by lane."""
     rules = ir.layout.rules
     for name in (getattr(rules, one.name) for one in fields(rules) if one.name != "paths"):
         if name not in RULES:
@@ -59,7 +60,9 @@ def _option_errors(ir: WarpIR) -> Iterator[str]:
 
 
 def _reconvergence_errors(ir: WarpIR) -> Iterator[str]:
-    """Yields branches whose lanes reconverge at no known point, and blocks that do not exist."""
+    """Yields branches (and the program's end) whose reconvergence point is not among the points,
+    blocks that do not exist, and blocks to resume at in a kernel that never suspends a warp.
+    Nothing if the pass has not run."""
     exit, facts = ir.program.exit, ir.reconvergence
     if not facts.points:  # the pass has not run
         return
@@ -80,8 +83,9 @@ def _reconvergence_errors(ir: WarpIR) -> Iterator[str]:
 def _branch_errors(
     ir: WarpIR, index: int, block: BasicBlock, bodies: dict[int, int]
 ) -> Iterator[str]:
-    """Yields what is wrong with the branch at the end of a block. `bodies`: the blocks that an `if`
-    can run under a mask, by the block before."""
+    """Yields a kind on a block that does not end with a guarded `bra`, a kind other than the one
+    that `passes.branches` gives, and a predicated block other than the one in `bodies`: the bodies
+    of `if`s, by the block before."""
     last = ir.program.instructions[ir.program.blocks[index].stop - 1]
     is_guarded = last.operation.kind is OpKind.BRANCH and last.guard is not None
     if not is_guarded and block.branch is not None:

@@ -26,8 +26,9 @@ def loop_errors(ir: WarpIR) -> Iterator[str]:
 
 
 def _strided_errors(ir: WarpIR, batched: BatchedLoop) -> Iterator[str]:
-    """Yields what is wrong with a batched loop: its blocks are no loop, its groups no groups with
-    the shapes that it assumes, or other operations than it says advance in each iteration."""
+    """Yields what is wrong with a batched loop: its blocks are no loop, its groups are no groups
+    with the shapes that it assumes or leave a fast version, or the analysis finds another loop
+    (`strided_loop`) from its accesses."""
     program, loop = ir.program, batched.loop
     if not loop.blocks or not _follow(program, (*loop.blocks, loop.blocks[0])):
         yield "its blocks do not form a loop"
@@ -83,8 +84,9 @@ def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
 
 
 def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iterator[str]:
-    """Yields what is wrong with the accesses of a warp loop, and with the condition of its body;
-    `inner` are its operations."""
+    """Yields what is wrong with the accesses of a warp loop, each of which has to be in a group,
+    and with the condition of its body, which has to hold in the first threads of the block.
+    `inner` are the operations of the loop."""
     warp_loop = WarpLoop.along(path, ir.program)
     yield from _exit_errors((*path.groups, *path.partial))
     accesses = {index for index, kind in path.kinds.items() if kind is StepKind.ACCESS}

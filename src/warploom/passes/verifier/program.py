@@ -42,7 +42,9 @@ def program_errors(program: Program) -> Iterator[str]:
 
 
 def _operand_errors(program: Program) -> Iterator[str]:
-    """Yields operations that have more or fewer operands than their form."""
+    """Yields operations with a wrong number of operands (but for calls), a literal of another width
+    than FLOAT_BITS, an unknown special register, an undeclared variable or label, an offset to a
+    label, or an address of a variable in another space."""
     for index, instruction in enumerate(program.instructions):
         spec, count = instruction.operation.spec, len(instruction.written)
         is_call = instruction.operation.kind is OpKind.CALL
@@ -73,8 +75,9 @@ def _variable_errors(program: Program, index: int, symbol: Symbol) -> Iterator[s
 
 
 def _block_errors(program: Program) -> Iterator[str]:
-    """Yields blocks that do not follow each other, or whose successors are not those of their last
-    operation; `local_successors` may differ where a function is called or left."""
+    """Yields blocks that are empty or do not follow each other, labels at no block, and blocks
+    whose successors are not those of their last operation; `local_successors` may differ where a
+    function is called or left. Stops at the first error that later checks would trip over."""
     starts = [0, *(block.stop for block in program.blocks)]
     if starts[-1] != len(program.instructions):
         yield f"its blocks have {starts[-1]} of its {len(program.instructions)} operations"
@@ -94,7 +97,8 @@ def _block_errors(program: Program) -> Iterator[str]:
 
 
 def _successor_errors(program: Program, block: ProgramBlock) -> Iterator[str]:
-    """Yields what is wrong with the successors of a block."""
+    """Yields a branch to no label, successors other than those that the last operation gives, and
+    local successors that are no blocks, or differ from the successors without a call."""
     last = program.instructions[block.stop - 1]
     label = last.operands[0] if last.operation.kind is OpKind.BRANCH else None
     if isinstance(label, Symbol) and label.name not in program.targets:
@@ -112,7 +116,8 @@ def _successor_errors(program: Program, block: ProgramBlock) -> Iterator[str]:
 
 
 def _register_errors(program: Program) -> Iterator[str]:
-    """Yields registers that operations name and nobody declares, and operations beyond the last."""
+    """Yields registers that are declared twice, or named (by an operation, or as the depth of
+    calls) and not declared; and marks (hidden, private) of operations that do not exist."""
     declared = {register.name: register for register in program.registers}
     if len(declared) != len(program.registers):
         yield "a register is declared twice"
@@ -148,8 +153,10 @@ def _leaves(operands: Iterable[Operand]) -> Iterator[Operand]:
 
 
 def _memory_errors(program: Program) -> Iterator[str]:
-    """Yields variables that are not where their space has them, or whose space has another size
-    than all of them together."""
+    """Yields variables that do not follow the one before in their space (less than MOST_ALIGNED
+    bytes further, for alignment), globals that are not at their number, spaces whose size is not
+    the end of their last variable, and wrong begins or sizes of dynamic and reserved shared
+    memory."""
     ends = {
         (Space.PARAM, False): program.parameter_bytes,
         (Space.PARAM, True): program.frame_bytes,

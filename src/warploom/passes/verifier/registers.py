@@ -17,7 +17,8 @@ from warploom.shapes.vector_shape import UNIFORM, VARYING, WIDTHS
 
 
 def register_errors(ir: WarpIR) -> Iterator[str]:
-    """Yields registers with properties that the program does not give them."""
+    """Yields undeclared registers, shapes that operations or the entry contradict, other
+    `scattered` registers than the analysis finds, and wrong masked regions."""
     declared = frozenset(ir.program.registers)
     for name, registers in (
         ("shapes", ir.shapes),
@@ -43,7 +44,9 @@ def register_errors(ir: WarpIR) -> Iterator[str]:
 
 
 def _shape_errors(ir: WarpIR) -> Iterator[str]:
-    """Yields operations whose results do not have the shapes of their registers."""
+    """Yields registers with shapes that do not exist, or live at the kernel's entry with a shape
+    that does not cover their 0 in all lanes; and operations whose result is not covered by its
+    register's shape, in its warp (`shapes`) or thread block (`block_shapes`)."""
     begun = ir.program.live_in[0] if ir.program.live_in else ()
     for register, shape in (*ir.shapes.items(), *ir.block_shapes.items()):
         if shape.width not in WIDTHS or not shape.is_affine:
@@ -68,7 +71,9 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
 
 
 def _region(ir: WarpIR, region: MaskedRegion, before: list[list[int]]) -> Iterator[str]:
-    """Yields what is wrong with a masked region; `before` are the predecessors of each block."""
+    """Yields what is wrong with a masked region: an entry other than its header, other exits, a
+    target other than its point, or other registers that are written or have to be merged. `before`
+    are the predecessors of each block."""
     program, inside = ir.program, region.blocks
     entered = {b for b in inside if b == 0 or not inside.issuperset(before[b])}
     leaving = {b for b in inside if not inside.issuperset(program.blocks[b].successors)}
