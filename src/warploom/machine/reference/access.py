@@ -22,6 +22,7 @@ from warploom.cost.costliest_access import keep_example
 from warploom.cost.device_rules import RULES
 from warploom.cost.fields import EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
 from warploom.cost.writes import lasting
+from warploom.isa.kinds import Needs
 from warploom.machine.compiled.caches import local_address
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import shared_stride
@@ -32,7 +33,7 @@ from warploom.machine.reference.preconditions import check_word
 from warploom.machine.reference.state import AttemptedAccess, Bytes, Warp, WarpAccess, Words
 from warploom.program.accesses import accesses, route_of
 from warploom.program.accesses import spaces_of as accessible_spaces
-from warploom.program.effects.clusters import accesses_cluster, maps_addresses
+from warploom.program.effects.clusters import accesses_cluster
 from warploom.program.effects.tensor_waits import wait_request
 from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.simt.address_windows import BLOCK_BITS, WINDOW_SIZE
@@ -413,9 +414,8 @@ def _is_in_cluster(warp: Warp, request: AccessRequest) -> bool:
     `shared::cluster` or has a generic address."""
     instruction = warp.run.program.instructions[request.index]
     run = warp.run
-    return (run.launch.cluster_blocks > 1 or maps_addresses(run.program)) and accesses_cluster(
-        instruction
-    )
+    names_blocks = run.launch.cluster_blocks > 1 or Needs.CLUSTER_ADDRESSES in run.program.needs
+    return names_blocks and accesses_cluster(instruction)
 
 
 def _to_cluster_offset(warp: Warp, request: AccessRequest, lane_access: LaneAccess) -> LaneAccess:
