@@ -38,6 +38,12 @@ class Effect(Flag):
     """Calls a function of the program, or of the host."""
     MOVES_STACK = auto()
     """Reads or sets the end of the thread's stack in local memory."""
+    LOADS = auto()
+    """Loads from the state space that its opcode names, in each lane at its own address."""
+    STORES = auto()
+    """Stores to the state space that its opcode names, in each lane at its own address."""
+    WRITES_PREDICATE = auto()
+    """May write a predicate beside its result: `d|p`."""
     USES_TMA = auto()
     """Executed as a request to the Tensor Memory Accelerator (`asynchronous.tensors`)."""
     USES_TENSOR_MEMORY = auto()
@@ -89,17 +95,17 @@ class OpKind(Enum):
     MAP_ADDRESS = "map address", Effect.NONE, Needs.CLUSTER_ADDRESSES
     BLOCK_RANK = "block rank", Effect.NONE
     # Memory.
-    LOAD = "load", Effect.NONE
-    STORE = "store", Effect.NONE
-    FILL = "fill", Effect.NONE
+    LOAD = "load", Effect.LOADS
+    STORE = "store", Effect.STORES
+    FILL = "fill", Effect.STORES
     ATOMIC = "atomic", Effect.NONE
     REDUCTION = "reduction", Effect.NONE
     MULTICAST_ACCESS = "multicast access", Effect.NONE
     FENCE = "fence", Effect.ISSUE_ONLY
     CACHE_HINT = "cache hint", Effect.ISSUE_ONLY
     # Textures and surfaces.
-    TEXTURE_LOAD = "texture load", Effect.NONE
-    TEXTURE_GATHER = "texture gather", Effect.NONE
+    TEXTURE_LOAD = "texture load", Effect.WRITES_PREDICATE
+    TEXTURE_GATHER = "texture gather", Effect.WRITES_PREDICATE
     TEXTURE_QUERY = "texture query", Effect.NONE
     SURFACE_QUERY = "surface query", Effect.NONE
     SURFACE_LOAD = "surface load", Effect.NONE
@@ -125,11 +131,11 @@ class OpKind(Enum):
     CLUSTER_BARRIER = "cluster barrier", _BARRIER, _HARDWARE_BARRIER | Needs.CLUSTER_BARRIER
     WARP_GROUP_BARRIER = "warp group barrier", _BARRIER, Needs.RESUMPTION
     WARP_BARRIER = "warp barrier", _BLOCK_END
-    SHUFFLE = "shuffle", Effect.NONE
+    SHUFFLE = "shuffle", Effect.WRITES_PREDICATE
     VOTE = "vote", Effect.NONE
-    MATCH = "match", Effect.NONE
+    MATCH = "match", Effect.WRITES_PREDICATE
     WARP_REDUCTION = "warp reduction", Effect.NONE
-    ELECT = "elect", Effect.NONE
+    ELECT = "elect", Effect.WRITES_PREDICATE
     ACTIVE_MASK = "active mask", Effect.NONE
     # Asynchronous copies, and mbarriers.
     MBARRIER = "mbarrier", Effect.NONE
@@ -137,7 +143,7 @@ class OpKind(Enum):
     MBARRIER_WAIT = "mbarrier wait", Effect.NONE, Needs.FAILED_WAITS
     COPY = "copy", Effect.NONE, Needs.COMPLETION_QUEUE
     BULK_COPY = "bulk copy", Effect.NONE, Needs.COMPLETION_QUEUE
-    ASYNC_STORE = "async store", Effect.NONE, Needs.COMPLETION_QUEUE
+    ASYNC_STORE = "async store", Effect.STORES, Needs.COMPLETION_QUEUE
     ASYNC_REDUCTION = "async reduction", Effect.NONE, Needs.COMPLETION_QUEUE
     COPY_ARRIVE = "copy arrive", Effect.NONE
     COPY_COMMIT = "copy commit", Effect.ISSUE_ONLY
@@ -151,10 +157,10 @@ class OpKind(Enum):
     # Matrices.
     MATRIX_PRODUCT = "matrix product", Effect.NONE
     WARP_MATRIX_PRODUCT = "warp matrix product", Effect.NONE
-    WARP_MATRIX_LOAD = "warp matrix load", Effect.NONE
-    WARP_MATRIX_STORE = "warp matrix store", Effect.NONE
-    MATRIX_LOAD = "matrix load", Effect.NONE
-    MATRIX_STORE = "matrix store", Effect.NONE
+    WARP_MATRIX_LOAD = "warp matrix load", Effect.LOADS
+    WARP_MATRIX_STORE = "warp matrix store", Effect.STORES
+    MATRIX_LOAD = "matrix load", Effect.LOADS
+    MATRIX_STORE = "matrix store", Effect.STORES
     MATRIX_TRANSPOSE = "matrix transpose", Effect.NONE
     GROUP_PRODUCT = "group product", Effect.NONE, Needs.IN_FLIGHT_RING
     GROUP_FENCE = "group fence", Effect.ISSUE_ONLY
