@@ -1,0 +1,64 @@
+"""Instructions that PTX 8.7 to 9.5 brought do what the manual says, on both machines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.core.errors import PtxSyntaxError
+from warploom.isa.spec import Release, decode
+from warploom.isa.targets import needed
+from warploom.isa.versions import needed_version
+
+ENGINES = ("reference", "compiled")
+
+
+def run(engine: str, body: str, version: str = "9.5") -> np.ndarray:
+    """Returns what 32 threads of a B200 store to `%out`, a word each, of an array of -1."""
+    text = f"""
+.version {version}
+.target sm_100
+.address_size 64
+.visible .entry k(.param .u64 results)
+{{
+    .reg .b32 %r<4>;
+    .reg .b64 %out, %at, %state;
+    .reg .pred %p, %q;
+    .shared .align 8 .b64 barrier;
+    mov.u32 %r0, %tid.x;
+    mul.wide.u32 %at, %r0, 4;
+    ld.param.u64 %out, [results];
+    add.u64 %out, %out, %at;
+    {body}
+    ret;
+}}
+"""
+    results = np.full(32, -1, np.int32)
+    wl.Device("b200", engine=engine).compile(text, "ptx")["k"][1, 32](results)
+    return results
+
+
+def check_since(opcode: str, version: Release, target: Release) -> None:
+    """Checks the version of PTX and the compute capability that an opcode needs."""
+    assert (needed_version(decode(opcode)), needed(decode(opcode))) == (version, target)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_fence_of_aliases_with_an_order_changes_no_value(engine: str) -> None:
+    """PTX ISA, fence.proxy.alias: orders accesses by different virtual addresses of one place."""
+    body = """
+    st.global.u32 [%out], %r0;
+    fence.proxy.alias.release.sys;
+    fence.proxy.alias.acquire.sys;
+    ld.global.u32 %r1, [%out];
+    add.u32 %r1, %r1, 1;
+    st.global.u32 [%out], %r1;"""
+    assert run(engine, body).tolist() == list(range(1, 33))
+
+
+def test_a_fence_of_aliases_with_an_order_is_of_ptx_9_4() -> None:
+    for order in ("acquire", "release"):
+        check_since(f"fence.proxy.alias.{order}.sys", (9, 4), (9, 0))
+    with pytest.raises(PtxSyntaxError, match=r"9\.4"):
+        run("reference", "fence.proxy.alias.acquire.sys;", "9.3")
