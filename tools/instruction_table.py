@@ -73,7 +73,7 @@ MISSING_FORMS = {
     " compilers emit them only where they are asked to",
     "isspacep.const": "constants have no window of their own here: their generic addresses are"
     " those of device memory",
-    "st.async and red.async to global memory": "not built: only sm_100 and later have them",
+    "red.async to global memory": "not built: only sm_100 and later have them",
     "cp.async.bulk with .ignore_oob": "not built: only sm_100 and later have it",
     "cp.async.bulk.tensor of 6 bits for sm_103a and sm_107": "their other sizes and multiples of"
     " boxes and coordinates are not built; those of sm_100 hold",

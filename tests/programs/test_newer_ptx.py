@@ -62,3 +62,22 @@ def test_a_fence_of_aliases_with_an_order_is_of_ptx_9_4() -> None:
         check_since(f"fence.proxy.alias.{order}.sys", (9, 4), (9, 0))
     with pytest.raises(PtxSyntaxError, match=r"9\.4"):
         run("reference", "fence.proxy.alias.acquire.sys;", "9.3")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("space", "type"), [(".global", "u32"), ("", "b32"), (".global", "s16")])
+def test_an_asynchronous_store_to_global_memory_stores(engine: str, space: str, type: str) -> None:
+    """PTX ISA, st.async with .mmio: a store to global memory, of one element. Of 16 bits, the upper
+    half of the word of ones remains: 0xffff0000 + tid."""
+    source, base = ("%h", -65536) if type == "s16" else ("%r0", 0)
+    body = f"""
+    .reg .b16 %h;
+    cvt.u16.u32 %h, %r0;
+    st.async.mmio.release.sys{space}.{type} [%out], {source};"""
+    assert run(engine, body).tolist() == [base + lane for lane in range(32)]
+
+
+def test_an_asynchronous_store_to_global_memory_is_of_ptx_8_7() -> None:
+    check_since("st.async.mmio.release.sys.global.u32", (8, 7), (10, 0))
+    with pytest.raises(PtxSyntaxError, match=r"8\.7"):
+        run("reference", "st.async.mmio.release.sys.global.u32 [%out], %r0;", "8.6")
