@@ -81,3 +81,33 @@ def test_an_asynchronous_store_to_global_memory_is_of_ptx_8_7() -> None:
     check_since("st.async.mmio.release.sys.global.u32", (8, 7), (10, 0))
     with pytest.raises(PtxSyntaxError, match=r"8\.7"):
         run("reference", "st.async.mmio.release.sys.global.u32 [%out], %r0;", "8.6")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("wait", ["test_wait", "try_wait"])
+def test_a_wait_for_the_primary_phase_is_a_wait_for_the_phase(engine: str, wait: str) -> None:
+    """PTX ISA, mbarrier.test_wait: false before all 32 threads have arrived (bit 0), true
+    for the phase of the token afterwards (bit 1), and for its parity 0 (bit 2)."""
+    body = f"""
+    .reg .pred %before, %token, %parity;
+    setp.eq.u32 %q, %r0, 0;
+    @%q mbarrier.init.shared::cta.b64 [barrier], 32;
+    bar.sync 0;
+    mbarrier.{wait}.parity.phase_type::primary.acquire.cta.shared::cta.b64 %before, [barrier], 0;
+    bar.sync 0;
+    mbarrier.arrive.shared::cta.b64 %state, [barrier];
+    bar.sync 0;
+    mbarrier.{wait}.phase_type::primary.relaxed.cluster.shared::cta.b64 %token, [barrier], %state;
+    mbarrier.{wait}.parity.phase_type::primary.shared::cta.b64 %parity, [barrier], 0;
+    selp.u32 %r1, 1, 0, %before;
+    selp.u32 %r2, 2, 0, %token;
+    selp.u32 %r3, 4, 0, %parity;
+    add.u32 %r1, %r1, %r2;
+    add.u32 %r1, %r1, %r3;
+    st.global.u32 [%out], %r1;"""
+    assert run(engine, body).tolist() == [6] * 32
+
+
+def test_a_wait_for_the_primary_phase_is_of_ptx_9_3() -> None:
+    for form in ("", ".parity"):
+        check_since(f"mbarrier.try_wait{form}.phase_type::primary.b64", (9, 3), (9, 0))
