@@ -51,8 +51,8 @@ class Effect(Flag):
 
 
 class Needs(Flag):
-    """What an operation needs of the launch and the machine code of its kernel, which have it only
-    if some operation of the kernel needs it (`program.Program.needs`)."""
+    """Flags the parts of a launch and of machine code that an operation needs; a kernel has those
+    that some operation of it needs (`program.Program.needs`)."""
 
     NONE = 0
     HARDWARE_BARRIER = auto()
