@@ -62,7 +62,8 @@ MANUAL = {
     " vmax2 vset2 vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4",
     "Miscellaneous": "brkpt nanosleep pmevent trap setmaxnreg",
 }
-"""The names of all instructions, by section of the manual (PTX ISA 9.x, "Instruction Set")."""
+"""Names of instructions by section of the manual (PTX ISA 9.x, "Instruction Set"). A name that is
+not here stands in the section of the one that is declared before it."""
 
 MISSING_FORMS = {
     "tex and tld4 of textures with several samples (.2dms, .a2dms)": "CUDA makes no such textures",
@@ -72,7 +73,7 @@ MISSING_FORMS = {
     " compilers emit them only where they are asked to",
     "isspacep.const": "constants have no window of their own here: their generic addresses are"
     " those of device memory",
-    "st.async and red.async to global memory": "not built: only sm_100 and later have them",
+    "red.async to global memory": "not built: only sm_100 and later have them",
     "cp.async.bulk with .ignore_oob": "not built: only sm_100 and later have it",
     "cp.async.bulk.tensor of 6 bits for sm_103a and sm_107": "their other sizes and multiples of"
     " boxes and coordinates are not built; those of sm_100 hold",
@@ -95,9 +96,9 @@ def table() -> str:
         "ptxas.",
         "",
     ]
-    for section, names in MANUAL.items():
+    for section, names in sections().items():
         lines += [f"## {section}", ""]
-        running = [name for name in names.split() if name in FORMS]
+        running = [name for name in names if name in FORMS]
         if running:
             lines += [
                 "| syntax | operands | what it does | executed by |",
@@ -105,7 +106,7 @@ def table() -> str:
             ]
             lines += [row(spec) for name in running for spec in FORMS[name]]
             lines.append("")
-        absent = [name for name in names.split() if name not in FORMS]
+        absent = [name for name in names if name not in FORMS]
         lines += [
             f"- `{name}` does not run: {REASONS.get(name, 'not built yet')}." for name in absent
         ]
@@ -113,6 +114,18 @@ def table() -> str:
     lines += ["## Forms that do not run", ""]
     lines += [f"- `{form}`: {reason}." for form, reason in MISSING_FORMS.items()]
     return "\n".join(lines) + "\n"
+
+
+def sections() -> dict[str, list[str]]:
+    """All names by section: those of the manual, then the others of its section."""
+    names = {section: names.split() for section, names in MANUAL.items()}
+    of_name = {name: section for section, listed in names.items() for name in listed}
+    section = next(iter(names))
+    for name in FORMS:
+        section = of_name.get(name, section)
+        if name not in of_name:
+            names[section].append(name)
+    return names
 
 
 def row(spec: OpSpec) -> str:

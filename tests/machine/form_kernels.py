@@ -17,6 +17,7 @@ import numpy as np
 from random_programs import statement
 
 from warploom.isa.spec import OperandSpec, Operation, OpSpec, Slot, UnknownOpcode, decode
+from warploom.isa.versions import newest
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
@@ -208,7 +209,7 @@ class Kernel:
             for line in (*loads, *tests, *self.lines)
         )
         return f"""
-.version 9.2
+.version {".".join(map(str, newest()))}
 .target {self.target}
 .address_size 64
 .const .align 32 .b8 fixed[64] = {{{", ".join(str(7 * i % 256) for i in range(64))}}};

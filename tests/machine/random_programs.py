@@ -15,6 +15,7 @@ from random_writer import COUNTS, PREFIXES, Writer, declared
 import warploom.isa.ops  # noqa: F401  (fills FORMS)
 from warploom.core.types import PACKED
 from warploom.isa.spec import FORMS, OperandSpec, Operation, OpSpec, Unit, decode
+from warploom.isa.versions import newest
 
 THREAD_BYTES = 256
 """Bytes of the buffer that belong to one thread: its registers go out there."""
@@ -66,7 +67,7 @@ def module(body: str, functions: str = "") -> str:
             loads.append(f"\tld.global.b{bits} {name}, {at};")
             stores.append(f"\tst.global.b{bits} {at}, {name};")
     return f"""
-.version 9.2
+.version {".".join(map(str, newest()))}
 .target sm_100a
 .address_size 64
 .global .align 4 .b32 cells[16];

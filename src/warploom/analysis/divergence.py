@@ -13,11 +13,11 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from warploom.isa.kinds import OpKind
+from warploom.isa.kinds import Needs, OpKind
 from warploom.isa.spec import Unit
 from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.program import Program
-from warploom.program.uses import changes_register_count, may_wait_before, member_mask, writes
+from warploom.program.uses import may_wait_before, member_mask, writes
 from warploom.ptx.ir import Instruction, Register
 
 MOST_IN_REGION_VERSIONS = 160
@@ -44,15 +44,12 @@ class DivergencePoints:
         """Returns whether the compiled function of a warp may return before the warp ends: at back
         edges (where its turn may end), at barriers, where lanes wait for lanes, under a policy that
         mixes lanes, or to reallocate registers."""
-        blocks, instructions = self.program.blocks, self.program.instructions
+        blocks, needs = self.program.blocks, self.program.needs
         has_back_edge = any(to <= block.index for block in blocks for to in block.successors)
-        waits_for_lanes = any(
-            is_block_barrier(i) or (self.independent and member_mask(i) is not None)
-            for i in instructions
+        waits_for_lanes = self.independent and any(
+            member_mask(i) is not None for i in self.program.instructions
         )
-        return (
-            self.mixes or has_back_edge or waits_for_lanes or changes_register_count(instructions)
-        )
+        return self.mixes or has_back_edge or waits_for_lanes or Needs.RESUMPTION in needs
 
     @cached_property
     def spilled(self) -> frozenset[Register]:

@@ -18,6 +18,7 @@ from warploom.core.interrupts import let_interrupts_through
 from warploom.ir.options import Pass
 from warploom.ir.variant import KernelVariant, Observing
 from warploom.ir.warp_ir import WarpIR
+from warploom.isa.kinds import Needs
 from warploom.llvm.deadline import Deadline
 from warploom.llvm.objects import object_of
 from warploom.llvm.opt_level import Effort
@@ -26,8 +27,6 @@ from warploom.lower.kernel.blocks import BlockOptions
 from warploom.lower.kernel.grid import GridFunction, GridOptions
 from warploom.lower.kernel.warp import WarpFunction
 from warploom.passes.pipeline import warp_ir
-from warploom.program.effects.clusters import has_cluster_barrier
-from warploom.program.effects.tensor_waits import completes_later
 from warploom.program.uses import reads_clock
 
 _LOG = logging.getLogger(__name__)
@@ -94,7 +93,7 @@ def emit_warp_ir(kernel: WarpIR) -> KernelIR:
         # Warp order changes neither results nor counts unless the order of warps can be observed:
         # by a policy, a log, a clock, another block of the cluster, or a debugger.
         no_warp_order = variant.shuffles or variant.is_watched or reads_clock(program.instructions)
-        no_warp_order = no_warp_order or variant.clusters or has_cluster_barrier(program)
+        no_warp_order = no_warp_order or variant.clusters or Needs.CLUSTER_BARRIER in program.needs
         no_warp_order = no_warp_order or variant.steps or not variant.does(Pass.WARP_ORDER)
         in_warp_order = None if no_warp_order else warp.control.warp_order.sites.table(module)
         options = GridOptions(
@@ -105,7 +104,7 @@ def emit_warp_ir(kernel: WarpIR) -> KernelIR:
         )
         blocks = BlockOptions(
             local_bytes=program.local_bytes,
-            delays=variant.shuffles and completes_later(program),
+            delays=variant.shuffles and Needs.COMPLETION_QUEUE in program.needs,
             tensor_memory=program.has_tensor_memory,
             observes=variant.observes or Observing(),
         )

@@ -9,10 +9,9 @@ from functools import cached_property
 
 from warploom.cost.device_rules import MemoryOptions
 from warploom.devices.spec import DeviceSpec
-from warploom.lower.frame.in_flight import keeps_in_flight
+from warploom.isa.kinds import Needs
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.program.effects.tensor_waits import completes_later
 from warploom.program.program import Program
 from warploom.program.services import service_of
 
@@ -91,7 +90,7 @@ class Target:
             return f"its warps have {self.launch.warp_size} lanes"
         if self.launch.schedule.needs_reference:
             return "its warps are interrupted at given instructions, or have turns in a given order"
-        delays = keeps_in_flight(self.program) or completes_later(self.program)
+        delays = self.program.needs & (Needs.IN_FLIGHT_RING | Needs.COMPLETION_QUEUE)
         if self.launch.schedule.shuffles and delays:
             return "its schedule delays asynchronous copies or products of warp groups"
         return ""

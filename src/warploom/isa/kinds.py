@@ -1,5 +1,6 @@
-"""Names the kinds of operations, and states for each kind its effects: what the compiler, the
-interpreter, the detectors and the model of time dispatch on, in place of the names of instructions.
+"""Names the kinds of operations, and states for each kind its effects and what it needs of its
+launch. The compiler, the interpreter, the detectors and the model of time dispatch on these, not on
+the names of instructions.
 
 Every syntax line of the manual (`isa.spec.OpSpec`) has a kind. A new instruction of an existing
 kind needs no more than its line; one with a new effect adds a kind here, and a handler where the
@@ -37,17 +38,53 @@ class Effect(Flag):
     """Calls a function of the program, or of the host."""
     MOVES_STACK = auto()
     """Reads or sets the end of the thread's stack in local memory."""
+    LOADS = auto()
+    """Loads from the state space that its opcode names, in each lane at its own address."""
+    STORES = auto()
+    """Stores to the state space that its opcode names, in each lane at its own address."""
+    WRITES_PREDICATE = auto()
+    """May write a predicate beside its result: `d|p`."""
     USES_TMA = auto()
     """Executed as a request to the Tensor Memory Accelerator (`asynchronous.tensors`)."""
     USES_TENSOR_MEMORY = auto()
     """Executed by the fifth generation of tensor cores (`asynchronous.tensor_memory`)."""
 
 
+class Needs(Flag):
+    """Flags the parts of a launch and of machine code that an operation needs; a kernel has those
+    that some operation of it needs (`program.Program.needs`)."""
+
+    NONE = 0
+    HARDWARE_BARRIER = auto()
+    """A barrier of the multiprocessor, in the estimate of a kernel's resources."""
+    RESUMPTION = auto()
+    """Warps suspend and resume: they wait for other warps, or reallocate registers."""
+    CLUSTER_BARRIER = auto()
+    """The barrier of the cluster: other thread blocks see the order of warps."""
+    CLUSTER_ADDRESSES = auto()
+    """Addresses of shared memory that name a thread block, even in a cluster of one block."""
+    LAUNCH_CANCELLATION = auto()
+    """Thread blocks run on one worker, and take over the work of blocks that are not launched."""
+    FAILED_WAITS = auto()
+    """A turn ends after lanes polled an incomplete phase of an mbarrier."""
+    COMPLETION_QUEUE = auto()
+    """A queue of copies and of work in tensor memory, for schedules that delay completion."""
+    IN_FLIGHT_RING = auto()
+    """A ring of a warp's products or loads in flight, for schedules that delay completion."""
+    TENSOR_MEMORY = auto()
+    """Tensor memory of each thread block, after its shared memory."""
+
+
 _BLOCK_END = Effect.ENDS_BASIC_BLOCK
+_TMA = Effect.USES_TMA, Needs.COMPLETION_QUEUE
+_TENSOR_MEMORY = Effect.USES_TENSOR_MEMORY, Needs.COMPLETION_QUEUE | Needs.TENSOR_MEMORY
+_TENSOR_ORDER = Effect.USES_TENSOR_MEMORY | Effect.ISSUE_ONLY, Needs.COMPLETION_QUEUE
+_BARRIER = Effect.SYNCHRONISES_BLOCK | _BLOCK_END
+_HARDWARE_BARRIER = Needs.HARDWARE_BARRIER | Needs.RESUMPTION
 
 
 class OpKind(Enum):
-    """The kinds of operations, one a handler. A member holds its label and its effects."""
+    """The kinds of operations, one a handler. A member holds its label, effects and needs."""
 
     # What registers hold.
     COMPUTE = "compute", Effect.NONE
@@ -55,20 +92,20 @@ class OpKind(Enum):
     COMPARE = "compare", Effect.NONE
     CONVERT_ADDRESS = "convert address", Effect.NONE
     TEST_PARAMETER = "test parameter", Effect.NONE
-    MAP_ADDRESS = "map address", Effect.NONE
+    MAP_ADDRESS = "map address", Effect.NONE, Needs.CLUSTER_ADDRESSES
     BLOCK_RANK = "block rank", Effect.NONE
     # Memory.
-    LOAD = "load", Effect.NONE
-    STORE = "store", Effect.NONE
-    FILL = "fill", Effect.NONE
+    LOAD = "load", Effect.LOADS
+    STORE = "store", Effect.STORES
+    FILL = "fill", Effect.STORES
     ATOMIC = "atomic", Effect.NONE
     REDUCTION = "reduction", Effect.NONE
     MULTICAST_ACCESS = "multicast access", Effect.NONE
     FENCE = "fence", Effect.ISSUE_ONLY
     CACHE_HINT = "cache hint", Effect.ISSUE_ONLY
     # Textures and surfaces.
-    TEXTURE_LOAD = "texture load", Effect.NONE
-    TEXTURE_GATHER = "texture gather", Effect.NONE
+    TEXTURE_LOAD = "texture load", Effect.WRITES_PREDICATE
+    TEXTURE_GATHER = "texture gather", Effect.WRITES_PREDICATE
     TEXTURE_QUERY = "texture query", Effect.NONE
     SURFACE_QUERY = "surface query", Effect.NONE
     SURFACE_LOAD = "surface load", Effect.NONE
@@ -87,74 +124,67 @@ class OpKind(Enum):
     STACK_ALLOCATION = "stack allocation", Effect.MOVES_STACK
     STACK_SAVE = "stack save", Effect.MOVES_STACK
     STACK_RESTORE = "stack restore", Effect.MOVES_STACK
-    REGISTER_COUNT = "register count", Effect.NONE
+    REGISTER_COUNT = "register count", Effect.NONE, Needs.RESUMPTION
     DEPENDENT_LAUNCH = "dependent launch", Effect.ISSUE_ONLY
     # Threads that work together.
-    BLOCK_BARRIER = "block barrier", Effect.SYNCHRONISES_BLOCK | _BLOCK_END
-    CLUSTER_BARRIER = "cluster barrier", Effect.SYNCHRONISES_BLOCK | _BLOCK_END
-    WARP_GROUP_BARRIER = "warp group barrier", Effect.SYNCHRONISES_BLOCK | _BLOCK_END
+    BLOCK_BARRIER = "block barrier", _BARRIER, _HARDWARE_BARRIER
+    CLUSTER_BARRIER = "cluster barrier", _BARRIER, _HARDWARE_BARRIER | Needs.CLUSTER_BARRIER
+    WARP_GROUP_BARRIER = "warp group barrier", _BARRIER, Needs.RESUMPTION
     WARP_BARRIER = "warp barrier", _BLOCK_END
-    SHUFFLE = "shuffle", Effect.NONE
+    SHUFFLE = "shuffle", Effect.WRITES_PREDICATE
     VOTE = "vote", Effect.NONE
-    MATCH = "match", Effect.NONE
+    MATCH = "match", Effect.WRITES_PREDICATE
     WARP_REDUCTION = "warp reduction", Effect.NONE
-    ELECT = "elect", Effect.NONE
+    ELECT = "elect", Effect.WRITES_PREDICATE
     ACTIVE_MASK = "active mask", Effect.NONE
     # Asynchronous copies, and mbarriers.
     MBARRIER = "mbarrier", Effect.NONE
     MBARRIER_INIT = "mbarrier init", Effect.NONE
-    MBARRIER_WAIT = "mbarrier wait", Effect.NONE
-    COPY = "copy", Effect.NONE
-    BULK_COPY = "bulk copy", Effect.NONE
-    ASYNC_STORE = "async store", Effect.NONE
-    ASYNC_REDUCTION = "async reduction", Effect.NONE
+    MBARRIER_WAIT = "mbarrier wait", Effect.NONE, Needs.FAILED_WAITS
+    COPY = "copy", Effect.NONE, Needs.COMPLETION_QUEUE
+    BULK_COPY = "bulk copy", Effect.NONE, Needs.COMPLETION_QUEUE
+    ASYNC_STORE = "async store", Effect.STORES, Needs.COMPLETION_QUEUE
+    ASYNC_REDUCTION = "async reduction", Effect.NONE, Needs.COMPLETION_QUEUE
     COPY_ARRIVE = "copy arrive", Effect.NONE
     COPY_COMMIT = "copy commit", Effect.ISSUE_ONLY
     COPY_WAIT = "copy wait", Effect.ISSUE_ONLY
-    TENSOR_COPY = "tensor copy", Effect.USES_TMA
-    TENSOR_PREFETCH = "tensor prefetch", Effect.USES_TMA
-    TMA_BULK_COPY = "bulk copy to several blocks, or of masked bytes", Effect.USES_TMA
-    BULK_REDUCTION = "bulk reduction", Effect.USES_TMA
-    LAUNCH_CANCEL = "launch cancel", Effect.USES_TMA
-    TENSOR_MAP = "tensor map", Effect.USES_TMA
+    TENSOR_COPY = "tensor copy", *_TMA
+    TENSOR_PREFETCH = "tensor prefetch", *_TMA
+    TMA_BULK_COPY = "bulk copy to several blocks, or of masked bytes", *_TMA
+    BULK_REDUCTION = "bulk reduction", *_TMA
+    LAUNCH_CANCEL = "launch cancel", _TMA[0], _TMA[1] | Needs.LAUNCH_CANCELLATION
+    TENSOR_MAP = "tensor map", *_TMA
     # Matrices.
     MATRIX_PRODUCT = "matrix product", Effect.NONE
     WARP_MATRIX_PRODUCT = "warp matrix product", Effect.NONE
-    WARP_MATRIX_LOAD = "warp matrix load", Effect.NONE
-    WARP_MATRIX_STORE = "warp matrix store", Effect.NONE
-    MATRIX_LOAD = "matrix load", Effect.NONE
-    MATRIX_STORE = "matrix store", Effect.NONE
+    WARP_MATRIX_LOAD = "warp matrix load", Effect.LOADS
+    WARP_MATRIX_STORE = "warp matrix store", Effect.STORES
+    MATRIX_LOAD = "matrix load", Effect.LOADS
+    MATRIX_STORE = "matrix store", Effect.STORES
     MATRIX_TRANSPOSE = "matrix transpose", Effect.NONE
-    GROUP_PRODUCT = "group product", Effect.NONE
+    GROUP_PRODUCT = "group product", Effect.NONE, Needs.IN_FLIGHT_RING
     GROUP_FENCE = "group fence", Effect.ISSUE_ONLY
     GROUP_COMMIT = "group commit", Effect.NONE
     GROUP_WAIT = "group wait", Effect.NONE
     # Tensor memory.
-    TENSOR_ALLOC = "tensor alloc", Effect.USES_TENSOR_MEMORY
-    TENSOR_FREE = "tensor free", Effect.USES_TENSOR_MEMORY
-    TENSOR_PERMIT = "tensor permit", Effect.USES_TENSOR_MEMORY
-    TENSOR_LOAD = "tensor load", Effect.USES_TENSOR_MEMORY
-    TENSOR_STORE = "tensor store", Effect.USES_TENSOR_MEMORY
-    TENSOR_PRODUCT = "tensor product", Effect.USES_TENSOR_MEMORY
-    TENSOR_MEMORY_COPY = "tensor memory copy", Effect.USES_TENSOR_MEMORY
-    TENSOR_SHIFT = "tensor shift", Effect.USES_TENSOR_MEMORY
-    TENSOR_COMMIT = "tensor commit", Effect.USES_TENSOR_MEMORY
-    TENSOR_WAIT_LOADS = (
-        "tensor wait loads",
-        Effect.ISSUE_ONLY | Effect.USES_TENSOR_MEMORY,
-    )
-    TENSOR_WAIT_STORES = (
-        "tensor wait stores",
-        Effect.ISSUE_ONLY | Effect.USES_TENSOR_MEMORY,
-    )
-    TENSOR_FENCE = (
-        "tensor fence",
-        Effect.ISSUE_ONLY | Effect.USES_TENSOR_MEMORY,
-    )
+    TENSOR_ALLOC = "tensor alloc", *_TENSOR_MEMORY
+    TENSOR_FREE = "tensor free", *_TENSOR_MEMORY
+    TENSOR_PERMIT = "tensor permit", *_TENSOR_MEMORY
+    TENSOR_LOAD = "tensor load", _TENSOR_MEMORY[0], _TENSOR_MEMORY[1] | Needs.IN_FLIGHT_RING
+    TENSOR_STORE = "tensor store", *_TENSOR_MEMORY
+    TENSOR_PRODUCT = "tensor product", *_TENSOR_MEMORY
+    TENSOR_MEMORY_COPY = "tensor memory copy", *_TENSOR_MEMORY
+    TENSOR_SHIFT = "tensor shift", *_TENSOR_MEMORY
+    TENSOR_COMMIT = "tensor commit", *_TENSOR_MEMORY
+    TENSOR_WAIT_LOADS = "tensor wait loads", *_TENSOR_ORDER
+    TENSOR_WAIT_STORES = "tensor wait stores", *_TENSOR_ORDER
+    TENSOR_FENCE = "tensor fence", *_TENSOR_ORDER
 
-    def __init__(self, label: str, effects: Effect) -> None:
-        """Stores the label, which is unique, and the effects, also as the bits of a number."""
+    def __init__(self, label: str, effects: Effect, needs: Needs = Needs.NONE) -> None:
+        """Stores the label, which is unique, the effects, also as the bits of a number, and the
+        needs."""
         self.label, self.effects, self.effect_bits = label, effects, effects.value
+        self.needs = needs
 
     # Members are compared by identity, so identity may be hashed: `Enum` hashes the name in Python,
     # at each look-up of a handler.

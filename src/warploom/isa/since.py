@@ -9,22 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from warploom.isa.spec import Operation, is_decoration
+from warploom.isa.spec import OLDEST, Operation, Release, is_decoration
 
-Release = tuple[int, int]
+__all__ = ["Release", "Table", "is_named", "since"]
+
 Table = Mapping[Release, tuple[str, ...]]
-
-OLDEST: Release = (1, 0)
 
 ADDRESSED = ("ld", "st", "atom", "red")
 SPACES = frozenset({"global", "shared", "local", "const", "param"})
 
 
-def since(table: Table, operation: Operation) -> Release:
-    """Return the newest release of the table that an instruction needs; the oldest where none is
-    named."""
+def since(table: Table, operation: Operation, declared: Release = OLDEST) -> Release:
+    """Return the newest release that an instruction needs: of the table, or that its syntax line
+    declares."""
     parts = _parts(operation)
-    found = OLDEST
+    found = declared
     for release, patterns in table.items():
         if release > found and any(_matches(p, operation.name, parts) for p in patterns):
             found = release

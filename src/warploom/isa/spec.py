@@ -104,6 +104,23 @@ class Modifiers:
 
 Semantics = Callable[..., "Term | tuple[Term, ...]"]
 
+Release = tuple[int, int]
+"""A version of PTX, or a compute capability."""
+
+OLDEST: Release = (1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """The version of PTX and the compute capability that brought a syntax line; those of the tables
+    in `isa.versions` and `isa.targets` if they are newer."""
+
+    version: Release = OLDEST
+    target: Release = OLDEST
+
+
+ALWAYS = Since()
+
 
 @dataclass(frozen=True, eq=False)
 class OpSpec:
@@ -122,6 +139,7 @@ class OpSpec:
     semantics: Semantics | None
     doc: str
     preconditions: tuple[Precondition, ...] = ()
+    since: Since = ALWAYS
 
     @cached_property
     def destinations(self) -> tuple[OperandSpec, ...]:
@@ -293,6 +311,7 @@ FORMS: dict[str, list[OpSpec]] = {}
 def op(
     syntax: str,
     kind: OpKind = OpKind.COMPUTE,
+    since: Since = ALWAYS,
     /,
     *,
     dst: str = "",
@@ -308,6 +327,7 @@ def op(
         declare(
             syntax,
             kind,
+            since,
             dst=dst,
             src=src,
             unit=unit,
@@ -324,6 +344,7 @@ def op(
 def declare(
     syntax: str,
     kind: OpKind,
+    since: Since = ALWAYS,
     /,
     *,
     dst: str = "",
@@ -344,7 +365,7 @@ def declare(
     text = (semantics.__doc__ or "") if semantics is not None else doc
     slots = _slots(syntax, choices)
     needed = tuple(BY_NAME[each] for each in needs)
-    spec = OpSpec(name, syntax, slots, operands, unit, kind, semantics, text, needed)
+    spec = OpSpec(name, syntax, slots, operands, unit, kind, semantics, text, needed, since)
     FORMS.setdefault(name, []).append(spec)
     return spec
 

@@ -1,9 +1,9 @@
 """Tables of the compute capability that brought each instruction: PTX ISA, "Target ISA Notes" of
 each.
 
-What is not named here is as old as PTX. Instructions of the oldest targets that compilers write as
-no-ops count as theirs: `cvta` of global and constant memory, where there are no other generic
-addresses.
+What is neither named here nor declared with its syntax (`spec.Since`) is as old as PTX.
+Instructions of the oldest targets that compilers write as no-ops count as theirs: `cvta` of global
+and constant memory, where there are no other generic addresses.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ _BROUGHT: Table = {
 @cache
 def needed(operation: Operation) -> Release:
     """Return the oldest compute capability that has an instruction."""
-    return since(_BROUGHT, operation)
+    return since(_BROUGHT, operation, operation.spec.since.target)
 
 
 BLACKWELL = ((10, 0), (10, 1), (10, 3), (11, 0))

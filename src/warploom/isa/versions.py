@@ -1,6 +1,7 @@
 """Tables of the version of PTX that brought each instruction: PTX ISA, "PTX ISA Notes" of each.
 
-What is not named here is as old as PTX. `tools/ptx_releases.py` compares it with ptxas.
+What is neither named here nor declared with its syntax (`spec.Since`) is as old as PTX.
+`tools/ptx_releases.py` compares it with ptxas.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from warploom.isa.since import Release, Table, since
-from warploom.isa.spec import Operation
+from warploom.isa.spec import FORMS, Operation
 
 FORMATS = ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2")
 
@@ -183,11 +184,15 @@ _BROUGHT: Table = {
     (9, 3): ("fence.fabric", "fence.generic::fabric"),
 }
 
-NEWEST = max(_BROUGHT)
-"""The newest version of PTX of which something is here."""
+
+@cache
+def newest() -> Release:
+    """Returns the newest version of PTX of which something is here."""
+    declared = (spec.since.version for forms in FORMS.values() for spec in forms)
+    return max(*_BROUGHT, *declared)
 
 
 @cache
 def needed_version(operation: Operation) -> Release:
     """Return the oldest version of PTX that has an instruction."""
-    return since(_BROUGHT, operation)
+    return since(_BROUGHT, operation, operation.spec.since.version)

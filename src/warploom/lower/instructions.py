@@ -19,7 +19,7 @@ from warploom.abi.nans import is_copy
 from warploom.asynchronous.tensors.requests import BARRIER_ROW, GLOBAL_ROW, SHARED_ROW, SIZE_ROW
 from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
 from warploom.ir.kernel_accesses import elements
-from warploom.isa.kinds import Effect, OpKind
+from warploom.isa.kinds import Effect, Needs, OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
 from warploom.llvm.lanes import I64, LANES, Value, splat_constant, vector
@@ -47,7 +47,7 @@ from warploom.lower.tensor.texture import TextureCode
 from warploom.lower.terms.terms import ignores_nan_bits
 from warploom.program.accesses import bytes_of
 from warploom.program.effects.completions import completion
-from warploom.program.effects.tensor_waits import completes_later, late_copy
+from warploom.program.effects.tensor_waits import late_copy
 from warploom.program.services import service_of
 from warploom.ptx.ir import Instruction, Operand, Pair, Register, Symbol, spread
 
@@ -76,7 +76,7 @@ class InstructionCode:
         self.texture = TextureCode(memory)
         self.tensors = TensorCode(memory)
         self.tensor_memory = TensorMemoryCode(self.tensors, delays=memory.functions.shuffles)
-        delays = memory.functions.shuffles and completes_later(memory.frame.program)
+        delays = memory.functions.shuffles and Needs.COMPLETION_QUEUE in memory.frame.program.needs
         self.tensor_waits = TensorWaitCode(self.tensors, delays=delays)
         self.copies = CopyCode(self.atomics, self.tensor_waits)
         self.warpwide = WarpVoteCode(self.operands)

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from warploom.asynchronous.tensor_memory.layout import BLOCK_BYTES
 from warploom.core.errors import Dim3
+from warploom.isa.kinds import Needs
 from warploom.machine.cancellation import Cancellation
-from warploom.program.effects.clusters import cancels_launches
 from warploom.program.program import Program
 from warploom.simt import schedule_layout
 from warploom.simt.placement import sm_of
@@ -93,7 +93,7 @@ class Schedule:
                 size, min(self.resident_blocks, launch.blocks) // size * size
             ),
             schedule_layout.EXIT: program.exit,
-            schedule_layout.CANCELS: cancels_launches(program),
+            schedule_layout.CANCELS: Needs.LAUNCH_CANCELLATION in program.needs,
             schedule_layout.LAUNCH_REGISTERS: launch.registers,
             schedule_layout.WARP_SIZE: launch.warp_size,
             schedule_layout.CLUSTER: launch.cluster_blocks,

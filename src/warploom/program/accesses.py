@@ -26,14 +26,6 @@ from warploom.ptx.ir import Immediate, Instruction, Space, Vector
 
 __all__ = ["FIELDS", "AccessRecord", "access_records", "space_of"]
 
-OPS = {
-    **dict.fromkeys((OpKind.LOAD, OpKind.MATRIX_LOAD, OpKind.WARP_MATRIX_LOAD), "load"),
-    **dict.fromkeys((OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE), "store"),
-    **dict.fromkeys((OpKind.MATRIX_STORE, OpKind.WARP_MATRIX_STORE), "store"),
-}
-"""Maps memory instructions to what they do to the space that they name. Not here: atomics, which
-are recognised by their unit."""
-
 FIXED: dict[OpKind, tuple[tuple[Space, str], ...]] = {
     OpKind.COPY: ((Space.GLOBAL, "load"), (Space.SHARED, "store")),
     OpKind.TEXTURE_LOAD: ((Space.TEXTURE, "load"),),
@@ -113,8 +105,11 @@ def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
         return tuple(zip(map(Space, ends), ("load", "store"), strict=True))
     if operation.kind in FIXED:
         return FIXED[operation.kind]
-    op = "atomic" if operation.spec.unit is Unit.ATOMIC else OPS.get(operation.kind)
-    return ((_named_space(operation), op),) if op else ()
+    if operation.spec.unit is Unit.ATOMIC:
+        return ((_named_space(operation), "atomic"),)
+    if not operation.has(Effect.LOADS | Effect.STORES):
+        return ()
+    return ((_named_space(operation), "load" if operation.has(Effect.LOADS) else "store"),)
 
 
 def bytes_of(instruction: Instruction) -> int:

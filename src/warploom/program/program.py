@@ -15,7 +15,7 @@ from functools import cached_property
 
 from warploom.core.mangled import shown_name
 from warploom.core.source import Location
-from warploom.isa.kinds import Effect, OpKind
+from warploom.isa.kinds import Needs
 from warploom.program.cfg import ProgramBlock
 from warploom.program.digest import digest
 from warploom.program.dominance import post_dominators
@@ -144,18 +144,17 @@ class Program:
         return digest(*(getattr(self, name) for name in names))
 
     @cached_property
-    def kinds(self) -> frozenset[OpKind]:
-        """Returns the kinds of its operations."""
-        return frozenset(instruction.operation.kind for instruction in self.instructions)
+    def needs(self) -> Needs:
+        """Returns what its operations need of a launch."""
+        needs = Needs.NONE
+        for kind in {instruction.operation.kind for instruction in self.instructions}:
+            needs |= kind.needs
+        return needs
 
-    @cached_property
+    @property
     def has_tensor_memory(self) -> bool:
-        """Returns whether thread blocks of the kernel have tensor memory, after their shared
-        memory."""
-        return any(
-            Effect.USES_TENSOR_MEMORY in kind.effects and Effect.ISSUE_ONLY not in kind.effects
-            for kind in self.kinds
-        )
+        """Returns whether thread blocks of the kernel have tensor memory."""
+        return Needs.TENSOR_MEMORY in self.needs
 
     @cached_property
     def reconvergence(self) -> tuple[int, ...]:

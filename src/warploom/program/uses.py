@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.ir import (
@@ -119,11 +118,6 @@ def gathering_mask(instruction: Instruction) -> Operand | None:
     whole warp (PTX ISA, `.aligned`)."""
     mask = member_mask(instruction)
     return mask if instruction.guard is None or mask is WHOLE_WARP else None
-
-
-def changes_register_count(instructions: Iterable[Instruction]) -> bool:
-    """Returns whether some instruction is a `setmaxnreg`, which releases or requests registers."""
-    return any(instruction.operation.kind is OpKind.REGISTER_COUNT for instruction in instructions)
 
 
 def reads_clock(instructions: Iterable[Instruction]) -> bool:

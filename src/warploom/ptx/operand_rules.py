@@ -40,9 +40,6 @@ COPIES = frozenset(
 )
 """Instructions that name variables of global and of shared memory."""
 
-PAIRED = frozenset({"setp", "shfl", "lop3", "match", "elect", "tex", "tld4"})
-"""Instructions that can write a predicate beside their result: `d|p`."""
-
 ADDRESS_SOURCES = frozenset({OpKind.MOVE, OpKind.CONVERT_ADDRESS, OpKind.MAP_ADDRESS})
 """Instructions that take the address of a symbol."""
 
@@ -295,10 +292,16 @@ def check_vector(
         check_scalar(scope, operation, spec, element, type)
 
 
+def is_paired(operation: Operation) -> bool:
+    """Returns whether an operation can write a predicate beside its result, `d|p`: by its kind, or
+    since a term more than it has destinations is a predicate."""
+    further = operation.terms[len(operation.spec.destinations) :]
+    return operation.has(Effect.WRITES_PREDICATE) or any(term.type is PRED for term in further)
+
+
 def check_pair(scope: Scope, operation: Operation, spec: OperandSpec, operand: Pair) -> None:
     """`d|p` writes a second result, a predicate."""
-    second = operation.spec.semantics is None or len(operation.terms) > 1
-    if not spec.written or operation.name not in PAIRED or not second:
+    if not spec.written or not is_paired(operation):
         raise scope.error(f"`{operation.text}` takes no pair here", operand.span)
     check_typed(scope, operation, spec, operand.first)
     check_scalar(scope, operation, spec, operand.second, PRED)

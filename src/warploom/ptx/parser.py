@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from warploom.isa.versions import NEWEST
+from warploom.isa.versions import newest
 from warploom.ptx.constants import integer
 from warploom.ptx.cursor import Cursor
 from warploom.ptx.debug import Locations, file_directive, skip_section
@@ -79,10 +79,11 @@ class _ModuleParser:
         found = re.fullmatch(r"(\d+)\.(\d+)", cursor.text)
         if found is None:
             raise cursor.wrong("a version such as 8.0")
-        if int(found[1]) > NEWEST[0]:
+        major, minor = newest()
+        if int(found[1]) > major:
             raise cursor.error(
                 f"there is no PTX {cursor.text}: the newest version that is known here is"
-                f" {NEWEST[0]}.{NEWEST[1]}",
+                f" {major}.{minor}",
                 cursor.at,
             )
         cursor.at += 1

@@ -19,9 +19,9 @@ from warploom.detector import layout as words
 from warploom.detector.agents import count_agents
 from warploom.detector.skips import report_skips
 from warploom.ir.variant import Sanitizing
+from warploom.isa.kinds import Needs
 from warploom.machine.launch import Launch, all_shared_bytes, shared_stride
 from warploom.machine.memory.device_memory import WRITTEN_BITS, DeviceMemory
-from warploom.program.effects.clusters import has_cluster_barrier
 from warploom.program.program import Program
 from warploom.program.services import service_of
 from warploom.ptx.ir import Space
@@ -307,7 +307,7 @@ class _Layout:
         ):
             head[word] = at
             at += padded(size)
-        if has_cluster_barrier(self.program):
+        if Needs.CLUSTER_BARRIER in self.program.needs:
             head[words.SLOT_CLUSTER_BARRIERS] = at
             at += padded(2 * (words.CLUSTER_BARRIER_HEAD + row))
         if self.program.has_tensor_memory:

@@ -7,12 +7,10 @@ from math import prod
 
 from warploom.devices.spec import DeviceSpec
 from warploom.host.programs.ptxas import assemble
-from warploom.isa.kinds import OpKind
+from warploom.isa.kinds import Needs
 from warploom.program.pressure import estimated_registers
 from warploom.program.program import Program
 from warploom.ptx.ir import Function
-
-BARRIERS = frozenset({OpKind.BLOCK_BARRIER, OpKind.CLUSTER_BARRIER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ def resources_of(program: Program, function: Function, spec: DeviceSpec) -> Reso
             assembled.stack,
         )
     registers = min(estimated_registers(program), _limit(function), spec.max_registers_per_thread)
-    waits = any(made.operation.kind in BARRIERS for made in program.instructions)
+    waits = Needs.HARDWARE_BARRIER in program.needs
     return Resources(registers, int(waits), "estimate")
 
 

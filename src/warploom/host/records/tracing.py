@@ -14,8 +14,7 @@ from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer
 from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.names import source_name
-from warploom.host.programs.resources import BARRIERS
-from warploom.isa.kinds import Effect, OpKind
+from warploom.isa.kinds import Effect, Needs, OpKind
 from warploom.machine.launch import INDEPENDENT_SINCE, Launch, all_shared_bytes
 from warploom.observe import schema
 from warploom.observe.recorder import RecordedTrace
@@ -222,7 +221,7 @@ def _code(program: Program, files: list[str]) -> Iterable[schema.Code]:
             ptx_line=made.span.line,
             unit=operation.spec.unit.value,
             is_branch=operation.has(Effect.BRANCHES),
-            is_barrier=operation.kind in BARRIERS,
+            is_barrier=Needs.HARDWARE_BARRIER in operation.kind.needs,
             guarded=made.guard is not None,
             hidden=index in program.hidden,
             block=of_block[index],

@@ -7,7 +7,7 @@ on machines whose accesses take effect in program order it changes no value.
 from __future__ import annotations
 
 from warploom.isa.kinds import OpKind
-from warploom.isa.spec import Unit, declare
+from warploom.isa.spec import Since, Unit, declare
 
 SCOPES = ("cta", "cluster", "gpu", "sys")
 SYNC_DOC = "waits at barrier a until b threads are there      PTX ISA: bar, barrier"
@@ -97,6 +97,14 @@ for proxy in ("", ".proxy.async::generic"):
 fence(
     "fence.proxy.kind",
     kind=("alias", "async"),
+)
+declare(
+    "fence.proxy.alias.sem.sys",
+    OpKind.FENCE,
+    Since((9, 4), (9, 0)),
+    unit=Unit.MEMORY,
+    doc=FENCE_DOC,
+    sem=("acquire", "release"),
 )
 fence(
     "fence.proxy.between.alias.sem.sys",

@@ -23,7 +23,7 @@ from warploom.asynchronous.mbarrier import (
 from warploom.core.types import U32, U64
 from warploom.isa.kinds import OpKind
 from warploom.isa.preconditions import COUNT, INITIALIZED
-from warploom.isa.spec import Modifiers, Semantics, Unit, declare, decode, op
+from warploom.isa.spec import ALWAYS, Modifiers, Semantics, Since, Unit, declare, decode, op
 from warploom.isa.terms import Term, constant, eq, ne, select, shift_left, shift_right, truncate
 
 SPACES = ("shared", "shared::cta", "shared::cluster")
@@ -40,13 +40,14 @@ def form(
     ops: tuple[str, ...],
     dst: str = "",
     kind: OpKind = OpKind.MBARRIER,
+    since: Since = ALWAYS,
     /,
     needs: tuple[str, ...] = (INITIALIZED.name,),
     **choices: tuple[str, ...],
 ) -> Callable[[Semantics], Semantics]:
     """Declare one syntax line: what it does to the word, and what it gives besides the word."""
     choices |= {"op": ops, "space": SPACES, "type": ("b64",)}
-    return op(syntax, kind, dst=dst, src=src, unit=Unit.ATOMIC, needs=needs, **choices)
+    return op(syntax, kind, since, dst=dst, src=src, unit=Unit.ATOMIC, needs=needs, **choices)
 
 
 def _up(value: Term, bits: int) -> Term:
@@ -182,6 +183,8 @@ def arrive_behind_expected_copies(m: Modifiers, word: Term) -> Term:
 # ---- waiting ------------------------------------------------------------------------------------
 
 WAITS = ("test_wait", "try_wait")
+PHASE_TYPES = Since((9, 3), (9, 0))
+"""Since when a wait can name the type of the phase: the primary one is the phase of arrivals."""
 
 
 @form(
@@ -190,6 +193,15 @@ WAITS = ("test_wait", "try_wait")
     WAITS,
     "p:pred",
     OpKind.MBARRIER_WAIT,
+    **ACQUIRES,
+)
+@form(
+    f"mbarrier.op.phase_type::primary{PREFIX}.type",
+    "a:address, state:b64, hint:u32?",
+    WAITS,
+    "p:pred",
+    OpKind.MBARRIER_WAIT,
+    PHASE_TYPES,
     **ACQUIRES,
 )
 def wait(_: Modifiers, word: Term, state: Term) -> tuple[Term, Term]:
@@ -203,6 +215,15 @@ def wait(_: Modifiers, word: Term, state: Term) -> tuple[Term, Term]:
     WAITS,
     "p:pred",
     OpKind.MBARRIER_WAIT,
+    **ACQUIRES,
+)
+@form(
+    f"mbarrier.op.parity.phase_type::primary{PREFIX}.type",
+    "a:address, parity:u32, hint:u32?",
+    WAITS,
+    "p:pred",
+    OpKind.MBARRIER_WAIT,
+    PHASE_TYPES,
     **ACQUIRES,
 )
 def wait_parity(_: Modifiers, word: Term, parity: Term) -> tuple[Term, Term]:

@@ -16,7 +16,7 @@ from warploom.isa.preconditions import (
     SOURCE_ALIGNMENT,
     SOURCE_SIZE,
 )
-from warploom.isa.spec import Modifiers, Unit, declare, op
+from warploom.isa.spec import Modifiers, Since, Unit, declare, op
 from warploom.isa.terms import Term, constant
 from warploom.simt.address_windows import BLOCK_BITS, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 
@@ -100,6 +100,17 @@ declare(
     space=("shared::cluster",),
     vec=("v2", "v4"),
     type=("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64"),
+)
+declare(
+    "st.async.mmio.release.scope{.space}.type",
+    OpKind.STORE,
+    Since((8, 7), (10, 0)),
+    src="a:address, b:type",
+    unit=Unit.MEMORY,
+    doc="[a] = b, complete at once here   PTX ISA, Data Movement: st.async",
+    scope=("sys",),
+    space=("global",),
+    type=(*BITS, *INTEGERS, "f32", "f64"),
 )
 declare(
     "st.bulk{.weak}{.space}",

@@ -5,9 +5,9 @@ at the first back edge of a loop at which it is used up.
 from __future__ import annotations
 
 from warploom.abi.environment import Slot
+from warploom.isa.kinds import Needs
 from warploom.llvm.lanes import I1, I32, I64, Value
 from warploom.lower.frame.function_frame import FunctionFrame
-from warploom.program.effects.tensor_waits import waits_for_phases
 
 
 class Fuel:
@@ -20,7 +20,7 @@ class Fuel:
         waits."""
         self.frame, self.lanes = frame, frame.lanes
         self.left = frame.variable(I64)
-        waits = waits_for_phases(frame.program)
+        waits = Needs.FAILED_WAITS in frame.program.needs
         self._failed_wait = frame.variable(I1) if waits else None
         """The address of an i1: lanes have polled an incomplete phase of an mbarrier in this
         turn."""

@@ -13,10 +13,8 @@ from enum import IntEnum
 
 from warploom.abi.context_layout import RING_AT
 from warploom.abi.environment import Slot
-from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I8, I32, I64, LANES, Value, vector
 from warploom.lower.frame.frame import Frame
-from warploom.program.program import Program
 from warploom.simt.product_groups import CAPACITY
 from warploom.simt.schedule_layout import POLICY, SEED
 from warploom.simt.split_policy import ADVERSARIAL, RANDOM
@@ -38,13 +36,6 @@ ENTRY_BYTES = 64 + METADATA_BYTES
 `scaled`), and from byte 64 on 32 i32 of metadata. The head fills a line of 64 bytes, which keeps
 metadata aligned."""
 RING_BYTES = HEAD_BYTES + CAPACITY * ENTRY_BYTES
-
-
-def keeps_in_flight(program: Program) -> bool:
-    """Returns whether a program issues products of warp groups or loads of tensor memory, which
-    need a ring in the warp's context.
-    """
-    return not program.kinds.isdisjoint((OpKind.GROUP_PRODUCT, OpKind.TENSOR_LOAD))
 
 
 @dataclass(frozen=True)

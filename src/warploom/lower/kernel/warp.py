@@ -20,7 +20,7 @@ from warploom.abi.context_layout import context_layout
 from warploom.abi.pieces import frame_pieces
 from warploom.helpers.checks import TRAP
 from warploom.ir.warp_ir import BranchKind, WarpIR
-from warploom.isa.kinds import Effect, OpKind
+from warploom.isa.kinds import Effect, Needs, OpKind
 from warploom.llvm.lanes import I1, I32, I64, Value
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.shared_functions import SharedFunctions
@@ -34,7 +34,7 @@ from warploom.lower.control.warp_order_state import END
 from warploom.lower.control.warp_switch import WarpSwitch
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.frame import Frame
-from warploom.lower.frame.in_flight import RING_BYTES, keeps_in_flight
+from warploom.lower.frame.in_flight import RING_BYTES
 from warploom.lower.frame.operands import Operands
 from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
@@ -64,7 +64,7 @@ class WarpFunction:
         program, variant = warp_ir.program, warp_ir.variant
         self.program, self.warp_ir = program, warp_ir
         shuffles, pieces = variant.shuffles, frame_pieces(program)
-        delays = shuffles and keeps_in_flight(program)
+        delays = shuffles and Needs.IN_FLIGHT_RING in program.needs
         context = context_layout(
             program,
             warp_ir.uniformity,

@@ -21,6 +21,7 @@ from warploom.devices.catalog import find_device
 from warploom.devices.spec import DeviceSpec
 from warploom.ir.options import PRINT_VARIABLE, disabled
 from warploom.ir.variant import Debugging, KernelVariant, Observing, Sanitizing, Size
+from warploom.isa.kinds import Needs
 from warploom.machine.compiled.caches import empty_caches
 from warploom.machine.compiled.configurations import Configuration
 from warploom.machine.compiled.counted import Counted
@@ -36,7 +37,6 @@ from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.observation import ObservedLaunch
 from warploom.machine.tally import Tally
 from warploom.machine.warp_layouts import warp_layouts
-from warploom.program.effects.clusters import cancels_launches, maps_addresses
 from warploom.program.program import Program
 from warploom.shapes.operand_shapes import warp_layout_of
 
@@ -161,8 +161,8 @@ class CompiledEngine:
             sanitizes=sanitizes,
             disabled=self._disabled,
             clusters=launch.cluster_blocks > 1
-            or maps_addresses(program)
-            or cancels_launches(program),
+            or Needs.CLUSTER_ADDRESSES in program.needs
+            or Needs.LAUNCH_CANCELLATION in program.needs,
         )
 
     def _size(self, program: Program, block: Size) -> Size | None:

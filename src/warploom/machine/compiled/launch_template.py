@@ -20,12 +20,12 @@ from warploom.asynchronous.late_copies.entries import LIST_WORDS
 from warploom.compilation.jit import CompiledKernel
 from warploom.cost.fields import EXAMPLE_COST, TRANSACTIONS
 from warploom.helpers.range_cache_filling import find_or_insert_set
+from warploom.isa.kinds import Needs
 from warploom.isa.special import LAUNCH_WIDE
 from warploom.machine.compiled.access_costs import common_cost
 from warploom.machine.compiled.pace import Pace
 from warploom.machine.launch import Launch, all_shared_bytes, launch_values, shared_stride
 from warploom.machine.warp_layouts import thread_indices, warp_layouts
-from warploom.program.effects.tensor_waits import completes_later
 from warploom.program.requests.tensor_memory import queue_words
 from warploom.program.services import service_of
 from warploom.shapes.operand_shapes import RUNS, warp_layout_of
@@ -95,7 +95,7 @@ class LaunchTemplate:
         bytes_per_slot = _bytes_per_slot(kernel, launch)
         # Two words of cached bounds (16 bytes) for each access record.
         zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
-        if launch.schedule.shuffles and completes_later(kernel.program):
+        if launch.schedule.shuffles and Needs.COMPLETION_QUEUE in kernel.program.needs:
             zeros[Slot.QUEUE_AT] = 8 * queue_words(kernel.program.has_tensor_memory)
             zeros[Slot.HELD_AT] = 8 * LIST_WORDS
         zeros |= {base: slots * size for base, size in bytes_per_slot.items()}

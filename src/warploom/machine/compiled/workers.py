@@ -14,11 +14,11 @@ from itertools import pairwise
 
 from warploom.analysis.linear.footprints import why_blocks_conflict
 from warploom.cost.fields import EXAMPLE_COST
+from warploom.isa.kinds import Needs
 from warploom.machine.compiled.proofs import cached_proof
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.tally import COLUMNS, Tally
-from warploom.program.effects.clusters import cancels_launches
 from warploom.program.program import Program
 
 
@@ -35,7 +35,7 @@ def serial_reason_of(
         return "a limit counts the instructions of all blocks"
     if launch.cluster_blocks > 1:
         return "the blocks of a cluster work together"
-    if cancels_launches(program):
+    if Needs.LAUNCH_CANCELLATION in program.needs:
         return "blocks take over the work of others"
     if caches:
         return "the caches see the accesses of all blocks in order"

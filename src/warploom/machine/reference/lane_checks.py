@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from warploom.core.errors import Allocation
+from warploom.isa.kinds import Needs
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import shared_stride
 from warploom.machine.reference.access_counts import count_accesses
@@ -17,7 +18,7 @@ from warploom.machine.reference.lanes import lanes_of
 from warploom.machine.reference.operands import WINDOWS
 from warploom.machine.reference.state import AttemptedAccess, Warp, WarpAccess
 from warploom.program.accesses import spaces_of as accessible_spaces
-from warploom.program.effects.clusters import accesses_cluster, maps_addresses
+from warploom.program.effects.clusters import accesses_cluster
 from warploom.ptx.ir import Space
 from warploom.simt.address_windows import BLOCK_BITS, WINDOW_SIZE
 from warploom.simt.clusters import NO_SUCH_BLOCK, cluster_offset, live_blocks
@@ -120,9 +121,8 @@ def _is_in_cluster(warp: Warp, request: AccessRequest) -> bool:
     `shared::cluster` or has a generic address."""
     instruction = warp.run.program.instructions[request.index]
     run = warp.run
-    return (run.launch.cluster_blocks > 1 or maps_addresses(run.program)) and accesses_cluster(
-        instruction
-    )
+    names_blocks = run.launch.cluster_blocks > 1 or Needs.CLUSTER_ADDRESSES in run.program.needs
+    return names_blocks and accesses_cluster(instruction)
 
 
 def _to_cluster_offset(warp: Warp, request: AccessRequest, lane_access: LaneAccess) -> LaneAccess:

@@ -22,11 +22,10 @@ from warploom.asynchronous.tensors.maps import U32 as U32_NUMBERS
 from warploom.asynchronous.tensors.maps import U64 as U64_NUMBERS
 from warploom.asynchronous.tensors.numbers import OPERATIONS
 from warploom.core.types import U32, U64, ScalarType
-from warploom.isa.kinds import Effect, OpKind
+from warploom.isa.kinds import OpKind
 from warploom.isa.ops.memory import COMPLETES
 from warploom.isa.spec import Operation
 from warploom.program.accesses import accesses
-from warploom.program.program import Program
 from warploom.ptx.ir import Immediate, Instruction, Operand, Space
 
 INTEGERS = {"u32": U32_NUMBERS, "b32": U32_NUMBERS, "s32": S32_NUMBERS, "u64": U64_NUMBERS}
@@ -76,11 +75,6 @@ def wait_request(instruction: Instruction) -> WaitRequest | None:
     return WaitRequest(barrier, value, U32 if by_parity else U64, by_parity)
 
 
-def waits_for_phases(program: Program) -> bool:
-    """Returns whether a program waits for phases of mbarriers."""
-    return OpKind.MBARRIER_WAIT in program.kinds
-
-
 def group_request(instruction: Instruction) -> GroupRequest | None:
     """Returns the action of an instruction on groups of copies: commits end a group, waits complete
     groups. None for instructions that do neither."""
@@ -102,10 +96,6 @@ def group_request(instruction: Instruction) -> GroupRequest | None:
             return GroupRequest(WAIT_GROUPS, number, groups)
         case _:
             return None
-
-
-LATE_COPIES = {OpKind.COPY, OpKind.BULK_COPY, OpKind.ASYNC_STORE, OpKind.ASYNC_REDUCTION}
-"""The kinds of asynchronous copies that each lane issues by itself."""
 
 
 def late_copy(instruction: Instruction) -> LateCopy | None:
@@ -132,11 +122,3 @@ def _update(operation: Operation) -> int:
     of its operation and type in the bits from OPERATION_AT and TYPE_AT on."""
     name, type = (operation.modifiers.text(slot, "") for slot in ("op", "type"))
     return UPDATE | OPERATIONS.index(name) << OPERATION_AT | INTEGERS[type] << TYPE_AT
-
-
-def completes_later(program: Program) -> bool:
-    """Returns whether a program has copies or work in tensor memory that may complete after they
-    are issued."""
-    return not LATE_COPIES.isdisjoint(program.kinds) or any(
-        kind.has(Effect.USES_TMA | Effect.USES_TENSOR_MEMORY) for kind in program.kinds
-    )
