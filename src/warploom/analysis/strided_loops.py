@@ -200,8 +200,8 @@ class _Recurrences:
 
     def _solve(self) -> None:
         """Assumes that each register which is live at the header and written in the loop advances
-        by a constant; interprets one iteration, and drops the assumptions that it refutes, until
-        none is left."""
+        by a constant; interprets one iteration, makes the registers NONLINEAR whose assumption it
+        refutes, and repeats until none is refuted. The last interpretation leaves the results."""
         live = self.program.live_in[self._blocks[0]]
         begins = {r: Recurrence(advances=True, base=r) for r in self._writers if r in live}
         while True:
@@ -280,8 +280,10 @@ class _Recurrences:
     def _term(
         self, index: int, term: Term, arguments: Sequence[Recurrence], shapes: TermShapes
     ) -> Recurrence:
-        """Returns the recurrence of a term, given those of the instruction's arguments; adds
-        operands of extensions, which must not wrap around, to `widened`."""
+        """Returns the recurrence of a term, given those of the instruction's arguments: invariant
+        if all its arguments are; advancing for integer sums, negations and truncations, products
+        and shifts by an invariant, and extensions of an operand, which is added to `widened` for it
+        must not wrap around; else arbitrary."""
         if term.op == "const":
             return INVARIANT
         if term.op == "arg":

@@ -153,9 +153,10 @@ def _joined_varying(
     masked: list[MaskedRegion],
 ) -> Iterator[tuple[int, Register]]:
     """Yields (block, register) where a register becomes varying because lanes that diverged wrote
-    it, and it is live where they reconverge: in the blocks between and at the reconvergence point;
-    if they diverge at the exit of a masked region, the registers that it merges, at that point
-    only. Masked regions whose exits diverge are added to `masked`."""
+    it, and it is live where they reconverge: in the blocks between and at the reconvergence point
+    (nothing if that is the program's end); if they diverge at the exit of a masked region, the
+    registers that it merges, at that point only. Masked regions whose exits diverge are added to
+    `masked`."""
     diverging = [
         block
         for block in program.blocks

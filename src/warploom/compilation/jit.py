@@ -116,8 +116,9 @@ def _link(
 def _compile(
     layout: CountLayout, variant: KernelVariant, effort: Effort
 ) -> tuple[bytes, Mapping[str, Define]]:
-    """Compiles a kernel; returns its cache entry, and the definitions of the shared functions that
-    it calls."""
+    """Compiles a kernel, LLVM at the level `effort`; returns its cache entry (header, names of
+    shared functions, object), and the definitions, by name, of the shared functions that it
+    calls."""
     from warploom.compilation.emission import (
         emit,  # the compiler, which a cached kernel does without
     )

@@ -74,7 +74,9 @@ class _Parser:
         return tuple(line.read(reader) for line in self._lines[word])
 
     def ir(self) -> WarpIR:
-        """Returns the whole IR."""
+        """Returns the whole IR: first its program, by whose registers and blocks the other lines
+        are read. Raises WarploomError for a missing or repeated section, and for regions, live
+        registers or reconvergence points that are not those of the program."""
         for word in ("memory", "variables", "labels"):
             self._one(word)
         name = self._one("kernel").read(lambda line: line.words[1])

@@ -40,7 +40,9 @@ class ProgramParser:
         self._registers, self._blocks = registers, blocks
 
     def program(self, name: str, lines: Mapping[str, Sequence[Line]]) -> Program:
-        """Returns the program of a kernel from the lines of its text by their keywords."""
+        """Returns the program of a kernel from the lines of its text by their keywords. Operations
+        are numbered in the order of their lines, whatever numbers these have; a block without
+        `local` has its successors as local ones."""
         [memory], [variables], [labels] = (
             lines[word] for word in ("memory", "variables", "labels")
         )

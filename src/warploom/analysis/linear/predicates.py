@@ -88,7 +88,9 @@ def _predicate_expression(
 def implications_of(
     expression: PredicateExpression, implications: Mapping[str, Implications]
 ) -> Implications:
-    """Returns the implications of an expression, given those of registers by name."""
+    """Returns the implications of an expression, given those of registers by name; none for a
+    register without any. Where an `and` is false, or an `or` true, only facts that both operands
+    imply hold."""
     if isinstance(expression, Implications):
         return expression
     if isinstance(expression, str):
@@ -117,8 +119,9 @@ def guard_facts(
 def _comparison_implications(
     op: str, one: Form | None, two: Form | None, type: ScalarType
 ) -> Implications:
-    """Returns the implications of a comparison of integers of a type; none if a form is unknown or
-    may wrap around while its loop runs."""
+    """Returns the implications of a comparison of integers of a type, as differences of the forms
+    that are at least 0; none if a form is unknown or may wrap around while its loop runs. That two
+    are not equal implies something only if one difference is known to be at least 0."""
     if (
         one is None
         or two is None

@@ -157,7 +157,8 @@ class AccessCosts:
         return differs
 
     def _first(self, bits: Value, stored_offsets: Value) -> Value:
-        """Returns the lowest active lane's element of a vector of offsets, an i64."""
+        """Returns the lowest active lane's element of a vector of offsets, an i64; some lane is
+        active."""
         b, names = self.b, ("lowest", "other", "first")
         # Lane 0 is active nearly always, and its element is an extract with a constant index; a
         # variable index would go through memory on every access.

@@ -40,7 +40,8 @@ class AtomicCode:
         belong to.
 
         Returns each destination with its value and type; destinations that no instruction reads are
-        left out, so that an unused `atom` costs as little as a `red`.
+        left out, so that an unused `atom` costs as little as a `red`. A wait for an mbarrier's
+        phase that fails ends the warp's turn at its next back edge.
         """
         operation = instruction.operation
         type = operation.modifiers.scalar()

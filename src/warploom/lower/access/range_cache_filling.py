@@ -102,8 +102,9 @@ class RangeCacheFilling:
         return self._limits[space]
 
     def _group_descriptor(self, group: GroupValues) -> Value:
-        """Returns a constant array that describes a group to the helper `learn_access`: lane runs,
-        stride, element size, cache layout, and the cache and offset of each member."""
+        """Returns the address of a constant array that describes a group to the helper
+        `learn_access`: lane runs, stride (ANY_STRIDE if found at run time), element size, cache
+        layout, and the cache and offset of each member. Equal groups share one."""
         result = group.step is not None and not group.accesses.is_laid_out
         stride = ANY_STRIDE if result else group.base.stride
         words = [group.base.width, stride, group.access_type.size, self._layout.unit]

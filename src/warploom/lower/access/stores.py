@@ -78,7 +78,8 @@ def _interleaved(b: Value, values: Sequence[Value]) -> Value:
 def store_scattered(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Scatters the elements of each active lane, part by part."""
+    """Scatters the elements of each active lane, part by part; of lanes at one address the highest
+    survives, as LLVM's scatter stores in lane order."""
     on, pointers = lane_addresses.mask, transfers.pointers(lane_addresses)
     for part, value in enumerate(values):
         scatter(

@@ -33,9 +33,8 @@ class NodeTable:
         return self.lanes.slot(self.context.at(8 * NODES_AT), index)
 
     def set_top(self, node: Value) -> None:
-        """Makes a node, or NONE, the innermost one, and copies its reconvergence block to
-        `point`.
-        """
+        """Makes a node, or NONE, the innermost one, and copies its reconvergence block (for NONE:
+        NONE) to `point`."""
         b = self.lanes.b
         # For NONE (-1) node 0 is read and the value discarded, which needs no branch.
         none = b.icmp_signed("<", node, I64(0))

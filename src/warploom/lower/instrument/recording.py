@@ -27,8 +27,9 @@ class RecordingCode:
         self._scratch = frame.prologue.alloca(vector(I64))
 
     def block(self, block: ProgramBlock) -> None:
-        """Records that the warp enters a basic block, with its active mask and its number of
-        instructions, without hidden ones."""
+        """Records that the warp enters a basic block, with its active mask, its number of
+        instructions without hidden ones, and the counters of branches. Saves the head of the warp's
+        table in its context, where the helper reads it."""
         frame, layout = self.frame, self.frame.layout
         # The helper reads the active mask and the SIMT stack from the warp's context.
         self._saved.save_head()

@@ -297,8 +297,8 @@ def _some_unwritten(lanes: Lanes, first: Value, offsets: Value, mask: Value, siz
 
 
 def _write_lanes(lanes: Lanes, first: Value, offsets: Value, bits: Value, size: int) -> None:
-    """Marks the bytes of each lane as written, one lane after the other: several lanes may have
-    bits in one word."""
+    """Marks the `size` bytes of each lane in `bits` (an i32, which may be 0) as written in the
+    bitmap at `first`, one lane after the other: several lanes may have bits in one word."""
     b, buffer = lanes.b, lanes.alloca(vector(I32))
     b.store(offsets, buffer)
     before = b.block

@@ -138,8 +138,10 @@ class GridFunction:
 
     def _emit_scheduled(self) -> None:
         """Emits the loop over turns of a scheduled launch: the scheduler chooses a warp, `warp`
-        runs it until its turn ends or it waits, `end_turn` records why. `run` returns PAUSED, to be
-        called again, if the budget falls below PAUSE_AT; DEADLOCK; or ENDED after all blocks."""
+        runs it until its turn ends or it waits (in warp order all warps of its block, if possible),
+        `end_turn` records why. `run` returns PAUSED, to be called again, if the budget falls below
+        PAUSE_AT; DEADLOCK if no warp can run; or, after all blocks, ENDED, once late copies are
+        completed or dropped and tensor memory is found to be freed."""
         b = self.b
         plan, slots = self.env.pointer(Slot.PLAN_AT), self.env.pointer(Slot.SLOTS_AT)
         states, contexts = self.env.pointer(Slot.STATES_BASE), self.env.pointer(Slot.CONTEXTS_BASE)

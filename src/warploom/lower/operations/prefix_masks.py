@@ -59,8 +59,9 @@ class PrefixMaskCode:
         self, instruction: Instruction, reading: OperandShapes, threads: Value, *, opposite: bool
     ) -> tuple[Value, Value]:
         """Returns the number of threads, of the first `threads` (an i64), in which a comparison
-        accepted by `holds_in_prefix` holds, and an i1 that is true if the number is valid: no
-        thread's value wraps around, and for `==` the first thread has the bound."""
+        accepted by `holds_in_prefix` holds (its complement, if `opposite`), and an i1 that is true
+        if the number is valid: no thread's value wraps around, and for `==`, whose number is 1, the
+        first thread has the bound."""
         rise, b = self._rising_operands(instruction, reading), self.b
         assert rise is not None
         last = b.sub(threads, I64(1))

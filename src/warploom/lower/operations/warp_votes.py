@@ -97,7 +97,8 @@ class WarpVoteCode:
                 return self._match(instruction, mask)
 
     def _match(self, instruction: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
-        """Returns the results of `match`, with their types."""
+        """Returns the results of `match`, with their types: of `any`, for each lane the lanes with
+        its value; of `all`, the lanes if all have one value, else 0, and a predicate for that."""
         modifiers = instruction.operation.modifiers
         value = self.operands.read(instruction.operands[1], modifiers.scalar())
         if "any" in modifiers:

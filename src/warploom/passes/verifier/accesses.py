@@ -75,7 +75,9 @@ def group_errors(
 
 
 def _member_errors(ir: WarpIR, reading: OperandShapes, group: AccessGroup) -> Iterator[str]:
-    """Yields members whose type, offset, base or shape is not that of their group."""
+    """Yields members whose access type (of deferred stores: size), offset or shape of addresses is
+    not that of their group, and groups with several bases. Ends at a member that is no load or
+    store."""
     bases = set[object]()
     for member, offset in group.members:
         instruction = ir.program.instructions[member]

@@ -54,8 +54,9 @@ def _exit_errors(groups: Iterable[AccessGroup]) -> Iterator[str]:
 
 
 def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
-    """Yields what is wrong with the path of a warp loop: a block does not follow the one before, or
-    the kinds and choices are not those of its operations and branches."""
+    """Yields what is wrong with the path of a warp loop: a block does not follow the one before, it
+    begins elsewhere than after its site, an operation has no kind, a choice is of no branch of it
+    or contradicts the next block, or its accesses or condition are wrong."""
     program = ir.program
     body = () if path.body is None else (path.body,)
     if not path.before or not _follow(program, path.before) or not _follow(program, path.after):
