@@ -41,7 +41,8 @@ MEMORY = {
 
 def memory_lines(program: Program) -> Iterator[str]:
     """Yields the lines of a program's memory: sizes in bytes, the register with the depth of calls,
-    variables (name, space, offset, size), and the names of global variables by their index."""
+    variables (name, space, offset, size), the names of global variables by their index, and the
+    functions of the host that it calls."""
     sizes = {name: getattr(program, field) or None for name, field in MEMORY.items()}
     depth = program.depth and program.depth.name
     yield "memory" + attributes(**sizes, depth=depth, all_live=program.all_live)

@@ -32,6 +32,7 @@ def group_accesses(ir: WarpIR) -> WarpIR:
         return BlockAccesses(tuple(find_groups(accesses, operand_shapes, block, mask)))
 
     def grouped(index: int, block: BasicBlock) -> BasicBlock:
+        """Returns a block with its groups for all lanes, and, if it is predicated, under a mask."""
         # A block that can run under a mask has plans for both kinds of code.
         masked = block_accesses(index, masks[index]) if index in masks else block.masked
         return replace(block, accesses=block_accesses(index), masked=masked)

@@ -82,9 +82,9 @@ class AccessStorage:
         return I64(self.frame.program.local_bytes)
 
     def space(self, space: Space) -> tuple[Value, Value]:
-        """Returns the host address of the running warp's memory of a space and its length in bytes;
-        zeros for global and constant memory, whose addresses are host addresses.
-        """
+        """Returns the host address of the running warp's memory of a space and its length in bytes
+        (of local memory: that of one lane); a null pointer and 0 for global and constant memory,
+        whose addresses are host addresses."""
         frame, b = self.frame, self.b
         if space is Space.SHARED:
             return frame.pointer(Slot.SHARED_AT), self.limit(space)

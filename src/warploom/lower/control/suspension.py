@@ -165,7 +165,8 @@ class Suspension:
     def _resume_from_table(self) -> ir.Block:
         """Emits the entry that resumes the split (lanes that run together) that the scheduler has
         chosen, at the block in the warp's table: in the convergent copy if it has all living lanes
-        and the SIMT stack is empty, else in the divergent one. Returns the entry."""
+        and the SIMT stack is empty, else in the divergent one; baseline code in its only copy.
+        Returns the entry."""
         b, frame = self.b, self.frame
         resume_block = self.blocks.append("take.up")
         b.position_at_end(resume_block)

@@ -87,8 +87,9 @@ class WarpOrder:
 
     def finish_warp_loop(self, site: int, used: Value) -> None:
         """Emits the end of a warp loop, which has moved all warps to a site (END: to their ends) by
-        `used` warp instructions (an i64): subtracts these from the launch's budget, if a schedule
-        counts it, and continues with the next region."""
+        `used` warp instructions (an i64): if there is a schedule, subtracts these from the launch's
+        budget and resets the turn's fuel; stores the site (NONE for END) as the one at which warps
+        wait, and continues with the next region."""
         b, frame = self.b, self.frame
         if self.state.scheduled:
             budget = self.lanes.slot(frame.environment, int(Slot.BUDGET))

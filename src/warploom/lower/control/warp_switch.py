@@ -57,8 +57,8 @@ class WarpSwitch:
         self._next_warp()
 
     def _dispatch(self, resumes: Mapping[int, ir.Block]) -> None:
-        """Emits the jump to the entry of the site from which the warps of this region continue
-        (`state.start`)."""
+        """Emits the jump to the entry, of `resumes` by site, from which the warps of this region
+        continue (`state.start`); that of END if the site has none."""
         switch = self.b.switch(self.frame.get(self.state.start), resumes[END])
         for site, block in resumes.items():
             if site != END:

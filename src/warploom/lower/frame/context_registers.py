@@ -30,8 +30,7 @@ class ContextRegisters:
 
     def set(self, register: Register, value: Value, offset: int) -> None:
         """Stores a register's value, of 32 lanes or fewer, at a byte offset of the running warp's
-        context.
-        """
+        context; a predicate as an i32 of bits, of 1 lane as an i8."""
         b = self.lanes.b
         if register.type == PRED:
             single = value.type.count == 1
@@ -40,8 +39,7 @@ class ContextRegisters:
 
     def get(self, register: Register, offset: int, width: int) -> Value:
         """Loads a register's value of `width` lanes from a byte offset of the running warp's
-        context.
-        """
+        context, in the form in which `set` stores it."""
         b, at, align = self.lanes.b, self._address(offset), alignment(offset)
         if register.type != PRED:
             return b.load(at, typ=storage_type(register.type, width), align=align)

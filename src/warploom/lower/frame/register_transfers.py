@@ -47,9 +47,8 @@ class RegisterTransfers:
                 self._frame.lanes.b.store(zero(whole), shaped)
 
     def to_varying(self, origin: int, index: int) -> None:
-        """Stores in 32 lanes the registers that become varying on the edge from basic block
-        `origin` to block `index`, in convergent code.
-        """
+        """Stores in 32 lanes, in their allocas, the registers that become varying on the edge from
+        basic block `origin` to block `index`, in convergent code."""
         for register in _sorted(
             self._frame.position.shapes.keys() & self.becomes_varying(origin, index)
         ):

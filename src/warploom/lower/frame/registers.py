@@ -66,9 +66,8 @@ class Registers:
 
     def load(self, register: Register, width: int = LANES) -> Value:
         """Returns a register in `width` lanes: 32, or the width of its vector shape or a wider one.
-        It is read from the context if divergent code is emitted and basic blocks share it, else
-        from an alloca.
-        """
+        It is read from the context, always in 32 lanes, if divergent code is emitted and basic
+        blocks share it, else from an alloca; a short form is expanded by the shape's stride."""
         if self._is_in_context(register):
             return self._homes.get(register, self._layout.by_lane[register], LANES)
         if not self.has_shape(register):

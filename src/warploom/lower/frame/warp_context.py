@@ -43,7 +43,8 @@ class WarpContext:
         return self.lanes.b.gep(base, [I64(offset)], source_etype=I8)
 
     def begin(self, contexts: Value) -> Value:
-        """Returns the address of this warp's context, from that of the block's first warp."""
+        """Returns the address of the running warp's context, from `contexts`, that of the block's
+        first warp."""
         b = self.lanes.b
         start = b.mul(self.frame.warp, I64(self._size))
         return b.gep(contexts, [start], source_etype=I8)

@@ -36,7 +36,7 @@ class GridEnvironment:
         return self.b.inttoptr(self.get(slot), PTR)
 
     def return_if(self, condition: Value, status: Value) -> None:
-        """Emits a return of a status if a condition holds."""
+        """Emits a return from `run` with a status (i64), taken if a condition (an i1) holds."""
         with self.b.if_then(condition, likely=False):
             self.b.ret(status)
 

@@ -78,7 +78,8 @@ class IterationLimits:
 
     def stays_between(self, offset: Value, last: Value, step: Value) -> None:
         """Limits the iterations to those in which `offset`, to which each one adds `step`, is
-        between 0 and `last`, both included."""
+        between 0 and `last`, both included (i64); that it does not lie beyond the end from which it
+        moves away is for the caller to require."""
         b = self.b
         rises = b.icmp_signed(">", step, I64(0))
         distance = b.select(rises, b.sub(last, offset), offset)

@@ -77,9 +77,8 @@ class WarpLoopCheck:
         return PartialAccess(self.memory, warp_loop)
 
     def resume_first_warp(self, warp_loop: WarpLoop) -> None:
-        """Makes warp 0 the running one: begins it if the loop begins the kernel, else restores its
-        live registers from its context.
-        """
+        """Makes warp 0 the running one, with all 32 lanes active: begins it with zero registers if
+        the loop begins the kernel, else restores its live registers from its context."""
         self.frame.set_warp(I64(0))
         if warp_loop.site is None:
             self.saved.begin(I32(-1))
