@@ -156,7 +156,8 @@ def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
     returns a fault code), counts costs by the access plan, moves the data, and returns 0. A load
     moves its data before it counts. `update`: the change of an atomic, None for loads and stores; a
     store with one is an mbarrier's completion. Under an order policy, only the surviving one of
-    several stores to an address is done."""
+    several stores to an address is done (but in local memory). A store also counts as a change of
+    memory."""
     b, access_type, moves = access.lanes.b, access.access_type, AccessMoves(access)
     # No lane is on: nothing is counted, and the checks below may assume a lowest lane.
     with b.if_then(b.icmp_unsigned("==", access.bits, I32(0))):

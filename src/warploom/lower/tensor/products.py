@@ -63,9 +63,9 @@ def slot(b: Value, buffer: Value, place: int) -> Value:
 
 
 def product_function(module: ir.Module, opcode: str, product: Product) -> Value:
-    """Returns the function `void(buffer)` of a product, which reads the registers of A, B, C and
-    metadata, and stores those of D from the buffer's start; it is emitted at its first use in a
-    module. Opcodes that differ only in layouts that do not change the code share one."""
+    """Returns the function `void(buffer)` of a product, which reads the registers of A, B and C,
+    metadata and scales, and stores those of D from the buffer's start; it is emitted at its first
+    use in a module. Opcodes that differ only in layouts that do not change the code share one."""
     # Only the quads of m8n8k4 on f16 hold their elements by the layouts of A and B.
     by_layout = product.a.rows == LANES and product.a.columns == QUAD_DEPTH
     parts = opcode.split(".")
