@@ -15,9 +15,8 @@ import numpy as np
 from warploom.core.types import ScalarType
 from warploom.cost.atomics import lane_order
 from warploom.cost.writes import lasting
-from warploom.machine.reference.access_counts import LANES, lane_requests
 from warploom.machine.reference.evaluate import evaluate
-from warploom.machine.reference.lane_access import AccessRequest, LaneAccess
+from warploom.machine.reference.lane_access import LANES, AccessRequest, LaneAccess, lane_requests
 from warploom.machine.reference.lane_checks import lane_accesses
 from warploom.machine.reference.lanes import Values, collect
 from warploom.machine.reference.operands import addresses, read, write

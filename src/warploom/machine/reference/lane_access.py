@@ -1,16 +1,30 @@
-"""Describes the accesses of a warp's lanes on the reference machine, and the memories that they
-address."""
+"""Describes the accesses of a warp's lanes on the reference machine and the memories that they
+address, and counts what they cost by the device's rules (`cost`), request by request; a request
+serves up to 32 lanes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from warploom.core.errors import Allocation
-from warploom.machine.reference.state import Bytes
+from warploom.cost.atomics import count_passes
+from warploom.cost.caches import count_cached
+from warploom.cost.costliest_access import keep_example
+from warploom.cost.device_rules import RULES
+from warploom.cost.fields import EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
+from warploom.machine.compiled.caches import local_address
+from warploom.machine.reference.state import Bytes, Warp, Words
+from warploom.program.accesses import route_of
 from warploom.ptx.ir import Space
+from warploom.simt.lane_counts import Addresses
+
+LANES = 32
+"""The most lanes whose accesses memory serves in one request (CUDA C++ Programming Guide, "Compute
+Capabilities")."""
 
 
 class ByteStore(Protocol):
@@ -70,3 +84,99 @@ class LaneAccess:
     space: Space
     address: int
     store: ByteStore
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRequest:
+    """The accesses of a warp that memory serves in one request: up to 32 lanes, numbered from 0.
+
+    `addresses_by_lane` has 0 for lanes that are not in `mask` (of the request's lanes); `first` is
+    the warp's lane that is lane 0 of the request.
+    """
+
+    first: int
+    lanes: dict[int, LaneAccess]
+    addresses_by_lane: Addresses
+    mask: int
+
+
+def lane_requests(
+    warp: Warp, accesses_of_warp: Sequence[LaneAccess], space: Space
+) -> Iterator[LaneRequest]:
+    """Yields the requests of a warp's accesses to a space: one for each 32 lanes of the warp, lower
+    lanes first, of which any access it. Local addresses are those of the interleaved layout."""
+    in_space = [lane_access for lane_access in accesses_of_warp if lane_access.space is space]
+    for first_lane in range(0, warp.size, LANES):
+        lanes = {
+            lane_access.lane - first_lane: lane_access
+            for lane_access in in_space
+            if lane_access.lane // LANES * LANES == first_lane
+        }
+        if lanes:
+            addresses_by_lane = np.zeros(LANES, np.uint64)
+            for lane, lane_access in lanes.items():
+                local = space is Space.LOCAL
+                addresses_by_lane[lane] = (
+                    _local_offset(lane_access, warp.size) if local else lane_access.address
+                )
+            yield LaneRequest(
+                first_lane, lanes, addresses_by_lane, sum(1 << lane for lane in lanes)
+            )
+
+
+def count_accesses(
+    warp: Warp, request: AccessRequest, space: Space, accesses_of_warp: Sequence[LaneAccess]
+) -> None:
+    """Adds the cost of a warp's accesses to one space to the access record of instruction and
+    space: of each request by the device's rules, of stores also what writing costs, of atomics
+    their passes, and the hits and misses of simulated caches. Keeps the costliest request as the
+    record's example. Parameters and the call stack are not counted."""
+    if not accesses_of_warp or space is Space.PARAM or request.index in warp.run.program.private:
+        return
+    row = warp.run.tally.rows_of_rules[warp.run.rows[request.index, space]]
+    rules, instruction = warp.run.rules, warp.run.program.instructions[request.index]
+    cost = rules.cost(space.value, request.op, route=route_of(instruction))
+    writes = rules.writes(space.value) if request.op == "store" else None
+    for lane_request in lane_requests(warp, accesses_of_warp, space):
+        request_addresses, mask = lane_request.addresses_by_lane, lane_request.mask
+        # The rule adds to the record; the difference to `before` is this request's cost.
+        before = int(row[TRANSACTIONS])
+        RULES[cost](request_addresses, mask, request.size, row)
+        costliest = int(row[EXAMPLE_COST])
+        keep_example(request_addresses, mask, before, row)
+        # The example has 32 lanes; shift its mask to the half of the warp that it was taken from.
+        if row[EXAMPLE_COST] > costliest:
+            row[EXAMPLE_MASK] <<= lane_request.first
+        if request.op == "atomic":
+            count_passes(request_addresses, mask, request.size, row)
+        if writes is not None:
+            RULES[writes](request_addresses, mask, request.size, row)
+        _count_caches(warp, request, space, request_addresses, mask, row)
+
+
+def _count_caches(
+    warp: Warp,
+    request: AccessRequest,
+    space: Space,
+    request_addresses: Addresses,
+    mask: int,
+    row: Words,
+) -> None:
+    """Adds a request's hits and misses in the simulated caches to record `row`; nothing if caches
+    are not simulated or the access takes no path through one."""
+    run = warp.run
+    route = route_of(run.program.instructions[request.index])
+    path = run.rules.path(space.value, request.op, route=route)
+    if path is not None:
+        # Local memory of different warps must not share lines in the cache model.
+        local_base = local_address(run.program, run.launch, warp.block.number, warp.number)
+        offset = local_base if space is Space.LOCAL else 0
+        block = warp.block.number
+        count_cached(request_addresses, mask, request.size, row, run.caches, path, block, offset)
+
+
+def _local_offset(lane_access: LaneAccess, warp_size: int) -> int:
+    """Returns the offset of a lane's local byte in the warp's local memory, where word w of all
+    lanes is contiguous (128 bytes for 32 lanes; CUDA C++ Programming Guide, "Local Memory")."""
+    word, byte = divmod(lane_access.address, 4)
+    return (word * warp_size + lane_access.lane) * 4 + byte

@@ -12,8 +12,13 @@ from warploom.core.errors import Allocation
 from warploom.isa.kinds import Needs
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import shared_stride
-from warploom.machine.reference.access_counts import count_accesses
-from warploom.machine.reference.lane_access import AccessRequest, ByteArea, ByteStore, LaneAccess
+from warploom.machine.reference.lane_access import (
+    AccessRequest,
+    ByteArea,
+    ByteStore,
+    LaneAccess,
+    count_accesses,
+)
 from warploom.machine.reference.lanes import lanes_of
 from warploom.machine.reference.operands import WINDOWS
 from warploom.machine.reference.state import AttemptedAccess, Warp, WarpAccess

@@ -22,7 +22,7 @@ from warploom.cost.fields import RECORD_WIDTH
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import shared_stride
 from warploom.machine.memory.host_memory import host_memory
-from warploom.machine.reference.access_counts import LANES
+from warploom.machine.reference.lane_access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import WINDOWS, addresses, read
 from warploom.machine.reference.state import LaunchState, TensorCopies, ThreadBlock, Warp

@@ -8,7 +8,7 @@ import numpy as np
 from warploom.core.types import PRED, U64
 from warploom.cost.fields import RECORD_WIDTH
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
-from warploom.machine.reference.access_counts import LANES
+from warploom.machine.reference.lane_access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import TexelWork, Warp

@@ -45,11 +45,11 @@ def plan_errors(ir: WarpIR) -> Iterator[str]:
 def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
     """Yields groups that leave a fast version which the block does not have, or do not leave it;
     and a fast version that nothing leaves."""
-    leaving = [group for group in accesses.groups if group.plan.exit is Exit.SLOW_VERSION]
-    if accesses.has_fast_version != bool(leaving):
+    exiting = [group for group in accesses.groups if group.plan.exit is Exit.SLOW_VERSION]
+    if accesses.has_fast_version != bool(exiting):
         yield "it has a fast version, or groups that leave one, but not both"
     stays = (group for group in accesses.groups if group.plan.guard is Guard.CACHE)
-    if leaving and not all(group in leaving for group in stays):
+    if exiting and not all(group in exiting for group in stays):
         yield "a group guarded by the range cache does not leave the fast version"
 
 

@@ -76,11 +76,11 @@ def _region(ir: WarpIR, region: MaskedRegion, before: list[list[int]]) -> Iterat
     are the predecessors of each block."""
     program, inside = ir.program, region.blocks
     entered = {b for b in inside if b == 0 or not inside.issuperset(before[b])}
-    leaving = {b for b in inside if not inside.issuperset(program.blocks[b].successors)}
-    targets = {to for block in leaving for to in program.blocks[block].successors}
+    exiting = {b for b in inside if not inside.issuperset(program.blocks[b].successors)}
+    targets = {to for block in exiting for to in program.blocks[block].successors}
     if entered | {region.header} != {region.header} or region.header not in inside:
         yield "it is entered at other blocks"
-    if leaving != set(region.exits):
+    if exiting != set(region.exits):
         yield "it is left at other blocks"
     if targets - inside != {region.point}:
         yield f"it does not lead to b{region.point} alone"
