@@ -47,11 +47,11 @@ import warploom as wl
 import warploom.cli.main
 from warploom.helpers import objects
 from warploom.lower.access import shared_functions
-from warploom.machine.memory import device_memory
+from warploom.machine.memory import reservation
 
 objects.SHIPPED = shared_functions.SHIPPED = objects.Path(sys.argv[2])
 if not windows:
-    device_memory._NO_RESERVE = 0x4000  # that of the kernel which really runs here
+    reservation._NO_RESERVE = 0x4000  # that of the kernel which really runs here
 for engine in ("reference", "compiled"):
     gpu = wl.Device("h100", engine=engine)
     y = gpu.zeros(64, np.float32)

@@ -112,6 +112,7 @@ SMOKE = {
     "warploom.program": "program/test_cfg.py",
     "warploom.llvm": "llvm/test_target.py",
     "warploom.analysis": "analysis/test_static_schedule.py",
+    "warploom.shapes": "shapes/test_vector_shape.py",
     "warploom.abi": "helpers/test_range_cache_filling.py",
     "warploom.ir": "ir/test_access_table.py",
     "warploom.helpers": "helpers/test_rising.py",

@@ -3,8 +3,6 @@ not."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -14,6 +12,7 @@ from warploom.core.types import F32, PRED, S32, S64, U16, U32, U64, ScalarType
 from warploom.isa.terms import Term, argument
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lanes import collect, splat
+from warploom.shapes.run_starts import as_signed
 from warploom.shapes.vector_shape import (
     LANES,
     UNIFORM,
@@ -119,6 +118,14 @@ def affine_values(draw: st.DrawFn, type: ScalarType) -> tuple[ShapedValue, list[
     return ShapedValue(strided(width, stride, type.bits, ones)), lanes
 
 
+def _wraps(shape: VectorShape, type: ScalarType, lanes: list[int]) -> bool:
+    """Returns whether the numbers of some run do not rise by the stride in their type."""
+    numbers = [as_signed(bits, type.bits) if type.is_signed else bits for bits in lanes]
+    length = LANES // shape.width
+    inside = (lane for lane in range(LANES) if lane % length)
+    return any(numbers[lane] - numbers[lane - 1] != shape.stride for lane in inside)
+
+
 @st.composite
 def affine_operations(draw: st.DrawFn) -> tuple[Term, list[ShapedValue], list[list[int]]]:
     """Draws an operation on one or two values with shapes."""
@@ -130,8 +137,7 @@ def affine_operations(draw: st.DrawFn) -> tuple[Term, list[ShapedValue], list[li
     if op in SHIFTS:
         amount = draw(st.integers(0, type.bits - 1))
         shaped[1], lanes[1] = ShapedValue(UNIFORM, amount), [amount] * LANES
-    wraps = any(abs(after - before) > 1 << 31 for before, after in pairwise(lanes[0]))
-    assume(op != "extend" or not wraps)
+    assume(op != "extend" or not _wraps(shaped[0].shape, type, lanes[0]))
     result = {"extend": U64 if type is not S32 else S64, "truncate": U16}.get(op, type)
     return Term(op, result, tuple(argument(n, type) for n in range(count))), shaped, lanes
 
