@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum, auto
+from functools import cached_property
 from typing import Any
 
 from warploom.ir.access_groups import AccessGroup
@@ -156,7 +157,7 @@ class WarpLoop(WarpLoopPath):
             return self.body is not None
         return not self._written(self.body_blocks).isdisjoint(self.live_after_body)
 
-    @property
+    @cached_property
     def extrapolated(self) -> frozenset[int]:
         """Returns the accesses whose addresses in all full warps follow from the first warp's."""
         return frozenset(index for group in self.groups for index, _ in group.members)
