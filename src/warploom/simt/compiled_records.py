@@ -1,8 +1,9 @@
-"""Tells Numba what a `Record` is: a pointer to words and an index, whose fields are read and written
-at offsets that are constants."""
+"""Tells Numba what a `Record` is: a pointer to words and an index, whose fields are read and
+written at constant offsets."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from warploom.simt.records import RECORDS, Record
@@ -18,33 +19,29 @@ def register_records() -> None:
 
 
 def _register_fields() -> Any:
-    """Registers how fields of a record are read and written, and how `Record.WORDS` is; returns
-    Numba's type of records, which is made from a class and a type of pointer."""
-    from numba.core import types
-    from numba.core.typing.templates import AttributeTemplate, infer_getattr
-    from numba.extending import (
-        lower_getattr_generic,
-        lower_setattr_generic,
-        models,
-        register_model,
-    )
+    """Registers how fields of a record are read and written, and what a class says of
+    their layout; returns Numba's type of records, made from a class and a type of pointer."""
+    types: Any = import_module("numba.core.types")
+    templates: Any = import_module("numba.core.typing.templates")
+    extending: Any = import_module("numba.extending")
 
     class RecordType(types.Type):
         """Is Numba's type of the views of a record class on words of one type."""
 
         def __init__(self, record: type[Record], words: Any) -> None:
             self.record, self.words = record, words
-            super().__init__(name=f"Record({record.__module__}.{record.__qualname__}, {words})")
+            types.Type.__init__(self, f"Record({record.__module__}.{record.__qualname__}, {words})")
 
-    @register_model(RecordType)
-    class RecordModel(models.StructModel):
+    @extending.register_model(RecordType)
+    class RecordModel(extending.models.StructModel):
         """Lays a view out as its two members."""
 
         def __init__(self, manager: Any, record: Any) -> None:
-            super().__init__(manager, record, [("words", record.words), ("at", types.int64)])
+            members = [("words", record.words), ("at", types.int64)]
+            extending.models.StructModel.__init__(self, manager, record, members)
 
-    @infer_getattr
-    class FieldTemplate(AttributeTemplate):
+    @templates.infer_getattr
+    class FieldTemplate(templates.AttributeTemplate):
         """Types the fields: a word, or a pointer to the first of several."""
 
         key = RecordType
@@ -57,18 +54,21 @@ def _register_fields() -> Any:
             is_run = name in record.record.RUNS
             return record.words if is_run else record.words.dtype
 
-    @infer_getattr
-    class SizeTemplate(AttributeTemplate):
-        """Types `Record.WORDS`."""
+    @templates.infer_getattr
+    class LayoutTemplate(templates.AttributeTemplate):
+        """Types what a class of records says of its layout: `WORDS`, and a field's offset."""
 
         key = types.Function
 
         def generic_resolve(self, function: Any, name: str) -> Any:
-            return types.int64 if name == "WORDS" and _is_record(function.typing_key) else None
+            record = function.typing_key
+            if not (isinstance(record, type) and issubclass(record, Record)):
+                return None
+            return types.int64 if name in ("WORDS", *record.OFFSETS) else None
 
-    @lower_getattr_generic(types.Function)
-    def read_size(context: Any, _builder: Any, function: Any, _value: Any, _name: str) -> Any:
-        return context.get_constant(types.int64, function.typing_key.WORDS)
+    @extending.lower_getattr_generic(types.Function)
+    def read_layout(context: Any, _builder: Any, function: Any, _value: Any, name: str) -> Any:
+        return context.get_constant(types.int64, getattr(function.typing_key, name))
 
     def address(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
         """Emits the address of a field's first word."""
@@ -76,14 +76,14 @@ def _register_fields() -> Any:
         at = builder.add(view.at, view.at.type(record.record.OFFSETS[name]))
         return builder.gep(view.words, [at])
 
-    @lower_getattr_generic(RecordType)
+    @extending.lower_getattr_generic(RecordType)
     def read_field(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
         if name in ("words", "at"):
             return getattr(context.make_helper(builder, record, value=value), name)
         pointer = address(context, builder, record, value, name)
         return pointer if name in record.record.RUNS else builder.load(pointer)
 
-    @lower_setattr_generic(RecordType)
+    @extending.lower_setattr_generic(RecordType)
     def write_field(context: Any, builder: Any, signature: Any, args: Any, name: str) -> None:
         record, value = args
         builder.store(value, address(context, builder, signature.args[0], record, name))
@@ -91,20 +91,15 @@ def _register_fields() -> Any:
     return RecordType
 
 
-def _is_record(key: object) -> bool:
-    """Returns whether what a function of Numba is registered for is a class of records."""
-    return isinstance(key, type) and issubclass(key, Record)
-
-
 def _register_constructor(record: type[Record], record_type: Any) -> None:
     """Registers how a record is made: of a pointer, or of another record, and one or two
     integers."""
-    from numba.core import types
-    from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-    from numba.extending import lower_builtin
+    types: Any = import_module("numba.core.types")
+    templates: Any = import_module("numba.core.typing.templates")
+    extending: Any = import_module("numba.extending")
 
-    @infer_global(record)
-    class Constructor(AbstractTemplate):
+    @templates.infer_global(record)
+    class Constructor(templates.AbstractTemplate):
         """Types a call of the class."""
 
         key = record
@@ -113,10 +108,10 @@ def _register_constructor(record: type[Record], record_type: Any) -> None:
             words = arguments[0]
             pointer = words.words if isinstance(words, record_type) else words
             integers = [types.int64] * (len(arguments) - 1)
-            return signature(record_type(record, pointer), words, *integers)
+            return templates.signature(record_type(record, pointer), words, *integers)
 
-    @lower_builtin(record, types.Any, types.int64)
-    @lower_builtin(record, types.Any, types.int64, types.int64)
+    @extending.lower_builtin(record, types.Any, types.int64)
+    @extending.lower_builtin(record, types.Any, types.int64, types.int64)
     def make_record(context: Any, builder: Any, call: Any, arguments: Any) -> Any:
         view = context.make_helper(builder, call.return_type)
         words, at, *index = arguments

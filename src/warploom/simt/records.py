@@ -1,8 +1,8 @@
 """Defines records: named fields at fixed offsets in an array of 64-bit words.
 
-All state that helpers share is flat arrays, which are saved and restored by copying them. A subclass
-of `Record` states once which words belong together, in order; an instance is a view of one record,
-in an array, at an index:
+All state that helpers share is flat arrays, which are saved and restored by copying them. A
+subclass of `Record` states once which words belong together, in order; an instance is a view of one
+record, in an array, at an index:
 
     class Node(Record):
         next: int                          # one word
@@ -19,6 +19,7 @@ LLVM leaves nothing but the load and the store.
 
 from __future__ import annotations
 
+from inspect import get_annotations
 from typing import Any, ClassVar, get_args, get_type_hints
 
 Words = Any
@@ -53,7 +54,7 @@ class Record:
         super().__init_subclass__(**options)
         offsets, runs, end = dict[str, int](), set[str](), 0
         hints = get_type_hints(cls, include_extras=True)
-        for name in cls.__dict__.get("__annotations__", {}):
+        for name in get_annotations(cls):
             shape = next(iter(get_args(hints[name])[1:]), 1)
             offsets[name] = offsets[shape] if isinstance(shape, str) else end
             if shape == 1 or isinstance(shape, str):
@@ -62,7 +63,9 @@ class Record:
                 setattr(cls, name, _Run(end, shape))
                 runs.add(name)
             end += 0 if isinstance(shape, str) else shape
-        cls.OFFSETS, cls.RUNS, cls.WORDS = offsets, frozenset(runs), align * -(-end // align)
+        layout = {"OFFSETS": offsets, "RUNS": frozenset(runs), "WORDS": align * -(-end // align)}
+        for name, value in layout.items():
+            setattr(cls, name, value)
         RECORDS.append(cls)
 
 

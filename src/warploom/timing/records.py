@@ -172,7 +172,9 @@ class EngineParameters(Record):
     poll_barrier: int
     l1_lines: int
     l1_word_cycles: int
-    rank: int  # addresses of the user's compiled functions (`timing.policies`), 0 for the model's own
+    rank: (
+        int  # addresses of the user's compiled functions (`timing.policies`), 0 for the model's own
+    )
     prefetch: int
     at_user: int  # USER_STRIDE words for each of USER_FUNCTIONS
     phases: int  # of mbarriers that a block has at most
@@ -197,6 +199,7 @@ class EngineParameters(Record):
     constant_cycles: int
     partial_ticks: int
     fill_ticks: int
+
 
 class SmState(Record):
     """The first words of an SM's state."""
@@ -236,6 +239,7 @@ class SmState(Record):
     sent_count: int  # messages to other SMs
     received_count: int  # and from them
     fill_debt: int  # ticks of L1's time taken by fills that have delayed no access yet
+
 
 class WarpSlot(Record, align=w.LINE):
     """A warp in its slot of an SM; the fields that every issue needs are first, in as few cache
@@ -288,7 +292,7 @@ class SchedulerState(Record):
     active: int  # warps in the active set of the two-level policy
     issued: int  # its cycles with an issue
     ready: int  # length of `ready_list`
-    # Its warps by state; ready ones count as NOT_SELECTED or, while none can issue, by their reason.
+    # Its warps by state; ready ones as NOT_SELECTED or, while none can issue, by their reason.
     warps: Annotated[Words, w.REASON_COUNT]
     stalls: Annotated[Words, w.REASON_COUNT]  # its cycles without an issue, by reason
     ready_list: Annotated[Words, w.MOST_WARPS]
@@ -336,6 +340,13 @@ class MemoryRequest(Record):
     answer: int  # the cycle of its answer
     set: int  # in L2
     warp: int  # for stores: its offset
+
+
+class FlightRequest(Record):
+    """A pair that says that a flight waits for a request of this quantum, by its number."""
+
+    flight: int
+    request: int
 
 
 class BlockSlot(Record):
