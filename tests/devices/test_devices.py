@@ -11,6 +11,7 @@ from warploom.cost.device_rules import RULES, MemoryOptions, access_rules
 from warploom.devices.catalog import catalog, find_device
 from warploom.devices.launches import check_launch
 from warploom.devices.spec import DeviceSpec
+from warploom.devices.timing import find_timing
 
 WANTED = {
     *("8800-gtx", "gtx-280", "gtx-480", "gtx-680", "k40"),
@@ -62,6 +63,21 @@ def test_every_fact_has_a_source(spec: DeviceSpec) -> None:
     facts = {f.name for f in fields(spec)} - {"name", "title", "compute_capability", "sources"}
     assert set(spec.sources) == facts
     assert all(source.text for source in spec.sources.values())
+
+
+# openxla/xla, xla/backends/gpu/target_config/specs, commit 4336d12e0706: h100_pcie and a6000.
+@pytest.mark.parametrize(
+    ("name", "cc", "sms", "l2_mib", "clock_mhz", "gb_per_s"),
+    [("h100-pcie", "9.0", 114, 50, 1755, 2039), ("rtx-a6000", "8.6", 84, 6, 1800, 768.1)],
+)
+def test_products_are_as_their_queries_say(
+    name: str, cc: str, sms: int, l2_mib: int, clock_mhz: float, gb_per_s: float
+) -> None:
+    spec = find_device(name)
+    timing = find_timing(spec)
+    assert (spec.cc, spec.sms, spec.l2_bytes) == (cc, sms, l2_mib * KIB * KIB)
+    assert (timing.clock_mhz, timing.dram_gb_per_s) == (clock_mhz, gb_per_s)
+    assert all(timing.sources[fact].verified for fact in ("clock_mhz", "dram_gb_per_s"))
 
 
 def test_what_was_only_remembered_says_so() -> None:

@@ -13,6 +13,9 @@ import pytest
 import warploom as wl
 from warploom.clients.environment import libraries_are_built
 from warploom.core.errors import OptionValueError, WarploomError
+from warploom.detector import layout as words
+from warploom.sanitize.findings import TOOLS
+from warploom.sanitize.report import KINDS
 from warploom.sanitize.suppressions import read_suppressions
 
 SUM = """__global__ void sum(const int *x, int *total) {
@@ -33,6 +36,12 @@ def test_a_launch_has_the_tools_of_its_device_unless_it_says_otherwise(gpu: wl.D
     x, total = np.ones(64, np.int32), np.zeros(1, np.int32)
     assert {one.kind for one in kernel[1, 64](x, total).findings} == {"race", "same-value"}
     assert kernel[1, 64](x, total, sanitize=()).findings == ()
+
+
+def test_every_kind_that_the_detector_records_has_a_message() -> None:
+    recorded = {value for name, value in vars(words).items() if name.startswith("K_")}
+    assert set(KINDS) == recorded
+    assert {kind.tool for kind in KINDS.values()} == set(TOOLS)
 
 
 def test_a_finding_says_who_and_where(gpu: wl.Device) -> None:

@@ -186,8 +186,8 @@ are proven free of races, so it may store to what is CLOSED."""
 STRONG, VOLATILE, ACQUIRES, RELEASES, COMPARES, ASYNC, BULK, MBARRIER, ARRIVES = (
     1 << bit for bit in range(9)
 )
-WAITS, NOT_INITIALISED, COPIES, COMPLETES, PLAIN_WRITE, ARRIVES_ASYNC, INVALIDATES = (
-    1 << bit for bit in range(9, 16)
+WAITS, COPIES, COMPLETES, PLAIN_WRITE, ARRIVES_ASYNC, INVALIDATES = (
+    1 << bit for bit in range(9, 15)
 )
 SCOPE_AT, PASSED_BY_ALL, TEXELS = 16, 1 << 18, 1 << 19
 CTA, CLUSTER, GPU, SYS = range(4)
@@ -426,9 +426,9 @@ MOST_FINDINGS = 512
     K_READ_ONLY,
     K_UNWRITTEN,
     K_OTHER_BARRIER,
-    K_INVALID_MBARRIER,
     K_STRAYED,
     K_UNFENCED,
     K_SKIPPED,
     K_STALE,
-) = range(14)
+) = range(13)
+"""Kinds of findings; `sanitize.report.KINDS` has the tool, the name and the message of each."""

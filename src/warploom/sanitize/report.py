@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from warploom.asynchronous.tensor_memory.memory import column_of, lane_of
@@ -25,21 +26,6 @@ SPACES = (Space.GLOBAL, Space.SHARED, Space.LOCAL)
 TENSOR = "tensor"
 """The name of tensor memory, which is no space of PTX addresses."""
 
-FAULTS = {
-    words.K_OUT_OF_BOUNDS: FaultKind.OUT_OF_BOUNDS,
-    words.K_MISALIGNED: FaultKind.MISALIGNED,
-    words.K_READ_ONLY: FaultKind.READ_ONLY,
-}
-RACES = {
-    words.K_RACE: ("race", ERROR),
-    words.K_UNPROMISED: ("unpromised", WARNING),
-    words.K_SAME_VALUE: ("same-value", NOTE),
-    words.K_PROXY: ("proxy", ERROR),
-    words.K_UNFENCED: ("unfenced", WARNING),
-    words.K_STALE: ("stale", ERROR),
-}
-"""The classes of unordered accesses, and the severity of each."""
-
 ACCESSES = ("Read", "Write", "Atomic")
 
 
@@ -60,7 +46,7 @@ def conflicts_of(detector: Detector) -> set[tuple[int, int]]:
     return {
         (row[words.F_OTHER], row[words.F_INSTRUCTION])
         for row in _rows(detector)
-        if row[words.F_KIND] in RACES
+        if KINDS[row[words.F_KIND]].tool == "race"
     }
 
 
@@ -111,18 +97,10 @@ class _FindingRow:
     detector: Detector
     row: tuple[int, ...]
 
-    def finding(self) -> Finding:
-        """Returns the finding of the record."""
-        kind = self.row[words.F_KIND]
-        if kind in FAULTS:
-            return self._fault(FAULTS[kind])
-        if kind in RACES:
-            return self._race(*RACES[kind])
-        if kind == words.K_STRAYED:
-            return self._strayed()
-        if kind == words.K_SKIPPED:
-            return self._skipped()
-        return self._unwritten() if kind == words.K_UNWRITTEN else self._barriers()
+    @property
+    def kind(self) -> FindingKind:
+        """Returns the kind of the record."""
+        return KINDS[self.row[words.F_KIND]]
 
     # ---- parts ----------------------------------------------------------------------------------
 
@@ -177,8 +155,8 @@ class _FindingRow:
             return f"{self._space.value} memory at {address:#x}"
         return f"{found.name}, byte {address - found.address} of {found.size}"
 
-    def _finding(self, tool: str, kind: str, severity: str, message: str) -> Finding:
-        """Returns a finding of the record's instructions and threads."""
+    def finding(self) -> Finding:
+        """Returns the finding of the record's instructions and threads."""
         other = self.row[words.F_OTHER]
         threads = [self._thread(words.F_THREAD)]
         if self.row[words.F_OTHER_THREAD] >= 0:
@@ -187,37 +165,36 @@ class _FindingRow:
         allocation = self._allocation() if has_bytes else None
         address = self.row[words.F_ADDRESS]
         return Finding(
-            tool,
-            kind,
-            severity,
+            self.kind.tool,
+            self.kind.name,
+            self.kind.severity,
             self._space_name if has_bytes else "",
             self._line(words.F_INSTRUCTION),
             self._line(words.F_OTHER) if other >= 0 else "",
             tuple(threads),
             allocation.name if allocation else "",
-            message,
+            self.kind.message(self),
             self.row[words.F_COUNT],
             address - (allocation.address if allocation else 0),
             (self.row[words.F_INSTRUCTION], *((other,) if other >= 0 else ())),
         )
 
-    # ---- kinds ----------------------------------------------------------------------------------
+    # ---- messages ------------------------------------------------------------------------------
 
-    def _fault(self, kind: FaultKind) -> Finding:
-        """Returns the finding of an access out of bounds, of a misaligned one, or of a store to
+    def fault(self, kind: FaultKind) -> str:
+        """Describes an access out of bounds, of a misaligned one, or of a store to
         constant memory."""
         launch, packed = self.detector.launch, self.row[words.F_THREAD]
         number = packed & words.LOW
         place = packed >> 32, number // launch.warp_size, number % launch.warp_size
         access_size = self.row[words.F_ADDRESS], self.row[words.F_SIZE], self._space
         fault = Fault(kind, self.row[words.F_INSTRUCTION], *place, *access_size)
-        error = fault_error(fault, self.detector.program, launch, self._allocation())
-        return self._finding("mem", kind.name.lower().replace("_", " "), ERROR, str(error))
+        return str(fault_error(fault, self.detector.program, launch, self._allocation()))
 
-    def _strayed(self) -> Finding:
-        """Returns the finding of a store through a pointer to one buffer that went to another."""
+    def strayed(self) -> str:
+        """Describes a store through a pointer to one buffer that went to another."""
         access = ACCESSES[self.row[words.F_DETAIL] & 3]
-        message = (
+        return (
             f"Invalid __{self._space.value}__ {access.lower()} of size"
             f" {self.row[words.F_SIZE]} bytes\n"
             f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
@@ -225,10 +202,10 @@ class _FindingRow:
             f"    The pointer of this access belongs to another buffer, and its index is too large"
             f" or negative. Check the index against that buffer's size."
         )
-        return self._finding("mem", "out of bounds", ERROR, message)
 
-    def _race(self, kind: str, severity: str) -> Finding:
-        """Returns the finding of two accesses that are not ordered."""
+    def race(self) -> str:
+        """Describes two accesses that are not ordered."""
+        kind = self.kind.name
         detail = self.row[words.F_DETAIL]
         own_access = self._access(words.F_INSTRUCTION, detail & 3, detail >> D_COPY & 1)
         other = self._access(words.F_OTHER, detail >> D_OTHER_OP & 3, detail >> D_OTHER_COPY & 1)
@@ -247,7 +224,7 @@ class _FindingRow:
             remedy = fence_advice(
                 before=bool(detail >> D_BEFORE & 1), after=bool(detail >> D_AFTER & 1)
             )
-        message = (
+        return (
             f"{kind.capitalize()} reported between {own_access} access\n"
             f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
             f"    and {other} access\n"
@@ -255,7 +232,6 @@ class _FindingRow:
             f"    in __{self._space_name}__ memory: {self._place()}\n"
             f"    {remedy}"
         )
-        return self._finding("race", kind, severity, message)
 
     def _access(self, word: int, op: int, copy: int) -> str:
         """Returns the name of an access of an instruction of the record."""
@@ -264,9 +240,9 @@ class _FindingRow:
             return f"{ACCESSES[op]} by {'.'.join(operation.opcode.split('.')[:2])}"
         return ACCESSES[op] + " by an asynchronous copy" * copy
 
-    def _unwritten(self) -> Finding:
-        """Returns the finding of a read of bytes that were not written."""
-        message = (
+    def unwritten(self) -> str:
+        """Describes a read of bytes that were not written."""
+        return (
             f"Uninitialized __{self._space.value}__ memory read of size"
             f" {self.row[words.F_SIZE]} bytes\n"
             f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
@@ -274,11 +250,10 @@ class _FindingRow:
             f"    Nobody has written these bytes. Write them before (a copy, cudaMemset, or another"
             f" kernel), or read fewer."
         )
-        return self._finding("init", "uninitialized read", ERROR, message)
 
-    def _skipped(self) -> Finding:
-        """Returns the finding of a thread that ended without executing a barrier."""
-        message = (
+    def skipped(self) -> str:
+        """Describes a thread that ended without executing a barrier."""
+        return (
             f"Skipped barrier: threads have ended without coming to a barrier\n"
             f"    by {self._thread(words.F_THREAD)}\n"
             f"    at {self._line(words.F_INSTRUCTION)}\n"
@@ -286,15 +261,48 @@ class _FindingRow:
             f" threads that they mean take the same way. Move it out of the condition, or name the"
             f" threads: a mask, or a barrier with a number of threads."
         )
-        return self._finding("sync", "skipped barrier", WARNING, message)
 
-    def _barriers(self) -> Finding:
-        """Returns the finding of threads of a block that wait at different barriers."""
-        message = (
+    def divergent(self) -> str:
+        """Describes threads of a block that wait at different barriers."""
+        return (
             f"Divergent barrier: threads of one block wait at different barriers\n"
             f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
             f"    and at {self._line(words.F_OTHER)}\n"
             f"    __syncthreads() may stand in conditional code only where all threads of the block"
             f" take the same way. Move it out of the condition."
         )
-        return self._finding("sync", "divergent barrier", WARNING, message)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """Describes a kind of finding: the tool that it belongs to, its name, its severity, and the
+    message of a record."""
+
+    tool: str
+    name: str
+    severity: str
+    message: Callable[[_FindingRow], str]
+
+
+KINDS = {
+    words.K_RACE: FindingKind("race", "race", ERROR, _FindingRow.race),
+    words.K_UNPROMISED: FindingKind("race", "unpromised", WARNING, _FindingRow.race),
+    words.K_SAME_VALUE: FindingKind("race", "same-value", NOTE, _FindingRow.race),
+    words.K_PROXY: FindingKind("race", "proxy", ERROR, _FindingRow.race),
+    words.K_UNFENCED: FindingKind("race", "unfenced", WARNING, _FindingRow.race),
+    words.K_STALE: FindingKind("race", "stale", ERROR, _FindingRow.race),
+    words.K_OUT_OF_BOUNDS: FindingKind(
+        "mem", "out of bounds", ERROR, lambda row: row.fault(FaultKind.OUT_OF_BOUNDS)
+    ),
+    words.K_MISALIGNED: FindingKind(
+        "mem", "misaligned", ERROR, lambda row: row.fault(FaultKind.MISALIGNED)
+    ),
+    words.K_READ_ONLY: FindingKind(
+        "mem", "read only", ERROR, lambda row: row.fault(FaultKind.READ_ONLY)
+    ),
+    words.K_STRAYED: FindingKind("mem", "out of bounds", ERROR, _FindingRow.strayed),
+    words.K_UNWRITTEN: FindingKind("init", "uninitialized read", ERROR, _FindingRow.unwritten),
+    words.K_OTHER_BARRIER: FindingKind("sync", "divergent barrier", WARNING, _FindingRow.divergent),
+    words.K_SKIPPED: FindingKind("sync", "skipped barrier", WARNING, _FindingRow.skipped),
+}
+"""All kinds of findings that the detector records."""
