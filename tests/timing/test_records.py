@@ -9,7 +9,7 @@ import pytest
 
 import warploom as wl
 from warploom.core.errors import MemoryFault, WarploomError
-from warploom.timing.layout import A_INSTRUCTION
+from warploom.timing.records import TimedAccess
 
 HISTOGRAM = """
 extern "C" __global__ void count(const unsigned *x, unsigned *bins, float *sum, int n) {
@@ -44,11 +44,11 @@ def test_reordering_stays_within_entries() -> None:
     run = gpu.compile(source)["twice"][1, 32](gpu.zeros(32, np.float32))
     record = run.record
     assert record is not None
-    first, second, third, fourth = record.accesses[:, A_INSTRUCTION].tolist()
+    first, second, third, fourth = record.accesses[:, TimedAccess.instruction].tolist()
     assert first < second < third < fourth
     blocks = run.kernel.program.blocks
     turned = record.in_order([[*reversed(range(block.start, block.stop))] for block in blocks])
-    assert turned.accesses[:, A_INSTRUCTION].tolist() == [second, first, fourth, third]
+    assert turned.accesses[:, TimedAccess.instruction].tolist() == [second, first, fourth, third]
 
 
 def test_recording_changes_no_result_or_counter() -> None:

@@ -45,13 +45,17 @@ def compiled_as(loops: _F) -> Callable[[_F], _F]:
 
 
 def register_jitables() -> None:
-    """Registers all marked functions with Numba; must run before Numba compiles their callers.
+    """Registers all marked functions, and all records, with Numba; must run before Numba compiles
+    their callers.
 
     Deferred until then because Numba takes long to import, and most launches find the compiled code
     in the disk cache.
     """
     from numba.extending import register_jitable
 
+    from warploom.simt.compiled_records import register_records
+
+    register_records()
     while _JITABLES:
         register_jitable(_JITABLES.pop())
     while _COMPILED_AS:

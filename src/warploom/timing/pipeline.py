@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from warploom.timing import layout as w
 from warploom.timing.record.record import Record
+from warploom.timing.records import TimedAccess, TimedOperation
 from warploom.timing.work.operations import MachineWork
 
 Words = npt.NDArray[np.int64]
@@ -35,7 +36,7 @@ def pipeline_of(
     nothing with the Tensor Memory Accelerator."""
     if not record.phases and not record.copies:
         return None
-    waiting = _instructions(record.accesses[record.accesses[:, w.A_ARRIVALS] > 0])
+    waiting = _instructions(record.accesses[record.accesses[:, TimedAccess.arrivals] > 0])
     copying = _waits_for_copies(record)
     # A wait for an mbarrier is an operation with a result: the cycles are charged to the operations
     # that need it.
@@ -52,28 +53,31 @@ def pipeline_of(
 
 def _instructions(accesses: Words) -> set[int]:
     """Returns the instructions that made some accesses."""
-    return set(np.unique(accesses[:, w.A_INSTRUCTION]).tolist())
+    return set(np.unique(accesses[:, TimedAccess.instruction]).tolist())
 
 
 def _waits_for_copies(record: Record) -> set[int]:
     """Returns the instructions that wait for a phase of an mbarrier at which, in this launch, a
     copy arrives when it ends. Phases are compared by their number in a block."""
     accesses = record.accesses
-    by_copy = record.bulk[accesses[:, w.A_INSTRUCTION]] & (accesses[:, w.A_PHASE_ID] > 0)
-    signalled_phases = np.unique(accesses[by_copy, w.A_PHASE_ID])
-    waits = accesses[accesses[:, w.A_ARRIVALS] > 0]
-    return _instructions(waits[np.isin(waits[:, w.A_PHASE_ID], signalled_phases)])
+    by_copy = record.bulk[accesses[:, TimedAccess.instruction]] & (
+        accesses[:, TimedAccess.phase_id] > 0
+    )
+    signalled_phases = np.unique(accesses[by_copy, TimedAccess.phase_id])
+    waits = accesses[accesses[:, TimedAccess.arrivals] > 0]
+    return _instructions(waits[np.isin(waits[:, TimedAccess.phase_id], signalled_phases)])
 
 
 def _dependent_operations(work: MachineWork, instruction: int) -> list[int]:
     """Returns the rows of the operations, except that of instruction `instruction` itself, that
     need a register which the instruction writes."""
-    [row] = np.flatnonzero(work.operations[:, w.OP_INSTRUCTION] == instruction)[:1]
-    written = _registers_of(work, row, w.OP_WRITES_AT, w.OP_WRITES)
+    [row] = np.flatnonzero(work.operations[:, TimedOperation.instruction] == instruction)[:1]
+    written = _registers_of(work, row, TimedOperation.writes_at, TimedOperation.writes)
     return [
         other
         for other in range(len(work.operations))
-        if other != row and written & _registers_of(work, other, w.OP_NEEDS_AT, w.OP_NEEDS)
+        if other != row
+        and written & _registers_of(work, other, TimedOperation.needs_at, TimedOperation.needs)
     ]
 
 

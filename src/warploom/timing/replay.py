@@ -19,6 +19,7 @@ from warploom.timing.engine.compiled import functions
 from warploom.timing.engine.notes import deliver_messages
 from warploom.timing.engine.state import EngineSetting, Words, empty_sms, initial_memory
 from warploom.timing.record.record import Record
+from warploom.timing.records import MemorySystem, SchedulerState, SmState
 from warploom.timing.saved import ReplayState
 from warploom.timing.work.operations import MachineWork
 
@@ -62,7 +63,7 @@ class Replay:
         self._workers = workers
         self._ends: list[tuple[int, int]] = []
         fixed = (
-            *(setting.parameters, work.operations, work.registers, work.blocks),
+            *(setting.parameters.words, work.operations, work.registers, work.blocks),
             *(record.streams, record.entries, record.accesses),
             *(record.patterns.rows, record.patterns.lines, record.warps),
         )
@@ -88,7 +89,7 @@ class Replay:
         of the arrays that it was made from."""
         totals, ends = self.totals.sum(axis=0), np.array(self._ends, np.int64).reshape(-1, 2)
         sms, memory, dealt = self.sms.copy(), self.memory.copy(), self._dispatcher.state()
-        parameters = self.setting.parameters
+        parameters = self.setting.parameters.words
         return ReplayState(
             self.now, parameters, self._fingerprint, sms, memory, totals, ends, dealt
         )
@@ -96,7 +97,7 @@ class Replay:
     def restore(self, state: ReplayState) -> None:
         """Resumes from a state that `state` returned, in this process or another. Raises
         WarploomError for the state of another replay."""
-        of_replay = self.setting.parameters, self._fingerprint
+        of_replay = self.setting.parameters.words, self._fingerprint
         of_state = state.parameters, state.of_what
         if not all(np.array_equal(a, b) for a, b in zip(of_replay, of_state, strict=True)):
             raise WarploomError(
@@ -116,9 +117,11 @@ class Replay:
         issue or answer of the memory, and all cycles before it are charged to states. Raises
         WarploomError if a function of the user's raised an exception."""
         self.advance()
-        last = int(self.sms[:, w.LAST_DONE].max(initial=0))
-        issued = int(self._scheduler_words(w.S_ACCOUNTED).max(initial=0))  # the last issue is over
-        cycles = max(last, issued, int(self.memory[w.LAST_ANSWER]))
+        last = int(self.sms[:, SmState.last_done].max(initial=0))
+        issued = int(
+            self._scheduler_words(SchedulerState.accounted).max(initial=0)
+        )  # the last issue is over
+        cycles = max(last, issued, int(self.memory[MemorySystem.last_answer]))
         # Charges the cycles up to the end to the last states.
         self._run(0, np.arange(len(self.sms)), cycles, ends=True)
         self._check_policies()
@@ -132,16 +135,15 @@ class Replay:
         """Raises WarploomError if a function of the user's raised an exception, by the flag word
         after the memory of each."""
         p = self.setting.parameters
-        flag_offset = int(p[w.AT_USER]) + w.USER_WORDS
+        flag_offset = int(p.at_user) + w.USER_WORDS
         failed = {
             name: self.sms[:, flag_offset + index * w.USER_STRIDE].any()
             for index, name in enumerate(w.USER_FUNCTIONS)
         }
-        failed["mapping of DRAM"] = self.memory[p[w.AT_DRAM_USER] + w.USER_WORDS] != 0
-        for name, words in (
-            ("L1", self._set_words(self.sms, w.L1_REPLACEMENT, w.AT_L1_USER, w.L1_SETS)),
-            ("L2", self._set_words(self.memory, w.L2_REPLACEMENT, w.AT_L2_USER, w.L2_SETS)),
-        ):
+        failed["mapping of DRAM"] = self.memory[p.at_dram_user + w.USER_WORDS] != 0
+        in_l1 = self._set_words(self.sms, p.at_l1_user, p.l1_sets * int(p.l1_replacement != 0))
+        in_l2 = self._set_words(self.memory, p.at_l2_user, p.l2_sets * int(p.l2_replacement != 0))
+        for name, words in (("L1", in_l1), ("L2", in_l2)):
             failed[f"replacement policy of {name}"] = words[..., w.SET_WORDS :: w.SET_STRIDE].any()
         for name in (name for name, policy_failed in failed.items() if policy_failed):
             count = w.SET_WORDS if name.startswith("replacement") else w.USER_WORDS
@@ -150,14 +152,10 @@ class Replay:
                 " what else Numba's functions raise; call it as a Python function to see which"
             )
 
-    def _set_words(self, words: Words, policy: int, at: int, sets: int) -> Words:
-        """Returns a view of the memory of a cache's replacement policy for all its sets, whose last
-        dimension is the words of all sets; empty without such a policy. `policy`, `at` and `sets`
-        are the indices of parameters: the policy's address, the memory's offset, and the number of
-        sets."""
-        p = self.setting.parameters
-        count = int(p[sets]) * w.SET_STRIDE if p[policy] else 0
-        return words[..., p[at] : p[at] + count]
+    def _set_words(self, words: Words, at: int, sets: int) -> Words:
+        """Returns a view of the memory of a cache's replacement policy from offset `at` on for
+        `sets` sets, whose last dimension is the words of all sets."""
+        return words[..., at : at + sets * w.SET_STRIDE]
 
     def _quantum(self, pool: ThreadPoolExecutor) -> bool:
         """Runs one quantum: reserves blocks, runs the busy SMs on the workers, serves their
@@ -165,12 +163,12 @@ class Replay:
         left to run."""
         self._dispatcher.reserve_blocks()
         self._release_stalled()
-        state = self.sms[:, [w.LIVE_BLOCKS, w.RESERVED_COUNT, w.REQUEST_COUNT]]
+        state = self.sms[:, [SmState.live_blocks, SmState.reserved_count, SmState.request_count]]
         busy = np.flatnonzero(state.any(axis=1))
         if not len(busy):
             return False
         stop = self.now + self.setting.quantum
-        self.sms[busy, w.NOW] = self.now
+        self.sms[busy, SmState.now] = self.now
         # The first part runs on this thread, the others on the pool.
         parts = np.array_split(busy, self._workers)
         futures = [
@@ -185,35 +183,46 @@ class Replay:
         # Requests can be one cycle older than the quantum (`start` in `engine.loads`).
         functions()["serve_all"](p, sms, memory, self.now - 1, stop)
         # Only clusters with mbarriers exchange messages.
-        if self.setting.parameters[w.MESSAGES]:
+        if self.setting.parameters.messages:
             deliver_messages(self.setting.parameters, self.sms, self._dispatcher.launched_blocks())
         self.now = stop
-        self._ends.append((stop, int(self.sms[:, w.BLOCKS_DONE].sum())))
+        self._ends.append((stop, int(self.sms[:, SmState.blocks_done].sum())))
         return True
 
     def _release_stalled(self) -> None:
-        """Resumes warps that poll memory, once as many poll as wait for each other (POLL_BARRIER),
-        or once no SM can go on; SMs then also release warps that wait for a phase of an mbarrier:
-        in the functional run they went on."""
-        polling, p = self.sms[:, w.POLLING_WARPS].sum(), self.setting.parameters
-        all_polling = polling and polling >= p[w.POLL_BARRIER]
-        if all_polling or ((polling or p[w.PHASES]) and self._is_stalled()):
-            self.sms[:, w.POLLING_DONE] = 1
-            self.sms[:, w.POLLING_WARPS] = 0
+        """Resumes warps that poll memory, once as many poll as wait for each other
+        (`poll_barrier`), or once no SM can go on; SMs then also release warps that wait for a phase
+        of an mbarrier: in the functional run they went on."""
+        polling, p = self.sms[:, SmState.polling_warps].sum(), self.setting.parameters
+        all_polling = polling and polling >= p.poll_barrier
+        if all_polling or ((polling or p.phases) and self._is_stalled()):
+            self.sms[:, SmState.polling_done] = 1
+            self.sms[:, SmState.polling_warps] = 0
 
     def _is_stalled(self) -> bool:
         """Returns whether no SM has anything to do at any later cycle: no scheduler will change,
         and no queue, request, reserved block or message is left."""
-        columns = [w.QUEUE_COUNT, w.TMA_COUNT, w.REQUEST_COUNT, w.RESERVED_COUNT, w.RECEIVED_COUNT]
+        columns = [
+            SmState.queue_count,
+            SmState.tma_count,
+            SmState.request_count,
+            SmState.reserved_count,
+            SmState.received_count,
+        ]
         todo = self.sms[:, columns]
-        return bool((self._scheduler_words(w.S_NEXT) >= w.NEVER).all()) and not todo.any()
+        return (
+            bool((self._scheduler_words(SchedulerState.next) >= w.NEVER).all()) and not todo.any()
+        )
 
     def _scheduler_words(self, word: int) -> Words:
-        """Returns a view of the word `word` (S_NEXT, ...) of every scheduler, shape (SMs,
+        """Returns a view of the word `word` (`next`, ...) of every scheduler, shape (SMs,
         schedulers)."""
         p = self.setting.parameters
-        first = int(p[w.AT_SCHEDULERS])
-        return self.sms[:, first + word : first + int(p[w.SCHEDULERS]) * w.S_WORDS : w.S_WORDS]
+        first = int(p.at_schedulers)
+        return self.sms[
+            :,
+            first + word : first + int(p.schedulers) * SchedulerState.WORDS : SchedulerState.WORDS,
+        ]
 
     def _run(self, worker: int, sms: Words, stop: int, *, ends: bool = False) -> None:
         """Runs the SMs with the numbers `sms` up to the cycle `stop` in machine code, with the

@@ -17,6 +17,13 @@ from warploom.timing.pipeline import Pipeline, pipeline_of
 from warploom.timing.readings import CopyInFlight, NamedCode, Roof, WarpState
 from warploom.timing.record.record import Record
 from warploom.timing.record.visits import VisitCounter
+from warploom.timing.records import (
+    MemorySystem,
+    SchedulerState,
+    SmState,
+    TimedOperation,
+    TimelineEvent,
+)
 from warploom.timing.replay import ReplayOutcome
 from warploom.timing.roofs import bound_of, roofs_of
 from warploom.timing.sampling import extrapolate_cycles
@@ -91,7 +98,7 @@ class Timing:
         """The code that was replayed: PTX, or machine code."""
         self.blocks = record.launch.blocks
         """Blocks of the launch."""
-        self.sampled_blocks = int(outcome.sms[:, w.BLOCKS_DONE].sum())
+        self.sampled_blocks = int(outcome.sms[:, SmState.blocks_done].sum())
         """Blocks that were replayed: the first ones."""
         self.predicted_blocks = max(0, self.sampled_blocks + record.predicted - record.blocks)
         """Replayed blocks that follow the paths of other blocks, as the record had no space for
@@ -100,7 +107,7 @@ class Timing:
     @property
     def prefetched_lines(self) -> int:
         """Returns the lines of 128 bytes that a prefetcher requested."""
-        return self._sum(w.PREFETCHED)
+        return self._sum(SmState.prefetched)
 
     @property
     def sms(self) -> int:
@@ -145,21 +152,21 @@ class Timing:
     @cached_property
     def _schedulers(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
         """Returns the state words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
-        start = int(self._p[w.AT_SCHEDULERS])
-        stop = start + int(self._p[w.SCHEDULERS]) * w.S_WORDS
-        return self._outcome.sms[:, start:stop].reshape(-1, w.S_WORDS)
+        start = int(self._p.at_schedulers)
+        stop = start + int(self._p.schedulers) * SchedulerState.WORDS
+        return self._outcome.sms[:, start:stop].reshape(-1, SchedulerState.WORDS)
 
     @property
     def instructions(self) -> int:
         """Returns the machine instructions that warps issued; a PTX instruction becomes none, one
         or several."""
-        return self._sum(w.INSTRUCTIONS)
+        return self._sum(SmState.instructions)
 
     @property
     def issued(self) -> int:
         """Returns the scheduler cycles with an issue. `issued` and the sum of `stalls` make
         `scheduler_cycles`."""
-        return int(self._schedulers[:, w.S_ISSUED].sum())
+        return int(self._schedulers[:, SchedulerState.issued].sum())
 
     @property
     def scheduler_cycles(self) -> int:
@@ -170,7 +177,9 @@ class Timing:
     def stalls(self) -> dict[str, int]:
         """Returns the scheduler cycles without an issue, by the reason that most of the warps had;
         `no_warp` where none was resident."""
-        by_reason = self._schedulers[:, w.S_STALLS : w.S_STALLS + w.REASON_COUNT].sum(axis=0)
+        by_reason = self._schedulers[
+            :, SchedulerState.stalls : SchedulerState.stalls + w.REASON_COUNT
+        ].sum(axis=0)
         named = dict(zip(w.REASONS, by_reason.tolist(), strict=True))
         return {name: count for name, count in named.items() if name not in _NOT_STALLED}
 
@@ -182,7 +191,7 @@ class Timing:
     @property
     def active_cycles(self) -> int:
         """Returns the cycles in which an SM had a warp, summed over all SMs."""
-        return self._sum(w.ACTIVE_CYCLES)
+        return self._sum(SmState.active_cycles)
 
     @property
     def ipc(self) -> float:
@@ -192,12 +201,12 @@ class Timing:
     @property
     def issue_utilisation(self) -> float:
         """Returns the share of the schedulers' cycles with an issue, while their SM had a warp."""
-        return self.issued / max(1, self.active_cycles * int(self._p[w.SCHEDULERS]))
+        return self.issued / max(1, self.active_cycles * int(self._p.schedulers))
 
     @property
     def active_warps(self) -> float:
         """Returns the resident warps of an SM, on average while it had any."""
-        return self._sum(w.ACTIVE_WARP_CYCLES) / max(1, self.active_cycles)
+        return self._sum(SmState.active_warp_cycles) / max(1, self.active_cycles)
 
     @property
     def achieved_occupancy(self) -> float:
@@ -207,7 +216,7 @@ class Timing:
     @property
     def eligible_warps(self) -> float:
         """Returns the warps of a scheduler that could issue, on average over its active cycles."""
-        return self._sum(w.ELIGIBLE) / max(1, self.active_cycles * int(self._p[w.SCHEDULERS]))
+        return self._sum(SmState.eligible) / max(1, self.active_cycles * int(self._p.schedulers))
 
     # ---- memory -----------------------------------------------------------------------------
 
@@ -215,40 +224,43 @@ class Timing:
     def l1_hit_rate(self) -> float:
         """Returns the share of the sectors looked up in L1 that were found; 0 where none was looked
         up."""
-        hits, misses = self._sum(w.L1_HIT_SECTORS), self._sum(w.L1_MISS_SECTORS)
+        hits, misses = self._sum(SmState.l1_hit_sectors), self._sum(SmState.l1_miss_sectors)
         return hits / max(1, hits + misses)
 
     @property
     def l2_hit_rate(self) -> float:
         """Returns the share of the sectors looked up in L2 that were found; sectors that are
         written whole count as found if L2 held them before."""
-        hits, misses = (int(self._outcome.memory[word]) for word in (w.L2_HITS, w.L2_MISSES))
+        hits, misses = (
+            int(self._outcome.memory[word])
+            for word in (MemorySystem.l2_hits, MemorySystem.l2_misses)
+        )
         return hits / max(1, hits + misses)
 
     @property
     def l1_bytes(self) -> int:
         """Returns the bytes of the sectors that were looked up in L1."""
-        return 32 * (self._sum(w.L1_HIT_SECTORS) + self._sum(w.L1_MISS_SECTORS))
+        return 32 * (self._sum(SmState.l1_hit_sectors) + self._sum(SmState.l1_miss_sectors))
 
     @property
     def l2_bytes(self) -> int:
         """Returns the bytes that the SMs exchanged with the memory system behind them."""
-        return int(self._outcome.memory[w.L2_BYTES])
+        return int(self._outcome.memory[MemorySystem.l2_bytes])
 
     @property
     def dram_read_bytes(self) -> int:
         """Returns the bytes that L2 (or an SM, where there is no L2) read from DRAM."""
-        return int(self._outcome.memory[w.DRAM_READ])
+        return int(self._outcome.memory[MemorySystem.dram_read])
 
     @property
     def dram_written_bytes(self) -> int:
         """Returns the bytes that were written to DRAM, by L2 as it evicted lines."""
-        return int(self._outcome.memory[w.DRAM_WRITTEN])
+        return int(self._outcome.memory[MemorySystem.dram_written])
 
     @property
     def l2_dirty_bytes(self) -> int:
         """Returns the bytes that are in L2 at the end and were not yet written to DRAM."""
-        return int(self._outcome.memory[w.L2_DIRTY])
+        return int(self._outcome.memory[MemorySystem.l2_dirty])
 
     @property
     def dram_bytes(self) -> int:
@@ -261,12 +273,12 @@ class Timing:
     def unit_use(self) -> dict[str, float]:
         """Returns the share of each unit's cycles that issues occupied, over the SMs that had
         blocks, by the unit's name; only units that were used."""
-        ticks = self._outcome.issues * self._work.operations[:, w.OP_INTERVAL]
+        ticks = self._outcome.issues * self._work.operations[:, TimedOperation.interval]
         ticks_by_unit = np.bincount(
-            self._work.operations[:, w.OP_UNIT], weights=ticks, minlength=len(UNITS)
+            self._work.operations[:, TimedOperation.unit], weights=ticks, minlength=len(UNITS)
         )
         copies = [
-            1 if self._p[w.SHARED_UNITS_MASK] >> unit & 1 else int(self._p[w.SCHEDULERS])
+            1 if self._p.shared_units_mask >> unit & 1 else int(self._p.schedulers)
             for unit in range(len(UNITS))
         ]
         available = TICKS * max(1, self.sample_cycles) * len(self._outcome.sms)
@@ -281,14 +293,16 @@ class Timing:
         """Returns the shares, 0 to 1, of the load/store unit's cycles that L1 and that shared
         memory took while the sample ran, over the SMs that had blocks."""
         available = max(1, self.sample_cycles) * len(self._outcome.sms)
-        return self._sum(w.L1_CYCLES) / available, self._sum(w.SHARED_CYCLES) / available
+        return self._sum(SmState.l1_cycles) / available, self._sum(
+            SmState.shared_cycles
+        ) / available
 
     @cached_property
     def pipeline(self) -> Pipeline | None:
         """Returns how well asynchronous copies are hidden, or None for a launch without copies and
         mbarriers."""
         available = max(1, self.sample_cycles) * len(self._outcome.sms)
-        busy = self._sum(w.TMA_CYCLES) / available
+        busy = self._sum(SmState.tma_cycles) / available
         return pipeline_of(self._record, self._work, self._outcome.states, busy)
 
     @cached_property
@@ -326,8 +340,8 @@ class Timing:
         """Returns the states of every warp of an SM as intervals, up to the number of events that
         `timeline=` of `time` reserved."""
         events = self._events(sm)
-        events = events[events[:, w.E_STATE] != w.IN_FLIGHT]
-        instructions = self._work.instructions[events[:, w.E_OP]].tolist()
+        events = events[events[:, TimelineEvent.state] != w.IN_FLIGHT]
+        instructions = self._work.instructions[events[:, TimelineEvent.op]].tolist()
         rows: list[list[int]] = events.tolist()
         states: list[WarpState] = []
         visits: dict[int, VisitCounter] = {}
@@ -344,22 +358,24 @@ class Timing:
         """Returns the copies that were in flight to or from an SM, in the order of their ends, up
         to the number of events that `timeline=` of `time` reserved."""
         events = self._events(sm)
-        events = events[events[:, w.E_STATE] == w.IN_FLIGHT]
-        instructions = self._work.instructions[events[:, w.E_OP]]
-        columns = [w.E_SLOT, w.E_WARP, w.E_SINCE, w.E_UNTIL]
+        events = events[events[:, TimelineEvent.state] == w.IN_FLIGHT]
+        instructions = self._work.instructions[events[:, TimelineEvent.op]]
+        columns = [TimelineEvent.slot, TimelineEvent.warp, TimelineEvent.since, TimelineEvent.until]
         rows = np.column_stack([events[:, columns], instructions]).tolist()
         return [CopyInFlight(*row) for row in rows]
 
     def _events(self, sm: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
         """Returns the events of an SM's timeline, shape (events, EVENT_WORDS)."""
         sm_words = self._outcome.sms[sm]
-        start, count = int(self._p[w.AT_EVENTS]), int(sm_words[w.EVENT_COUNT])
-        return sm_words[start : start + count * w.EVENT_WORDS].reshape(-1, w.EVENT_WORDS)
+        start, count = int(self._p.at_events), int(sm_words[SmState.event_count])
+        return sm_words[start : start + count * TimelineEvent.WORDS].reshape(
+            -1, TimelineEvent.WORDS
+        )
 
     def warp_cycles(self, sm: int = 0) -> int:
         """Returns the cycles of all warps of an SM, also of those beyond the capacity of its
         timeline."""
-        return int(self._outcome.sms[sm, w.ACTIVE_WARP_CYCLES])
+        return int(self._outcome.sms[sm, SmState.active_warp_cycles])
 
     def add_to(self, trace: Trace, sm: int = 0) -> Trace:
         """Returns a copy of a trace of this launch (`kernel[grid, block].trace`) with the states of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.timing import layout as w
+from warploom.timing.records import MemorySystem
 from warploom.timing.replay import ReplayOutcome
 from warploom.timing.work.costs import TICKS
 
@@ -36,16 +37,20 @@ def _dram_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> float:
     f) of all pairs of neighbours in a bank switch between reading and writing.
     """
     p, memory = outcome.setting.parameters, outcome.memory
-    l2_bytes = w.LINE_BYTES * int(p[w.L2_SETS] * p[w.L2_WAYS])
+    l2_bytes = w.LINE_BYTES * int(p.l2_sets * p.l2_ways)
     # Dirty lines of earlier launches, which L2 began with, are not written by this one.
-    written = int(memory[w.DRAM_WRITTEN] + memory[w.L2_DIRTY] - outcome.setting.dirty * l2_bytes)
-    written_back = max(0, written * blocks // sampled - max(l2_bytes, written))
-    bytes_moved = int(memory[w.DRAM_READ]) * (blocks - sampled) // sampled + written_back
-    write_share = written_back / max(1, bytes_moved)
-    line_ticks = w.SECTORS * int(p[w.BANK_TICKS]) + 2 * write_share * (1 - write_share) * int(
-        p[w.TURN_TICKS]
+    written = int(
+        memory[MemorySystem.dram_written]
+        + memory[MemorySystem.l2_dirty]
+        - outcome.setting.dirty * l2_bytes
     )
-    return bytes_moved / w.LINE_BYTES * line_ticks / (TICKS << int(p[w.BANK_BITS]))
+    written_back = max(0, written * blocks // sampled - max(l2_bytes, written))
+    bytes_moved = int(memory[MemorySystem.dram_read]) * (blocks - sampled) // sampled + written_back
+    write_share = written_back / max(1, bytes_moved)
+    line_ticks = w.SECTORS * int(p.bank_ticks) + 2 * write_share * (1 - write_share) * int(
+        p.turn_ticks
+    )
+    return bytes_moved / w.LINE_BYTES * line_ticks / (TICKS << int(p.bank_bits))
 
 
 def _cycles_between(outcome: ReplayOutcome, sampled: int, first: float, last: float) -> float:

@@ -46,6 +46,7 @@ from warploom.timing.record.predicted import alignment_period, with_predicted_bl
 from warploom.timing.record.record import Record
 from warploom.timing.record.records import RecordBuilder
 from warploom.timing.record.spins import load_polling_loops, poll_barrier_warps
+from warploom.timing.records import BlockOperations, TimedOperation
 from warploom.timing.replay import Replay, ReplayOutcome
 from warploom.timing.replaying import Replaying
 from warploom.timing.result import Timing
@@ -256,7 +257,7 @@ def _shape(kernel: LoadedKernel, record: Record, work: MachineWork) -> LaunchSiz
     return LaunchSizes(
         max(1, work.register_count),
         len(work.operations),
-        bool((work.operations[:, w.OP_KIND] == w.COPY).any()),
+        bool((work.operations[:, TimedOperation.kind] == w.COPY).any()),
         launch.warps_per_block,
         _block_slots(kernel, record),
         max(0, l1_bytes(spec, shared_bytes(kernel.program, launch), launch)),
@@ -274,7 +275,7 @@ def _sampled(record: Record, work: MachineWork, shape: LaunchSizes, sample: int 
     wave = shape.sms * shape.block_slots
     if sample is not None:
         return min(record.blocks, sample * wave)
-    sizes = work.blocks[:, w.BLOCK_STOP] - work.blocks[:, w.BLOCK_START]
+    sizes = work.blocks[:, BlockOperations.stop] - work.blocks[:, BlockOperations.start]
     steps = np.concatenate([[0], np.cumsum(sizes[record.entries[:, 0]])])
     of_stream = steps[record.streams[:, 1]] - steps[record.streams[:, 0]]
     done = np.cumsum(of_stream[record.warps[:, 0]])[:: record.launch.warps_per_block]

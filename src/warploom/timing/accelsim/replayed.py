@@ -24,6 +24,7 @@ from warploom.timing.accelsim.writing import ZERO_REGISTER
 from warploom.timing.machinecode.work import ON_CHIP_OPCODES, accesses_memory
 from warploom.timing.record.patterns import PatternTable
 from warploom.timing.record.record import Record
+from warploom.timing.records import StreamEntry, TimedAccess, TimedOperation, WarpStream
 from warploom.timing.work.costs import QUEUED_UNITS, UNITS, WorkCosts
 from warploom.timing.work.operands import fence_cycles
 from warploom.timing.work.operations import MachineWork
@@ -135,12 +136,12 @@ class TraceRecordBuilder:
         position[[self._numbers[key] for key in static_instructions]] = np.arange(
             len(static_instructions)
         )
-        entries = np.array(self._entries, np.int64).reshape(-1, w.ENTRY_WORDS)
-        entries[:, w.ENTRY_BLOCK] = position[entries[:, w.ENTRY_BLOCK]]
+        entries = np.array(self._entries, np.int64).reshape(-1, StreamEntry.WORDS)
+        entries[:, StreamEntry.block] = position[entries[:, StreamEntry.block]]
         accesses_in_order = np.array(self._accesses, np.int64).reshape(-1, 3)
-        accesses = np.zeros((len(accesses_in_order), w.ACCESS_WORDS), np.int64)
-        accesses[:, w.A_INSTRUCTION] = position[accesses_in_order[:, 0]]
-        accesses[:, w.A_PATTERN], accesses[:, w.A_DELTA] = (
+        accesses = np.zeros((len(accesses_in_order), TimedAccess.WORDS), np.int64)
+        accesses[:, TimedAccess.instruction] = position[accesses_in_order[:, 0]]
+        accesses[:, TimedAccess.pattern], accesses[:, TimedAccess.delta] = (
             accesses_in_order[:, 1],
             accesses_in_order[:, 2],
         )
@@ -149,7 +150,7 @@ class TraceRecordBuilder:
         record = Record(
             self.launch,
             len(self._streams) // self.launch.warps_per_block,
-            np.array(self._streams, np.int64).reshape(-1, w.STREAM_WORDS),
+            np.array(self._streams, np.int64).reshape(-1, WarpStream.WORDS),
             entries,
             accesses,
             warps,
@@ -197,7 +198,7 @@ def traced_work(code: TracedCode, costs: WorkCosts) -> MachineWork:
     ]
     blocks = np.arange(len(rows), dtype=np.int64)
     return MachineWork(
-        np.array(rows, np.int64).reshape(-1, w.OP_WORDS),
+        np.array(rows, np.int64).reshape(-1, TimedOperation.WORDS),
         np.array(registers, np.int64),
         np.stack([blocks, blocks + 1], axis=1),
         blocks,
@@ -212,25 +213,25 @@ def _operation_row(
     registers: list[int],
     numbers: dict[int, int],
 ) -> list[int]:
-    """Returns the row (`layout`, OP_) of an instruction with number `number`: its unit and that
+    """Returns the row (`TimedOperation`) of an instruction with number `number`: its unit and that
     unit's costs, its kind, and the registers that it waits for and writes. Appends these registers
     to `registers`, as the numbers that `numbers` gives them."""
     _, opcode, destinations, sources, last = row
     name = opcode.partition(".")[0]
     unit = execution_of(name).unit
     unit = unit if unit in UNITS else "control"
-    operation = [0] * w.OP_WORDS
-    operation[w.OP_INSTRUCTION], operation[w.OP_SLOTS] = number, 1
-    operation[w.OP_UNIT] = UNITS.index(unit)
+    operation = [0] * TimedOperation.WORDS
+    operation[TimedOperation.instruction], operation[TimedOperation.slots] = number, 1
+    operation[TimedOperation.unit] = UNITS.index(unit)
     # Traces do not tell the products of a tensor instruction: 1024 is an estimate.
-    operation[w.OP_INTERVAL] = (
+    operation[TimedOperation.interval] = (
         costs.tensor_interval(1024) if unit == "tensor" else costs.interval(unit)
     )
-    operation[w.OP_LATENCY] = costs.unit_latency(unit)
-    operation[w.OP_GAP] = costs.timing.issue_cycles
-    operation[w.OP_WAIT] = w.SHORT_SCOREBOARD if unit in QUEUED_UNITS else w.WAIT
-    operation[w.OP_KIND], operation[w.OP_X], operation[w.OP_Y] = _kind(
-        name, opcode, costs, ends=last
+    operation[TimedOperation.latency] = costs.unit_latency(unit)
+    operation[TimedOperation.gap] = costs.timing.issue_cycles
+    operation[TimedOperation.wait] = w.SHORT_SCOREBOARD if unit in QUEUED_UNITS else w.WAIT
+    operation[TimedOperation.kind], operation[TimedOperation.x], operation[TimedOperation.y] = (
+        _kind(name, opcode, costs, ends=last)
     )
     written = [
         register + offset
@@ -240,7 +241,10 @@ def _operation_row(
     # Loads write consecutive registers, which the trace names by the first one.
     if not name.startswith("LD"):
         written = list(destinations)
-    for word, registers_of in ((w.OP_NEEDS_AT, (*sources, *written)), (w.OP_WRITES_AT, written)):
+    for word, registers_of in (
+        (TimedOperation.needs_at, (*sources, *written)),
+        (TimedOperation.writes_at, written),
+    ):
         unique = list(
             dict.fromkeys(register for register in registers_of if register != ZERO_REGISTER)
         )

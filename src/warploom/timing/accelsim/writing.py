@@ -11,12 +11,12 @@ import numpy as np
 
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.ptx.ir import Space
-from warploom.timing import layout as w
 from warploom.timing.accelsim.files import KernelHead, TracedBlock
 from warploom.timing.accelsim.lines import MOST_SOURCES, TracedInstruction, width_of
 from warploom.timing.machinecode.record import MachineCodeRecord
 from warploom.timing.machinecode.work import accesses_memory
 from warploom.timing.record.record import Record
+from warploom.timing.records import StreamEntry, TimedAccess
 
 ZERO_REGISTER = 255
 """The number of RZ."""
@@ -74,7 +74,7 @@ class LaunchTrace:
             block, access = entries[number]
             mask = int(masks[first_entry + position]) & alive
             lane_accesses = self._lane_accesses(
-                access, entries[number + 1][w.ENTRY_ACCESS], warp_words
+                access, entries[number + 1][StreamEntry.access], warp_words
             )
             start, last = self._machine_record.starts[block], self._machine_record.stops[block] - 1
             for index in range(start, last):
@@ -82,7 +82,9 @@ class LaunchTrace:
             executing = mask
             if number + 1 < len(positions):
                 next_mask = int(masks[first_entry + positions[number + 1]])
-                executing = self._taken(last, mask, entries[number + 1][w.ENTRY_BLOCK], next_mask)
+                executing = self._taken(
+                    last, mask, entries[number + 1][StreamEntry.block], next_mask
+                )
                 if self._listing.instructions[last].name == "EXIT":
                     executing = mask & ~(
                         next_mask if mask & next_mask else int(later_masks[position + 1])
@@ -126,13 +128,15 @@ class LaunchTrace:
         record = self._machine_record.record
         rows: list[list[int]] = record.accesses[first:stop].tolist()
         for access in rows:
-            size, lanes, offsets, space = record.patterns.lanes_of(access[w.A_PATTERN])
+            size, lanes, offsets, space = record.patterns.lanes_of(access[TimedAccess.pattern])
             base = (
-                warp_words[access[w.A_SITE]] + access[w.A_DELTA] if space is not Space.LOCAL else 0
+                warp_words[access[TimedAccess.site]] + access[TimedAccess.delta]
+                if space is not Space.LOCAL
+                else 0
             )
             base += self._bases.get(space, 0)
             addresses = (base + offset for lane, offset in enumerate(offsets) if lanes >> lane & 1)
-            accesses[access[w.A_INSTRUCTION]].append((size, lanes, tuple(addresses)))
+            accesses[access[TimedAccess.instruction]].append((size, lanes, tuple(addresses)))
         return accesses
 
     @cached_property

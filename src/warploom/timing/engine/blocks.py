@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.machine.launch import Launch
-from warploom.timing import layout as w
 from warploom.timing.engine.state import EngineSetting, Words
+from warploom.timing.records import SmState
 
 
 class BlockDispatcher:
@@ -30,14 +30,11 @@ class BlockDispatcher:
     def _cluster_placement(self, launch: Launch) -> Words | None:
         """Returns the SM of each block (`Launch.sm_of`) if the device holds all clusters at once,
         so that no SM gets more blocks than it has slots; else, and without clusters, None."""
-        if (
-            launch.cluster_blocks == 1
-            or self._blocks > len(self._sms) * self._params[w.BLOCK_SLOTS]
-        ):
+        if launch.cluster_blocks == 1 or self._blocks > len(self._sms) * self._params.block_slots:
             return None
         sm_of_block = np.array([launch.sm_of(block) for block in range(self._blocks)], np.int64)
         counts = np.bincount(sm_of_block, minlength=len(self._sms))
-        fits = len(counts) == len(self._sms) and counts.max() <= self._params[w.BLOCK_SLOTS]
+        fits = len(counts) == len(self._sms) and counts.max() <= self._params.block_slots
         return sm_of_block if fits else None
 
     def state(self) -> Words:
@@ -51,10 +48,13 @@ class BlockDispatcher:
     def launched_blocks(self) -> set[int]:
         """Returns the blocks that have been launched on an SM, also those that have ended: all that
         were assigned, less those that are still reserved."""
-        base, ring = int(self._params[w.AT_RESERVED]), int(self._params[w.RESERVED])
+        base, ring = (
+            int(self._params.at_reserved),
+            int(self._params.reserved),
+        )
         launched = set(range(self._next))
-        for sm in self._sms[self._sms[:, w.RESERVED_COUNT] > 0]:
-            head, count = int(sm[w.RESERVED_HEAD]), int(sm[w.RESERVED_COUNT])
+        for sm in self._sms[self._sms[:, SmState.reserved_count] > 0]:
+            head, count = int(sm[SmState.reserved_head]), int(sm[SmState.reserved_count])
             launched -= {int(sm[base + (head + index) % ring]) for index in range(count)}
         return launched
 
@@ -64,17 +64,17 @@ class BlockDispatcher:
         placed as a whole before the first quantum. Once no other blocks are left, reserved ones
         move to SMs with free slots."""
         sms = self._sms
-        if self._next == self._blocks and not sms[:, w.RESERVED_COUNT].any():
+        if self._next == self._blocks and not sms[:, SmState.reserved_count].any():
             return
-        free = self._params[w.BLOCK_SLOTS] - sms[:, w.LIVE_BLOCKS]
-        groups_end = sms[:, w.BLOCKS_DONE] - self._done
-        self._done = sms[:, w.BLOCKS_DONE].copy()
+        free = self._params.block_slots - sms[:, SmState.live_blocks]
+        groups_end = sms[:, SmState.blocks_done] - self._done
+        self._done = sms[:, SmState.blocks_done].copy()
         if self._next == 0 and self._sm_of_block is not None:
             self._reserve(self._sm_of_block, np.arange(self._blocks))
             self._next = self._blocks
         elif self._next < self._blocks:
-            wanted = free + np.maximum(1, groups_end) - sms[:, w.RESERVED_COUNT]
-            order = _round_robin(np.clip(wanted, 0, self._params[w.BLOCK_SLOTS]))
+            wanted = free + np.maximum(1, groups_end) - sms[:, SmState.reserved_count]
+            order = _round_robin(np.clip(wanted, 0, self._params.block_slots))
             order = order[: self._blocks - self._next]
             self._reserve(order, np.arange(self._next, self._next + len(order)))
             self._next += len(order)
@@ -88,25 +88,31 @@ class BlockDispatcher:
     def _reserve(self, target_sms: Words, blocks: Words) -> None:
         """Appends each of the `blocks` to the ring buffer of reserved blocks of its SM in
         `target_sms`."""
-        base, ring = int(self._params[w.AT_RESERVED]), int(self._params[w.RESERVED])
+        base, ring = (
+            int(self._params.at_reserved),
+            int(self._params.reserved),
+        )
         by_sm = np.argsort(target_sms, kind="stable")
         # Stable, so that the blocks of an SM keep their order.
         counts = np.bincount(target_sms, minlength=len(self._sms))
         # The position of each block among those of its SM.
         rank = np.arange(len(target_sms)) - np.repeat(np.cumsum(counts) - counts, counts)
         chosen = target_sms[by_sm]
-        ends = self._sms[chosen, w.RESERVED_HEAD] + self._sms[chosen, w.RESERVED_COUNT]
+        ends = self._sms[chosen, SmState.reserved_head] + self._sms[chosen, SmState.reserved_count]
         self._sms[chosen, base + (ends + rank) % ring] = blocks[by_sm]
-        self._sms[:, w.RESERVED_COUNT] += counts
+        self._sms[:, SmState.reserved_count] += counts
 
     def _reclaim_reserved(self) -> list[int]:
         """Removes all reserved blocks from the SMs and returns them."""
-        base, ring = int(self._params[w.AT_RESERVED]), int(self._params[w.RESERVED])
+        base, ring = (
+            int(self._params.at_reserved),
+            int(self._params.reserved),
+        )
         reclaimed: list[int] = []
-        for sm in self._sms[self._sms[:, w.RESERVED_COUNT] > 0]:
-            head, count = int(sm[w.RESERVED_HEAD]), int(sm[w.RESERVED_COUNT])
+        for sm in self._sms[self._sms[:, SmState.reserved_count] > 0]:
+            head, count = int(sm[SmState.reserved_head]), int(sm[SmState.reserved_count])
             reclaimed += [int(sm[base + (head + index) % ring]) for index in range(count)]
-        self._sms[:, w.RESERVED_COUNT] = 0
+        self._sms[:, SmState.reserved_count] = 0
         return reclaimed
 
 

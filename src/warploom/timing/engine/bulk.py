@@ -4,66 +4,65 @@ from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
-from warploom.timing.engine.machine import EngineArrays, Words
+from warploom.timing.engine.machine import EngineArrays
 from warploom.timing.engine.phases import extend_flight, finish_flight
 from warploom.timing.engine.requests import NO_ENTRY, ONE_PASS, SectorRequest, request_sectors
+from warploom.timing.records import Flight, QueueEntry, SmState, TimedAccess, TimedPattern
 from warploom.timing.work.costs import TICKS
 
 
 @jitable
-def enqueue_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, count: int) -> None:
+def enqueue_copy(arrays: EngineArrays, sm: SmState, flight: int, access: int, count: int) -> None:
     """Appends a copy (`flight`) of `count` accesses, from number `access` of the stream on, to the
     ring buffer of the Tensor Memory Accelerator; `serve_copies` serves them."""
-    slot = (sm[w.TMA_HEAD] + sm[w.TMA_COUNT]) % arrays.params[w.FLIGHTS]
-    queued = arrays.params[w.AT_TMA] + slot * w.Q_WORDS
-    sm[queued + w.Q_FLIGHT] = flight
-    sm[queued + w.Q_ACCESS] = access
-    sm[queued + w.Q_ACCESSES_LEFT] = count
-    sm[w.TMA_COUNT] += 1
+    slot = (sm.tma_head + sm.tma_count) % arrays.params.flights
+    queued = QueueEntry(sm, arrays.params.at_tma, slot)
+    queued.flight = flight
+    queued.access = access
+    queued.accesses_left = count
+    sm.tma_count += 1
 
 
 @jitable
-def serve_copies(arrays: EngineArrays, sm: Words, now: int) -> None:
+def serve_copies(arrays: EngineArrays, sm: SmState, now: int) -> None:
     """Serves accesses of copies in the unit's queue, in order, as long as the unit is free in the
     cycle `now`; a copy whose accesses are all served and answered ends."""
-    while sm[w.TMA_COUNT] > 0 and sm[w.TMA_FREE] <= now:
-        queued = arrays.params[w.AT_TMA] + sm[w.TMA_HEAD] * w.Q_WORDS
-        flight = sm[queued + w.Q_FLIGHT]
-        if not request_copy(arrays, sm, flight, sm[queued + w.Q_ACCESS], now):
+    while sm.tma_count > 0 and sm.tma_free <= now:
+        queued = QueueEntry(sm, arrays.params.at_tma, sm.tma_head)
+        flight = Flight(sm, queued.flight)
+        if not request_copy(arrays, sm, flight, queued.access, now):
             return
-        sm[queued + w.Q_ACCESS] += 1
-        sm[queued + w.Q_ACCESSES_LEFT] -= 1
-        sm[flight + w.F_OPEN_REQUESTS] -= 1
-        if sm[queued + w.Q_ACCESSES_LEFT] == 0:
-            sm[w.TMA_HEAD] = (sm[w.TMA_HEAD] + 1) % arrays.params[w.FLIGHTS]
-            sm[w.TMA_COUNT] -= 1
-            if sm[flight + w.F_OPEN_REQUESTS] == 0:
+        queued.access += 1
+        queued.accesses_left -= 1
+        flight.open_requests -= 1
+        if queued.accesses_left == 0:
+            sm.tma_head = (sm.tma_head + 1) % arrays.params.flights
+            sm.tma_count -= 1
+            if flight.open_requests == 0:
                 finish_flight(arrays, sm, flight, now)
 
 
 @jitable
-def request_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, now: int) -> bool:
+def request_copy(arrays: EngineArrays, sm: SmState, flight: Flight, access: int, now: int) -> bool:
     """Requests the lines of one access of a copy from L2, past L1, and occupies the unit for
-    TMA_LINE_TICKS a line; returns False, and stops the unit until the next quantum, if the buffers
-    of requests have no space for them."""
-    access_offset = access * w.ACCESS_WORDS
-    pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
-    lines = arrays.patterns[pattern + w.P_LINES]
+    `tma_line_ticks` a line; returns False, and stops the unit until the next quantum, if the
+    buffers of requests have no space for them."""
+    timed_access = TimedAccess(arrays.accesses, 0, access)
+    pattern = TimedPattern(arrays.patterns, 0, timed_access.pattern)
+    lines = pattern.lines
     # A copy has no miss status holding registers to wait for, only the buffers of the quantum.
-    full = sm[w.REQUEST_COUNT] + lines > arrays.params[w.REQUESTS]
-    if full or sm[w.PAIR_COUNT] + lines > arrays.params[w.PAIRS]:
+    full = sm.request_count + lines > arrays.params.requests
+    if full or sm.pair_count + lines > arrays.params.pairs:
         # `receive_answers` restarts the unit after the quantum.
-        sm[w.TMA_FREE] = w.NEVER
+        sm.tma_free = w.NEVER
         return False
-    number = sm[flight + w.F_WARP_NUMBER]
-    base = arrays.warps[
-        number * arrays.params[w.WARP_WORDS] + 1 + arrays.accesses[access_offset + w.A_SITE]
-    ]
-    line = (base + arrays.accesses[access_offset + w.A_DELTA]) >> w.LINE_BITS
-    first = arrays.patterns[pattern + w.P_LINES_AT]
+    number = flight.warp_number
+    base = arrays.warps[number * arrays.params.warp_words + 1 + timed_access.site]
+    line = (base + timed_access.delta) >> w.LINE_BITS
+    first = pattern.lines_at
     kind, spare_mshr = (
-        arrays.patterns[pattern + w.P_KIND] & w.KIND,
-        arrays.params[w.AT_MSHRS] + arrays.params[w.MSHRS],
+        pattern.kind & w.KIND,
+        arrays.params.at_mshrs + arrays.params.mshrs,
     )
     # The copy issued a cycle before. It occupies no real register: a spare one takes the answer.
     for index in range(first, first + lines):
@@ -71,8 +70,8 @@ def request_copy(arrays: EngineArrays, sm: Words, flight: int, access: int, now:
         wanted = SectorRequest(line_number, sectors, kind, ONE_PASS)
         request_sectors(arrays, sm, flight, wanted, NO_ENTRY, spare_mshr, now - 1)
     # The access ends now at the earliest; answers extend the flight.
-    extend_flight(sm, flight, now)
-    cycles = max(1, lines * arrays.params[w.TMA_LINE_TICKS] // TICKS)
-    sm[w.TMA_CYCLES] += cycles
-    sm[w.TMA_FREE] = now + cycles
+    extend_flight(flight, now)
+    cycles = max(1, lines * arrays.params.tma_line_ticks // TICKS)
+    sm.tma_cycles += cycles
+    sm.tma_free = now + cycles
     return True

@@ -8,9 +8,20 @@ from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.bulk import enqueue_copy
 from warploom.timing.engine.flow import advance, arrive_at_barrier
-from warploom.timing.engine.machine import EngineArrays, Words
+from warploom.timing.engine.machine import EngineArrays
 from warploom.timing.engine.phases import is_fenced, signal_after_products
 from warploom.timing.engine.waits import groups_end, sleep, wait_end
+from warploom.timing.records import (
+    BlockSlot,
+    Flight,
+    QueueEntry,
+    SchedulerState,
+    SmState,
+    StreamEntry,
+    TimedAccess,
+    TimedOperation,
+    WarpSlot,
+)
 from warploom.timing.work.costs import TICKS, UNITS
 
 LSU, TEXTURE = UNITS.index("lsu"), UNITS.index("texture")
@@ -19,47 +30,47 @@ MIO_UNITS = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert"
 
 
 @jitable
-def unit_at(arrays: EngineArrays, sm: Words, warp: int, unit: int) -> int:
+def unit_at(arrays: EngineArrays, warp: WarpSlot, unit: int) -> int:
     """Returns the offset of the word that holds the tick from which unit number `unit` is free:
     that of the warp's scheduler, or the one that all schedulers of the SM share
-    (SHARED_UNITS_MASK)."""
-    if (arrays.params[w.SHARED_UNITS_MASK] >> unit) & 1:
-        return int(arrays.params[w.AT_UNITS] + unit)
-    return int(sm[warp + w.V_UNITS] + unit)
+    (`shared_units_mask`)."""
+    if (arrays.params.shared_units_mask >> unit) & 1:
+        return int(arrays.params.at_units + unit)
+    return int(warp.units + unit)
 
 
 @jitable
-def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> int:
+def blocked_until(
+    arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, now: int
+) -> int:
     """Returns the first cycle in which a warp's operation can issue as far as its unit, the
     register file and the load/store queue are concerned: `now`, a later one, or NEVER where, for an
-    access, the queue is full or no flight record is free. If it is not `now`, V_BLOCKED_BY gets the
+    access, the queue is full or no flight record is free. If it is not `now`, `blocked_by` gets the
     stall reason."""
-    op_offset = sm[warp + w.V_OP] * w.OP_WORDS
-    unit = arrays.ops[op_offset + w.OP_UNIT]
-    free = sm[unit_at(arrays, sm, warp, unit)]
+    operation = TimedOperation(arrays.ops, 0, warp.op)
+    unit = operation.unit
+    free = sm.words[unit_at(arrays, warp, unit)]
     # A unit that becomes free within this cycle accepts the operation: some units take a warp in
     # less than a cycle.
     if free >= (now + 1) * TICKS:
-        sm[warp + w.V_BLOCKED_BY] = w.MATH_PIPE_THROTTLE
+        warp.blocked_by = w.MATH_PIPE_THROTTLE
         if unit == TEXTURE:
-            sm[warp + w.V_BLOCKED_BY] = w.TEX_THROTTLE
+            warp.blocked_by = w.TEX_THROTTLE
         elif (MIO_UNITS >> unit) & 1:
-            sm[warp + w.V_BLOCKED_BY] = w.MIO_THROTTLE
-            if unit == LSU and arrays.ops[op_offset + w.OP_OFF_CHIP]:
-                sm[warp + w.V_BLOCKED_BY] = w.LG_THROTTLE
+            warp.blocked_by = w.MIO_THROTTLE
+            if unit == LSU and operation.off_chip:
+                warp.blocked_by = w.LG_THROTTLE
         return int(free // TICKS)
-    read = banks_free_at(arrays, sm, scheduler, warp, op_offset, now)
+    read = banks_free_at(scheduler, warp.at, operation, now)
     if read > now:
-        sm[warp + w.V_BLOCKED_BY] = w.DISPATCH_STALL
+        warp.blocked_by = w.DISPATCH_STALL
         return read
-    kind = arrays.ops[op_offset + w.OP_KIND]
-    full = sm[scheduler + w.S_QUEUED] >= arrays.params[w.LSU_QUEUE] and kind != w.BULK
-    if (full or sm[w.FREE_COUNT] == 0) and is_access(kind):
-        sm[warp + w.V_BLOCKED_BY] = (
-            w.LG_THROTTLE if arrays.ops[op_offset + w.OP_OFF_CHIP] else w.MIO_THROTTLE
-        )
+    kind = operation.kind
+    full = scheduler.queued >= arrays.params.lsu_queue and kind != w.BULK
+    if (full or sm.free_count == 0) and is_access(kind):
+        warp.blocked_by = w.LG_THROTTLE if operation.off_chip else w.MIO_THROTTLE
         if unit == TEXTURE:
-            sm[warp + w.V_BLOCKED_BY] = w.TEX_THROTTLE
+            warp.blocked_by = w.TEX_THROTTLE
         # `retry_issue` lets the scheduler try again when one becomes free.
         return w.NEVER
     return now
@@ -67,45 +78,55 @@ def blocked_until(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, no
 
 @jitable
 def bank_reads(
-    arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, bank: int
+    scheduler: SchedulerState,
+    warp: int,
+    operation: TimedOperation,
+    bank: int,
 ) -> int:
     """Returns how many registers of bank number `bank` of the register file a warp's operation (row
-    at `op_offset`) reads, less those that the operand cache holds, if the warp also issued the
+    at `operation`) reads, less those that the operand cache holds, if the warp also issued the
     scheduler's operation before."""
-    reads = arrays.ops[op_offset + w.OP_READS] >> w.READ_BITS * bank
+    reads = operation.reads >> w.READ_BITS * bank
     mask = (1 << w.READ_BITS) - 1
-    # OP_READS: READ_BITS for each bank, then READ_BITS for each bank of those cached.
+    # `reads`: READ_BITS for each bank, then READ_BITS for each bank of those cached.
     cached = reads >> w.READ_BITS * w.REGISTER_BANKS & mask
-    return int((reads & mask) - cached * int(sm[scheduler + w.S_LAST] == warp))
+    return int((reads & mask) - cached * int(scheduler.last == warp))
 
 
 @jitable
 def banks_free_at(
-    arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, now: int
+    scheduler: SchedulerState,
+    warp: int,
+    operation: TimedOperation,
+    now: int,
 ) -> int:
-    """Returns the first cycle from `now` on in which a warp's operation (row at `op_offset`) can
+    """Returns the first cycle from `now` on in which a warp's operation (row at `operation`) can
     issue so that the banks of the scheduler's register file, after earlier reads, serve its reads
     within READ_WINDOW cycles."""
     until = now
-    if arrays.ops[op_offset + w.OP_READS] != 0:
+    if operation.reads != 0:
         for bank in range(w.REGISTER_BANKS):
-            reads = bank_reads(arrays, sm, scheduler, warp, op_offset, bank)
+            reads = bank_reads(scheduler, warp, operation, bank)
             if reads > 0:
-                until = max(until, sm[scheduler + w.S_BANKS + bank] + reads - w.READ_WINDOW)
+                until = max(until, scheduler.banks[bank] + reads - w.READ_WINDOW)
     return int(until)
 
 
 @jitable
 def occupy_banks(
-    arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op_offset: int, now: int
+    sm: SmState,
+    scheduler: SchedulerState,
+    warp: int,
+    operation: TimedOperation,
+    now: int,
 ) -> None:
     """Occupies the banks of the scheduler's register file for the reads of a warp's operation (row
-    at `op_offset`), one cycle for each register of a bank, after the reads before."""
-    if arrays.ops[op_offset + w.OP_READS] != 0:
+    at `operation`), one cycle for each register of a bank, after the reads before."""
+    if operation.reads != 0:
         for bank in range(w.REGISTER_BANKS):
-            bank_free = scheduler + w.S_BANKS + bank
-            sm[bank_free] = max(sm[bank_free], now) + bank_reads(
-                arrays, sm, scheduler, warp, op_offset, bank
+            bank_free = scheduler.at + SchedulerState.banks + bank
+            sm.words[bank_free] = max(sm.words[bank_free], now) + bank_reads(
+                scheduler, warp, operation, bank
             )
 
 
@@ -116,45 +137,52 @@ def is_access(kind: int) -> bool:
 
 
 @jitable
-def issue(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> None:
+def issue(
+    arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, now: int
+) -> None:
     """Issues a warp's operation, or one of its slots if it has several, in this cycle: occupies the
     unit and the register banks, and counts the instruction. With its last slot, sets when its
     destination registers are ready, starts a flight if it accesses memory, and moves the warp
     on."""
-    op = sm[warp + w.V_OP]
-    op_offset = op * w.OP_WORDS
-    unit = unit_at(arrays, sm, warp, arrays.ops[op_offset + w.OP_UNIT])
-    sm[unit] = max(sm[unit], now * TICKS) + arrays.ops[op_offset + w.OP_INTERVAL]
-    occupy_banks(arrays, sm, scheduler, warp, op_offset, now)
-    sm[w.INSTRUCTIONS] += 1
-    arrays.totals[arrays.params[w.OPERATIONS] * w.REASON_COUNT + op] += 1
-    slots = arrays.ops[op_offset + w.OP_SLOTS]
-    if sm[warp + w.V_SLOTS_LEFT] == slots:
-        sm[warp + w.V_FIRST_ISSUE] = now
-    sm[warp + w.V_SLOTS_LEFT] -= 1
+    op = warp.op
+    operation = TimedOperation(arrays.ops, 0, op)
+    unit = unit_at(arrays, warp, operation.unit)
+    sm.words[unit] = max(sm.words[unit], now * TICKS) + operation.interval
+    occupy_banks(sm, scheduler, warp.at, operation, now)
+    sm.instructions += 1
+    arrays.totals[arrays.params.operations * w.REASON_COUNT + op] += 1
+    slots = operation.slots
+    if warp.slots_left == slots:
+        warp.first_issue = now
+    warp.slots_left -= 1
     # Operations of several slots issue one slot every GAP cycles.
-    if sm[warp + w.V_SLOTS_LEFT] > 0:
-        wake = now + arrays.ops[op_offset + w.OP_GAP]
+    if warp.slots_left > 0:
+        wake = now + operation.gap
         sleep(arrays, sm, warp, max(wake, now + 1), w.WAIT, now + 1)
         return
-    kind = arrays.ops[op_offset + w.OP_KIND]
+    kind = operation.kind
     # A slot that issued late, as its unit was busy, delays the result by as much.
-    delay = now - sm[warp + w.V_FIRST_ISSUE] - (slots - 1) * arrays.ops[op_offset + w.OP_GAP]
-    done = sm[warp + w.V_FIRST_ISSUE] + arrays.ops[op_offset + w.OP_LATENCY] + max(delay, 0)
-    if is_access(kind) and access_count(arrays, sm, warp, op_offset) > 0:
+    delay = now - warp.first_issue - (slots - 1) * operation.gap
+    done = warp.first_issue + operation.latency + max(delay, 0)
+    if is_access(kind) and access_count(arrays, warp, operation) > 0:
         done = start_flight(arrays, sm, scheduler, warp, op, now)
     else:
-        done = max(done, now + 1) << w.REASON_BITS | arrays.ops[op_offset + w.OP_WAIT]
-    base = sm[warp + w.V_REGISTERS]
-    first = arrays.ops[op_offset + w.OP_WRITES_AT]
-    for index in range(first, first + arrays.ops[op_offset + w.OP_WRITES]):
-        sm[base + arrays.registers[index]] = done
-    finish_issue(arrays, sm, warp, op_offset, kind, now)
+        done = max(done, now + 1) << w.REASON_BITS | operation.wait
+    base = warp.registers
+    first = operation.writes_at
+    for index in range(first, first + operation.writes):
+        sm.words[base + arrays.registers[index]] = done
+    finish_issue(arrays, sm, warp, operation, kind, now)
 
 
 @jitable
 def finish_issue(
-    arrays: EngineArrays, sm: Words, warp: int, op_offset: int, kind: int, now: int
+    arrays: EngineArrays,
+    sm: SmState,
+    warp: WarpSlot,
+    operation: TimedOperation,
+    kind: int,
+    now: int,
 ) -> None:
     """Applies what follows an operation whose last slot has issued, by its kind: arrives at a
     barrier, opens the next group (COMMIT), sets when a matrix product's group ends, arrives at
@@ -163,84 +191,83 @@ def finish_issue(
     or `nanosleep`."""
     waits = False
     if kind == w.BLOCK_BARRIER:
-        waits = arrive_at_barrier(arrays, sm, warp, op_offset // w.OP_WORDS, now)
+        waits = arrive_at_barrier(arrays, sm, warp, operation.at // TimedOperation.WORDS, now)
     elif kind == w.COMMIT:
-        if arrays.ops[op_offset + w.OP_OF_PRODUCTS]:
-            open_group(sm, warp + w.V_PRODUCT, warp + w.V_PRODUCTS)
+        if operation.of_products:
+            open_group(sm, warp.at + WarpSlot.product, warp.at + WarpSlot.products)
         else:
-            open_group(sm, warp + w.V_GROUP, warp + w.V_GROUPS)
+            open_group(sm, warp.at + WarpSlot.group, warp.at + WarpSlot.groups)
     elif kind == w.PRODUCT:
-        unit = unit_at(arrays, sm, warp, arrays.ops[op_offset + w.OP_UNIT])
-        group = warp + w.V_PRODUCTS + sm[warp + w.V_PRODUCT] % w.GROUPS
-        sm[group] = max(sm[group], sm[unit] // TICKS + arrays.ops[op_offset + w.OP_LATENCY])
+        unit = unit_at(arrays, warp, operation.unit)
+        group = warp.at + WarpSlot.products + warp.product % w.GROUPS
+        sm.words[group] = max(sm.words[group], sm.words[unit] // TICKS + operation.latency)
     elif kind == w.SIGNAL:
-        signal_after_products(arrays, sm, warp, access_count(arrays, sm, warp, op_offset), now)
+        signal_after_products(arrays, sm, warp, access_count(arrays, warp, operation), now)
     elif kind == w.POLL:
-        sm[w.POLLING_WARPS] += 1
-        sm[warp + w.V_PENDING_WAIT] = -1
+        sm.polling_warps += 1
+        warp.pending_wait = -1
     # The warp may end here, and its slot may be empty after this call.
-    advance(arrays, sm, warp, now + 1, now + max(1, arrays.ops[op_offset + w.OP_STALL]))
-    if sm[warp + w.V_STATE] == w.VACANT:
+    advance(arrays, sm, warp, now + 1, now + max(1, operation.stall))
+    if warp.state == w.VACANT:
         return
     if waits:
         sleep(arrays, sm, warp, w.NEVER, w.BARRIER, now + 1)
-    elif kind == w.BLOCK_BARRIER and arrays.ops[op_offset + w.OP_AWAITED] >= 0:
-        delay_warp(arrays, sm, warp, now + arrays.params[w.LATENCY_BARRIER], w.BARRIER, now + 1)
+    elif kind == w.BLOCK_BARRIER and operation.awaited >= 0:
+        delay_warp(arrays, sm, warp, now + arrays.params.latency_barrier, w.BARRIER, now + 1)
     elif kind == w.POLL:
         sleep(arrays, sm, warp, w.NEVER, w.LONG_SCOREBOARD, now + 1)
     elif kind == w.SLEEP:
-        until = now + arrays.ops[op_offset + w.OP_CYCLES]
+        until = now + operation.cycles
         delay_warp(arrays, sm, warp, until, w.SLEEPING, now + 1)
-    elif kind == w.WAIT_GROUP and arrays.ops[op_offset + w.OP_OF_PRODUCTS]:
-        pending, group = arrays.ops[op_offset + w.OP_STILL_OPEN], sm[warp + w.V_PRODUCT]
-        until = groups_end(sm, warp + w.V_PRODUCTS, group, pending, now + 1)
+    elif kind == w.WAIT_GROUP and operation.of_products:
+        pending, group = operation.still_open, warp.product
+        until = groups_end(sm, warp.at + WarpSlot.products, group, pending, now + 1)
         delay_warp(arrays, sm, warp, until, w.WAIT, now + 1)
     elif kind == w.FENCE or kind == w.WAIT_GROUP:
         # Packed so that `recheck_waits` can tell fences (odd) from group waits (even, from 2 on).
+        pending_wait = 2 + 2 * operation.still_open
         if kind == w.FENCE:
-            pending_wait = 1 + 2 * arrays.ops[op_offset + w.OP_CYCLES]
-        else:
-            pending_wait = 2 + 2 * arrays.ops[op_offset + w.OP_STILL_OPEN]
-        sm[warp + w.V_PENDING_WAIT] = pending_wait
+            pending_wait = 1 + 2 * operation.cycles
+        warp.pending_wait = pending_wait
         reason = w.MEMBAR if kind == w.FENCE else w.LONG_SCOREBOARD
-        if sm[warp + w.V_FLIGHTS] > 0:
+        if warp.flights > 0:
             sleep(arrays, sm, warp, w.NEVER, reason, now + 1)
         else:
-            sm[warp + w.V_PENDING_WAIT] = 0
+            warp.pending_wait = 0
             delay_warp(arrays, sm, warp, wait_end(sm, warp, pending_wait, now + 1), reason, now + 1)
 
 
 @jitable
-def open_group(sm: Words, number: int, ends: int) -> None:
+def open_group(sm: SmState, number: int, ends: int) -> None:
     """Opens the next group of asynchronous copies or matrix products, without an end yet:
     increments the word at offset `number`, and clears the group's place in the ring buffer of
     GROUPS ends at offset `ends`."""
-    sm[number] += 1
-    sm[ends + sm[number] % w.GROUPS] = 0
+    sm.words[number] += 1
+    sm.words[ends + sm.words[number] % w.GROUPS] = 0
 
 
 @jitable
 def delay_warp(
-    arrays: EngineArrays, sm: Words, warp: int, until: int, reason: int, now: int
+    arrays: EngineArrays, sm: SmState, warp: WarpSlot, until: int, reason: int, now: int
 ) -> None:
-    """Keeps a warp from issuing before the cycle `until` (V_EARLIEST): puts it to sleep with that
+    """Keeps a warp from issuing before the cycle `until` (`earliest`): puts it to sleep with that
     reason, unless it sleeps longer anyway."""
-    sm[warp + w.V_EARLIEST] = max(sm[warp + w.V_EARLIEST], until)
-    awake = sm[warp + w.V_STATE] == w.READY
-    if until > now and (awake or sm[sm[warp + w.V_WAKE_AT]] < until):
+    warp.earliest = max(warp.earliest, until)
+    awake = warp.state == w.READY
+    if until > now and (awake or sm.words[warp.wake_at] < until):
         sleep(arrays, sm, warp, until, reason, now)
 
 
 @jitable
-def access_count(arrays: EngineArrays, sm: Words, warp: int, op_offset: int) -> int:
+def access_count(arrays: EngineArrays, warp: WarpSlot, operation: TimedOperation) -> int:
     """Returns how many accesses of the warp's stream belong to the instruction that it issues
-    (operation at `op_offset`): those from its next access on that name the instruction, within the
+    (operation at `operation`): those from its next access on that name the instruction, within the
     current basic block."""
-    stop = arrays.entries[(sm[warp + w.V_ENTRY] + 1) * w.ENTRY_WORDS + w.ENTRY_ACCESS]
-    access, count = sm[warp + w.V_ACCESS], 0
-    instruction = arrays.ops[op_offset + w.OP_INSTRUCTION]
+    stop = StreamEntry(arrays.entries, 0, warp.entry + 1).access
+    access, count = warp.access, 0
+    instruction = operation.instruction
     while access + count < stop:
-        if arrays.accesses[(access + count) * w.ACCESS_WORDS + w.A_INSTRUCTION] != instruction:
+        if TimedAccess(arrays.accesses, 0, access + count).instruction != instruction:
             break
         count += 1
     return count
@@ -248,51 +275,51 @@ def access_count(arrays: EngineArrays, sm: Words, warp: int, op_offset: int) -> 
 
 @jitable
 def start_flight(
-    arrays: EngineArrays, sm: Words, scheduler: int, warp: int, op: int, now: int
+    arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, op: int, now: int
 ) -> int:
     """Creates the record of a memory instruction in flight and appends it to the queue of the
     load/store unit or (BULK) of the Tensor Memory Accelerator; moves the warp past its accesses.
     The flight notes the warp's open group of copies (NEVER if it joins none), and counts in
-    V_FLIGHTS if fences wait for it. A record must be free, and the queue not be full. Returns the
+    `flights` if fences wait for it. A record must be free, and the queue not be full. Returns the
     packed value that its destination registers get (PENDING, flight's number, and the stall reason:
     long scoreboard off chip, else short)."""
-    op_offset = op * w.OP_WORDS
-    count = access_count(arrays, sm, warp, op_offset)
-    sm[w.FREE_COUNT] -= 1
-    flight_number = sm[arrays.params[w.AT_FREE] + sm[w.FREE_COUNT]]
-    flight = arrays.params[w.AT_FLIGHTS] + flight_number * w.F_WORDS
+    operation = TimedOperation(arrays.ops, 0, op)
+    count = access_count(arrays, warp, operation)
+    sm.free_count -= 1
+    flight_number = sm.words[arrays.params.at_free + sm.free_count]
+    flight = Flight(sm, arrays.params.at_flights, flight_number)
     # Prefetches the warp's base addresses, which are needed when its accesses are served.
-    prefetch(arrays.warps, sm[warp + w.V_WARP] * arrays.params[w.WARP_WORDS])
-    sm[flight + w.F_WARP] = warp
-    sm[flight + w.F_OP] = op
-    sm[flight + w.F_END] = 0
-    sm[flight + w.F_OPEN_REQUESTS] = count
-    sm[flight + w.F_AGE] = sm[warp + w.V_AGE]
+    prefetch(arrays.warps, warp.warp * arrays.params.warp_words)
+    flight.warp = warp.at
+    flight.op = op
+    flight.end = 0
+    flight.open_requests = count
+    flight.age = warp.age
     # A group of copies ends with its last copy.
-    joins = arrays.ops[op_offset + w.OP_JOINS_GROUP]
-    sm[flight + w.F_GROUP] = sm[warp + w.V_GROUP] if joins else w.NEVER
-    sm[flight + w.F_ARRIVALS] = sm[flight + w.F_NEXT] = 0
-    sm[flight + w.F_BLOCK_NUMBER] = sm[sm[warp + w.V_BLOCK] + w.B_NUMBER]
-    sm[flight + w.F_WARP_NUMBER] = sm[warp + w.V_WARP]
-    sm[flight + w.F_SINCE] = now
-    first = sm[warp + w.V_ACCESS]
-    sm[flight + w.F_FIRST], sm[flight + w.F_COUNT] = first, count
-    sm[warp + w.V_ACCESS] += count
-    sm[warp + w.V_FLIGHTS] += int(is_fenced(arrays, op_offset))
-    off_chip = arrays.ops[op_offset + w.OP_OFF_CHIP]
+    joins = operation.joins_group
+    flight.group = warp.group if joins else w.NEVER
+    flight.arrivals = flight.next = 0
+    flight.block_number = BlockSlot(sm, warp.block).number
+    flight.warp_number = warp.warp
+    flight.since = now
+    first = warp.access
+    flight.first, flight.count = first, count
+    warp.access += count
+    warp.flights += int(is_fenced(operation))
+    off_chip = operation.off_chip
     reason = w.LONG_SCOREBOARD if off_chip else w.SHORT_SCOREBOARD
     # Copies do not go through the load/store unit.
-    if arrays.ops[op_offset + w.OP_KIND] == w.BULK:
-        enqueue_copy(arrays, sm, flight, first, count)
+    if operation.kind == w.BULK:
+        enqueue_copy(arrays, sm, flight.at, first, count)
         return int(w.PENDING | flight_number << w.REASON_BITS | reason)
-    capacity = arrays.params[w.SCHEDULERS] * arrays.params[w.LSU_QUEUE]
-    slot = sm[w.QUEUE_HEAD] + sm[w.QUEUE_COUNT]
+    capacity = arrays.params.schedulers * arrays.params.lsu_queue
+    slot = sm.queue_head + sm.queue_count
     slot -= capacity if slot >= capacity else 0
-    queued = arrays.params[w.AT_QUEUE] + slot * w.Q_WORDS
-    sm[queued + w.Q_FLIGHT] = flight
-    sm[queued + w.Q_ACCESS] = first
-    sm[queued + w.Q_ACCESSES_LEFT] = count
-    sm[w.QUEUE_COUNT] += 1
-    sm[scheduler + w.S_QUEUED] += 1
-    sm[warp + w.V_QUEUED] += 1
+    queued = QueueEntry(sm, arrays.params.at_queue, slot)
+    queued.flight = flight.at
+    queued.access = first
+    queued.accesses_left = count
+    sm.queue_count += 1
+    scheduler.queued += 1
+    warp.queued += 1
     return int(w.PENDING | flight_number << w.REASON_BITS | reason)

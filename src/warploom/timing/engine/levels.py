@@ -23,6 +23,7 @@ from warploom.timing.engine.caches import (
     tag_at,
 )
 from warploom.timing.engine.machine import Words, offset_array
+from warploom.timing.records import EngineParameters, MemoryRequest, MemorySystem, SmState
 from warploom.timing.work.costs import TICKS
 
 READS, WRITES = False, True
@@ -34,53 +35,55 @@ than the host's caches."""
 
 
 @jitable
-def serve_requests(params: Words, sms: Words, memory: Words, start: int, stop: int) -> int:
+def serve_requests(
+    params: EngineParameters, sms: Words, memory: MemorySystem, start: int, stop: int
+) -> int:
     """Serves the requests that the SMs made from cycle `start` to `stop`; returns their number.
     Sorts them by cycle with a counting sort."""
     span = stop - start + 1
-    buckets = params[w.AT_ORDER]
+    buckets = params.at_order
     # A counting sort with a bucket for each cycle. SMs are visited in order, so requests of one
     # cycle keep the order of their SMs.
     for cycle in range(span + 1):
-        memory[buckets + cycle] = 0
-    for sm in range(params[w.SMS]):
-        base = sm * params[w.SM_WORDS]
-        for number in range(sms[base + w.REQUEST_COUNT]):
-            request = base + params[w.AT_REQUESTS] + number * w.R_WORDS
+        memory.words[buckets + cycle] = 0
+    for sm in range(params.sms):
+        base = sm * params.sm_words
+        for number in range(SmState(sms, base).request_count):
+            request = MemoryRequest(sms, base + params.at_requests, number)
             # Counted two words further on: after the sums, word + 1 is where a cycle's requests
             # begin, and the cursor at which the next one is stored.
-            memory[buckets + sms[request + w.R_TIME] - start + 2] += 1
+            memory.words[buckets + request.time - start + 2] += 1
     for cycle in range(span + 1):
-        memory[buckets + cycle + 1] += memory[buckets + cycle]
+        memory.words[buckets + cycle + 1] += memory.words[buckets + cycle]
     order = buckets + span + 2
     total = 0
-    for sm in range(params[w.SMS]):
-        base = sm * params[w.SM_WORDS]
-        for number in range(sms[base + w.REQUEST_COUNT]):
-            request = base + params[w.AT_REQUESTS] + number * w.R_WORDS
-            bucket = buckets + sms[request + w.R_TIME] - start + 1
-            memory[order + memory[bucket]] = request
-            memory[bucket] += 1
+    for sm in range(params.sms):
+        base = sm * params.sm_words
+        for number in range(SmState(sms, base).request_count):
+            request = MemoryRequest(sms, base + params.at_requests, number)
+            bucket = buckets + request.time - start + 1
+            memory.words[order + memory.words[bucket]] = request.at
+            memory.words[bucket] += 1
             total += 1
     cache = l2(params, memory)
     for index in range(total):
         if cache.sets > 0 and index + AHEAD < total:
-            fetch_set(cache, sms[memory[order + index + AHEAD] + w.R_SET])
-        request = memory[order + index]
-        serve(params, sms, memory, request, request // params[w.SM_WORDS])
+            fetch_set(cache, MemoryRequest(sms, memory.words[order + index + AHEAD]).set)
+        request = MemoryRequest(sms, memory.words[order + index])
+        serve(params, sms, memory, request, request.at // params.sm_words)
     return total
 
 
 @jitable
-def l2(params: Words, memory: Words) -> Cache:
+def l2(params: EngineParameters, memory: MemorySystem) -> Cache:
     """Returns the description of the L2 of the device, whose entries are in `memory`."""
     # The address of the policy, and the offset of its memory.
-    replacement = params[w.L2_REPLACEMENT], params[w.AT_L2_USER]
+    replacement = params.l2_replacement, params.at_l2_user
     return Cache(
-        memory,
-        params[w.AT_L2],
-        params[w.L2_SETS],
-        params[w.L2_WAYS],
+        memory.words,
+        params.at_l2,
+        params.l2_sets,
+        params.l2_ways,
         replacement[0],
         replacement[1],
     )
@@ -98,43 +101,43 @@ def fetch_set(cache: Cache, set_index: int) -> None:
 
 
 @jitable
-def serve(params: Words, sms: Words, memory: Words, request: int, sm: int) -> None:
+def serve(
+    params: EngineParameters, sms: Words, memory: MemorySystem, request: MemoryRequest, sm: int
+) -> None:
     """Serves the request at offset `request` of SM number `sm`: by its slice of L2, by L2, by DRAM
     where L2 misses, and through the port of its SM back, each after its earlier work. Stores the
-    cycle of the answer in the request (R_ANSWER), and as LAST_ANSWER if none is later; adds the
-    sectors' bytes to L2_BYTES."""
-    line, sectors = sms[request + w.R_LINE], sms[request + w.R_SECTORS] & w.SECTOR_MASK
-    kind = sms[request + w.R_KIND]
+    cycle of the answer in the request (`answer`), and as `last_answer` if none is later; adds the
+    sectors' bytes to `l2_bytes`."""
+    line, sectors = request.line, request.sectors & w.SECTOR_MASK
+    kind = request.kind
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
-    slice_index = hash_line(line, params[w.SLICES])
-    slice_free = params[w.AT_SLICES] + slice_index
-    arrives = sms[request + w.R_TIME] * TICKS
-    begins = max(memory[slice_free], arrives)
-    memory[slice_free] = begins + count * params[w.SECTOR_TICKS]
+    slice_index = hash_line(line, params.slices)
+    slice_free = params.at_slices + slice_index
+    arrives = request.time * TICKS
+    begins = max(memory.words[slice_free], arrives)
+    memory.words[slice_free] = begins + count * params.sector_ticks
     # Bits above the mask count the bytes that a store does not write.
-    if sms[request + w.R_SECTORS] > w.SECTOR_MASK:
-        memory[slice_free] += (
-            count_partial_sectors(sms[request + w.R_SECTORS]) * params[w.PARTIAL_TICKS]
-        )
-    memory[w.L2_BYTES] += w.SECTOR_BYTES * count
+    if request.sectors > w.SECTOR_MASK:
+        memory.words[slice_free] += count_partial_sectors(request.sectors) * params.partial_ticks
+    memory.l2_bytes += w.SECTOR_BYTES * count
     atomic_ticks = 0
     # An atomic occupies the slice once more for each further lane at the same address.
     if kind == w.ATOMIC:
-        atomic_ticks = (sms[request + w.R_PASSES] - 1) * params[w.ATOMIC_TICKS]
-        memory[slice_free] += atomic_ticks
+        atomic_ticks = (request.passes - 1) * params.atomic_ticks
+        memory.words[slice_free] += atomic_ticks
     # The port of the SM limits the bandwidth of its own requests, not that of other SMs.
-    port = params[w.AT_PORTS] + sm
-    memory[port] = max(memory[port], begins) + count * params[w.PORT_TICKS]
-    port_start = max(begins, memory[port] - count * params[w.PORT_TICKS])
-    ready = access_l2(params, memory, line, sms[request + w.R_SET], sectors, kind, begins)
-    latency = params[w.LATENCY_ATOMIC] if kind == w.ATOMIC else base_latency(params)
-    sms[request + w.R_ANSWER] = (max(ready, port_start) + atomic_ticks) // TICKS + latency
-    memory[w.LAST_ANSWER] = max(memory[w.LAST_ANSWER], sms[request + w.R_ANSWER])
+    port = params.at_ports + sm
+    memory.words[port] = max(memory.words[port], begins) + count * params.port_ticks
+    port_start = max(begins, memory.words[port] - count * params.port_ticks)
+    ready = access_l2(params, memory, line, request.set, sectors, kind, begins)
+    latency = params.latency_atomic if kind == w.ATOMIC else base_latency(params)
+    request.answer = (max(ready, port_start) + atomic_ticks) // TICKS + latency
+    memory.last_answer = max(memory.last_answer, request.answer)
 
 
 @jitable
 def count_partial_sectors(sectors: int) -> int:
-    """Returns how many sectors a store writes only in part: those for which R_SECTORS counts
+    """Returns how many sectors a store writes only in part: those for which `sectors` counts
     unwritten bytes above its mask."""
     count = 0
     for sector in range(w.SECTORS):
@@ -143,15 +146,21 @@ def count_partial_sectors(sectors: int) -> int:
 
 
 @jitable
-def base_latency(params: Words) -> int:
+def base_latency(params: EngineParameters) -> int:
     """Returns the latency of a request that meets no queue: that of L2, or that of DRAM without an
     L2."""
-    return int(params[w.LATENCY_L2] if params[w.L2_SETS] > 0 else params[w.LATENCY_DRAM])
+    return int(params.latency_l2 if params.l2_sets > 0 else params.latency_dram)
 
 
 @jitable
 def access_l2(
-    params: Words, memory: Words, line: int, set_index: int, sectors: int, kind: int, now: int
+    params: EngineParameters,
+    memory: MemorySystem,
+    line: int,
+    set_index: int,
+    sectors: int,
+    kind: int,
+    now: int,
 ) -> int:
     """Accesses a mask of sectors of a line, which belongs to set `set_index`, in L2 at tick `now`;
     counts hits, misses and dirty bytes, and returns the tick in which the sectors are there, less
@@ -159,13 +168,13 @@ def access_l2(
     written back first. What is written stays in L2, dirty, until its line is evicted. Without an
     L2, DRAM is accessed."""
     count = 0
-    if params[w.L2_SETS] == 0:
+    if params.l2_sets == 0:
         for sector in range(w.SECTORS):
             count += (sectors >> sector) & 1
         if kind == w.STORE:
-            memory[w.DRAM_WRITTEN] += w.SECTOR_BYTES * count
+            memory.dram_written += w.SECTOR_BYTES * count
         else:
-            memory[w.DRAM_READ] += w.SECTOR_BYTES * count
+            memory.dram_read += w.SECTOR_BYTES * count
         return transfer_dram(params, memory, line, count, kind == w.STORE, now)
     cache = l2(params, memory)
     entry = choose_entry(cache, set_index, line, now // TICKS)
@@ -176,62 +185,62 @@ def access_l2(
         ready = begins if kind == w.STORE else ready
         replace_line(cache, entry, line)
     tag, fills = tag_at(cache, entry), sector_times_at(cache, entry)
-    valid, dirty = memory[tag], memory[tag] >> w.DIRTY_BITS
+    valid, dirty = memory.words[tag], memory.words[tag] >> w.DIRTY_BITS
     for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:
             if valid >> sector & 1:
-                memory[w.L2_HITS] += 1
-                ready = max(ready, memory[fills + sector])
+                memory.l2_hits += 1
+                ready = max(ready, memory.words[fills + sector])
             else:
-                memory[w.L2_MISSES] += 1
+                memory.l2_misses += 1
                 # A store does not read the rest of its sector from DRAM.
                 missing += int(kind != w.STORE)
             # Counts sectors that become dirty: not loads, and none that were dirty before.
             written += int(kind != w.LOAD) & ~(dirty >> sector) & 1
     if missing > 0:
-        extra = (params[w.LATENCY_DRAM] - params[w.LATENCY_L2]) * TICKS
+        extra = (params.latency_dram - params.latency_l2) * TICKS
         ready = max(ready, transfer_dram(params, memory, line, missing, READS, now) + extra)
-        memory[w.DRAM_READ] += w.SECTOR_BYTES * missing
-    memory[w.L2_DIRTY] += w.SECTOR_BYTES * written
+        memory.dram_read += w.SECTOR_BYTES * missing
+    memory.l2_dirty += w.SECTOR_BYTES * written
     for sector in range(w.SECTORS):
         if (sectors & ~valid) >> sector & 1:
-            memory[fills + sector] = now if kind == w.STORE else ready
-    memory[tag] |= sectors if kind == w.LOAD else sectors | sectors << w.DIRTY_BITS
+            memory.words[fills + sector] = now if kind == w.STORE else ready
+    memory.words[tag] |= sectors if kind == w.LOAD else sectors | sectors << w.DIRTY_BITS
     return int(ready)
 
 
 @jitable
-def write_back(params: Words, memory: Words, tag: int, now: int) -> int:
+def write_back(params: EngineParameters, memory: MemorySystem, tag: int, now: int) -> int:
     """Writes the dirty sectors of an evicted line to DRAM, so that their bytes count as
-    DRAM_WRITTEN and not as L2_DIRTY; `tag` is the offset of its tag word. Returns the tick at which
-    that begins, `now` if none is dirty."""
-    line, count = (memory[tag] >> w.TAG_BITS) - 1, 0
+    `dram_written` and not as `l2_dirty`; `tag` is the offset of its tag word. Returns the tick at
+    which that begins, `now` if none is dirty."""
+    line, count = (memory.words[tag] >> w.TAG_BITS) - 1, 0
     for sector in range(w.SECTORS):
-        count += memory[tag] >> (w.DIRTY_BITS + sector) & 1
+        count += memory.words[tag] >> (w.DIRTY_BITS + sector) & 1
     if count == 0:
         return now
-    memory[w.L2_DIRTY] -= w.SECTOR_BYTES * count
-    memory[w.DRAM_WRITTEN] += w.SECTOR_BYTES * count
+    memory.l2_dirty -= w.SECTOR_BYTES * count
+    memory.dram_written += w.SECTOR_BYTES * count
     return transfer_dram(params, memory, line, count, WRITES, now)
 
 
 @jitable
 def transfer_dram(
-    params: Words, memory: Words, line: int, sectors: int, writes: bool, now: int
+    params: EngineParameters, memory: MemorySystem, line: int, sectors: int, writes: bool, now: int
 ) -> int:
     """Transfers `sectors` sectors of a line to (WRITES) or from its bank of DRAM after the bank's
     earlier transfers, from tick `now` on; returns the tick at which that begins. A bank needs
-    TURN_TICKS between reading and writing."""
-    if params[w.DRAM_MAPPING] == 0:
-        number = bank_of(line, params[w.BANK_BITS])
+    `turn_ticks` between reading and writing."""
+    if params.dram_mapping == 0:
+        number = bank_of(line, params.bank_bits)
     else:
-        words = offset_array(memory, params[w.AT_DRAM_USER])
-        number = map_line(params[w.DRAM_MAPPING], line, 1 << params[w.BANK_BITS], words)
+        words = offset_array(memory.words, params.at_dram_user)
+        number = map_line(params.dram_mapping, line, 1 << params.bank_bits, words)
     # Two words for each bank: the tick from which it is free, and whether it wrote last.
-    bank = params[w.AT_BANKS] + 2 * number
-    begins = max(memory[bank], now)
-    if memory[bank + 1] != int(writes):
-        memory[bank + 1] = int(writes)
-        begins += params[w.TURN_TICKS]
-    memory[bank] = begins + sectors * params[w.BANK_TICKS]
+    bank = params.at_banks + 2 * number
+    begins = max(memory.words[bank], now)
+    if memory.words[bank + 1] != int(writes):
+        memory.words[bank + 1] = int(writes)
+        begins += params.turn_ticks
+    memory.words[bank] = begins + sectors * params.bank_ticks
     return int(begins)

@@ -10,7 +10,7 @@ from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.caches import find_line, sector_times_at, tag_at, use_line
 from warploom.timing.engine.l1 import charge_fills, count_sectors, l1, l1_cycles, l1_set
-from warploom.timing.engine.machine import EngineArrays, Words
+from warploom.timing.engine.machine import EngineArrays
 from warploom.timing.engine.phases import extend_flight, finish_flight, request_phase
 from warploom.timing.engine.prefetching import LAST_MISSED_BIT, prefetch
 from warploom.timing.engine.requests import (
@@ -25,99 +25,105 @@ from warploom.timing.engine.requests import (
     wait_for_line,
 )
 from warploom.timing.engine.waits import recheck_waits
+from warploom.timing.records import (
+    Flight,
+    QueueEntry,
+    SchedulerState,
+    SmState,
+    TimedAccess,
+    TimedPattern,
+    WarpSlot,
+)
 from warploom.timing.work.costs import TICKS
 
 
 @jitable
-def serve_queue(arrays: EngineArrays, sm: Words, now: int) -> None:
+def serve_queue(arrays: EngineArrays, sm: SmState, now: int) -> None:
     """Serves accesses of the load/store unit's queue, in order, as long as the unit is free in the
     cycle `now` and has space for requests. An instruction whose accesses are all served frees its
     queue entry, and ends if no answer of L2 is missing; its scheduler may then issue another."""
-    while sm[w.QUEUE_COUNT] > 0 and sm[w.LSU_FREE] <= now:
-        queued = arrays.params[w.AT_QUEUE] + sm[w.QUEUE_HEAD] * w.Q_WORDS
-        flight = sm[queued + w.Q_FLIGHT]
-        warp = sm[flight + w.F_WARP]
-        if not serve_access(arrays, sm, flight, warp, sm[queued + w.Q_ACCESS], now):
+    while sm.queue_count > 0 and sm.lsu_free <= now:
+        queued = QueueEntry(sm, arrays.params.at_queue, sm.queue_head)
+        flight = Flight(sm, queued.flight)
+        warp = WarpSlot(sm, flight.warp)
+        if not serve_access(arrays, sm, flight, warp, queued.access, now):
             return
-        sm[queued + w.Q_ACCESS] += 1
-        sm[queued + w.Q_ACCESSES_LEFT] -= 1
-        sm[flight + w.F_OPEN_REQUESTS] -= 1
+        queued.access += 1
+        queued.accesses_left -= 1
+        flight.open_requests -= 1
         # All accesses of the instruction have been served: its queue entry is free, though answers
         # may be missing.
-        if sm[queued + w.Q_ACCESSES_LEFT] == 0:
-            sm[w.QUEUE_HEAD] += 1
-            if sm[w.QUEUE_HEAD] == arrays.params[w.SCHEDULERS] * arrays.params[w.LSU_QUEUE]:
-                sm[w.QUEUE_HEAD] = 0
-            sm[w.QUEUE_COUNT] -= 1
-            scheduler = sm[warp + w.V_SCHEDULER]
-            sm[scheduler + w.S_QUEUED] -= 1
-            sm[warp + w.V_QUEUED] -= 1
-            if sm[flight + w.F_OPEN_REQUESTS] == 0:
+        if queued.accesses_left == 0:
+            sm.queue_head += 1
+            if sm.queue_head == arrays.params.schedulers * arrays.params.lsu_queue:
+                sm.queue_head = 0
+            sm.queue_count -= 1
+            scheduler = SchedulerState(sm, warp.scheduler)
+            scheduler.queued -= 1
+            warp.queued -= 1
+            if flight.open_requests == 0:
                 finish_flight(arrays, sm, flight, now)
-            elif sm[warp + w.V_QUEUED] == 0:
+            elif warp.queued == 0:
                 recheck_waits(arrays, sm, warp, now)
-            retry_issue(sm, scheduler, now)
+            retry_issue(scheduler, now)
 
 
 @jitable
-def retry_issue(sm: Words, scheduler: int, now: int) -> None:
-    """Makes a scheduler that has ready warps try again in the cycle `now` to issue (S_NEXT), as
+def retry_issue(scheduler: SchedulerState, now: int) -> None:
+    """Makes a scheduler that has ready warps try again in the cycle `now` to issue (`next`), as
     queue entries or flights have become free."""
-    if sm[scheduler + w.S_READY] > 0:
-        sm[scheduler + w.S_NEXT] = min(sm[scheduler + w.S_NEXT], now)
+    if scheduler.ready > 0:
+        scheduler.next = min(scheduler.next, now)
 
 
 @jitable
 def serve_access(
-    arrays: EngineArrays, sm: Words, flight: int, warp: int, access: int, now: int
+    arrays: EngineArrays, sm: SmState, flight: Flight, warp: WarpSlot, access: int, now: int
 ) -> bool:
     """Serves one access of a flight: extends the flight to the end of an access to shared or
     constant memory, arrives at or waits for a phase of an mbarrier, or looks lines up in L1,
     requests what it lacks and calls the prefetcher, if there is one; occupies the unit for its
     cycles, to which fills of L1 add. Returns False if it has to wait for space for its requests."""
-    access_offset = access * w.ACCESS_WORDS
-    pattern = arrays.accesses[access_offset + w.A_PATTERN] * w.P_WORDS
-    kind = arrays.patterns[pattern + w.P_KIND] & w.KIND
-    wavefronts = arrays.patterns[pattern + w.P_WAVEFRONTS]
+    timed_access = TimedAccess(arrays.accesses, 0, access)
+    pattern = TimedPattern(arrays.patterns, 0, timed_access.pattern)
+    kind = pattern.kind & w.KIND
+    wavefronts = pattern.wavefronts
     # The issue was a cycle before: latencies count from there.
     start = now - 1
     if kind == w.SHARED_ACCESS:
-        cycles = wavefronts * arrays.params[w.SHARED_WAVEFRONT_CYCLES]
-        sm[w.SHARED_CYCLES] += cycles
-        extra = arrays.patterns[pattern + w.P_CONFLICTS] * arrays.params[w.SHARED_WAVEFRONT_CYCLES]
-        extend_flight(sm, flight, start + extra + arrays.params[w.LATENCY_SHARED])
+        cycles = wavefronts * arrays.params.shared_wavefront_cycles
+        sm.shared_cycles += cycles
+        extra = pattern.conflicts * arrays.params.shared_wavefront_cycles
+        extend_flight(flight, start + extra + arrays.params.latency_shared)
     elif kind == w.MBARRIER_ACCESS:
         cycles = 0
         request_phase(arrays, sm, flight, access, now)
     elif kind == w.CONSTANT_ACCESS:
-        cycles = wavefronts * arrays.params[w.CONSTANT_CYCLES]
-        extra = cycles - arrays.params[w.CONSTANT_CYCLES]
-        extend_flight(sm, flight, start + extra + arrays.params[w.LATENCY_CONSTANT])
+        cycles = wavefronts * arrays.params.constant_cycles
+        extra = cycles - arrays.params.constant_cycles
+        extend_flight(flight, start + extra + arrays.params.latency_constant)
     else:
-        if not check_request_space(arrays, sm, arrays.patterns[pattern + w.P_LINES], start):
+        if not check_request_space(arrays, sm, pattern.lines, start):
             return False
-        number = sm[warp + w.V_WARP]
-        base = arrays.warps[
-            number * arrays.params[w.WARP_WORDS] + 1 + arrays.accesses[access_offset + w.A_SITE]
-        ]
-        line = (base + arrays.accesses[access_offset + w.A_DELTA]) >> w.LINE_BITS
+        number = warp.warp
+        base = arrays.warps[number * arrays.params.warp_words + 1 + timed_access.site]
+        line = (base + timed_access.delta) >> w.LINE_BITS
         missed = request_lines(arrays, sm, flight, pattern, line, start)
-        if arrays.params[w.PREFETCH] != 0 and arrays.patterns[pattern + w.P_KIND] & w.THROUGH_L1:
+        if arrays.params.prefetch != 0 and pattern.kind & w.THROUGH_L1:
             prefetch(arrays, sm, flight, pattern, line, missed, start)
         cycles = (
-            max(arrays.params[w.L1_REQUEST_CYCLES], l1_cycles(arrays, pattern))
-            + sm[w.FILL_DEBT] // TICKS
+            max(arrays.params.l1_request_cycles, l1_cycles(arrays, pattern)) + sm.fill_debt // TICKS
         )
         # Only whole cycles are charged; the rest stays in the debt.
-        sm[w.FILL_DEBT] %= TICKS
-        sm[w.L1_CYCLES] += cycles
-    sm[w.LSU_FREE] = now + cycles
+        sm.fill_debt %= TICKS
+        sm.l1_cycles += cycles
+    sm.lsu_free = now + cycles
     return True
 
 
 @jitable
 def request_lines(
-    arrays: EngineArrays, sm: Words, flight: int, pattern: int, line: int, start: int
+    arrays: EngineArrays, sm: SmState, flight: Flight, pattern: TimedPattern, line: int, start: int
 ) -> int:
     """Looks the lines of an access up in L1, if it goes through L1, and requests from L2 the
     sectors that L1 lacks (else all); the flight waits for them and for sectors on their way. Stores
@@ -125,13 +131,13 @@ def request_lines(
     of the access's pattern, `line` the number of its base's line, `start` the cycle of the request.
     Returns a bit mask of the lines that lacked any sector; lines from the 63rd on share a bit."""
     missed = 0
-    kind = arrays.patterns[pattern + w.P_KIND]
-    first = arrays.patterns[pattern + w.P_LINES_AT]
-    through = kind & w.THROUGH_L1 and arrays.params[w.L1_SETS] > 0
+    kind = pattern.kind
+    first = pattern.lines_at
+    through = kind & w.THROUGH_L1 and arrays.params.l1_sets > 0
     if kind & w.TEXELS:
-        extend_flight(sm, flight, start + arrays.params[w.LATENCY_TEXTURE])
+        extend_flight(flight, start + arrays.params.latency_texture)
     cache = l1(arrays, sm)
-    for index in range(first, first + arrays.patterns[pattern + w.P_LINES]):
+    for index in range(first, first + pattern.lines):
         line_number, sectors = (
             line + arrays.lines[2 * index],
             arrays.lines[2 * index + 1] & w.SECTOR_MASK,
@@ -141,16 +147,18 @@ def request_lines(
         if cache.sets > 0 and kind & (w.DROPS_L1 | w.THROUGH_L1):
             set_index = l1_set(arrays, sm, line_number)
         # A store that bypasses L1 invalidates the sectors that it writes.
-        if kind & w.DROPS_L1 and arrays.params[w.L1_SETS] > 0:
+        if kind & w.DROPS_L1 and arrays.params.l1_sets > 0:
             stale = find_line(cache, set_index, line_number)
             if stale >= 0:
-                sm[tag_at(cache, stale)] &= ~sectors
+                sm.words[tag_at(cache, stale)] &= ~sectors
         if through:
             entry = use_line(cache, set_index, line_number, start)
             tag = tag_at(cache, entry)
-            missing = sectors & ~sm[tag]
+            missing = sectors & ~sm.words[tag]
             count_sectors(sm, sectors, missing)
-            latency = arrays.params[w.LATENCY_TEXTURE if kind & w.TEXELS else w.LATENCY_L1]
+            latency = arrays.params.latency_l1
+            if kind & w.TEXELS:
+                latency = arrays.params.latency_texture
             wait_for_line(
                 arrays,
                 sm,
@@ -162,19 +170,17 @@ def request_lines(
             # Sectors that are valid, or requested by an earlier access, need no request of their
             # own.
             sectors = missing
-            sm[tag] |= missing
-            if missing and arrays.params[w.FILL_TICKS]:
+            sm.words[tag] |= missing
+            if missing and arrays.params.fill_ticks:
                 charge_fills(arrays, sm, missing, start)
         # Partial stores of a warp to a line in one quantum are merged (see there for the evidence).
-        open_store = (
-            find_open_store(arrays, sm, sm[flight + w.F_WARP], line_number) if unwritten else -1
-        )
+        open_store = find_open_store(arrays, sm, flight.warp, line_number) if unwritten else -1
         if open_store >= 0:
             merge_store(arrays, sm, open_store, sectors | unwritten)
             add_waiter(arrays, sm, flight, open_store)
         elif sectors:
             missed |= 1 << min(index - first, LAST_MISSED_BIT)
-            passes = arrays.patterns[pattern + w.P_PASSES]
+            passes = pattern.passes
             mshr = allocate_mshr(arrays, sm)
             wanted = SectorRequest(line_number, sectors | unwritten, kind & w.KIND, passes)
             request_sectors(arrays, sm, flight, wanted, entry, mshr, start)

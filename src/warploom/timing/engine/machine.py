@@ -10,20 +10,21 @@ import ctypes
 from typing import Any, NamedTuple
 
 from warploom.simt.host_prefetch import register_prefetch
+from warploom.timing.records import EngineParameters
 
 Words = Any
 """An array of 64-bit integers: in compiled code a pointer, in Python a NumPy array."""
 
 
 class EngineArrays(NamedTuple):
-    """Holds the arrays of a launch by name (`timing.layout` names the fields); `params` are the
-    parameters.
+    """Holds the arrays of a launch by name, and its parameters (`timing.records` has their
+    records).
 
     `totals` belong to one worker: for each operation the cycles of its warps by state, then for
     each operation how often it was issued.
     """
 
-    params: Words
+    params: EngineParameters
     ops: Words
     registers: Words
     blocks: Words

@@ -5,59 +5,59 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.timing import layout as w
 from warploom.timing.engine.state import Words
+from warploom.timing.records import ArrivalMessage, BlockSlot, EngineParameters, PhaseState, SmState
 
 
-def deliver_messages(params: Words, sms: Words, launched: set[int]) -> None:
+def deliver_messages(params: EngineParameters, sms: Words, launched: set[int]) -> None:
     """Moves arrivals at mbarriers from the SMs that sent them to those on which their blocks are
     resident. Messages to blocks that are not in `launched`, the numbers of all launched blocks,
     stay with the sender; those to blocks that have ended are dropped."""
-    senders = np.flatnonzero(sms[:, w.SENT_COUNT])
+    senders = np.flatnonzero(sms[:, SmState.sent_count])
     if not len(senders):
         return
     resident = _resident_blocks(params, sms)
     for sender in senders.tolist():
         sm = sms[sender]
-        sent = _messages(sm, params[w.AT_SENT], int(sm[w.SENT_COUNT])).copy()
-        sm[w.SENT_COUNT] = 0
+        sent = _messages(sm, params.at_sent, int(sm[SmState.sent_count])).copy()
+        sm[SmState.sent_count] = 0
         for message in sent.tolist():
-            destination = resident.get(message[w.MSG_BLOCK])
+            destination = resident.get(message[ArrivalMessage.block])
             if destination is not None:
                 _deliver(params, sms[destination[0]], destination[1], message)
-            elif message[w.MSG_BLOCK] not in launched:
-                _messages(sm, params[w.AT_SENT], int(params[w.MESSAGES]))[sm[w.SENT_COUNT]] = (
+            elif message[ArrivalMessage.block] not in launched:
+                _messages(sm, params.at_sent, int(params.messages))[sm[SmState.sent_count]] = (
                     message
                 )
-                sm[w.SENT_COUNT] += 1
+                sm[SmState.sent_count] += 1
 
 
-def _resident_blocks(params: Words, sms: Words) -> dict[int, tuple[int, int]]:
+def _resident_blocks(params: EngineParameters, sms: Words) -> dict[int, tuple[int, int]]:
     """Returns the SM and the slot of each resident block, by its number in the grid."""
-    count = int(params[w.BLOCK_SLOTS])
-    blocks = sms[:, params[w.AT_BLOCKS] :][:, : count * w.B_WORDS].reshape(
-        len(sms), count, w.B_WORDS
+    count = int(params.block_slots)
+    blocks = sms[:, params.at_blocks :][:, : count * BlockSlot.WORDS].reshape(
+        len(sms), count, BlockSlot.WORDS
     )
-    sm, slot = np.nonzero(blocks[:, :, w.B_WARPS])
-    numbers = blocks[sm, slot, w.B_GRID]
+    sm, slot = np.nonzero(blocks[:, :, BlockSlot.warps])
+    numbers = blocks[sm, slot, BlockSlot.grid]
     return dict(zip(numbers.tolist(), zip(sm.tolist(), slot.tolist(), strict=True), strict=True))
 
 
 def _messages(sm: Words, start: int, count: int) -> Words:
     """Returns `count` messages of a buffer as a view, shape (count, MESSAGE_WORDS)."""
-    return sm[start : start + count * w.MESSAGE_WORDS].reshape(count, w.MESSAGE_WORDS)
+    return sm[start : start + count * ArrivalMessage.WORDS].reshape(count, ArrivalMessage.WORDS)
 
 
-def _deliver(params: Words, sm: Words, slot: int, message: list[int]) -> None:
+def _deliver(params: EngineParameters, sm: Words, slot: int, message: list[int]) -> None:
     """Appends a message to the received ones of the SM on which its block has slot `slot`, with the
     offset of the phase's record in place of the block's number; drops it if the buffer is full."""
-    received = int(sm[w.RECEIVED_COUNT])
-    if received < params[w.MESSAGES]:
-        number = slot * int(params[w.PHASES]) + message[w.MSG_PHASE_ID] - 1
-        phase = int(params[w.AT_PHASES]) + number * w.PHASE_WORDS
-        _messages(sm, params[w.AT_RECEIVED], int(params[w.MESSAGES]))[received] = (
+    received = int(sm[SmState.received_count])
+    if received < params.messages:
+        number = slot * int(params.phases) + message[ArrivalMessage.phase_id] - 1
+        phase = int(params.at_phases) + number * PhaseState.WORDS
+        _messages(sm, params.at_received, int(params.messages))[received] = (
             phase,
             0,
-            message[w.MSG_TIME],
+            message[ArrivalMessage.time],
         )
-        sm[w.RECEIVED_COUNT] = received + 1
+        sm[SmState.received_count] = received + 1

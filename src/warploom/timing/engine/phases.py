@@ -9,256 +9,275 @@ from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
-from warploom.timing.engine.machine import EngineArrays, Words
+from warploom.timing.engine.machine import EngineArrays
 from warploom.timing.engine.waits import recheck_waits
+from warploom.timing.records import (
+    ArrivalMessage,
+    BlockSlot,
+    Flight,
+    PhaseState,
+    SmState,
+    TimedAccess,
+    TimedOperation,
+    TimelineEvent,
+    WarpSlot,
+)
 
 
 @jitable
-def extend_flight(sm: Words, flight: int, time: int) -> None:
+def extend_flight(flight: Flight, time: int) -> None:
     """Sets the end of a flight (memory instruction in flight) to the cycle `time`, if that is
     later."""
-    sm[flight + w.F_END] = max(sm[flight + w.F_END], time)
+    flight.end = max(flight.end, time)
 
 
 @jitable
-def phase_at(arrays: EngineArrays, sm: Words, warp: int, phase_id: int) -> int:
+def phase_at(arrays: EngineArrays, warp: WarpSlot, phase_id: int) -> int:
     """Returns the offset of the record (H_) of a phase of an mbarrier, of the block of a warp;
     `phase_id` is the number that the phase has in the block, from 1."""
-    block = sm[warp + w.V_BLOCK]
-    slot = (block - arrays.params[w.AT_BLOCKS]) // w.B_WORDS
+    block = warp.block
+    slot = (block - arrays.params.at_blocks) // BlockSlot.WORDS
     return int(
-        arrays.params[w.AT_PHASES] + (slot * arrays.params[w.PHASES] + phase_id - 1) * w.PHASE_WORDS
+        arrays.params.at_phases + (slot * arrays.params.phases + phase_id - 1) * PhaseState.WORDS
     )
 
 
 @jitable
-def request_phase(arrays: EngineArrays, sm: Words, flight: int, access: int, now: int) -> None:
-    """Makes an access to an mbarrier arrive at the phase that it names or, if it has A_ARRIVALS,
+def request_phase(arrays: EngineArrays, sm: SmState, flight: Flight, access: int, now: int) -> None:
+    """Makes an access to an mbarrier arrive at the phase that it names or, if it has `arrivals`,
     wait until the phase has that many. A complete phase extends the flight to its last arrival plus
     the latency of shared memory; an incomplete one adds the flight to its list of waiting ones.
     Nothing if it names no phase."""
-    access_offset = access * w.ACCESS_WORDS
+    timed_access = TimedAccess(arrays.accesses, 0, access)
     phase_id, arrivals = (
-        arrays.accesses[access_offset + w.A_PHASE_ID],
-        arrays.accesses[access_offset + w.A_ARRIVALS],
+        timed_access.phase_id,
+        timed_access.arrivals,
     )
     if phase_id == 0:
         return
-    phase = phase_at(arrays, sm, sm[flight + w.F_WARP], phase_id)
+    phase = PhaseState(sm, phase_at(arrays, WarpSlot(sm, flight.warp), phase_id))
     # The access arrives, in this cycle.
     if arrivals == 0:
         signal_phase(arrays, sm, flight, access, time=now, now=now)
     # The phase is complete already.
-    elif sm[phase + w.H_ARRIVALS] >= arrivals:
-        extend_flight(sm, flight, max(now, sm[phase + w.H_TIME]) + arrays.params[w.LATENCY_SHARED])
+    elif phase.arrivals >= arrivals:
+        extend_flight(flight, max(now, phase.time) + arrays.params.latency_shared)
     else:
-        sm[flight + w.F_ARRIVALS], sm[flight + w.F_NEXT] = arrivals, sm[phase + w.H_WAITER]
-        sm[phase + w.H_WAITER] = flight
-        sm[flight + w.F_OPEN_REQUESTS] += 1
+        flight.arrivals, flight.next = arrivals, phase.waiter
+        phase.waiter = flight.at
+        flight.open_requests += 1
 
 
 @jitable
 def signal_phase(
-    arrays: EngineArrays, sm: Words, flight: int, access: int, time: int, now: int
+    arrays: EngineArrays, sm: SmState, flight: Flight, access: int, time: int, now: int
 ) -> None:
     """Arrives at the phase that an access of a flight names, if any, at the cycle `time`: that of
     the own block, if this is still resident, or by a message to another block of the cluster."""
-    access_offset = access * w.ACCESS_WORDS
+    timed_access = TimedAccess(arrays.accesses, 0, access)
     phase_id, owner = (
-        arrays.accesses[access_offset + w.A_PHASE_ID],
-        arrays.accesses[access_offset + w.A_OWNER],
+        timed_access.phase_id,
+        timed_access.owner,
     )
     if phase_id == 0:
         return
     if owner != 0:
-        block = sm[flight + w.F_WARP_NUMBER] // arrays.params[w.WARPS_PER_BLOCK] + owner
+        block = flight.warp_number // arrays.params.warps_per_block + owner
         send_message(arrays, sm, block, phase_id, time)
     elif is_resident(sm, flight):
-        add_arrival(arrays, sm, phase_at(arrays, sm, sm[flight + w.F_WARP], phase_id), time, now)
+        add_arrival(
+            arrays,
+            sm,
+            PhaseState(sm, phase_at(arrays, WarpSlot(sm, flight.warp), phase_id)),
+            time,
+            now,
+        )
 
 
 @jitable
-def signal_after_products(arrays: EngineArrays, sm: Words, warp: int, count: int, now: int) -> None:
+def signal_after_products(
+    arrays: EngineArrays, sm: SmState, warp: WarpSlot, count: int, now: int
+) -> None:
     """Makes the warp's next `count` accesses arrive at their phases, of its own block or by
     messages to others, at the cycle in which all its matrix products have ended (`tcgen05.commit`),
     and moves the warp past them."""
     time = now
     for group in range(w.GROUPS):
-        time = max(time, sm[warp + w.V_PRODUCTS + group])
-    first = sm[warp + w.V_ACCESS]
-    sm[warp + w.V_ACCESS] += count
+        time = max(time, warp.products[group])
+    first = warp.access
+    warp.access += count
     for access in range(first, first + count):
-        access_offset = access * w.ACCESS_WORDS
+        timed_access = TimedAccess(arrays.accesses, 0, access)
         phase_id, owner = (
-            arrays.accesses[access_offset + w.A_PHASE_ID],
-            arrays.accesses[access_offset + w.A_OWNER],
+            timed_access.phase_id,
+            timed_access.owner,
         )
         if phase_id != 0 and owner != 0:
             send_message(
                 arrays,
                 sm,
-                sm[warp + w.V_WARP] // arrays.params[w.WARPS_PER_BLOCK] + owner,
+                warp.warp // arrays.params.warps_per_block + owner,
                 phase_id,
                 time,
             )
         elif phase_id != 0:
-            add_arrival(arrays, sm, phase_at(arrays, sm, warp, phase_id), time, now)
+            add_arrival(arrays, sm, PhaseState(sm, phase_at(arrays, warp, phase_id)), time, now)
 
 
 @jitable
-def send_message(arrays: EngineArrays, sm: Words, block: int, phase_id: int, time: int) -> None:
+def send_message(arrays: EngineArrays, sm: SmState, block: int, phase_id: int, time: int) -> None:
     """Appends an arrival at phase `phase_id` of another block of the cluster to the messages that
-    this SM sends, LATENCY_CLUSTER after `time`. A message beyond the buffer is dropped: the waiting
-    block then goes on when nothing else can (`replay.Replay._release_stalled`)."""
-    if sm[w.SENT_COUNT] < arrays.params[w.MESSAGES]:
-        message = arrays.params[w.AT_SENT] + sm[w.SENT_COUNT] * w.MESSAGE_WORDS
-        sm[message + w.MSG_BLOCK], sm[message + w.MSG_PHASE_ID] = block, phase_id
-        sm[message + w.MSG_TIME] = time + arrays.params[w.LATENCY_CLUSTER]
-        sm[w.SENT_COUNT] += 1
+    this SM sends, `latency_cluster` after `time`. A message beyond the buffer is dropped: the
+    waiting block then goes on when nothing else can (`replay.Replay._release_stalled`)."""
+    if sm.sent_count < arrays.params.messages:
+        message = ArrivalMessage(sm, arrays.params.at_sent, sm.sent_count)
+        message.block, message.phase_id = block, phase_id
+        message.time = time + arrays.params.latency_cluster
+        sm.sent_count += 1
 
 
 @jitable
-def receive_messages(arrays: EngineArrays, sm: Words, now: int) -> None:
+def receive_messages(arrays: EngineArrays, sm: SmState, now: int) -> None:
     """Applies the arrivals that blocks on other SMs have sent, and empties the buffer."""
-    for number in range(sm[w.RECEIVED_COUNT]):
-        message = arrays.params[w.AT_RECEIVED] + number * w.MESSAGE_WORDS
-        add_arrival(arrays, sm, sm[message + w.MSG_BLOCK], sm[message + w.MSG_TIME], now)
-    sm[w.RECEIVED_COUNT] = 0
+    for number in range(sm.received_count):
+        message = ArrivalMessage(sm, arrays.params.at_received, number)
+        add_arrival(arrays, sm, PhaseState(sm, message.block), message.time, now)
+    sm.received_count = 0
 
 
 @jitable
-def add_arrival(arrays: EngineArrays, sm: Words, phase: int, time: int, now: int) -> None:
+def add_arrival(arrays: EngineArrays, sm: SmState, phase: PhaseState, time: int, now: int) -> None:
     """Adds an arrival at the cycle `time` to a phase of an mbarrier (offset of its record), and
     resumes the flights that wait for as many arrivals as it now has."""
-    sm[phase + w.H_ARRIVALS] += 1
-    sm[phase + w.H_TIME] = max(sm[phase + w.H_TIME], time)
-    waiter = sm[phase + w.H_WAITER]
+    phase.arrivals += 1
+    phase.time = max(phase.time, time)
+    waiter = Flight(sm, phase.waiter)
     # Rebuilds the linked list of those that wait for more arrivals.
     still_waiting = 0
-    while waiter != 0:
-        next_waiter = sm[waiter + w.F_NEXT]
-        if sm[phase + w.H_ARRIVALS] >= sm[waiter + w.F_ARRIVALS]:
-            resume_waiter(arrays, sm, waiter, sm[phase + w.H_TIME], now)
+    while waiter.at != 0:
+        next_waiter = waiter.next
+        if phase.arrivals >= waiter.arrivals:
+            resume_waiter(arrays, sm, waiter, phase.time, now)
         else:
-            sm[waiter + w.F_NEXT] = still_waiting
-            still_waiting = waiter
-        waiter = next_waiter
-    sm[phase + w.H_WAITER] = still_waiting
+            waiter.next = still_waiting
+            still_waiting = waiter.at
+        waiter = Flight(sm, next_waiter)
+    phase.waiter = still_waiting
 
 
 @jitable
-def resume_waiter(arrays: EngineArrays, sm: Words, flight: int, time: int, now: int) -> None:
+def resume_waiter(arrays: EngineArrays, sm: SmState, flight: Flight, time: int, now: int) -> None:
     """Ends the wait of a flight for a phase that was complete at the cycle `time`: extends it to
     the latency of shared memory after that, and completes it if none of its accesses and requests
     is open."""
-    extend_flight(sm, flight, max(time, now) + arrays.params[w.LATENCY_SHARED])
-    sm[flight + w.F_OPEN_REQUESTS] -= 1
-    if sm[flight + w.F_OPEN_REQUESTS] == 0:
+    extend_flight(flight, max(time, now) + arrays.params.latency_shared)
+    flight.open_requests -= 1
+    if flight.open_requests == 0:
         complete_flight(arrays, sm, flight, now)
 
 
 @jitable
-def clear_phases(arrays: EngineArrays, sm: Words, block: int) -> None:
+def clear_phases(arrays: EngineArrays, sm: SmState, block: int) -> None:
     """Resets the phases of mbarriers of the slot `block` for a new block: no arrivals, no waiting
     flights."""
-    slot = (block - arrays.params[w.AT_BLOCKS]) // w.B_WORDS
-    first = arrays.params[w.AT_PHASES] + slot * arrays.params[w.PHASES] * w.PHASE_WORDS
-    for word in range(arrays.params[w.PHASES] * w.PHASE_WORDS):
-        sm[first + word] = 0
+    slot = (block - arrays.params.at_blocks) // BlockSlot.WORDS
+    first = arrays.params.at_phases + slot * arrays.params.phases * PhaseState.WORDS
+    for word in range(arrays.params.phases * PhaseState.WORDS):
+        sm.words[first + word] = 0
 
 
 @jitable
-def release_phases(arrays: EngineArrays, sm: Words, now: int) -> None:
+def release_phases(arrays: EngineArrays, sm: SmState, now: int) -> None:
     """Resumes all flights of an SM that wait for a phase of an mbarrier, complete or not. For
     replays in which nothing else can go on: in the functional run these warps did."""
-    for number in range(arrays.params[w.BLOCK_SLOTS] * arrays.params[w.PHASES]):
-        phase = arrays.params[w.AT_PHASES] + number * w.PHASE_WORDS
-        while sm[phase + w.H_WAITER] != 0:
-            flight = sm[phase + w.H_WAITER]
-            sm[phase + w.H_WAITER] = sm[flight + w.F_NEXT]
+    for number in range(arrays.params.block_slots * arrays.params.phases):
+        phase = PhaseState(sm, arrays.params.at_phases, number)
+        while phase.waiter != 0:
+            flight = Flight(sm, phase.waiter)
+            phase.waiter = flight.next
             # The phase counts as complete in this cycle.
             resume_waiter(arrays, sm, flight, time=now, now=now)
 
 
 @jitable
-def finish_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> None:
+def finish_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int) -> None:
     """Completes a flight whose parts have all ended; a copy of the Tensor Memory Accelerator first
     takes its latency, is recorded in the timeline, and arrives at the phases of its accesses."""
-    if arrays.ops[sm[flight + w.F_OP] * w.OP_WORDS + w.OP_KIND] == w.BULK:
-        sm[flight + w.F_END] += arrays.params[w.LATENCY_TMA]
+    if TimedOperation(arrays.ops, 0, flight.op).kind == w.BULK:
+        flight.end += arrays.params.latency_tma
         record_copy(arrays, sm, flight)
-        first, time = sm[flight + w.F_FIRST], sm[flight + w.F_END]
-        for access in range(first, first + sm[flight + w.F_COUNT]):
+        first, time = flight.first, flight.end
+        for access in range(first, first + flight.count):
             signal_phase(arrays, sm, flight, access, time, now)
     complete_flight(arrays, sm, flight, now)
 
 
 @jitable
-def record_copy(arrays: EngineArrays, sm: Words, flight: int) -> None:
+def record_copy(arrays: EngineArrays, sm: SmState, flight: Flight) -> None:
     """Appends the interval in which a copy was in flight to the timeline, if it has space."""
-    if sm[w.EVENT_COUNT] < arrays.params[w.EVENTS]:
-        event = arrays.params[w.AT_EVENTS] + sm[w.EVENT_COUNT] * w.EVENT_WORDS
-        sm[event + w.E_SLOT] = (sm[flight + w.F_WARP] - arrays.params[w.AT_WARPS]) // w.V_WORDS
-        sm[event + w.E_WARP] = sm[flight + w.F_WARP_NUMBER]
-        sm[event + w.E_STATE] = w.IN_FLIGHT
-        sm[event + w.E_SINCE] = sm[flight + w.F_SINCE]
-        sm[event + w.E_UNTIL] = sm[flight + w.F_END]
-        sm[event + w.E_OP] = sm[flight + w.F_OP]
-        sm[w.EVENT_COUNT] += 1
+    if sm.event_count < arrays.params.events:
+        event = TimelineEvent(sm, arrays.params.at_events, sm.event_count)
+        event.slot = (flight.warp - arrays.params.at_warps) // WarpSlot.WORDS
+        event.warp = flight.warp_number
+        event.state = w.IN_FLIGHT
+        event.since = flight.since
+        event.until = flight.end
+        event.op = flight.op
+        sm.event_count += 1
 
 
 @jitable
-def is_resident(sm: Words, flight: int) -> bool:
+def is_resident(sm: SmState, flight: Flight) -> bool:
     """Returns whether the block that issued a flight still occupies its slot: the slot has the same
     launch number."""
-    block = sm[sm[flight + w.F_WARP] + w.V_BLOCK]
-    return bool(sm[flight + w.F_BLOCK_NUMBER] == sm[block + w.B_NUMBER])
+    block = BlockSlot(sm, WarpSlot(sm, flight.warp).block)
+    return bool(flight.block_number == block.number)
 
 
 @jitable
-def complete_flight(arrays: EngineArrays, sm: Words, flight: int, now: int) -> None:
+def complete_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int) -> None:
     """Frees the record of a flight whose end is known. If its warp still occupies its slot: its
     destination registers become ready at that end; fences and its group of copies, if any, get the
     end; the warp is scheduled again if it waits."""
-    number = (flight - arrays.params[w.AT_FLIGHTS]) // w.F_WORDS
-    warp, op_offset = sm[flight + w.F_WARP], sm[flight + w.F_OP] * w.OP_WORDS
-    time = sm[flight + w.F_END]
-    sm[arrays.params[w.AT_FREE] + sm[w.FREE_COUNT]] = number
-    sm[w.FREE_COUNT] += 1
+    number = (flight.at - arrays.params.at_flights) // Flight.WORDS
+    warp, operation = WarpSlot(sm, flight.warp), TimedOperation(arrays.ops, 0, flight.op)
+    time = flight.end
+    sm.words[arrays.params.at_free + sm.free_count] = number
+    sm.free_count += 1
     # Another warp has the slot by now.
-    if sm[warp + w.V_AGE] != sm[flight + w.F_AGE] or sm[warp + w.V_STATE] == w.VACANT:
+    if warp.age != flight.age or warp.state == w.VACANT:
         return
-    base = sm[warp + w.V_REGISTERS]
-    first = arrays.ops[op_offset + w.OP_WRITES_AT]
-    for index in range(first, first + arrays.ops[op_offset + w.OP_WRITES]):
+    base = warp.registers
+    first = operation.writes_at
+    for index in range(first, first + operation.writes):
         resolve_register(sm, base + arrays.registers[index], number, time)
     # Register copies have spread the flight's number to other registers.
-    if arrays.params[w.COPIES]:
+    if arrays.params.copies:
         # Looks at every register: where copies went is not recorded.
-        for register in range(arrays.params[w.REGISTERS]):
+        for register in range(arrays.params.registers):
             resolve_register(sm, base + register, number, time)
     # Fences wait for the end of the flight.
-    if is_fenced(arrays, op_offset):
-        sm[warp + w.V_LAST_END] = max(sm[warp + w.V_LAST_END], time)
-        sm[warp + w.V_FLIGHTS] -= 1
-    if sm[flight + w.F_GROUP] != w.NEVER:
-        group_end = warp + w.V_GROUPS + sm[flight + w.F_GROUP] % w.GROUPS
-        sm[group_end] = max(sm[group_end], time)
+    if is_fenced(operation):
+        warp.last_end = max(warp.last_end, time)
+        warp.flights -= 1
+    if flight.group != w.NEVER:
+        group_end = warp.at + WarpSlot.groups + flight.group % w.GROUPS
+        sm.words[group_end] = max(sm.words[group_end], time)
     recheck_waits(arrays, sm, warp, now)
 
 
 @jitable
-def is_fenced(arrays: EngineArrays, op_offset: int) -> bool:
-    """Returns whether the warp's fences and group waits include an operation (`op_offset`: its
+def is_fenced(operation: TimedOperation) -> bool:
+    """Returns whether the warp's fences and group waits include an operation (`operation`: its
     row): all but bulk copies outside of groups, which signal an mbarrier."""
-    is_bulk = arrays.ops[op_offset + w.OP_KIND] == w.BULK
-    return not is_bulk or arrays.ops[op_offset + w.OP_JOINS_GROUP] != 0
+    is_bulk = operation.kind == w.BULK
+    return not is_bulk or operation.joins_group != 0
 
 
 @jitable
-def resolve_register(sm: Words, register: int, number: int, time: int) -> None:
+def resolve_register(sm: SmState, register: int, number: int, time: int) -> None:
     """Makes the register at offset `register` ready at the cycle `time`, with the reason that it
     has, if it waits for flight `number`; leaves others."""
-    value = sm[register]
+    value = sm.words[register]
     if value >= w.PENDING and (value & ~w.PENDING) >> w.REASON_BITS == number:
-        sm[register] = time << w.REASON_BITS | (value & w.REASON_MASK)
+        sm.words[register] = time << w.REASON_BITS | (value & w.REASON_MASK)

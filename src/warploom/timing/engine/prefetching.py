@@ -7,7 +7,7 @@ from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.caches import find_line, tag_at, use_line
 from warploom.timing.engine.l1 import l1, l1_set
-from warploom.timing.engine.machine import EngineArrays, Words, call_user_function, offset_array
+from warploom.timing.engine.machine import EngineArrays, call_user_function, offset_array
 from warploom.timing.engine.requests import (
     NO_FLIGHT,
     ONE_PASS,
@@ -15,6 +15,7 @@ from warploom.timing.engine.requests import (
     allocate_mshr,
     request_sectors,
 )
+from warploom.timing.records import Flight, SmState, TimedOperation, TimedPattern, WarpSlot
 
 MOST_PREFETCHED = 4
 """Lines that a prefetcher can name for one that is loaded, at most."""
@@ -27,48 +28,54 @@ MOST_LINE = (1 << 48) - 1
 
 @jitable
 def prefetch(
-    arrays: EngineArrays, sm: Words, flight: int, pattern: int, line: int, missed: int, start: int
+    arrays: EngineArrays,
+    sm: SmState,
+    flight: Flight,
+    pattern: TimedPattern,
+    line: int,
+    missed: int,
+    start: int,
 ) -> None:
     """Calls the user's prefetcher for each line of a load, up to MOST_PREFETCHED times until it
     names none, and requests the lines that it names at the cycle `start`. `pattern` is the offset
     of the load's pattern, `line` the number of its base's line, `missed` the bit mask of lines that
     L1 lacked."""
-    slot = (sm[flight + w.F_WARP] - arrays.params[w.AT_WARPS]) // w.V_WORDS
-    instruction = arrays.ops[sm[flight + w.F_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
-    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_PREFETCHER * w.USER_STRIDE)
-    first = arrays.patterns[pattern + w.P_LINES_AT]
-    for index in range(arrays.patterns[pattern + w.P_LINES]):
+    slot = (flight.warp - arrays.params.at_warps) // WarpSlot.WORDS
+    instruction = TimedOperation(arrays.ops, 0, flight.op).instruction
+    words = offset_array(sm.words, arrays.params.at_user + w.USER_PREFETCHER * w.USER_STRIDE)
+    first = pattern.lines_at
+    for index in range(pattern.lines):
         line_number = line + arrays.lines[2 * (first + index)]
         missed_line = missed >> min(index, LAST_MISSED_BIT) & 1
         for nth in range(MOST_PREFETCHED):
             target = call_user_function(
-                arrays.params[w.PREFETCH], line_number, missed_line, instruction, slot, nth, words
+                arrays.params.prefetch, line_number, missed_line, instruction, slot, nth, words
             )
             if target < 0 or not prefetch_line(arrays, sm, target, start):
                 break
 
 
 @jitable
-def prefetch_line(arrays: EngineArrays, sm: Words, line: int, start: int) -> bool:
+def prefetch_line(arrays: EngineArrays, sm: SmState, line: int, start: int) -> bool:
     """Requests the sectors of a line that L1 lacks, if any, at the cycle `start`, and counts the
-    request in PREFETCHED; no flight waits for them. Returns True, also if L1 has all; False, and
+    request in `prefetched`; no flight waits for them. Returns True, also if L1 has all; False, and
     requests nothing, if no request is free, there is no L1, or the line number exceeds
     MOST_LINE."""
     cache = l1(arrays, sm)
-    if arrays.params[w.L1_SETS] == 0 or line > MOST_LINE:
+    if arrays.params.l1_sets == 0 or line > MOST_LINE:
         return False
     set_index = l1_set(arrays, sm, line)
     present = find_line(cache, set_index, line)
-    if present >= 0 and sm[tag_at(cache, present)] & w.SECTOR_MASK == w.SECTOR_MASK:
+    if present >= 0 and sm.words[tag_at(cache, present)] & w.SECTOR_MASK == w.SECTOR_MASK:
         return True
-    busy = sm[arrays.params[w.AT_MSHRS] + sm[w.MSHR_HEAD]] > start
-    if busy or sm[w.REQUEST_COUNT] + 1 > arrays.params[w.REQUESTS]:
+    busy = sm.words[arrays.params.at_mshrs + sm.mshr_head] > start
+    if busy or sm.request_count + 1 > arrays.params.requests:
         return False
     entry = use_line(cache, set_index, line, start)
-    missing = w.SECTOR_MASK & ~sm[tag_at(cache, entry)]
-    sm[tag_at(cache, entry)] |= missing
-    sm[w.PREFETCHED] += 1
+    missing = w.SECTOR_MASK & ~sm.words[tag_at(cache, entry)]
+    sm.words[tag_at(cache, entry)] |= missing
+    sm.prefetched += 1
     mshr = allocate_mshr(arrays, sm)
     wanted = SectorRequest(line, missing, w.LOAD, ONE_PASS)
-    request_sectors(arrays, sm, NO_FLIGHT, wanted, entry, mshr, start)
+    request_sectors(arrays, sm, Flight(sm, NO_FLIGHT), wanted, entry, mshr, start)
     return True

@@ -20,6 +20,14 @@ from warploom.timing.engine.machine import EngineArrays, Words, offset_array
 from warploom.timing.engine.phases import receive_messages
 from warploom.timing.engine.schedulers import step_scheduler
 from warploom.timing.engine.waits import charge_scheduler, charge_warp
+from warploom.timing.records import (
+    EngineParameters,
+    MemoryRequest,
+    MemorySystem,
+    SchedulerState,
+    SmState,
+    WarpSlot,
+)
 
 MOST_FETCHED = 6144
 """Words of an SM's state to prefetch at most: code can have many registers."""
@@ -46,13 +54,25 @@ def run_sms(
     """Runs the first `count` SMs whose numbers are in `chosen` up to the cycle `stop`; `sms` are
     the states of all SMs, the arrays before are those of `EngineArrays`. If `ends` is not 0, runs
     nothing but charges all cycles before `stop` to states and stall reasons. Returns 0."""
+    parameters = EngineParameters(params, 0)
     arrays = EngineArrays(
-        params, ops, registers, blocks, streams, entries, accesses, patterns, lines, warps, totals
+        parameters,
+        ops,
+        registers,
+        blocks,
+        streams,
+        entries,
+        accesses,
+        patterns,
+        lines,
+        warps,
+        totals,
     )
     for index in range(count):
-        sm = offset_array(sms, chosen[index] * params[w.SM_WORDS])
+        sm = SmState(offset_array(sms, chosen[index] * parameters.sm_words), 0)
         if index + 1 < count:
-            fetch_sm(params, offset_array(sms, chosen[index + 1] * params[w.SM_WORDS]))
+            after = offset_array(sms, chosen[index + 1] * parameters.sm_words)
+            fetch_sm(parameters, SmState(after, 0))
         if ends:
             finish_sm(arrays, sm, stop)
         else:
@@ -61,77 +81,76 @@ def run_sms(
 
 
 @jitable
-def fetch_sm(params: Words, sm: Words) -> None:
+def fetch_sm(params: EngineParameters, sm: SmState) -> None:
     """Prefetches the state of the SM that runs next into the host's caches: its warps, schedulers
     and registers, and the answers to its requests."""
     # The states of all SMs together are larger than the host's nearest caches.
-    for word in range(0, min(params[w.AT_MSHRS], MOST_FETCHED), w.LINE):
-        prefetch(sm, word)
-    first = params[w.AT_REQUESTS]
-    for word in range(first, first + sm[w.REQUEST_COUNT] * w.R_WORDS, w.LINE):
-        prefetch(sm, word)
+    for word in range(0, min(params.at_mshrs, MOST_FETCHED), w.LINE):
+        prefetch(sm.words, word)
+    first = params.at_requests
+    for word in range(first, first + sm.request_count * MemoryRequest.WORDS, w.LINE):
+        prefetch(sm.words, word)
 
 
 @jitable
-def run_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
+def run_sm(arrays: EngineArrays, sm: SmState, stop: int) -> None:
     """Runs an SM up to the cycle `stop`: first applies the answers, messages and releases of
     polling warps since the last quantum, then runs the cycles in which something can change, and
     launches reserved blocks in free slots."""
-    now = sm[w.NOW]
+    now = sm.now
     receive_answers(arrays, sm, now)
-    if sm[w.RECEIVED_COUNT] > 0:
+    if sm.received_count > 0:
         receive_messages(arrays, sm, now)
-    if sm[w.POLLING_DONE] != 0:
+    if sm.polling_done != 0:
         release_polling_warps(arrays, sm, now)
     while now < stop:
-        if sm[w.RESERVED_COUNT] > 0 and sm[w.LIVE_BLOCKS] < arrays.params[w.BLOCK_SLOTS]:
+        if sm.reserved_count > 0 and sm.live_blocks < arrays.params.block_slots:
             launch_reserved(arrays, sm, now)
         now = run_cycle(arrays, sm, now, stop)
-    sm[w.NOW] = stop
+    sm.now = stop
     account_residency(sm, stop)
 
 
 @jitable
-def run_cycle(arrays: EngineArrays, sm: Words, now: int, stop: int) -> int:
+def run_cycle(arrays: EngineArrays, sm: SmState, now: int, stop: int) -> int:
     """Runs one cycle of an SM, its load/store unit, its copies and then its schedulers, and returns
     the next cycle in which something can change: after `now`, and at most `stop` (or now + 1)."""
-    if sm[w.QUEUE_COUNT] > 0 and sm[w.LSU_FREE] <= now:
+    if sm.queue_count > 0 and sm.lsu_free <= now:
         serve_queue(arrays, sm, now)
-    if sm[w.TMA_COUNT] > 0 and sm[w.TMA_FREE] <= now:
+    if sm.tma_count > 0 and sm.tma_free <= now:
         serve_copies(arrays, sm, now)
-    blocks = sm[w.LIVE_BLOCKS]
+    blocks = sm.live_blocks
     next_cycle = stop
-    for number in range(arrays.params[w.SCHEDULERS]):
-        scheduler = arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS
-        if sm[scheduler + w.S_NEXT] <= now:
+    for number in range(arrays.params.schedulers):
+        scheduler = SchedulerState(sm, arrays.params.at_schedulers, number)
+        if scheduler.next <= now:
             step_scheduler(arrays, sm, number, now)
-    for number in range(arrays.params[w.SCHEDULERS]):
-        next_cycle = min(
-            next_cycle, sm[arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS + w.S_NEXT]
-        )
-    if sm[w.QUEUE_COUNT] > 0:
-        next_cycle = min(next_cycle, sm[w.LSU_FREE])
-    if sm[w.TMA_COUNT] > 0:
-        next_cycle = min(next_cycle, sm[w.TMA_FREE])
+    for number in range(arrays.params.schedulers):
+        next_cycle = min(next_cycle, SchedulerState(sm, arrays.params.at_schedulers, number).next)
+    if sm.queue_count > 0:
+        next_cycle = min(next_cycle, sm.lsu_free)
+    if sm.tma_count > 0:
+        next_cycle = min(next_cycle, sm.tma_free)
     # A block has ended: the next reserved one is launched in the next cycle.
-    if sm[w.LIVE_BLOCKS] < blocks and sm[w.RESERVED_COUNT] > 0:
+    if sm.live_blocks < blocks and sm.reserved_count > 0:
         next_cycle = now + 1
     return int(max(now + 1, next_cycle))
 
 
 @jitable
-def finish_sm(arrays: EngineArrays, sm: Words, stop: int) -> None:
+def finish_sm(arrays: EngineArrays, sm: SmState, stop: int) -> None:
     """Charges all cycles before `stop` of an SM's schedulers to stall reasons, of its resident
     warps to their states, and counts the warps' residency; for the end of a replay."""
-    for number in range(arrays.params[w.SCHEDULERS]):
-        charge_scheduler(sm, arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS, stop)
-    for slot in range(arrays.params[w.SLOTS]):
-        warp = arrays.params[w.AT_WARPS] + slot * w.V_WORDS
-        if sm[warp + w.V_STATE] != w.VACANT:
+    for number in range(arrays.params.schedulers):
+        charge_scheduler(SchedulerState(sm, arrays.params.at_schedulers, number), stop)
+    for slot in range(arrays.params.slots):
+        warp = WarpSlot(sm, arrays.params.at_warps, slot)
+        if warp.state != w.VACANT:
             charge_warp(arrays, sm, warp, stop)
     account_residency(sm, stop)
 
 
 def serve_all(params: Words, sms: Words, memory: Words, start: int, stop: int) -> int:
     """Serves the requests of all SMs from cycle `start` to `stop`; returns their number."""
-    return serve_requests(params, sms, memory, start, stop)
+    parameters, system = EngineParameters(params, 0), MemorySystem(memory, 0)
+    return serve_requests(parameters, sms, system, start, stop)

@@ -11,8 +11,9 @@ from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.caches import hash_line, map_line, sector_times_at
 from warploom.timing.engine.l1 import l1
-from warploom.timing.engine.machine import EngineArrays, Words, offset_array
+from warploom.timing.engine.machine import EngineArrays, offset_array
 from warploom.timing.engine.phases import extend_flight
+from warploom.timing.records import Flight, FlightRequest, MemoryRequest, SmState
 
 NO_FLIGHT, NO_ENTRY = -1, -1
 """In place of a flight: nothing waits; of an entry of L1: the sectors do not go there."""
@@ -21,7 +22,7 @@ ONE_PASS = 1
 
 
 class SectorRequest(NamedTuple):
-    """Holds what a request asks of L2: `sectors` of a line, packed as R_SECTORS, its kind (LOAD,
+    """Holds what a request asks of L2: `sectors` of a line, packed as `sectors`, its kind (LOAD,
     STORE or ATOMIC), and how often an atomic is repeated for lanes at one address."""
 
     line: int
@@ -31,44 +32,44 @@ class SectorRequest(NamedTuple):
 
 
 @jitable
-def check_request_space(arrays: EngineArrays, sm: Words, lines: int, start: int) -> bool:
+def check_request_space(arrays: EngineArrays, sm: SmState, lines: int, start: int) -> bool:
     """Returns whether an access can make requests for `lines` lines: that many MSHRs (at most all),
     from the next one on, are free at the cycle `start`, and the quantum's buffers of requests and
-    waiters have space. If not, sets LSU_FREE, the cycle in which the load/store unit tries again:
+    waiters have space. If not, sets `lsu_free`, the cycle in which the load/store unit tries again:
     when the first busy register is free, or NEVER for a full buffer."""
-    needed = min(lines, arrays.params[w.MSHRS])
-    full = sm[w.REQUEST_COUNT] + lines > arrays.params[w.REQUESTS]
+    needed = min(lines, arrays.params.mshrs)
+    full = sm.request_count + lines > arrays.params.requests
     # Each line can add a waiter for each of its four sectors.
-    full = full or sm[w.PAIR_COUNT] + 4 * lines > arrays.params[w.PAIRS]
+    full = full or sm.pair_count + 4 * lines > arrays.params.pairs
     for index in range(needed):
-        mshr = arrays.params[w.AT_MSHRS] + sm[w.MSHR_HEAD] + index
-        if sm[w.MSHR_HEAD] + index >= arrays.params[w.MSHRS]:
-            mshr -= arrays.params[w.MSHRS]
-        if full or sm[mshr] > start:
+        mshr = arrays.params.at_mshrs + sm.mshr_head + index
+        if sm.mshr_head + index >= arrays.params.mshrs:
+            mshr -= arrays.params.mshrs
+        if full or sm.words[mshr] > start:
             # `receive_answers` restarts a unit that waits for buffers, after the quantum.
-            sm[w.LSU_FREE] = w.NEVER if full else max(sm[mshr] + 1, start + 2)
+            sm.lsu_free = w.NEVER if full else max(sm.words[mshr] + 1, start + 2)
             return False
     return True
 
 
 @jitable
-def allocate_mshr(arrays: EngineArrays, sm: Words) -> int:
+def allocate_mshr(arrays: EngineArrays, sm: SmState) -> int:
     """Returns the offset of the next miss status holding register of L1, in ring order, and marks
     it as occupied (NEVER) until its request is answered. `check_request_space` has
     found it free."""
-    mshr = arrays.params[w.AT_MSHRS] + sm[w.MSHR_HEAD]
-    sm[mshr] = w.NEVER
-    sm[w.MSHR_HEAD] += 1
-    if sm[w.MSHR_HEAD] == arrays.params[w.MSHRS]:
-        sm[w.MSHR_HEAD] = 0
+    mshr = arrays.params.at_mshrs + sm.mshr_head
+    sm.words[mshr] = w.NEVER
+    sm.mshr_head += 1
+    if sm.mshr_head == arrays.params.mshrs:
+        sm.mshr_head = 0
     return int(mshr)
 
 
 @jitable
 def request_sectors(
     arrays: EngineArrays,
-    sm: Words,
-    flight: int,
+    sm: SmState,
+    flight: Flight,
     wanted: SectorRequest,
     entry: int,
     mshr: int,
@@ -78,94 +79,95 @@ def request_sectors(
     instruction, or NO_FLIGHT) waits for the answer. `mshr`: offset of the request's miss status
     holding register; `entry`: the entry of L1 that the sectors will fill, or NO_ENTRY; until the
     answer, their times there are the request's number."""
-    number = sm[w.REQUEST_COUNT]
-    sm[w.REQUEST_COUNT] += 1
-    request = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
-    sm[request + w.R_TIME] = start
-    sm[request + w.R_LINE] = wanted.line
-    sm[request + w.R_SECTORS] = wanted.sectors
-    sm[request + w.R_KIND] = wanted.kind
-    sm[request + w.R_PASSES] = wanted.passes
-    sm[request + w.R_ENTRY] = entry
-    if arrays.params[w.L2_SETS] > 0:
-        sm[request + w.R_SET] = l2_set(arrays, sm, wanted.line)
-    sm[request + w.R_MSHR] = mshr
+    number = sm.request_count
+    sm.request_count += 1
+    request = MemoryRequest(sm, arrays.params.at_requests, number)
+    request.time = start
+    request.line = wanted.line
+    request.sectors = wanted.sectors
+    request.kind = wanted.kind
+    request.passes = wanted.passes
+    request.entry = entry
+    if arrays.params.l2_sets > 0:
+        request.set = l2_set(arrays, sm, wanted.line)
+    request.mshr = mshr
     if wanted.kind == w.STORE:
-        sm[request + w.R_WARP] = sm[flight + w.F_WARP]
+        request.warp = flight.warp
     if entry >= 0:
         sector_times = sector_times_at(l1(arrays, sm), entry)
         for sector in range(w.SECTORS):
             if (wanted.sectors >> sector) & 1:
                 # A negative time is the number of a request without an answer.
-                sm[sector_times + sector] = -1 - number
-    if flight >= 0:
+                sm.words[sector_times + sector] = -1 - number
+    if flight.at >= 0:
         add_waiter(arrays, sm, flight, number)
 
 
 @jitable
-def l2_set(arrays: EngineArrays, sm: Words, line: int) -> int:
+def l2_set(arrays: EngineArrays, sm: SmState, line: int) -> int:
     """Returns the set of L2 to which a line belongs: by the model's hash, or by the user's mapping
     if there is one."""
-    if arrays.params[w.L2_MAPPING] == 0:
-        return hash_line(line, arrays.params[w.L2_SETS])
-    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_L2_MAPPING * w.USER_STRIDE)
-    return map_line(arrays.params[w.L2_MAPPING], line, arrays.params[w.L2_SETS], words)
+    if arrays.params.l2_mapping == 0:
+        return hash_line(line, arrays.params.l2_sets)
+    words = offset_array(sm.words, arrays.params.at_user + w.USER_L2_MAPPING * w.USER_STRIDE)
+    return map_line(arrays.params.l2_mapping, line, arrays.params.l2_sets, words)
 
 
 @jitable
-def add_waiter(arrays: EngineArrays, sm: Words, flight: int, number: int) -> None:
+def add_waiter(arrays: EngineArrays, sm: SmState, flight: Flight, number: int) -> None:
     """Makes a flight wait for the answer to request `number` of this quantum: appends both to the
     list of waiters, which `receive_answers` works through, and counts an open request of the
     flight."""
-    waiter = arrays.params[w.AT_PAIRS] + 2 * sm[w.PAIR_COUNT]
-    sm[waiter] = flight
-    sm[waiter + 1] = number
-    sm[w.PAIR_COUNT] += 1
-    sm[flight + w.F_OPEN_REQUESTS] += 1
+    waiter = FlightRequest(sm, arrays.params.at_pairs, sm.pair_count)
+    waiter.flight = flight.at
+    waiter.request = number
+    sm.pair_count += 1
+    flight.open_requests += 1
 
 
 @jitable
 def wait_for_line(
-    arrays: EngineArrays, sm: Words, flight: int, sector_times: int, sectors: int, earliest: int
+    arrays: EngineArrays,
+    sm: SmState,
+    flight: Flight,
+    sector_times: int,
+    sectors: int,
+    earliest: int,
 ) -> None:
     """Makes a flight wait for a mask of sectors of a line in L1: extends its end to the cycle in
     which each is there, at least `earliest`, or, for one on its way, adds it to the waiters of the
     request that brings it. `sector_times` is the offset of the times of the line's sectors."""
     for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:
-            time = sm[sector_times + sector]
+            time = sm.words[sector_times + sector]
             # A negative time is -1 minus the number of the request that brings the sector.
             if time < 0:
                 add_waiter(arrays, sm, flight, -1 - time)
             else:
-                extend_flight(sm, flight, max(earliest, time))
+                extend_flight(flight, max(earliest, time))
 
 
 @jitable
-def find_open_store(arrays: EngineArrays, sm: Words, warp: int, line: int) -> int:
+def find_open_store(arrays: EngineArrays, sm: SmState, warp: int, line: int) -> int:
     """Returns the number of a warp's last store to a line among the requests of the quantum, with
     which a further one can be merged; -1 if there is none.
 
     An H100 writes 1.01 sectors of L2 for three stores of a warp that fill them together (particles
     of 12 bytes), but one for each warp that stores to a part of a sector (columns by rows)."""
-    for number in range(sm[w.REQUEST_COUNT] - 1, -1, -1):
-        request = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS
-        if (
-            sm[request + w.R_LINE] == line
-            and sm[request + w.R_KIND] == w.STORE
-            and sm[request + w.R_WARP] == warp
-        ):
+    for number in range(sm.request_count - 1, -1, -1):
+        request = MemoryRequest(sm, arrays.params.at_requests, number)
+        if request.line == line and request.kind == w.STORE and request.warp == warp:
             return number
     return -1
 
 
 @jitable
-def merge_store(arrays: EngineArrays, sm: Words, number: int, added: int) -> None:
-    """Merges the sectors of a store, `added` (packed as in R_SECTORS: mask, and unwritten bytes of
+def merge_store(arrays: EngineArrays, sm: SmState, number: int, added: int) -> None:
+    """Merges the sectors of a store, `added` (packed as in `sectors`: mask, and unwritten bytes of
     each sector), into request `number`. In sectors that both write, the bytes that they write add
     up."""
-    sectors_at = arrays.params[w.AT_REQUESTS] + number * w.R_WORDS + w.R_SECTORS
-    stored, merged = sm[sectors_at], (sm[sectors_at] | added) & w.SECTOR_MASK
+    sectors_at = arrays.params.at_requests + number * MemoryRequest.WORDS + MemoryRequest.sectors
+    stored, merged = sm.words[sectors_at], (sm.words[sectors_at] | added) & w.SECTOR_MASK
     for sector in range(w.SECTORS):
         shift = w.SECTORS + w.UNWRITTEN_BITS * sector
         unwritten = (stored >> shift & w.UNWRITTEN_MASK) + (added >> shift & w.UNWRITTEN_MASK)
@@ -173,4 +175,4 @@ def merge_store(arrays: EngineArrays, sm: Words, number: int, added: int) -> Non
             # (32 - a) + (32 - b) unwritten bytes are 32 - (a + b) together.
             unwritten = max(0, unwritten - w.SECTOR_BYTES)
         merged |= unwritten << shift
-    sm[sectors_at] = merged
+    sm.words[sectors_at] = merged

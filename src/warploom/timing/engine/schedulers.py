@@ -6,7 +6,7 @@ from __future__ import annotations
 from warploom.simt.lane_counts import jitable
 from warploom.timing import layout as w
 from warploom.timing.engine.issue import blocked_until, issue
-from warploom.timing.engine.machine import EngineArrays, Words, call_user_function, offset_array
+from warploom.timing.engine.machine import EngineArrays, call_user_function, offset_array
 from warploom.timing.engine.waits import (
     charge_scheduler,
     charge_warp,
@@ -15,6 +15,7 @@ from warploom.timing.engine.waits import (
     operands_ready,
     set_state,
 )
+from warploom.timing.records import SchedulerState, SmState, TimedOperation, WarpSlot
 
 POLICIES = ("lrr", "gto", "two-level", "oldest")
 """The scheduling policies of the model: loose round robin; greedy then oldest; round robin among a
@@ -26,163 +27,169 @@ MOST_RANK = 1 << 60
 
 
 @jitable
-def step_scheduler(arrays: EngineArrays, sm: Words, number: int, now: int) -> None:
-    """Runs scheduler `number` of an SM for the cycle `now`, if it may issue in it (S_FREE): wakes
+def step_scheduler(arrays: EngineArrays, sm: SmState, number: int, now: int) -> None:
+    """Runs scheduler `number` of an SM for the cycle `now`, if it may issue in it (`free`): wakes
     warps, and issues an operation of the warp that the policy selects, if one can issue (two with
-    dual issue); charges the cycle to an issue or to a stall reason. Sets S_NEXT, the next cycle in
+    dual issue); charges the cycle to an issue or to a stall reason. Sets `next`, the next cycle in
     which the scheduler can change."""
-    scheduler = arrays.params[w.AT_SCHEDULERS] + number * w.S_WORDS
-    if sm[scheduler + w.S_FREE] > now:
-        sm[scheduler + w.S_NEXT] = sm[scheduler + w.S_FREE]
+    scheduler = SchedulerState(sm, arrays.params.at_schedulers, number)
+    if scheduler.free > now:
+        scheduler.next = scheduler.free
         return
-    if sm[scheduler + w.S_WAKE] <= now:
+    if scheduler.wake <= now:
         wake_warps(arrays, sm, scheduler, number, now)
     picked, eligible, later = choose_warp(arrays, sm, scheduler, now)
     if picked < 0:
-        charge_scheduler(sm, scheduler, now)
+        charge_scheduler(scheduler, now)
         charge_ready_warps(arrays, sm, scheduler, now, picked)
-        sm[scheduler + w.S_NEXT] = min(later, sm[scheduler + w.S_WAKE])
+        scheduler.next = min(later, scheduler.wake)
         return
-    charge_scheduler(sm, scheduler, now)
-    sm[scheduler + w.S_ISSUED] += 1
-    sm[scheduler + w.S_ACCOUNTED] = now + 1
+    charge_scheduler(scheduler, now)
+    scheduler.issued += 1
+    scheduler.accounted = now + 1
     # Where schedulers issue only every few cycles, the cycles between are dispatch stalls.
-    if arrays.params[w.ISSUE_CYCLES] > 1:
-        sm[scheduler + w.S_STALLS + w.DISPATCH_STALL] += arrays.params[w.ISSUE_CYCLES] - 1
-        sm[scheduler + w.S_ACCOUNTED] = now + arrays.params[w.ISSUE_CYCLES]
-    sm[scheduler + w.S_FREE] = now + arrays.params[w.ISSUE_CYCLES]
-    sm[scheduler + w.S_NEXT] = sm[scheduler + w.S_FREE]
-    sm[w.ELIGIBLE] += eligible
+    if arrays.params.issue_cycles > 1:
+        scheduler.stalls[w.DISPATCH_STALL] += arrays.params.issue_cycles - 1
+        scheduler.accounted = now + arrays.params.issue_cycles
+    scheduler.free = now + arrays.params.issue_cycles
+    scheduler.next = scheduler.free
+    sm.eligible += eligible
     charge_ready_warps(arrays, sm, scheduler, now, picked)
-    set_state(arrays, sm, picked, w.SELECTED, now)
-    issue(arrays, sm, scheduler, picked, now)
-    sm[scheduler + w.S_LAST] = picked
-    if arrays.params[w.DISPATCH_WIDTH] > 1:
-        issue_together(arrays, sm, scheduler, picked, now)
+    set_state(arrays, sm, WarpSlot(sm, picked), w.SELECTED, now)
+    issue(arrays, sm, scheduler, WarpSlot(sm, picked), now)
+    scheduler.last = picked
+    if arrays.params.dispatch_width > 1:
+        issue_together(arrays, sm, scheduler, WarpSlot(sm, picked), now)
     # Without ready warps nothing can change before one wakes.
-    if sm[scheduler + w.S_READY] == 0:
-        sm[scheduler + w.S_NEXT] = max(sm[scheduler + w.S_NEXT], sm[scheduler + w.S_WAKE])
+    if scheduler.ready == 0:
+        scheduler.next = max(scheduler.next, scheduler.wake)
 
 
 @jitable
-def wake_warps(arrays: EngineArrays, sm: Words, scheduler: int, number: int, now: int) -> None:
+def wake_warps(
+    arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, number: int, now: int
+) -> None:
     """Makes those sleeping warps of scheduler `number` ready whose wake-up time has come, and sets
-    S_WAKE to the earliest of the others'."""
+    `wake` to the earliest of the others'."""
     # The schedulers have the slots in turn: slot i belongs to scheduler i modulo their number.
-    first, schedulers = w.NEVER, arrays.params[w.SCHEDULERS]
-    for index in range((arrays.params[w.SLOTS] - number + schedulers - 1) // schedulers):
-        time = sm[scheduler + w.S_WAKES + index]
+    first, schedulers = w.NEVER, arrays.params.schedulers
+    for index in range((arrays.params.slots - number + schedulers - 1) // schedulers):
+        time = scheduler.wakes[index]
         if time <= now:
-            make_ready(sm, arrays.params[w.AT_WARPS] + (index * schedulers + number) * w.V_WORDS)
+            make_ready(sm, WarpSlot(sm, arrays.params.at_warps, index * schedulers + number))
         else:
             first = min(first, time)
-    sm[scheduler + w.S_WAKE] = first
+    scheduler.wake = first
 
 
 @jitable
-def choose_warp(arrays: EngineArrays, sm: Words, scheduler: int, now: int) -> tuple[int, int, int]:
+def choose_warp(
+    arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, now: int
+) -> tuple[int, int, int]:
     """Returns the ready warp that issues (-1 for none), the one of least rank among those that
     nothing blocks; how many warps could issue; and the first cycle in which a ready warp that is
-    blocked now can issue. Stores each warp's reason in V_BLOCKED_BY."""
+    blocked now can issue. Stores each warp's reason in `blocked_by`."""
     picked, best, eligible, next_possible = -1, w.NEVER, 0, w.NEVER
-    policy = arrays.params[w.POLICY]
-    for index in range(sm[scheduler + w.S_READY]):
-        warp = sm[scheduler + w.S_READY_LIST + index]
+    policy = arrays.params.policy
+    for index in range(scheduler.ready):
+        warp = WarpSlot(sm, scheduler.ready_list[index])
         # The reason if nothing blocks the warp and another one is selected.
-        sm[warp + w.V_BLOCKED_BY] = w.NOT_SELECTED
+        warp.blocked_by = w.NOT_SELECTED
         until = blocked_until(arrays, sm, scheduler, warp, now)
         if until > now:
             next_possible = min(next_possible, until)
             continue
         eligible += 1
-        if policy == TWO_LEVEL and not join_active_set(arrays, sm, scheduler, warp):
+        if policy == TWO_LEVEL and not join_active_set(arrays, scheduler, warp):
             continue
         priority = (
             user_rank(arrays, sm, scheduler, warp, now)
             if policy == USER_DEFINED
-            else rank(sm, scheduler, warp, policy)
+            else rank(scheduler, warp, policy)
         )
         if priority < best:
-            picked, best = warp, priority
+            picked, best = warp.at, priority
     return picked, eligible, next_possible
 
 
 @jitable
-def rank(sm: Words, scheduler: int, warp: int, policy: int) -> int:
+def rank(scheduler: SchedulerState, warp: WarpSlot, policy: int) -> int:
     """Returns the priority of a warp that can issue by one of the model's policies; the least goes
     first: the age for OLDEST; under GTO 0 for the warp that issued last, else the age plus 1; under
     LRR and TWO_LEVEL the distance in slots after the warp that issued last, circularly."""
-    last = sm[scheduler + w.S_LAST]
+    last = scheduler.last
     if policy == OLDEST:
-        return int(sm[warp + w.V_AGE])
+        return int(warp.age)
     # Greedy: the last warp goes on; else the oldest.
     if policy == GTO:
-        return 0 if warp == last else int(sm[warp + w.V_AGE] + 1)
+        return 0 if warp.at == last else int(warp.age + 1)
     # Warps in slots before the last one follow those behind it: the order is circular.
-    return int(warp - last if warp > last else warp + w.NEVER // 2)
+    return int(warp.at - last if warp.at > last else warp.at + w.NEVER // 2)
 
 
 @jitable
-def user_rank(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> int:
+def user_rank(
+    arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, now: int
+) -> int:
     """Returns the priority, by the user's function, of a warp that can issue, limited to
     +-MOST_RANK so that it is below NEVER; the least goes first."""
-    slot = (warp - arrays.params[w.AT_WARPS]) // w.V_WORDS
-    instruction = arrays.ops[sm[warp + w.V_OP] * w.OP_WORDS + w.OP_INSTRUCTION]
-    last = int(sm[scheduler + w.S_LAST] == warp)
-    words = offset_array(sm, arrays.params[w.AT_USER] + w.USER_SCHEDULER * w.USER_STRIDE)
-    priority = call_user_function(
-        arrays.params[w.RANK], slot, sm[warp + w.V_AGE], last, instruction, now, words
-    )
+    slot = (warp.at - arrays.params.at_warps) // WarpSlot.WORDS
+    instruction = TimedOperation(arrays.ops, 0, warp.op).instruction
+    last = int(scheduler.last == warp.at)
+    words = offset_array(sm.words, arrays.params.at_user + w.USER_SCHEDULER * w.USER_STRIDE)
+    priority = call_user_function(arrays.params.rank, slot, warp.age, last, instruction, now, words)
     return int(min(max(priority, -MOST_RANK), MOST_RANK))
 
 
 @jitable
-def join_active_set(arrays: EngineArrays, sm: Words, scheduler: int, warp: int) -> bool:
+def join_active_set(arrays: EngineArrays, scheduler: SchedulerState, warp: WarpSlot) -> bool:
     """Adds a warp to its scheduler's active set of the two-level policy if it is outside and the
-    set has fewer than ACTIVE_WARPS; returns whether it is now in the set."""
-    if sm[warp + w.V_ACTIVE] == 0 and sm[scheduler + w.S_ACTIVE] < arrays.params[w.ACTIVE_WARPS]:
-        sm[warp + w.V_ACTIVE] = 1
-        sm[scheduler + w.S_ACTIVE] += 1
-    return bool(sm[warp + w.V_ACTIVE] != 0)
+    set has fewer than `active_warps`; returns whether it is now in the set."""
+    if warp.active == 0 and scheduler.active < arrays.params.active_warps:
+        warp.active = 1
+        scheduler.active += 1
+    return bool(warp.active != 0)
 
 
 @jitable
 def charge_ready_warps(
-    arrays: EngineArrays, sm: Words, scheduler: int, now: int, picked: int
+    arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, now: int, picked: int
 ) -> None:
-    """Stores for the ready warps that do not issue the reason of each (V_BLOCKED_BY), and charges
+    """Stores for the ready warps that do not issue the reason of each (`blocked_by`), and charges
     the cycles before to the reason that it replaces. If no warp issues (`picked` < 0), the
     scheduler counts them by these reasons."""
-    for index in range(sm[scheduler + w.S_READY]):
-        warp = sm[scheduler + w.S_READY_LIST + index]
-        reason = sm[warp + w.V_BLOCKED_BY]
+    for index in range(scheduler.ready):
+        warp = WarpSlot(sm, scheduler.ready_list[index])
+        reason = warp.blocked_by
         # With a timeline every cycle is recorded; without one, cycles of one reason are charged
         # together when it changes.
-        if sm[warp + w.V_REASON] != reason or arrays.params[w.EVENTS] > 0:
+        if warp.reason != reason or arrays.params.events > 0:
             charge_warp(arrays, sm, warp, now)
-            sm[warp + w.V_REASON] = reason
-        if picked < 0 and sm[warp + w.V_COUNTED] != reason:
+            warp.reason = reason
+        if picked < 0 and warp.counted != reason:
             count_as(sm, warp, reason)
 
 
 @jitable
-def issue_together(arrays: EngineArrays, sm: Words, scheduler: int, warp: int, now: int) -> None:
+def issue_together(
+    arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, now: int
+) -> None:
     """Issues the next instruction of the warp that has just issued in the same cycle (dual issue),
     if the warp is ready, and the instruction is arithmetic or a memory access, needs no result that
     is not ready, and finds its unit free."""
-    if sm[warp + w.V_STATE] != w.READY or sm[warp + w.V_SLOTS_LEFT] == 0:
+    if warp.state != w.READY or warp.slots_left == 0:
         return
-    op = sm[warp + w.V_OP]
-    kind = arrays.ops[op * w.OP_WORDS + w.OP_KIND]
+    op = warp.op
+    kind = TimedOperation(arrays.ops, 0, op).kind
     if kind != w.ALU and kind != w.MEMORY:
         return
-    if sm[warp + w.V_EARLIEST] > now + 1 or lacks_operands(arrays, sm, warp, op, now):
+    if warp.earliest > now + 1 or lacks_operands(arrays, sm, warp, op, now):
         return
     if blocked_until(arrays, sm, scheduler, warp, now) <= now:
         issue(arrays, sm, scheduler, warp, now)
 
 
 @jitable
-def lacks_operands(arrays: EngineArrays, sm: Words, warp: int, op: int, now: int) -> bool:
+def lacks_operands(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int, now: int) -> bool:
     """Returns whether an operation needs a register that is not ready in this cycle."""
     return bool(operands_ready(arrays, sm, warp, op) >> w.REASON_BITS > now)

@@ -19,6 +19,21 @@ from warploom.timing import layout as w
 from warploom.timing.engine.caches import L1_WAYS, L2_WAYS
 from warploom.timing.engine.schedulers import POLICIES, USER_DEFINED
 from warploom.timing.policies import Policies
+from warploom.timing.records import (
+    ArrivalMessage,
+    BlockSlot,
+    EngineParameters,
+    Flight,
+    FlightRequest,
+    MemoryRequest,
+    MemorySystem,
+    PhaseState,
+    QueueEntry,
+    SchedulerState,
+    SmState,
+    TimelineEvent,
+    WarpSlot,
+)
 from warploom.timing.work.costs import SHARED_UNITS, TICKS, UNITS, WorkCosts
 
 Words = npt.NDArray[np.int64]
@@ -60,7 +75,7 @@ class LaunchSizes(NamedTuple):
 class EngineSetting:
     """Holds the parameters of a replay (`timing.layout`) and sizes that follow from them."""
 
-    parameters: Words
+    parameters: EngineParameters
     memory_words: int
     dirty: float
     """The share of L2's lines that are dirty before the launch; 0: L2 begins empty."""
@@ -68,11 +83,11 @@ class EngineSetting:
     @property
     def quantum(self) -> int:
         """Returns the cycles in which no SM can observe another one."""
-        return int(self.parameters[w.QUANTUM])
+        return int(self.parameters.quantum)
 
     @property
     def sms(self) -> int:
-        return int(self.parameters[w.SMS])
+        return int(self.parameters.sms)
 
 
 def setting_of(
@@ -80,96 +95,91 @@ def setting_of(
 ) -> EngineSetting:
     """Returns the setting of a replay: the engine's parameters for a launch on a device, and the
     layout of its state that follows from them; `events` is the capacity of each SM's timeline."""
-    params = np.zeros(w.PARAMETER_COUNT, np.int64)
-    values = {
-        **_device_parameters(timing),
-        **_cache_parameters(device, timing, sizes, policies),
-        **_policy_parameters(policies),
-        w.SLOTS: sizes.block_slots * sizes.warps_per_block,
-        w.BLOCK_SLOTS: sizes.block_slots,
-        w.WARPS_PER_BLOCK: sizes.warps_per_block,
-        w.REGISTERS: sizes.registers,
-        w.OPERATIONS: sizes.operations,
-        w.COPIES: sizes.copies,
-        w.WARP_WORDS: sizes.warp_words,
-        w.SMS: sizes.sms,
-        w.POLL_BARRIER: sizes.poll_barrier_warps,
-        w.PHASES: sizes.phases,
-        w.MESSAGES: MESSAGES * (sizes.clusters and sizes.phases > 0),
-        w.SHARED_UNITS_MASK: _shared_units_mask(WorkCosts(device, timing)),
-        w.RESERVED: 2 * sizes.block_slots,
-        w.EVENTS: events,
-        w.FLIGHTS: FLIGHTS,
-        w.REQUESTS: timing.mshrs + 64 + MAX_COPIED_LINES * sizes.bulk,
-        w.PAIRS: 8 * timing.mshrs + 512,
-    }
-    for index, value in values.items():
-        params[index] = value
-    params[w.SM_WORDS] = _lay_out_sm(params)
+    params = EngineParameters(np.zeros(EngineParameters.WORDS, np.int64), 0)
+    _set_device_parameters(params, timing)
+    _set_cache_parameters(params, device, timing, sizes, policies)
+    _set_policy_parameters(params, policies)
+    params.slots = sizes.block_slots * sizes.warps_per_block
+    params.block_slots = sizes.block_slots
+    params.warps_per_block = sizes.warps_per_block
+    params.registers = sizes.registers
+    params.operations = sizes.operations
+    params.copies = sizes.copies
+    params.warp_words = sizes.warp_words
+    params.sms = sizes.sms
+    params.poll_barrier = sizes.poll_barrier_warps
+    params.phases = sizes.phases
+    params.messages = MESSAGES * (sizes.clusters and sizes.phases > 0)
+    params.shared_units_mask = _shared_units_mask(WorkCosts(device, timing))
+    params.reserved = 2 * sizes.block_slots
+    params.events = events
+    params.flights = FLIGHTS
+    params.requests = timing.mshrs + 64 + MAX_COPIED_LINES * sizes.bulk
+    params.pairs = 8 * timing.mshrs + 512
+    params.sm_words = _lay_out_sm(params)
     return EngineSetting(params, _lay_out_memory(params), policies.l2.dirty)
 
 
-def _device_parameters(timing: TimingSpec) -> dict[int, int]:
-    """Returns the parameters that are figures of the device."""
-    return {
-        w.SCHEDULERS: timing.schedulers,
-        w.ISSUE_CYCLES: timing.issue_cycles,
-        w.DISPATCH_WIDTH: timing.dispatch_width,
-        w.ACTIVE_WARPS: timing.active_warps,
-        w.UNIT_COUNT: len(UNITS),
-        w.LATENCY_SHARED: timing.latency_shared,
-        w.LATENCY_L1: timing.latency_l1,
-        w.LATENCY_L2: timing.latency_l2,
-        w.LATENCY_DRAM: timing.latency_dram,
-        w.LATENCY_ATOMIC: timing.latency_atomic,
-        w.LATENCY_CONSTANT: timing.latency_constant,
-        w.CONSTANT_CYCLES: timing.constant_cycles,
-        w.LATENCY_TEXTURE: timing.latency_texture,
-        w.LATENCY_BARRIER: timing.latency_barrier,
-        w.LATENCY_BRANCH: timing.latency_branch,
-        w.LATENCY_FETCH: timing.latency_fetch,
-        w.LATENCY_TMA: timing.latency_tma,
-        w.LATENCY_CLUSTER: timing.latency_cluster,
-        w.FILL_TICKS: round(TICKS * timing.fill_cycles),
-        w.TMA_LINE_TICKS: round(TICKS * timing.tma_line_cycles),
-        w.SHARED_WAVEFRONT_CYCLES: timing.shared_wavefront_cycles,
-        w.L1_REQUEST_CYCLES: timing.l1_request_cycles,
-        w.L1_WAVEFRONT_CYCLES: timing.l1_wavefront_cycles,
-        w.L1_LINES: timing.l1_lines,
-        w.L1_WORD_CYCLES: timing.l1_word_cycles,
-        w.LSU_QUEUE: timing.lsu_queue,
-        w.MSHRS: timing.mshrs,
-        w.BLOCK_LAUNCH_CYCLES: timing.block_launch_cycles,
-        w.FETCH_LINE_BITS: INSTRUCTIONS_PER_LINE.bit_length() - 1,
-        w.FETCH_LINES: max(1, timing.fetch_instructions // INSTRUCTIONS_PER_LINE),
-    }
+def _set_device_parameters(params: EngineParameters, timing: TimingSpec) -> None:
+    """Sets the parameters that are figures of the device."""
+    params.schedulers = timing.schedulers
+    params.issue_cycles = timing.issue_cycles
+    params.dispatch_width = timing.dispatch_width
+    params.active_warps = timing.active_warps
+    params.unit_count = len(UNITS)
+    params.latency_shared = timing.latency_shared
+    params.latency_l1 = timing.latency_l1
+    params.latency_l2 = timing.latency_l2
+    params.latency_dram = timing.latency_dram
+    params.latency_atomic = timing.latency_atomic
+    params.latency_constant = timing.latency_constant
+    params.constant_cycles = timing.constant_cycles
+    params.latency_texture = timing.latency_texture
+    params.latency_barrier = timing.latency_barrier
+    params.latency_branch = timing.latency_branch
+    params.latency_fetch = timing.latency_fetch
+    params.latency_tma = timing.latency_tma
+    params.latency_cluster = timing.latency_cluster
+    params.fill_ticks = round(TICKS * timing.fill_cycles)
+    params.tma_line_ticks = round(TICKS * timing.tma_line_cycles)
+    params.shared_wavefront_cycles = timing.shared_wavefront_cycles
+    params.l1_request_cycles = timing.l1_request_cycles
+    params.l1_wavefront_cycles = timing.l1_wavefront_cycles
+    params.l1_lines = timing.l1_lines
+    params.l1_word_cycles = timing.l1_word_cycles
+    params.lsu_queue = timing.lsu_queue
+    params.mshrs = timing.mshrs
+    params.block_launch_cycles = timing.block_launch_cycles
+    params.fetch_line_bits = INSTRUCTIONS_PER_LINE.bit_length() - 1
+    params.fetch_lines = max(1, timing.fetch_instructions // INSTRUCTIONS_PER_LINE)
 
 
-def _policy_parameters(policies: Policies) -> dict[int, int]:
-    """Returns the parameters that select a scheduling policy and the addresses of the user's
+def _set_policy_parameters(params: EngineParameters, policies: Policies) -> None:
+    """Sets the parameters that select a scheduling policy and the addresses of the user's
     functions, 0 for each that is not given."""
     scheduler = policies.scheduler
     functions = {
-        w.RANK: None if isinstance(scheduler, str) else scheduler,
-        w.PREFETCH: policies.prefetcher,
-        w.L1_REPLACEMENT: policies.l1.replacement,
-        w.L2_REPLACEMENT: policies.l2.replacement,
-        w.L1_MAPPING: policies.l1.mapping,
-        w.L2_MAPPING: policies.l2.mapping,
-        w.DRAM_MAPPING: policies.dram,
+        EngineParameters.rank: None if isinstance(scheduler, str) else scheduler,
+        EngineParameters.prefetch: policies.prefetcher,
+        EngineParameters.l1_replacement: policies.l1.replacement,
+        EngineParameters.l2_replacement: policies.l2.replacement,
+        EngineParameters.l1_mapping: policies.l1.mapping,
+        EngineParameters.l2_mapping: policies.l2.mapping,
+        EngineParameters.dram_mapping: policies.dram,
     }
-    addresses = {
-        index: 0 if function is None else function.address for index, function in functions.items()
-    }
-    return addresses | {
-        w.POLICY: POLICIES.index(scheduler) if isinstance(scheduler, str) else USER_DEFINED,
-    }
+    for offset, function in functions.items():
+        params.words[offset] = 0 if function is None else function.address
+    params.policy = POLICIES.index(scheduler) if isinstance(scheduler, str) else USER_DEFINED
 
 
-def _cache_parameters(
-    device: DeviceSpec, timing: TimingSpec, sizes: LaunchSizes, policies: Policies
-) -> dict[int, int]:
-    """Returns the parameters of L1, L2 and DRAM, with times in ticks, and the length of a quantum,
+def _set_cache_parameters(
+    params: EngineParameters,
+    device: DeviceSpec,
+    timing: TimingSpec,
+    sizes: LaunchSizes,
+    policies: Policies,
+) -> None:
+    """Sets the parameters of L1, L2 and DRAM, with times in ticks, and the length of a quantum,
     which is shorter than the least latency between an SM and what it shares."""
     slices = timing.l2_slices
     has_l2 = timing.latency_l2 > 0
@@ -182,23 +192,21 @@ def _cache_parameters(
         min_latency = min(min_latency, timing.latency_cluster)
     l1_ways, l2_ways = policies.l1.ways or L1_WAYS, policies.l2.ways or L2_WAYS
     l2_bytes = device.l2_bytes if has_l2 else 0
-    return {
-        w.L1_WAYS: l1_ways,
-        w.L2_WAYS: l2_ways,
-        w.L1_SETS: policies.l1.sets("L1", l1_bytes, l1_ways),
-        w.L2_SETS: policies.l2.sets("L2", l2_bytes, l2_ways),
-        w.SLICES: slices,
-        w.SECTOR_TICKS: round(TICKS * 32 / per_slice) if has_l2 else 0,
-        w.PARTIAL_TICKS: round(TICKS * timing.l2_part_cycles),
-        w.PORT_TICKS: round(TICKS * 32 / timing.sm_bytes_per_cycle),
-        w.BANK_BITS: timing.dram_banks.bit_length() - 1,
-        w.BANK_TICKS: round(TICKS * 32 * timing.dram_banks / timing.dram_bytes_per_cycle),
-        w.TURN_TICKS: TICKS * timing.dram_turn_cycles,
-        w.ATOMIC_TICKS: TICKS * timing.atomic_cycles,
-        # A request is made a cycle before the quantum at the earliest, so its answer, `min_latency`
-        # later, must not fall into the quantum itself.
-        w.QUANTUM: min_latency - 2,
-    }
+    params.l1_ways = l1_ways
+    params.l2_ways = l2_ways
+    params.l1_sets = policies.l1.sets("L1", l1_bytes, l1_ways)
+    params.l2_sets = policies.l2.sets("L2", l2_bytes, l2_ways)
+    params.slices = slices
+    params.sector_ticks = round(TICKS * 32 / per_slice) if has_l2 else 0
+    params.partial_ticks = round(TICKS * timing.l2_part_cycles)
+    params.port_ticks = round(TICKS * 32 / timing.sm_bytes_per_cycle)
+    params.bank_bits = timing.dram_banks.bit_length() - 1
+    params.bank_ticks = round(TICKS * 32 * timing.dram_banks / timing.dram_bytes_per_cycle)
+    params.turn_ticks = TICKS * timing.dram_turn_cycles
+    params.atomic_ticks = TICKS * timing.atomic_cycles
+    # A request is made a cycle before the quantum at the earliest, so its answer, `min_latency`
+    # later, must not fall into the quantum itself.
+    params.quantum = min_latency - 2
 
 
 def _shared_units_mask(costs: WorkCosts) -> int:
@@ -207,53 +215,89 @@ def _shared_units_mask(costs: WorkCosts) -> int:
     return sum(1 << UNITS.index(name) for name in names)
 
 
-def _lay_out_sm(params: Words) -> int:
+def _lay_out_sm(params: EngineParameters) -> int:
     """Writes the offsets of the parts of an SM's state to `params` (AT_*), each part aligned to a
     cache line of the host; returns the size of the state in words. The sizes that it is computed
     from must be set in `params`."""
-    end = w.LINE * -(-w.HEAD_WORDS // w.LINE)
+    end = w.LINE * -(-SmState.WORDS // w.LINE)
     for index, words in (
-        (w.AT_WARPS, params[w.SLOTS] * w.V_WORDS),
-        (w.AT_SCHEDULERS, params[w.SCHEDULERS] * w.S_WORDS),
-        (w.AT_UNITS, params[w.SCHEDULERS] * params[w.UNIT_COUNT]),
-        (w.AT_QUEUE, params[w.SCHEDULERS] * params[w.LSU_QUEUE] * w.Q_WORDS),
-        (w.AT_READY, params[w.SLOTS] * params[w.REGISTERS]),
-        (w.AT_MSHRS, params[w.MSHRS] + 1),  # the last one: for copies, which need none
-        (w.AT_L1, params[w.L1_SETS] * (1 + params[w.L1_WAYS] * (1 + w.SECTORS))),
-        (w.AT_FLIGHTS, params[w.FLIGHTS] * w.F_WORDS),
-        (w.AT_FREE, params[w.FLIGHTS]),
-        (w.AT_PAIRS, 2 * params[w.PAIRS]),
-        (w.AT_REQUESTS, params[w.REQUESTS] * w.R_WORDS),
-        (w.AT_BLOCKS, params[w.BLOCK_SLOTS] * w.B_WORDS),
-        (w.AT_RESERVED, params[w.RESERVED]),
-        (w.AT_FETCH, params[w.SCHEDULERS] * params[w.FETCH_LINES]),
-        (w.AT_EVENTS, params[w.EVENTS] * w.EVENT_WORDS),
-        (w.AT_USER, len(w.USER_FUNCTIONS) * w.USER_STRIDE),
-        (w.AT_L1_USER, params[w.L1_SETS] * w.SET_STRIDE if params[w.L1_REPLACEMENT] else 0),
-        (w.AT_PHASES, params[w.BLOCK_SLOTS] * params[w.PHASES] * w.PHASE_WORDS),
-        (w.AT_TMA, params[w.FLIGHTS] * w.Q_WORDS),
-        (w.AT_SENT, params[w.MESSAGES] * w.MESSAGE_WORDS),
-        (w.AT_RECEIVED, params[w.MESSAGES] * w.MESSAGE_WORDS),
+        (EngineParameters.at_warps, params.slots * WarpSlot.WORDS),
+        (
+            EngineParameters.at_schedulers,
+            params.schedulers * SchedulerState.WORDS,
+        ),
+        (
+            EngineParameters.at_units,
+            params.schedulers * params.unit_count,
+        ),
+        (
+            EngineParameters.at_queue,
+            params.schedulers * params.lsu_queue * QueueEntry.WORDS,
+        ),
+        (
+            EngineParameters.at_ready,
+            params.slots * params.registers,
+        ),
+        (
+            EngineParameters.at_mshrs,
+            params.mshrs + 1,
+        ),  # the last one: for copies, which need none
+        (
+            EngineParameters.at_l1,
+            params.l1_sets * (1 + params.l1_ways * (1 + w.SECTORS)),
+        ),
+        (EngineParameters.at_flights, params.flights * Flight.WORDS),
+        (EngineParameters.at_free, params.flights),
+        (EngineParameters.at_pairs, params.pairs * FlightRequest.WORDS),
+        (EngineParameters.at_requests, params.requests * MemoryRequest.WORDS),
+        (EngineParameters.at_blocks, params.block_slots * BlockSlot.WORDS),
+        (EngineParameters.at_reserved, params.reserved),
+        (
+            EngineParameters.at_fetch,
+            params.schedulers * params.fetch_lines,
+        ),
+        (EngineParameters.at_events, params.events * TimelineEvent.WORDS),
+        (EngineParameters.at_user, len(w.USER_FUNCTIONS) * w.USER_STRIDE),
+        (
+            EngineParameters.at_l1_user,
+            params.l1_sets * w.SET_STRIDE if params.l1_replacement else 0,
+        ),
+        (
+            EngineParameters.at_phases,
+            params.block_slots * params.phases * PhaseState.WORDS,
+        ),
+        (EngineParameters.at_tma, params.flights * QueueEntry.WORDS),
+        (EngineParameters.at_sent, params.messages * ArrivalMessage.WORDS),
+        (EngineParameters.at_received, params.messages * ArrivalMessage.WORDS),
     ):
-        params[index] = end
+        params.words[index] = end
         end += w.LINE * -(-int(words) // w.LINE)
     return end
 
 
-def _lay_out_memory(params: Words) -> int:
+def _lay_out_memory(params: EngineParameters) -> int:
     """Writes the offsets of the parts of the memory system's state to `params` (AT_*); returns the
     size in words."""
-    end = w.MEMORY_WORDS
+    end = MemorySystem.WORDS
     for index, words in (
-        (w.AT_SLICES, params[w.SLICES]),
-        (w.AT_BANKS, 2 << params[w.BANK_BITS]),
-        (w.AT_PORTS, params[w.SMS]),
-        (w.AT_ORDER, params[w.QUANTUM] + 8 + params[w.SMS] * params[w.REQUESTS]),
-        (w.AT_L2, params[w.L2_SETS] * (1 + params[w.L2_WAYS] * (1 + w.SECTORS))),
-        (w.AT_L2_USER, params[w.L2_SETS] * w.SET_STRIDE if params[w.L2_REPLACEMENT] else 0),
-        (w.AT_DRAM_USER, w.USER_STRIDE),
+        (EngineParameters.at_slices, params.slices),
+        (EngineParameters.at_banks, 2 << params.bank_bits),
+        (EngineParameters.at_ports, params.sms),
+        (
+            EngineParameters.at_order,
+            params.quantum + 8 + params.sms * params.requests,
+        ),
+        (
+            EngineParameters.at_l2,
+            params.l2_sets * (1 + params.l2_ways * (1 + w.SECTORS)),
+        ),
+        (
+            EngineParameters.at_l2_user,
+            params.l2_sets * w.SET_STRIDE if params.l2_replacement else 0,
+        ),
+        (EngineParameters.at_dram_user, w.USER_STRIDE),
     ):
-        params[index] = end
+        params.words[index] = end
         end += int(words)
     return end
 
@@ -262,19 +306,22 @@ def empty_sms(setting: EngineSetting) -> Words:
     """Returns the state of the SMs before the launch, shape (SMs, words), aligned to the host's
     cache lines: zeros, but for the list of free flights and the schedulers' cycles."""
     params = setting.parameters
-    size = setting.sms * int(params[w.SM_WORDS])
+    size = setting.sms * int(params.sm_words)
     # Allocates a cache line more than needed, to align the first SM.
     raw = np.zeros(size + w.LINE, np.int64)
     first = -raw.ctypes.data // raw.itemsize % w.LINE
     sms = raw[first : first + size].reshape(setting.sms, -1)
-    sms[:, params[w.AT_FREE] : params[w.AT_FREE] + params[w.FLIGHTS]] = np.arange(params[w.FLIGHTS])
-    sms[:, w.FREE_COUNT] = params[w.FLIGHTS]
-    for number in range(int(params[w.SCHEDULERS])):
-        scheduler = int(params[w.AT_SCHEDULERS]) + number * w.S_WORDS
-        sms[:, scheduler + w.S_WAKE] = sms[:, scheduler + w.S_NEXT] = w.NEVER
+    sms[
+        :,
+        params.at_free : params.at_free + params.flights,
+    ] = np.arange(params.flights)
+    sms[:, SmState.free_count] = params.flights
+    for number in range(int(params.schedulers)):
+        scheduler = int(params.at_schedulers) + number * SchedulerState.WORDS
+        sms[:, scheduler + SchedulerState.wake] = sms[:, scheduler + SchedulerState.next] = w.NEVER
         # No warp has this offset, so none counts as the last that issued.
-        sms[:, scheduler + w.S_LAST] = -1
-        sms[:, scheduler + w.S_WAKES : scheduler + w.S_BANKS] = w.NEVER
+        sms[:, scheduler + SchedulerState.last] = -1
+        sms[:, scheduler + SchedulerState.wakes : scheduler + SchedulerState.banks] = w.NEVER
     return sms
 
 
@@ -284,7 +331,7 @@ def initial_memory(setting: EngineSetting) -> Words:
     distributed."""
     memory, params = np.zeros(setting.memory_words, np.int64), setting.parameters
     if setting.dirty > 0:
-        sets, ways = int(params[w.L2_SETS]), int(params[w.L2_WAYS])
+        sets, ways = int(params.l2_sets), int(params.l2_ways)
         entries = np.arange(sets * ways, dtype=np.int64)
         # An entry is dirty where the running sum of the share passes a whole number: evenly
         # distributed along set + way, so over sets and ways. 1e-6 absorbs rounding of the share.
@@ -293,7 +340,7 @@ def initial_memory(setting: EngineSetting) -> Words:
         # A line of its own for each entry: the stream went through all sets way by way.
         lines = FOREIGN_LINES + (ways - 1 - entries % ways) * sets + entries // ways
         tags = (lines + 1) << w.TAG_BITS | w.SECTOR_MASK
-        first = int(params[w.AT_L2]) + sets
+        first = int(params.at_l2) + sets
         memory[first : first + len(entries)] = tags | written * w.SECTOR_MASK << w.DIRTY_BITS
-        memory[w.L2_DIRTY] = w.LINE_BYTES * written.sum()
+        memory[MemorySystem.l2_dirty] = w.LINE_BYTES * written.sum()
     return memory

@@ -19,11 +19,11 @@ import numpy as np
 from warploom.machinecode.counted import MachineCounts
 from warploom.machinecode.merged import Merging
 from warploom.program.program import Site
-from warploom.timing import layout as w
 from warploom.timing.machinecode.tokens import Words
 from warploom.timing.machinecode.walk import Segment, Walker
 from warploom.timing.machinecode.work import accesses_memory, indexes_constants
 from warploom.timing.record.record import Record
+from warploom.timing.records import StreamEntry, TimedAccess, WarpStream
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,14 @@ class _MachineCodeRecordBuilder:
         for number, (first, stop) in enumerate(record.streams.tolist()):
             rows = record.entries[first : stop + 1]
             # Numbers from `blocks` on stand for blocks without their barrier (`record.spins`).
-            path = rows[:-1, w.ENTRY_BLOCK] % blocks
+            path = rows[:-1, StreamEntry.block] % blocks
             missed_here, path_entries, path_accesses, path_positions = self._stream(
-                path, rows[:, w.ENTRY_ACCESS]
+                path, rows[:, StreamEntry.access]
             )
             positions.append(path_positions)
             missed_weight += missed_here * warps_by_stream[number]
             total_weight += float(weights[path].sum()) * warps_by_stream[number]
-            path_entries[:, w.ENTRY_ACCESS] += access_count
+            path_entries[:, StreamEntry.access] += access_count
             streams.append([entry_count, entry_count + len(path_entries) - 1])
             entries.append(path_entries)
             accesses.append(path_accesses)
@@ -137,9 +137,9 @@ class _MachineCodeRecordBuilder:
             access_count += len(path_accesses)
         changed = replace(
             record,
-            streams=np.array(streams, np.int64).reshape(-1, w.STREAM_WORDS),
-            entries=np.concatenate([*entries, np.zeros((0, w.ENTRY_WORDS), np.int64)]),
-            accesses=np.concatenate([*accesses, np.zeros((0, w.ACCESS_WORDS), np.int64)]),
+            streams=np.array(streams, np.int64).reshape(-1, WarpStream.WORDS),
+            entries=np.concatenate([*entries, np.zeros((0, StreamEntry.WORDS), np.int64)]),
+            accesses=np.concatenate([*accesses, np.zeros((0, TimedAccess.WORDS), np.int64)]),
         )
         starts, stops = zip(*self._spans, strict=True)
         agreement = max(0.0, 1 - missed_weight / total_weight) if total_weight else 0.0
@@ -190,12 +190,12 @@ class _MachineCodeRecordBuilder:
             path, first_accesses - first_accesses[0], rows, path_positions, ptx_offsets
         )
         accesses = rows[selected].copy()
-        accesses[:, w.A_INSTRUCTION] = instructions[operation_of]
+        accesses[:, TimedAccess.instruction] = instructions[operation_of]
         self._adjust_patterns(accesses, lane_bytes[operation_of])
-        entries = np.zeros((len(blocks) + 1, w.ENTRY_WORDS), np.int64)
-        entries[:-1, w.ENTRY_BLOCK] = blocks
+        entries = np.zeros((len(blocks) + 1, StreamEntry.WORDS), np.int64)
+        entries[:-1, StreamEntry.block] = blocks
         visit_of = visits[operation_of]
-        entries[:, w.ENTRY_ACCESS] = np.searchsorted(visit_of, np.arange(len(blocks) + 1))
+        entries[:, StreamEntry.access] = np.searchsorted(visit_of, np.arange(len(blocks) + 1))
         return (
             walk.missed,
             entries,
@@ -210,11 +210,13 @@ class _MachineCodeRecordBuilder:
         patterns = self._record.patterns
         widened, reduced = np.flatnonzero(lane_bytes > 0), np.flatnonzero(lane_bytes == ONE_LANE)
         if len(widened):
-            accesses[widened, w.A_PATTERN] = patterns.with_lane_bytes(
-                accesses[widened, w.A_PATTERN], lane_bytes[widened]
+            accesses[widened, TimedAccess.pattern] = patterns.with_lane_bytes(
+                accesses[widened, TimedAccess.pattern], lane_bytes[widened]
             )
         if len(reduced):
-            accesses[reduced, w.A_PATTERN] = patterns.of_one_lane(accesses[reduced, w.A_PATTERN])
+            accesses[reduced, TimedAccess.pattern] = patterns.of_one_lane(
+                accesses[reduced, TimedAccess.pattern]
+            )
 
     def _select_accesses(
         self,
@@ -232,7 +234,7 @@ class _MachineCodeRecordBuilder:
         entries = np.repeat(np.arange(len(path)), np.diff(first_accesses))
         # An access is found by its position in the path and its PTX instruction, packed in one
         # integer.
-        keys = entries << 32 | accesses[:, w.A_INSTRUCTION]
+        keys = entries << 32 | accesses[:, TimedAccess.instruction]
         order = np.argsort(keys, kind="stable")
         wanted = path_positions << 32 | (
             self._first_instructions[path[path_positions]] + ptx_offsets

@@ -21,6 +21,7 @@ from warploom.machinecode.opcodes import execution_of
 from warploom.machinecode.operands import Kind
 from warploom.program.program import Site
 from warploom.timing import layout as w
+from warploom.timing.records import TimedOperation
 from warploom.timing.work.costs import QUEUED_UNITS, UNITS, WorkCosts
 from warploom.timing.work.operands import barrier_of, fence_cycles, products_of, sleep_cycles
 from warploom.timing.work.operations import MachineWork
@@ -78,10 +79,10 @@ class _MachineCodeWorkBuilder:
         code = self._matching.listing.instructions
         rows = [self._operation_row(index, instruction) for index, instruction in enumerate(code)]
         for row, before, instruction in zip(rows[1:], code, code[1:], strict=False):
-            row[w.OP_READS] = _register_reads(instruction, before)
+            row[TimedOperation.reads] = _register_reads(instruction, before)
         spans = [[start, stop] for start, stop in zip(starts, stops, strict=True)]
         return MachineWork(
-            np.array(rows, np.int64).reshape(-1, w.OP_WORDS),
+            np.array(rows, np.int64).reshape(-1, TimedOperation.WORDS),
             np.array(self._registers, np.int64),
             np.array(spans, np.int64),
             np.array([self._ptx_index(instruction) for instruction in code], np.int64),
@@ -95,22 +96,28 @@ class _MachineCodeWorkBuilder:
         return self._first_with_site.get(site, -1) if site is not None else -1
 
     def _operation_row(self, index: int, instruction: MachineInstruction) -> list[int]:
-        """Returns the row (`layout`, OP_) of machine instruction `index`: its unit and costs, its
-        stall count, its kind, and the registers and scoreboards that it waits for and writes."""
-        row = [0] * w.OP_WORDS
+        """Returns the row (`TimedOperation`) of machine instruction `index`: its unit and costs,
+        its stall count, its kind, and the registers and scoreboards that it waits for and
+        writes."""
+        row = [0] * TimedOperation.WORDS
         unit = self._unit(instruction)
-        row[w.OP_INSTRUCTION], row[w.OP_SLOTS] = index, 1
-        row[w.OP_UNIT], row[w.OP_INTERVAL] = UNITS.index(unit), self._interval(unit, instruction)
-        row[w.OP_LATENCY] = self._latency(unit, instruction)
+        row[TimedOperation.instruction], row[TimedOperation.slots] = index, 1
+        row[TimedOperation.unit], row[TimedOperation.interval] = (
+            UNITS.index(unit),
+            self._interval(unit, instruction),
+        )
+        row[TimedOperation.latency] = self._latency(unit, instruction)
         is_queued = instruction.control.write_barrier is not None and unit in QUEUED_UNITS
-        row[w.OP_WAIT] = w.SHORT_SCOREBOARD if is_queued else w.WAIT
+        row[TimedOperation.wait] = w.SHORT_SCOREBOARD if is_queued else w.WAIT
         if unit == "texture":
-            row[w.OP_WAIT] = w.LONG_SCOREBOARD
-        row[w.OP_STALL] = instruction.control.stall
-        row[w.OP_KIND], row[w.OP_X], row[w.OP_Y] = self._kind(unit, instruction)
+            row[TimedOperation.wait] = w.LONG_SCOREBOARD
+        row[TimedOperation.stall] = instruction.control.stall
+        row[TimedOperation.kind], row[TimedOperation.x], row[TimedOperation.y] = self._kind(
+            unit, instruction
+        )
         needs, writes = _dependences(instruction.reads, instruction.writes, instruction.control)
-        self._append_registers(row, w.OP_NEEDS_AT, [*needs, *instruction.writes])
-        self._append_registers(row, w.OP_WRITES_AT, writes)
+        self._append_registers(row, TimedOperation.needs_at, [*needs, *instruction.writes])
+        self._append_registers(row, TimedOperation.writes_at, writes)
         return row
 
     def _unit(self, instruction: MachineInstruction) -> str:

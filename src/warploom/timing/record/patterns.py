@@ -38,6 +38,7 @@ from warploom.simt.lane_counts import ALL_LANES, count_distinct
 from warploom.simt.warp_table import NONE
 from warploom.timing import layout as w
 from warploom.timing.record.distinct import unique_rows
+from warploom.timing.records import TimedPattern
 
 Words = npt.NDArray[np.int64]
 
@@ -67,7 +68,7 @@ class PatternTable:
     @property
     def rows(self) -> Words:
         """Returns the patterns, shape (patterns, P_WORDS)."""
-        return np.array(self._rows, np.int64).reshape(-1, w.P_WORDS)
+        return np.array(self._rows, np.int64).reshape(-1, TimedPattern.WORDS)
 
     @property
     def lines(self) -> Words:
@@ -208,26 +209,26 @@ class PatternTable:
         count_compiled(rule, addresses, lanes, size, cost)
         if op == "atomic":
             count_compiled("count_passes", addresses, lanes, size, cost)
-        row = [0] * w.P_WORDS
-        row[w.P_PASSES] = max(1, int(cost[PASSES]))
+        row = [0] * TimedPattern.WORDS
+        row[TimedPattern.passes] = max(1, int(cost[PASSES]))
         if space is Space.SHARED:
-            row[w.P_KIND] = w.SHARED_ACCESS
-            row[w.P_WAVEFRONTS] = int(cost[WAVEFRONTS]) * row[w.P_PASSES]
+            row[TimedPattern.kind] = w.SHARED_ACCESS
+            row[TimedPattern.wavefronts] = int(cost[WAVEFRONTS]) * row[TimedPattern.passes]
             halves = 2 if rule.startswith("shared_16") else 1
             # A half-warp of 1.x is a wavefront of its own, so two are no conflict.
-            row[w.P_CONFLICTS] = max(0, row[w.P_WAVEFRONTS] - halves)
+            row[TimedPattern.conflicts] = max(0, row[TimedPattern.wavefronts] - halves)
             return row
         if space is Space.CONST:
-            row[w.P_KIND] = w.CONSTANT_ACCESS
+            row[TimedPattern.kind] = w.CONSTANT_ACCESS
             parts = (0xFFFF, 0xFFFF << 16) if rule.endswith("by_halves") else (ALL_LANES,)
             distinct_addresses = sum(count_distinct(addresses, lanes & part, 0) for part in parts)
-            row[w.P_WAVEFRONTS] = max(1, distinct_addresses)
+            row[TimedPattern.wavefronts] = max(1, distinct_addresses)
             return row
         lines = self._lines_of(rule, addresses.tolist(), lanes, size, shift)
         if op == "store":
             first = addresses.astype(np.int64)[lanes >> np.arange(WARP_SIZE) & 1 == 1] - shift
             lines = _with_unwritten_bytes(lines, first, size)
-        row[w.P_KIND] = self._kind(space, op, route)
+        row[TimedPattern.kind] = self._kind(space, op, route)
         registers = -(-size // 4)
         if op == "load" and self._rules.returns_pairs:
             registers = count_return_cycles(addresses, lanes, size)
@@ -235,15 +236,15 @@ class PatternTable:
         register_wavefronts = -(
             -bin(lanes).count("1") * min(4, size) * registers // WAVEFRONT_BYTES
         )
-        row[w.P_WAVEFRONTS] = max(register_wavefronts, len({line for line, _ in lines}))
-        row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(lines)
-        row[w.P_REGISTERS] = registers
+        row[TimedPattern.wavefronts] = max(register_wavefronts, len({line for line, _ in lines}))
+        row[TimedPattern.lines_at], row[TimedPattern.lines] = len(self._lines), len(lines)
+        row[TimedPattern.registers] = registers
         if op == "load":
             # The wavefronts of the load if L1's banks serve it as those of shared memory would.
             banked = np.zeros(RECORD_WIDTH, np.int64)
             in_banks = self._rules.cost(Space.SHARED.value, op)
             count_compiled(in_banks, addresses, lanes, size, banked)
-            row[w.P_BANKS] = max(1, int(banked[WAVEFRONTS]))
+            row[TimedPattern.banks] = max(1, int(banked[WAVEFRONTS]))
         self._lines += lines
         return row
 
@@ -272,10 +273,10 @@ class PatternTable:
         for lane in range(bin(lanes).count("1")):
             line, sector = divmod(offsets[lane] // w.SECTOR_BYTES, w.SECTORS)
             masks[line] = masks.get(line, 0) | 1 << sector
-        row = [0] * w.P_WORDS
-        row[w.P_KIND] = kind
-        row[w.P_PASSES], row[w.P_WAVEFRONTS] = 1, len(masks)
-        row[w.P_LINES_AT], row[w.P_LINES] = len(self._lines), len(masks)
+        row = [0] * TimedPattern.WORDS
+        row[TimedPattern.kind] = kind
+        row[TimedPattern.passes], row[TimedPattern.wavefronts] = 1, len(masks)
+        row[TimedPattern.lines_at], row[TimedPattern.lines] = len(self._lines), len(masks)
         self._lines += sorted(masks.items())
         return row
 

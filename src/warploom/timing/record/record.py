@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.machine.launch import Launch
-from warploom.timing import layout as w
 from warploom.timing.record.patterns import PatternTable
+from warploom.timing.records import StreamEntry, TimedAccess
 
 Words = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.uint8]
@@ -62,7 +62,7 @@ class Record:
     @property
     def phases(self) -> int:
         """Returns the most phases of mbarriers that a block has."""
-        return int(self.accesses[:, w.A_PHASE_ID].max(initial=0))
+        return int(self.accesses[:, TimedAccess.phase_id].max(initial=0))
 
     @property
     def sampled(self) -> bool:
@@ -75,9 +75,9 @@ class Record:
         issued = np.array([index for block in order for index in block], np.int64)
         position = np.zeros(1 + issued.max(initial=0), np.int64)
         position[issued] = np.arange(len(issued))
-        first_accesses, numbers = self.entries[:, w.ENTRY_ACCESS], np.arange(len(self.accesses))
+        first_accesses, numbers = self.entries[:, StreamEntry.access], np.arange(len(self.accesses))
         entries_of = np.searchsorted(first_accesses, numbers, side="right")
-        permutation = np.lexsort((position[self.accesses[:, w.A_INSTRUCTION]], entries_of))
+        permutation = np.lexsort((position[self.accesses[:, TimedAccess.instruction]], entries_of))
         return replace(self, accesses=self.accesses[permutation])
 
     @property

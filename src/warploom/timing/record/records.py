@@ -18,7 +18,6 @@ from warploom.machine.launch import Launch, shared_stride
 from warploom.program.program import Program
 from warploom.ptx.ir import Space
 from warploom.simt.warp_table import NONE
-from warploom.timing import layout as w
 from warploom.timing.record.distinct import hash_rows, unique_rows
 from warploom.timing.record.mbarriers import owners_of, phases_of, waits_for_phases
 from warploom.timing.record.patterns import PatternTable
@@ -30,6 +29,7 @@ from warploom.timing.record.spins import (
     partial_barrier_arrivals,
     polling_loops,
 )
+from warploom.timing.records import StreamEntry, TimedAccess
 from warploom.timing.work.classes import is_bulk
 
 C_ENTRY, C_PATTERN, C_SITE, C_BASE, C_PHASE_ID = 0, 1, 3, 4, 5
@@ -70,7 +70,7 @@ class RecordBuilder:
     @property
     def size(self) -> int:
         """Returns the words of the record so far."""
-        streams_size = 2 * self._entry_count + w.ACCESS_WORDS * self._access_count
+        streams_size = 2 * self._entry_count + TimedAccess.WORDS * self._access_count
         return streams_size + sum(part.size for part in self._warps)
 
     def add(self, log: Log, blocks: range) -> int:
@@ -109,7 +109,7 @@ class RecordBuilder:
         warps = [np.pad(part, ((0, 0), (0, 1 + count - part.shape[1]))) for part in self._warps]
         offsets = [np.pad(part, ((0, 0), (0, count - part.shape[1]))) for part in self._offsets]
         empty = np.zeros((0, 1 + count), np.int64)
-        accesses = np.concatenate([*self._accesses, np.zeros((0, w.ACCESS_WORDS), np.int64)])
+        accesses = np.concatenate([*self._accesses, np.zeros((0, TimedAccess.WORDS), np.int64)])
         return Record(
             self.launch,
             self.blocks,
@@ -120,7 +120,7 @@ class RecordBuilder:
             self.patterns,
             np.concatenate([*self._poll_counts, np.zeros(0, np.int64)]),
             self._is_bulk,
-            bool(self._is_bulk[accesses[:, w.A_INSTRUCTION]].any()),
+            bool(self._is_bulk[accesses[:, TimedAccess.instruction]].any()),
             np.concatenate([*self._masks, np.zeros(0, np.int64)]) if self.keeps_masks else None,
             offsets=np.concatenate([*offsets, np.zeros((0, count), np.uint8)]),
         )
@@ -331,9 +331,9 @@ class RecordBuilder:
         of each entry's first access among all sorted accesses."""
         start = int(first_accesses[0]) if len(first_accesses) else 0
         rows = np.zeros((len(entries) + 1, 2), np.int64)
-        rows[:-1, w.ENTRY_BLOCK] = entries[:, E_BLOCK]
-        rows[:-1, w.ENTRY_ACCESS] = first_accesses - start + self._access_count
-        rows[-1, w.ENTRY_ACCESS] = self._access_count + len(accesses)
+        rows[:-1, StreamEntry.block] = entries[:, E_BLOCK]
+        rows[:-1, StreamEntry.access] = first_accesses - start + self._access_count
+        rows[-1, StreamEntry.access] = self._access_count + len(accesses)
         self._streams.append([self._entry_count, self._entry_count + len(entries)])
         self._entries.append(rows)
         if self.keeps_masks:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from warploom.timing import layout as w
 from warploom.timing.record.record import Record
+from warploom.timing.records import StreamEntry, TimedOperation
 from warploom.timing.work.operations import MachineWork
 
 
@@ -21,7 +21,7 @@ class VisitCounter:
         """`record` and `work` are those of the replay; `warp`: the warp's number in the launch."""
         self._operations = work.operations
         first, stop = record.streams[record.warps[warp, 0]].tolist()
-        blocks = record.entries[first:stop, w.ENTRY_BLOCK]
+        blocks = record.entries[first:stop, StreamEntry.block]
         self._operation_ranges: list[list[int]] = work.blocks[blocks].tolist()
         self._entry = self._issued = 0
         self._operation = -1
@@ -37,7 +37,7 @@ class VisitCounter:
         Operations of a basic block issue in order, so a state whose operation is not after the last
         one belongs to a later execution of the block; so does one of an operation that has already
         issued all of its slots, as the parts of a diverged warp issue it in turn."""
-        slots = int(self._operations[operation, w.OP_SLOTS])
+        slots = int(self._operations[operation, TimedOperation.slots])
         over = operation == self._operation and self._issued >= slots
         if over or operation < self._operation or not self._is_in_block(operation):
             self._advance_to(operation)

@@ -24,6 +24,7 @@ from warploom.program.program import Program
 from warploom.program.uses import reads, writes
 from warploom.ptx.ir import Address, Immediate, Instruction, Register
 from warploom.timing import layout as words
+from warploom.timing.records import TimedOperation
 from warploom.timing.work.classes import FREE, class_of, is_bulk
 from warploom.timing.work.costs import QUEUED_UNITS, TICKS, UNITS, WorkCosts
 from warploom.timing.work.operands import (
@@ -100,12 +101,12 @@ class _PtxWorkBuilder:
                     rows.append(row)
             blocks.append([start, len(rows)])
         blocks += [[start, stop - _barriers_at_end(rows[start:stop])] for start, stop in blocks]
-        operations = np.array(rows, np.int64).reshape(-1, words.OP_WORDS)
+        operations = np.array(rows, np.int64).reshape(-1, TimedOperation.WORDS)
         return MachineWork(
             operations,
             np.array(self._registers, np.int64),
             np.array(blocks, np.int64),
-            operations[:, words.OP_INSTRUCTION],
+            operations[:, TimedOperation.instruction],
             len(self._numbers),
         )
 
@@ -212,7 +213,7 @@ class _PtxWorkBuilder:
     # ---- operations -------------------------------------------------------------------------
 
     def _operation_row(self, index: int) -> list[int] | None:
-        """Returns the row (`layout`, OP_) of an instruction: a COPY for one that is folded, else
+        """Returns the row (`TimedOperation`) of an instruction: a COPY for one that is folded, else
         with its cost and kind; None if it issues nothing and renames registers only."""
         instruction, work_class = self.code[index], self._class(index)
         targets = [self._register_number(r) for r in writes(instruction)]
@@ -220,21 +221,21 @@ class _PtxWorkBuilder:
         if instruction.operation.kind is OpKind.GROUP_PRODUCT:
             # Its registers are those of a later wait.
             sources, targets = [register for register in sources if register not in targets], []
-        row = [0] * words.OP_WORDS
-        row[words.OP_INSTRUCTION] = index
+        row = [0] * TimedOperation.WORDS
+        row[TimedOperation.instruction] = index
         if work_class == FREE:
             if not sources or all(r in self._aliases for r in writes(instruction)):
                 return None
-            row[words.OP_KIND] = words.COPY
+            row[TimedOperation.kind] = words.COPY
         else:
             self._fill_cost(row, work_class, instruction)
         if index in self._polls:
-            row[words.OP_KIND] = words.POLL
+            row[TimedOperation.kind] = words.POLL
         # A write waits for the earlier writer of its register, as it would on the scoreboard.
         self._append_registers(
-            row, words.OP_NEEDS_AT, [*sources, *(() if work_class == FREE else targets)]
+            row, TimedOperation.needs_at, [*sources, *(() if work_class == FREE else targets)]
         )
-        self._append_registers(row, words.OP_WRITES_AT, targets)
+        self._append_registers(row, TimedOperation.writes_at, targets)
         return row
 
     def _fill_cost(self, row: list[int], work_class: str, instruction: Instruction) -> None:
@@ -252,18 +253,19 @@ class _PtxWorkBuilder:
         gap = max(self.costs.timing.issue_cycles, interval // TICKS)
         if cost.slots > MOST_INLINE:
             gap = max(gap, (cost.latency - unit_latency) // (cost.slots - 1))
-        row[words.OP_UNIT], row[words.OP_INTERVAL] = UNITS.index(cost.unit), interval
-        row[words.OP_SLOTS], row[words.OP_GAP], row[words.OP_LATENCY] = (
+        row[TimedOperation.unit], row[TimedOperation.interval] = UNITS.index(cost.unit), interval
+        row[TimedOperation.slots], row[TimedOperation.gap], row[TimedOperation.latency] = (
             cost.slots,
             gap,
             cost.latency,
         )
         if work_class == "tensor_memory":
-            row[words.OP_LATENCY] += interval // TICKS
-        row[words.OP_WAIT] = words.SHORT_SCOREBOARD if queued else words.WAIT
+            row[TimedOperation.latency] += interval // TICKS
+        row[TimedOperation.wait] = words.SHORT_SCOREBOARD if queued else words.WAIT
         if work_class == "texture":
-            row[words.OP_WAIT] = words.LONG_SCOREBOARD
-        row[words.OP_KIND], row[words.OP_X], row[words.OP_Y] = self._kind(work_class, instruction)
+            row[TimedOperation.wait] = words.LONG_SCOREBOARD
+        kind, x, y = self._kind(work_class, instruction)
+        row[TimedOperation.kind], row[TimedOperation.x], row[TimedOperation.y] = kind, x, y
 
     def _kind(self, work_class: str, instruction: Instruction) -> tuple[int, int, int]:
         """Returns the kind of an operation, and its operands X and Y (`layout`), by its kind,
@@ -332,7 +334,7 @@ _TEXEL_ACCESSES = (
 
 def _barriers_at_end(rows: list[list[int]]) -> int:
     """Returns 1 if the last row of a basic block is a barrier of the block, else 0."""
-    return int(bool(rows) and rows[-1][words.OP_KIND] == words.BLOCK_BARRIER)
+    return int(bool(rows) and rows[-1][TimedOperation.kind] == words.BLOCK_BARRIER)
 
 
 def _contracts(product: Operation, total: Operation) -> bool:

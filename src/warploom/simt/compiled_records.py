@@ -1,0 +1,125 @@
+"""Tells Numba what a `WordRecord` is: a pointer to words and an index, whose fields are read and
+written at constant offsets."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from warploom.simt.records import RECORDS, WordRecord
+
+
+def register_records() -> None:
+    """Registers with Numba the records that have been defined; has to run before functions that use
+    them are compiled."""
+    if RECORDS:
+        compiled = _register_fields()
+        while RECORDS:
+            _register_constructor(RECORDS.pop(), compiled)
+
+
+def _register_fields() -> Any:
+    """Registers how fields of a record are read and written, and what a class says of
+    their layout; returns Numba's type of records, made from a class and a type of pointer."""
+    types: Any = import_module("numba.core.types")
+    templates: Any = import_module("numba.core.typing.templates")
+    extending: Any = import_module("numba.extending")
+
+    class RecordType(types.Type):
+        """Is Numba's type of the views of a record class on words of one type."""
+
+        def __init__(self, record: type[WordRecord], words: Any) -> None:
+            self.record, self.words = record, words
+            types.Type.__init__(
+                self, f"WordRecord({record.__module__}.{record.__qualname__}, {words})"
+            )
+
+    @extending.register_model(RecordType)
+    class RecordModel(extending.models.StructModel):
+        """Lays a view out as its two members."""
+
+        def __init__(self, manager: Any, record: Any) -> None:
+            members = [("words", record.words), ("at", types.int64)]
+            extending.models.StructModel.__init__(self, manager, record, members)
+
+    @templates.infer_getattr
+    class FieldTemplate(templates.AttributeTemplate):
+        """Types the fields: a word, or a pointer to the first of several."""
+
+        key = RecordType
+
+        def generic_resolve(self, record: Any, name: str) -> Any:
+            if name in ("words", "at"):
+                return record.words if name == "words" else types.int64
+            if name not in record.record.OFFSETS:
+                return None
+            is_run = name in record.record.RUNS
+            return record.words if is_run else record.words.dtype
+
+    @templates.infer_getattr
+    class LayoutTemplate(templates.AttributeTemplate):
+        """Types what a class of records says of its layout: `WORDS`, and a field's offset."""
+
+        key = types.Function
+
+        def generic_resolve(self, function: Any, name: str) -> Any:
+            record = function.typing_key
+            if not (isinstance(record, type) and issubclass(record, WordRecord)):
+                return None
+            return types.int64 if name in ("WORDS", *record.OFFSETS) else None
+
+    @extending.lower_getattr_generic(types.Function)
+    def read_layout(context: Any, _builder: Any, function: Any, _value: Any, name: str) -> Any:
+        return context.get_constant(types.int64, getattr(function.typing_key, name))
+
+    def address(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
+        """Emits the address of a field's first word."""
+        view = context.make_helper(builder, record, value=value)
+        at = builder.add(view.at, view.at.type(record.record.OFFSETS[name]))
+        return builder.gep(view.words, [at])
+
+    @extending.lower_getattr_generic(RecordType)
+    def read_field(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
+        if name in ("words", "at"):
+            return getattr(context.make_helper(builder, record, value=value), name)
+        pointer = address(context, builder, record, value, name)
+        return pointer if name in record.record.RUNS else builder.load(pointer)
+
+    @extending.lower_setattr_generic(RecordType)
+    def write_field(context: Any, builder: Any, signature: Any, args: Any, name: str) -> None:
+        record, value = args
+        builder.store(value, address(context, builder, signature.args[0], record, name))
+
+    return RecordType
+
+
+def _register_constructor(record: type[WordRecord], record_type: Any) -> None:
+    """Registers how a record is made: of a pointer, or of another record, and one or two
+    integers."""
+    types: Any = import_module("numba.core.types")
+    templates: Any = import_module("numba.core.typing.templates")
+    extending: Any = import_module("numba.extending")
+
+    @templates.infer_global(record)
+    class Constructor(templates.AbstractTemplate):
+        """Types a call of the class."""
+
+        key = record
+
+        def generic(self, arguments: Any, _keywords: Any) -> Any:
+            words = arguments[0]
+            pointer = words.words if isinstance(words, record_type) else words
+            integers = [types.int64] * (len(arguments) - 1)
+            return templates.signature(record_type(record, pointer), words, *integers)
+
+    @extending.lower_builtin(record, types.Any, types.int64)
+    @extending.lower_builtin(record, types.Any, types.int64, types.int64)
+    def make_record(context: Any, builder: Any, call: Any, arguments: Any) -> Any:
+        view = context.make_helper(builder, call.return_type)
+        words, at, *index = arguments
+        if isinstance(call.args[0], record_type):
+            words = context.make_helper(builder, call.args[0], value=words).words
+        if index:
+            at = builder.add(at, builder.mul(index[0], at.type(record.WORDS)))
+        view.words, view.at = words, at
+        return view._getvalue()

@@ -1,0 +1,95 @@
+"""Defines records: named fields at fixed offsets in an array of 64-bit words.
+
+All state that helpers share is flat arrays, which are saved and restored by copying them. A
+subclass of `WordRecord` states once which words belong together, in order; an instance is a view of
+one record, in an array, at an index:
+
+    class Node(WordRecord):
+        next: int                          # one word
+        clock: Annotated[Words, 4]         # four words
+        freed: Annotated[int, "next"]      # another name of the word `next`
+
+    node = Node(state, 96)
+    node.next = node.clock[2]              # state[96] = state[96 + 1 + 2]
+    Node.clock, Node.WORDS                 # 1, the offset of the field, and 5
+
+In Python this is an object with properties. Numba compiles it to a pointer and an index, of which
+LLVM leaves nothing but the load and the store.
+"""
+
+from __future__ import annotations
+
+from inspect import get_annotations
+from typing import Any, ClassVar, get_args, get_type_hints
+
+Words = Any
+"""An array of 64-bit integers: a NumPy array in Python, a pointer in compiled code."""
+
+RECORDS: list[type[WordRecord]] = []
+"""Those that Numba does not know yet (`compiled_records`)."""
+
+
+class WordRecord:
+    """Views consecutive words of an array as named fields: record number `index` of those that
+    begin at index `at` of the array `words`. In place of the array a record may be given that is in
+    the same one."""
+
+    WORDS: ClassVar[int] = 0
+    """How many words the fields take."""
+    OFFSETS: ClassVar[dict[str, int]] = {}
+    """The offset of each field from the first word."""
+    RUNS: ClassVar[frozenset[str]] = frozenset()
+    """The fields that have several words."""
+
+    words: Words
+    at: int
+
+    def __init__(self, words: Words | WordRecord, at: int, index: int = 0) -> None:
+        self.words = words.words if isinstance(words, WordRecord) else words
+        self.at = at + index * self.WORDS
+
+    def __init_subclass__(cls, align: int = 1, **options: Any) -> None:
+        """Lays out the annotated fields of a subclass; a record takes a multiple of `align`
+        words."""
+        super().__init_subclass__(**options)
+        offsets, runs, end = dict[str, int](), set[str](), 0
+        hints = get_type_hints(cls, include_extras=True)
+        for name in get_annotations(cls):
+            shape = next(iter(get_args(hints[name])[1:]), 1)
+            offsets[name] = offsets[shape] if isinstance(shape, str) else end
+            if shape == 1 or isinstance(shape, str):
+                setattr(cls, name, _Word(offsets[name]))
+            else:
+                setattr(cls, name, _Run(end, shape))
+                runs.add(name)
+            end += 0 if isinstance(shape, str) else shape
+        layout = {"OFFSETS": offsets, "RUNS": frozenset(runs), "WORDS": align * -(-end // align)}
+        for name, value in layout.items():
+            setattr(cls, name, value)
+        RECORDS.append(cls)
+
+
+class _Word:
+    """Reads and writes the word at an offset."""
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+
+    def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
+        return self.offset if record is None else record.words[record.at + self.offset]
+
+    def __set__(self, record: WordRecord, value: int) -> None:
+        record.words[record.at + self.offset] = value
+
+
+class _Run:
+    """Views the words of a field that has several."""
+
+    def __init__(self, offset: int, count: int) -> None:
+        self.offset, self.count = offset, count
+
+    def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
+        if record is None:
+            return self.offset
+        first = record.at + self.offset
+        return record.words[first : first + self.count]
