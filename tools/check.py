@@ -44,7 +44,7 @@ MOST_TYPED = 120
 MOST_TESTED = 40
 """How many files of tests are collected at most, which takes time as well."""
 
-ENDING = 15
+ENDING = 20
 """Seconds that are kept for the tests that have begun, and for the end of pytest."""
 
 
