@@ -13,7 +13,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import yaml
@@ -68,7 +68,7 @@ FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 def docstring_findings(file: Path) -> Iterator[str]:
     """Yield where a docstring of a file does not say with a verb what the thing does. Formulas, by
     which instructions are defined (`@op`), are none."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(_tree(file)):
         if not isinstance(node, FUNCTIONS | ast.ClassDef | ast.Module):
             continue
         first = (ast.get_docstring(node) or ".").split()[0]
@@ -87,9 +87,17 @@ def _defines(decorator: ast.expr) -> bool:
 
 def findings(file: Path, words: dict[str, str]) -> Iterator[str]:
     """Yield where a file has one of the words, and what to write."""
-    for number, line in enumerate(file.read_text().splitlines(), 1):
-        for pattern, better in words.items():
-            for found in re.finditer(rf"\b(?:{pattern})\b", line, re.IGNORECASE):
+    yield from _swap_findings(file, file.read_text(), words)
+
+
+def _swap_findings(file: Path, text: str, swaps: dict[str, str]) -> Iterator[str]:
+    """Yields where the text of a file has one of the patterns, and what to write."""
+    # Most texts have few of the patterns: each line is searched for these alone.
+    every = {re.compile(rf"\b(?:{one})\b", re.IGNORECASE): swaps[one] for one in swaps}
+    present = {pattern: every[pattern] for pattern in every if pattern.search(text)}
+    for number, line in enumerate(text.splitlines(), 1):
+        for pattern, better in present.items():
+            for found in pattern.finditer(line):
                 yield f"{_shown(file)}:{number}: write {better!r} instead of {found[0]!r}"
 
 
@@ -97,7 +105,7 @@ def name_findings(file: Path, terms: dict[str, str]) -> Iterator[str]:
     """Yields where a name of a file, the file's own among them, or a docstring has a term that is
     to be avoided, and what to write. Deprecated aliases keep the term that they had."""
     texts = {(1, file.stem)}
-    for node in _walk(ast.parse(file.read_text())):
+    for node in _walk(_tree(file)):
         names = (getattr(node, field, None) for field in ("id", "name", "attr", "arg", "asname"))
         texts |= {(getattr(node, "lineno", 1), name) for name in names if isinstance(name, str)}
         if isinstance(node, FUNCTIONS | ast.ClassDef | ast.Module):
@@ -114,11 +122,13 @@ def prose_findings(file: Path, terms: dict[str, str]) -> Iterator[str]:
     """Yields where the prose of a page of documentation has a term that is to be avoided, and what
     to write. Code is none: neither blocks between fences nor what stands between backticks."""
     text = re.sub(r"^```.*?^```$", _blank, file.read_text(), flags=re.DOTALL | re.MULTILINE)
-    text = re.sub(r"`[^`\n]+`", "", text)
-    for number, line in enumerate(text.splitlines(), 1):
-        for term, better in terms.items():
-            for found in re.finditer(rf"\b(?:{term})\b", line, re.IGNORECASE):
-                yield f"{_shown(file)}:{number}: write {better!r} instead of {found[0]!r}"
+    yield from _swap_findings(file, re.sub(r"`[^`\n]+`", "", text), terms)
+
+
+@lru_cache(maxsize=1)
+def _tree(file: Path) -> ast.Module:
+    """Returns the syntax tree of a Python file."""
+    return ast.parse(file.read_text())
 
 
 def _blank(found: re.Match[str]) -> str:
@@ -170,12 +180,12 @@ def main() -> None:
     files = named or sorted(file for pattern in WHERE for file in ROOT.glob(pattern))
     found = [finding for file in files for finding in findings(file, words)]
     if not named:
-        sources = (ROOT / "src" / "warploom" / name for name in PACKAGES)
-        modules = sorted(file for folder in sources for file in folder.rglob("*.py"))
-        found += [finding for file in modules for finding in docstring_findings(file)]
         package = ROOT / "src" / "warploom"
         for file in sorted(package.rglob("*.py")):
-            engine = file.relative_to(package).parts[0] in ENGINE
+            part = file.relative_to(package).parts[0]
+            if part in PACKAGES:
+                found += docstring_findings(file)
+            engine = part in ENGINE
             terms = _swaps("Names.yml", "swap", "code", *(["engine"] if engine else []))
             found += name_findings(file, terms)
         pages = sorted(file for pattern in PAGES for file in ROOT.glob(pattern))

@@ -25,13 +25,14 @@ OPTIONS = {"KernelVariant", "AccessRules"}
 
 
 def irs() -> list[WarpIR]:
-    """Returns the IRs of thirty kernels, each for one of three shapes of thread blocks."""
+    """Returns the IRs of thirty kernels, each for one of three shapes of thread blocks, the
+    shortest first, for each trial emits one."""
     made = list[WarpIR]()
     for number, (path, name) in enumerate(KERNELS[:30]):
         program = wl.Device("h100").load(Path(path))[name].program
         launch = Launch((1, 1, 1), BLOCKS[number % len(BLOCKS)], b"")
         made.append(CompiledEngine().warp_ir(program, launch))
-    return made
+    return sorted(made, key=lambda ir: len(ir.program.instructions))
 
 
 def has_effect(ir: WarpIR, changed: WarpIR, text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def number(bits: int, type: ScalarType) -> int:
     return signed(bits, type.bits) if type.is_signed else bits
 
 
+@cache  # each new strategy is checked by Hypothesis when it is first drawn from
 def integers(width: int) -> st.SearchStrategy[int]:
     """Bits of that width: any, with those around powers of two and the ends drawn often."""
     edges = {0, 1, 2, 3, (1 << width) - 1, (1 << width) - 2}
@@ -54,6 +56,7 @@ def integers(width: int) -> st.SearchStrategy[int]:
     return st.one_of(st.sampled_from(sorted(edges)), st.integers(0, (1 << width) - 1))
 
 
+@cache
 def lanes_of(strategy: st.SearchStrategy[int]) -> st.SearchStrategy[list[int]]:
     return st.lists(strategy, min_size=LANES, max_size=LANES)
 

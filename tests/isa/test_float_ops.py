@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -44,6 +45,7 @@ class Width:
     def value(self, bits: int) -> float:
         return from_f32(bits) if self.bits == 32 else from_f64(bits)
 
+    @cached_property
     def finite(self) -> st.SearchStrategy[int]:
         """Bits of finite numbers of every size, many with few or many low bits."""
         field = st.integers(0, self.infinity - 1)
@@ -123,7 +125,7 @@ OPERATIONS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
 def test_two_operands_round_correctly(
     width: Width, mode: str, name: str, data: st.DataObject
 ) -> None:
-    a, b = data.draw(width.finite()), data.draw(width.finite())
+    a, b = data.draw(width.finite), data.draw(width.finite)
     x, y = Fraction(width.value(a)), Fraction(width.value(b))
     if name == "div" and y == 0:
         return
@@ -136,7 +138,7 @@ def test_two_operands_round_correctly(
 @FEW
 @given(data=st.data())
 def test_fma_rounds_once(width: Width, mode: str, data: st.DataObject) -> None:
-    a, b, c = (data.draw(width.finite()) for _ in range(3))
+    a, b, c = (data.draw(width.finite) for _ in range(3))
     x, y, z = (Fraction(width.value(bits)) for bits in (a, b, c))
     got = one(f"fma.{mode}.{width.name}", a, b, c)
     assert_rounded(width, mode, got, rational(x * y + z))
@@ -147,7 +149,7 @@ def test_fma_rounds_once(width: Width, mode: str, data: st.DataObject) -> None:
 @FEW
 @given(data=st.data())
 def test_sqrt_rounds_correctly(width: Width, mode: str, data: st.DataObject) -> None:
-    a = data.draw(width.finite()) & ~width.minus
+    a = data.draw(width.finite) & ~width.minus
     square = Fraction(width.value(a))
 
     def sign(x: Fraction) -> int:
@@ -178,7 +180,7 @@ def test_roots_that_lie_next_to_a_number(width: Width) -> None:
 @FEW
 @given(data=st.data())
 def test_rcp_rounds_correctly(width: Width, mode: str, data: st.DataObject) -> None:
-    a = data.draw(width.finite())
+    a = data.draw(width.finite)
     if a & ~width.minus:
         got = one(f"rcp.{mode}.{width.name}", a)
         assert_rounded(width, mode, got, rational(1 / Fraction(width.value(a))))
@@ -201,7 +203,7 @@ def test_integers_convert_correctly_rounded(
 
 @by_mode
 @FEW
-@given(bits=WIDTHS[1].finite())
+@given(bits=WIDTHS[1].finite)
 def test_doubles_convert_to_singles_correctly_rounded(mode: str, bits: int) -> None:
     got = one(f"cvt.{mode}.f32.f64", bits)
     assert_rounded(WIDTHS[0], mode, got, rational(Fraction(from_f64(bits))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cached_property
 
 import ml_dtypes
 import mpmath
@@ -48,6 +49,7 @@ class Half:
             bits = int(np.array(float(count * step), self.dtype).view(np.uint16))
         return bits | (0x8000 if exact < 0 else 0)
 
+    @cached_property
     def finite(self) -> st.SearchStrategy[int]:
         field = st.integers(0, self.infinity - 1)
         ends = st.sampled_from([0, 1, 2, self.infinity - 1, 1 << self.places, self.infinity // 2])
@@ -70,7 +72,7 @@ OPERATIONS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
 @FEW
 @given(st.data())
 def test_arithmetic_rounds_once(half: Half, name: str, data: st.DataObject) -> None:
-    a, b = data.draw(half.finite()), data.draw(half.finite())
+    a, b = data.draw(half.finite), data.draw(half.finite)
     x, y = half.value(a), half.value(b)
     exact = OPERATIONS[name](Fraction(x), Fraction(y))
     zero = math.copysign(1, {"add": x + y, "sub": x - y, "mul": x * y}[name]) < 0
@@ -84,7 +86,7 @@ def test_arithmetic_rounds_once(half: Half, name: str, data: st.DataObject) -> N
 @settings(max_examples=400)
 @given(st.data())
 def test_fma_rounds_once(half: Half, data: st.DataObject) -> None:
-    a, b, c = (data.draw(half.finite()) for _ in range(3))
+    a, b, c = (data.draw(half.finite) for _ in range(3))
     x, y, z = (half.value(v) for v in (a, b, c))
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     product_negative = math.copysign(1, x) * math.copysign(1, y) < 0
@@ -143,7 +145,7 @@ def test_saturation_and_flushing_of_f16() -> None:
 @FEW
 @given(st.data())
 def test_comparisons(half: Half, data: st.DataObject) -> None:
-    bits = st.one_of(half.finite(), st.sampled_from([NAN, half.infinity, half.infinity | 0x8000]))
+    bits = st.one_of(half.finite, st.sampled_from([NAN, half.infinity, half.infinity | 0x8000]))
     a, b, c, d = (data.draw(bits) for _ in range(4))
     x, y, z, w = (half.value(v) for v in (a, b, c, d))
     for cmp, low, high in (

@@ -39,9 +39,11 @@ class Constant:
 
 class Block:
     is_terminated: bool
+    instructions: list[Any]
 
 class Module:
     globals: dict[str, Any]
+    functions: list[Function]
     def __init__(self, name: str = ...) -> None: ...
     def get_global(self, name: str) -> Any: ...
 
@@ -49,6 +51,7 @@ class Function:
     args: tuple[Any, ...]
     attributes: set[str]
     linkage: str
+    blocks: list[Block]
     def __init__(self, module: Module, ftype: FunctionType, name: str) -> None: ...
     def append_basic_block(self, name: str = ...) -> Block: ...
 

@@ -111,5 +111,16 @@ def emit_warp_ir(kernel: WarpIR) -> KernelIR:
         )
         grid = GridFunction(module, options, blocks)
         grid.emit()
-        functions = warp.functions.definitions
-        return KernelIR(str(module), scheduled, warp.frame.context_layout.size, functions)
+        text, functions = str(module), warp.functions.definitions
+        _clear(module)
+        return KernelIR(text, scheduled, warp.frame.context_layout.size, functions)
+
+
+def _clear(module: ir.Module) -> None:
+    """Unlinks the instructions of a module, so that they are freed at once: they are in reference
+    cycles, for which the garbage collector takes a tenth of the time of emission."""
+    for function in module.functions:
+        for block in function.blocks:
+            for instruction in block.instructions:
+                instruction.operands = ()
+            block.instructions.clear()
