@@ -174,13 +174,14 @@ def record_bytes(
     log: LogWords, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int,
     instruction: int, kind: int,
 ) -> int:  # fmt: skip
-    """Appends to the log a copy of contiguous bytes by each lane, of a kind without a size, with
-    the mbarrier that it signals, whose host address (0 for none) is left in BARRIER of `scratch`.
-    Returns 0.
+    """Appends to the log, for each active lane, its copy of contiguous bytes, with the sectors that
+    it touches in global memory if MODE of the request in `scratch` says that one end is there. An
+    mbarrier that it signals, if its operand is a valid address in shared memory, is recorded with
+    the copy. Afterwards BARRIER of `scratch` is that of the last active lane. Returns 0: nothing
+    faults here.
 
     `touched` is a buffer of 32 words, `data` has the operands, in rows of 32 lanes; a negative
-    mbarrier address is none. Sectors are recorded if MODE of the request in `scratch` is set: then
-    one end is in global memory."""
+    mbarrier address is none."""
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue

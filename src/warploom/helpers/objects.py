@@ -1,4 +1,5 @@
-"""Finds the machine code of helpers: shipped with the package, cached on disk, or compiled now.
+"""Finds the machine code of helpers, the Python functions that compiled kernels call (`table` lists
+them): shipped with the package, cached on disk, or compiled now.
 
 The package ships objects for levels of x86-64 and for aarch64 (`tools/build_helpers.py` makes them
 when the package is built). A file's name contains the digest of the sources, so that an object of

@@ -183,8 +183,10 @@ def _retire(sets: RangeCaches, group: GroupDescriptor, number: int) -> bool:
 
 @jitable
 def _within(group: GroupDescriptor, bases: RunAddresses) -> int:
-    """Returns the mask of the bits of the first address on which the costs of a group's accesses
-    depend (WITHIN)."""
+    """Returns the mask of the low bits of the first address on which the costs of a group's
+    accesses depend: those of the distance from an aligned unit (G_UNIT bytes); only of the distance
+    from an aligned element if each run has one address, and all distances of runs are multiples
+    of a unit."""
     unit = group[G_UNIT]
     # Runs of equal addresses that are whole units apart cost the same wherever they begin; then
     # all accesses share one counter.

@@ -85,9 +85,10 @@ def if_rising(
 
 
 def emit_step(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
-    """Emits `cost.pattern_table.step_of` of offsets in memory and a mask that is not empty (i64);
-    returns the stride from lane to lane of active lanes, ANY_STEP if only one is active, NO_STEP if
-    there is none or it is negative."""
+    """Emits `cost.pattern_table.step_of` of 32 offsets in memory and a mask that is not empty
+    (i64): the stride per lane number, so that of lanes 0 and 2 it is half the distance. Returns
+    ANY_STEP if only one lane is active, NO_STEP if the active lanes have no common stride or it is
+    negative."""
     b, (at, mask) = lanes.b, arguments
     # The mask without its lowest lane; the two lowest lanes determine the stride.
     others = b.and_(mask, b.sub(mask, I64(1)))

@@ -84,8 +84,9 @@ def named_passes(variable: str, known: Collection[str]) -> frozenset[str]:
 
 
 def _current_name(variable: str, name: str) -> str:
-    """Returns the current name of a pass that `variable` lists; for a deprecated name, with a
-    DeprecationWarning."""
+    """Returns the current name of a pass that the environment variable `variable` lists. A
+    deprecated name gives its new one, with a DeprecationWarning at the reader of the options; any
+    other name is returned as it is, known or not."""
     if name not in OLD_NAMES:
         return name
     message = f"{variable}={name} is deprecated: use {OLD_NAMES[name]}"

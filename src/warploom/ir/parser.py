@@ -233,7 +233,8 @@ class _Parser:
         return [((index, Space(space)), _plan(plan)) for index, (space, _, plan) in named]
 
     def _accesses(self, line: Line | None) -> BlockAccesses:
-        """Returns the access groups of a block; no groups if the line is missing."""
+        """Returns the access groups of a block and whether it has a fast version; no groups, and
+        none, if the line is missing."""
         if line is None:
             return BlockAccesses()
         groups = tuple(each.read(self._group) for each in line.inner)

@@ -179,8 +179,9 @@ class WarpIR:
 
     @cached_property
     def accesses(self) -> KernelAccesses:
-        """Returns the description of the kernel's accesses, with the options by which their plans
-        are chosen."""
+        """Returns what is known of the kernel's accesses when their plans are chosen: its program,
+        the facts of layout and variant that decide (`facts_of`), and the registers whose lanes hold
+        unrelated values."""
         return KernelAccesses(self.program, facts_of(self.layout, self.variant), self.scattered)
 
     @cached_property

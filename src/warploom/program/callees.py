@@ -239,8 +239,10 @@ def _rewritten_body(
 
 def _add_rewritten(new: Flat, old: Flat, at: int, offsets: Mapping[str, int]) -> None:
     """Appends instruction number `at` of `old` to `new`. An address in a variable of the frame
-    becomes one relative to the frame's start (in local memory, not counted); a frame variable whose
-    address is taken gets it in a scratch register."""
+    (`offsets`: by name) becomes one relative to the frame's start in local memory, and the access
+    private: it is not counted. Where the address of such a variable is an operand itself, an
+    instruction that is not counted either computes it before, into the scratch register WIDE, and
+    the register is the operand."""
     instruction, site = old.instructions[at], old.sites[at]
     hidden, private = at in old.hidden, at in old.private
     operands: list[Operand] = []

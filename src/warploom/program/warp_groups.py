@@ -42,9 +42,9 @@ class GroupOperands:
 
 
 def group_operands(instruction: Instruction) -> GroupOperands:
-    """Returns the operands of a `wgmma.mma_async` by role. Immediates at the end give the signs of
-    A and B and whether they are transposed; both signs are combined into one, and A can be
-    transposed only in shared memory."""
+    """Returns the operands of a `wgmma.mma_async` by role; those of `.sp` include the metadata and
+    its selector. Immediates at the end give the signs of A and B and whether they are transposed;
+    both signs are combined into one, and A can be transposed only in shared memory."""
     operation = instruction.operation
     d, a, b, *rest = instruction.operands
     metadata = None
@@ -97,8 +97,9 @@ def _with_operands(
     wait: OpKind,
     operands: Iterable[Operand],
 ) -> tuple[Instruction, ...]:
-    """Returns instructions in which those of kind `wait` have one more operand,
-    a vector of the registers in `operands`; unchanged if there are none."""
+    """Returns instructions in which those of kind `wait` have one more operand: a vector of the
+    different registers in `operands`, of vectors the elements, so that the registers count as used
+    until the wait. Unchanged if there are none."""
     held = dict.fromkeys(each for each in spread(operands) if isinstance(each, Register))
     if not held:
         return instructions

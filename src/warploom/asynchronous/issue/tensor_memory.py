@@ -306,9 +306,11 @@ def issue_lane(
 
 @jitable
 def fill_entry(data: Ints, scratch: Ints, lane: int, request: int) -> None:
-    """Fills the entry in `scratch` with a lane's operands, its thread, and the shared memory of its
-    block; with `.cta_group::2` that of both blocks of the pair, the one with the even rank first.
-    KIND and E_ZEROS are set by the caller; no mbarrier is signalled."""
+    """Fills the entry in `scratch` of a lane's operation in tensor memory: its operands, its
+    disabled lanes (one bit each), its thread, the shared memory of its block and the distance to
+    its tensor memory. With `.cta_group::2`, E_OWN and E_PEER have the shared memory of the pair's
+    blocks, the one with the even rank first. KIND and E_ZEROS are set by the caller; the entry
+    signals no mbarrier and joins no group."""
     rank = own_rank(scratch)
     own, peer = int(scratch[OWN_SHARED]), 0
     if request & PAIR:

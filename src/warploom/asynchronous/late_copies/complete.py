@@ -81,8 +81,8 @@ def complete_lane(memory: Memory, pending: Ints, entry: int, lane: int) -> None:
 
 @jitable
 def is_phase_complete(memory: Memory, barrier: int, phase: int) -> bool:
-    """Returns whether the mbarrier at host address `barrier` has left `phase` (modulo 4); False if
-    `barrier` is 0."""
+    """Returns whether the mbarrier at host address `barrier` is in another phase than `phase`
+    (modulo 4, as `mbarrier.phase` counts); False if `barrier` is 0."""
     return barrier != 0 and mbarrier.phase(read_bytes(memory, barrier - ORIGIN, 8)) != phase
 
 

@@ -1,5 +1,9 @@
-"""Defers copies of lanes at issue, in two steps: saves the target bytes before ordinary execution
-of the instruction, and restores them after it, so that the copy is pending (`entries`)."""
+"""Makes asynchronous copies that each lane issues (`cp.async`, `st.async`, `red.async`, bulk copies
+of the own block) complete late, for `explore`: the copy's instruction is executed as it stands,
+with its faults and counts, but the bytes that it wrote are kept in an entry
+(`late_copies.entries`), and the target has its old bytes until the entry is completed. So there are
+two calls: one before the instruction, which saves the target's bytes, and one after it, which
+exchanges them."""
 
 from __future__ import annotations
 

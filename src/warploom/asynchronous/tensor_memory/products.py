@@ -264,8 +264,9 @@ def load_a(
     """Decodes row `row` of A, from tensor memory (with `.ashift` one lane further, but for the
     last) or shared memory, times its scales and sign, into the work space from SCRATCH_A on, and
     stores the position along k of each element from SCRATCH_AT on; returns the number of elements
-    (half of `depth` if A is sparse). `own` is as for `load_b`; `lane_offset` is the row's lane
-    relative to D's address."""
+    (half of `depth` if A is sparse). `own`: the shared memory of the block that has this row; its
+    tensor memory is at the distance E_MEMORY. `lane_offset`: the row's lane relative to D's
+    address."""
     request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
     kind, start = part(request, KIND), own + int(entry[E_MEMORY])
     type = type_of(kind, descriptor, TYPE_A)

@@ -101,7 +101,9 @@ class GroupGuards:
     ) -> None:
         """Begins a basic block inside of a batch of loop iterations, with its groups. Those whose
         first access is in `checked` (instructions) have been guarded, and are counted, for the
-        whole batch; if it `prefetches`, these prefetch the lines of the next warps."""
+        whole batch; if it `prefetches`, these prefetch the lines of the next warps. The batch has
+        no other way in (`single_entry`), so that lane sets which are looked up in it hold in all
+        its blocks."""
         self._forget()
         self.cache.sets.begin(single_entry=True)
         self.groups.clear()

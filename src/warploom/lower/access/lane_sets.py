@@ -47,8 +47,9 @@ class LaneSets:
     range cache."""
 
     def __init__(self, frame: Frame) -> None:
-        """Begins with no lane set looked up. If warps can have several layouts of threads, a lane
-        set's key includes it."""
+        """Begins with no lane set looked up. If the warps of a block can have different layouts of
+        threads (`warp_layout`, and not all blocks are `alike`), the key of a lane set includes the
+        layout's number."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._count = frame.layout.caches.sets
         self._begin = ROW_WIDTH * len(frame.layout.rows)

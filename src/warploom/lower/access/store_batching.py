@@ -101,8 +101,10 @@ class StoreBatch:
         return reduce(b.and_, conditions)
 
     def _pattern(self, pending: _Pending, number: int) -> tuple[Value, Value]:
-        """Returns the address of the pattern in its access record that pending store `number` must
-        match, and the offset of lane 0, from the unit, that it must have."""
+        """Emits, for pending store number `number` of a group, which addresses it has to have to be
+        counted with the others, if all lanes are active: returns the address of the pattern in its
+        access record that it must match, and lane 0's distance in bytes from the start of its
+        aligned unit (the bytes that distinguish patterns, `pattern_slot`)."""
         index, offset = pending.group.members[number]
         first_byte = self.b.add(pending.first, I64(offset))
         rules = self.frame.layout.rules

@@ -133,9 +133,10 @@ class BarrierCode:
         self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction, on: Value
     ) -> None:
         """Emits the cluster's barrier at the end of a basic block. An arrival adds the lanes to
-        CLUSTER_ARRIVED in the warp's state and jumps to the next block; so does a wait, unless
-        `must_wait` says that warps of the cluster are missing: then the lanes leave the function.
-        """
+        CLUSTER_ARRIVED in the warp's state and jumps to the next block. So does a wait that every
+        thread of the cluster has arrived for; else (`must_wait`) its lanes leave the function as
+        waiting: one by one in the divergent copy, else with the whole warp. Both are reported to
+        observers and the detector as arrivals, by their kind."""
         b, frame, following = self.b, self.frame, block.successors[-1]
         self._record_arrival(index, on, I64(CLUSTER_BARRIER), I64(0))
         if "arrive" in instruction.operation.modifiers:

@@ -93,10 +93,10 @@ class Blocks:
         return Copy.CONVERGENT if ends else copy
 
     def entrance(self, copy: Copy, index: int) -> ir.Block:
-        """Returns the LLVM block that code of a copy branches to for basic block `index`: `ended`
-        for the program's end, the arrival for a reconvergence point in divergent code, else the
-        entry of a copy.
-        """
+        """Returns the LLVM block that code of a copy branches to for basic block `index`. In the
+        divergent copy it is the arrival where lanes may reconverge, else the block's own code; in
+        others `ended` for the program's exit, else the entry of the copy that has the block
+        (`entry_copy`)."""
         if index == self.program.exit and copy is not Copy.DIVERGENT:
             return self.ended
         if index in self.arrivals and copy is Copy.DIVERGENT:

@@ -45,8 +45,8 @@ class GridBlocks:
             self._event = event_buffer(self.lanes)
 
     def prepare_schedule(self) -> None:
-        """Allocates the stack slots that a scheduled launch needs: `pure`, and `work` for copies
-        that complete late."""
+        """Allocates the stack slots that a scheduled launch needs, and only such a launch: `pure`,
+        and `work` for copies that complete late, if the launch delays any."""
         self.pure = self.lanes.alloca(I1)
         if self.options.delays:
             self.work = self.lanes.alloca(ir.ArrayType(I64, ENTRY_WORDS))

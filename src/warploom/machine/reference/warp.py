@@ -123,8 +123,10 @@ def _compute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Va
 
 
 def _count_routine(warp: Warp, index: int, instruction: Instruction, on: Values) -> None:
-    """Adds 1 to the instruction's `routine_calls` if, for its result in some lane of `on`, machine
-    code calls a routine (a square root of a subnormal, for example)."""
+    """Adds 1 to the instruction's `routine_calls` if machine code calls a routine for some lane of
+    `on` (a square root of a subnormal, for example): one whose f32 result, already in the
+    destination register, has a magnitude outside of `ordinary_results`. Nothing for operations
+    without such bounds."""
     bounds = ordinary_results(instruction.operation)
     if bounds is not None:
         magnitude = read(warp, instruction.operands[0], U32) & np.uint32(0x7FFF_FFFF)

@@ -170,7 +170,8 @@ def _coordinates(m: Modifiers, texels: Operand, type: ScalarType) -> list[Reques
 
 
 def _spatial(m: Modifiers, first: int, operand: Operand, type: ScalarType) -> list[RequestOperand]:
-    """Returns the operands for the spatial axes (no layer), numbered from `first` on."""
+    """Returns the operands for the spatial axes of a texture access, in request rows from `first`
+    on: the first elements of `operand`, in which a layer would follow them."""
     count = sum(row != d.LAYER_ROW for row in AXES[m.text("geom", "")])
     return [(first + i, e, type) for i, e in enumerate(elements(operand)[:count])]
 
