@@ -1,4 +1,4 @@
-"""Tells Numba what a `Record` is: a pointer to words and an index, whose fields are read and
+"""Tells Numba what a `WordRecord` is: a pointer to words and an index, whose fields are read and
 written at constant offsets."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from warploom.simt.records import RECORDS, Record
+from warploom.simt.records import RECORDS, WordRecord
 
 
 def register_records() -> None:
@@ -28,9 +28,11 @@ def _register_fields() -> Any:
     class RecordType(types.Type):
         """Is Numba's type of the views of a record class on words of one type."""
 
-        def __init__(self, record: type[Record], words: Any) -> None:
+        def __init__(self, record: type[WordRecord], words: Any) -> None:
             self.record, self.words = record, words
-            types.Type.__init__(self, f"Record({record.__module__}.{record.__qualname__}, {words})")
+            types.Type.__init__(
+                self, f"WordRecord({record.__module__}.{record.__qualname__}, {words})"
+            )
 
     @extending.register_model(RecordType)
     class RecordModel(extending.models.StructModel):
@@ -62,7 +64,7 @@ def _register_fields() -> Any:
 
         def generic_resolve(self, function: Any, name: str) -> Any:
             record = function.typing_key
-            if not (isinstance(record, type) and issubclass(record, Record)):
+            if not (isinstance(record, type) and issubclass(record, WordRecord)):
                 return None
             return types.int64 if name in ("WORDS", *record.OFFSETS) else None
 
@@ -91,7 +93,7 @@ def _register_fields() -> Any:
     return RecordType
 
 
-def _register_constructor(record: type[Record], record_type: Any) -> None:
+def _register_constructor(record: type[WordRecord], record_type: Any) -> None:
     """Registers how a record is made: of a pointer, or of another record, and one or two
     integers."""
     types: Any = import_module("numba.core.types")

@@ -1,10 +1,10 @@
 """Defines records: named fields at fixed offsets in an array of 64-bit words.
 
 All state that helpers share is flat arrays, which are saved and restored by copying them. A
-subclass of `Record` states once which words belong together, in order; an instance is a view of one
-record, in an array, at an index:
+subclass of `WordRecord` states once which words belong together, in order; an instance is a view of
+one record, in an array, at an index:
 
-    class Node(Record):
+    class Node(WordRecord):
         next: int                          # one word
         clock: Annotated[Words, 4]         # four words
         freed: Annotated[int, "next"]      # another name of the word `next`
@@ -25,11 +25,11 @@ from typing import Any, ClassVar, get_args, get_type_hints
 Words = Any
 """An array of 64-bit integers: a NumPy array in Python, a pointer in compiled code."""
 
-RECORDS: list[type[Record]] = []
+RECORDS: list[type[WordRecord]] = []
 """Those that Numba does not know yet (`compiled_records`)."""
 
 
-class Record:
+class WordRecord:
     """Views consecutive words of an array as named fields: record number `index` of those that
     begin at index `at` of the array `words`. In place of the array a record may be given that is in
     the same one."""
@@ -44,8 +44,8 @@ class Record:
     words: Words
     at: int
 
-    def __init__(self, words: Words | Record, at: int, index: int = 0) -> None:
-        self.words = words.words if isinstance(words, Record) else words
+    def __init__(self, words: Words | WordRecord, at: int, index: int = 0) -> None:
+        self.words = words.words if isinstance(words, WordRecord) else words
         self.at = at + index * self.WORDS
 
     def __init_subclass__(cls, align: int = 1, **options: Any) -> None:
@@ -75,10 +75,10 @@ class _Word:
     def __init__(self, offset: int) -> None:
         self.offset = offset
 
-    def __get__(self, record: Record | None, _owner: type[Record]) -> Any:
+    def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
         return self.offset if record is None else record.words[record.at + self.offset]
 
-    def __set__(self, record: Record, value: int) -> None:
+    def __set__(self, record: WordRecord, value: int) -> None:
         record.words[record.at + self.offset] = value
 
 
@@ -88,7 +88,7 @@ class _Run:
     def __init__(self, offset: int, count: int) -> None:
         self.offset, self.count = offset, count
 
-    def __get__(self, record: Record | None, _owner: type[Record]) -> Any:
+    def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
         if record is None:
             return self.offset
         first = record.at + self.offset

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from warploom.simt.records import Record, Words
+from warploom.simt.records import WordRecord, Words
 from warploom.timing import layout as w
 
 
-class TimedOperation(Record):
+class TimedOperation(WordRecord):
     """An operation of the code: what issues for one PTX instruction, or one machine instruction."""
 
     kind: int
@@ -43,14 +43,14 @@ class TimedOperation(Record):
     of_products: Annotated[int, "y"]  # of WAIT_GROUP and COMMIT
 
 
-class BlockOperations(Record):
+class BlockOperations(WordRecord):
     """A basic block: its first operation, and the one after its last."""
 
     start: int
     stop: int
 
 
-class TimedPattern(Record):
+class TimedPattern(WordRecord):
     """A pattern in which a warp accesses memory. `lines_at` begins `lines` pairs of the array of
     lines: the distance from the access's base in lines of 128 bytes; and a mask of the line's four
     sectors, with above it for stores how many bytes of each sector are not written, UNWRITTEN_BITS
@@ -66,7 +66,7 @@ class TimedPattern(Record):
     registers: int  # of a lane that a load writes
 
 
-class TimedAccess(Record):
+class TimedAccess(WordRecord):
     """An access of a stream. Its base is the warp's base of its `site` (first access of the
     instruction), plus `delta`."""
 
@@ -80,7 +80,7 @@ class TimedAccess(Record):
     owner: int  # the number of the block that owns the phase less that of its own block
 
 
-class WarpStream(Record):
+class WarpStream(WordRecord):
     """A warp's stream: its first entry and the one after its last, which has only an `access`:
     where the stream's accesses end."""
 
@@ -88,14 +88,14 @@ class WarpStream(Record):
     stop: int
 
 
-class StreamEntry(Record):
+class StreamEntry(WordRecord):
     """An entry of a stream: a basic block that the warp executes, and its first access."""
 
     block: int
     access: int
 
 
-class EngineParameters(Record):
+class EngineParameters(WordRecord):
     """Figures of the device, sizes of the launch and of the engine's own arrays. `at_*`: offsets in
     the state of an SM or, from `at_slices` on, in that of the memory system behind all SMs.
     `*_ticks`: 1/1024 of a cycle (`work.costs.TICKS`)."""
@@ -201,7 +201,7 @@ class EngineParameters(Record):
     fill_ticks: int
 
 
-class SmState(Record):
+class SmState(WordRecord):
     """The first words of an SM's state."""
 
     now: int  # the next cycle
@@ -241,7 +241,7 @@ class SmState(Record):
     fill_debt: int  # ticks of L1's time taken by fills that have delayed no access yet
 
 
-class WarpSlot(Record, align=w.LINE):
+class WarpSlot(WordRecord, align=w.LINE):
     """A warp in its slot of an SM; the fields that every issue needs are first, in as few cache
     lines of the host as possible. The warp has been in the state `reason` since the cycle `since`,
     before the operation `charged_op`, to which these cycles are charged."""
@@ -280,7 +280,7 @@ class WarpSlot(Record, align=w.LINE):
     products: Annotated[Words, w.GROUPS]
 
 
-class SchedulerState(Record):
+class SchedulerState(WordRecord):
     """A warp scheduler."""
 
     next: int  # the cycle before which nothing can change for it
@@ -300,7 +300,7 @@ class SchedulerState(Record):
     banks: Annotated[Words, w.REGISTER_BANKS]  # cycle from which each register bank is free
 
 
-class QueueEntry(Record):
+class QueueEntry(WordRecord):
     """An entry of the queue of the load/store unit or of the Tensor Memory Accelerator."""
 
     flight: int
@@ -308,7 +308,7 @@ class QueueEntry(Record):
     accesses_left: int
 
 
-class Flight(Record):
+class Flight(WordRecord):
     """A memory instruction that has issued and not ended. `block_number`, `warp_number` and `age`
     differ from those of the slot once a newer warp has taken it."""
 
@@ -327,7 +327,7 @@ class Flight(Record):
     since: int  # the cycle of its issue
 
 
-class MemoryRequest(Record):
+class MemoryRequest(WordRecord):
     """A request to the memory system behind L1."""
 
     time: int
@@ -342,14 +342,14 @@ class MemoryRequest(Record):
     warp: int  # for stores: its offset
 
 
-class FlightRequest(Record):
+class FlightRequest(WordRecord):
     """A pair that says that a flight waits for a request of this quantum, by its number."""
 
     flight: int
     request: int
 
 
-class BlockSlot(Record):
+class BlockSlot(WordRecord):
     """A thread block in its slot."""
 
     warps: int  # that have not ended
@@ -359,7 +359,7 @@ class BlockSlot(Record):
     arrived: Annotated[Words, w.BARRIERS]  # warps that have arrived at each barrier
 
 
-class ArrivalMessage(Record):
+class ArrivalMessage(WordRecord):
     """A message from another SM of the cluster: an arrival at the phase `phase_id` of a block at
     the cycle `time`. In the buffer of received messages `block` is the offset of the phase."""
 
@@ -368,7 +368,7 @@ class ArrivalMessage(Record):
     time: int
 
 
-class PhaseState(Record):
+class PhaseState(WordRecord):
     """A phase of an mbarrier of a block."""
 
     arrivals: int  # so far
@@ -376,7 +376,7 @@ class PhaseState(Record):
     waiter: int  # the first flight that waits for it, 0 for none
 
 
-class TimelineEvent(Record):
+class TimelineEvent(WordRecord):
     """An interval in which a warp was in one state, or (IN_FLIGHT) in which a copy was in
     flight."""
 
@@ -388,7 +388,7 @@ class TimelineEvent(Record):
     op: int
 
 
-class MemorySystem(Record):
+class MemorySystem(WordRecord):
     """The first words of the state of the memory system."""
 
     l2_hits: int  # sectors
