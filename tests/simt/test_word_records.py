@@ -1,0 +1,53 @@
+"""Records view words by name, in Python and in compiled code."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Annotated, Any
+
+import numpy as np
+
+from warploom.simt.lane_counts import register_jitables
+from warploom.simt.records import WordRecord, Words
+
+
+class Account(WordRecord, align=4):
+    total: int
+    parts: Annotated[Words, 3]
+    last: int
+    newest: Annotated[int, "last"]
+
+
+def add_part(words: Words, index: int, value: int) -> int:
+    """Adds to part 1 of account `index`, behind two words of another kind, and of the first one."""
+    account = Account(words, 2, index)
+    account.parts[1] += value
+    account.total += account.parts[1]
+    account.newest = value
+    first = Account(account, account.at - index * Account.WORDS)
+    first.total -= account.last
+    return account.at + Account.last
+
+
+def test_fields_are_laid_out_in_order() -> None:
+    offsets = Account.total, Account.parts, Account.last, Account.newest
+    assert offsets == (0, 1, 4, 4)
+    assert Account.WORDS == 8  # five words, rounded up to a multiple of four
+
+
+def test_python_and_compiled_code_access_the_same_words() -> None:
+    expected = np.zeros(20, np.int64)
+    expected[[2, 10, 12, 14]] = -5, 5, 5, 5
+    in_python = np.zeros(20, np.int64)
+    assert add_part(in_python, 1, 5) == 14
+    assert in_python.tolist() == expected.tolist()
+
+    register_jitables()
+    import numba
+
+    numba_: Any = numba
+    compiled = numba_.cfunc("int64(CPointer(int64), int64, int64)", nopython=True)(add_part)
+    in_machine_code = np.zeros(20, np.int64)
+    pointer = in_machine_code.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
+    assert compiled.ctypes(pointer, 1, 5) == 14
+    assert in_machine_code.tolist() == expected.tolist()
