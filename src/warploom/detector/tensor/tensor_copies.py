@@ -265,26 +265,17 @@ def record_bytes(
         size = min(PIECE - at % PIECE, end - at)
         event.size = event.part = state.current_size = size
         state.current_address = at
-        allocation = 1
+        # Shared memory has no record of an allocation.
+        allocation = TrackedAllocation(state, 1)
         if event.space == GLOBAL:
-            allocation = find_allocation(state, at)
-        if allocation > 0:
-            record_touched_lane(
-                state, event, TrackedAllocation(state, allocation), int(event.op != READS)
-            )
+            allocation = TrackedAllocation(state, find_allocation(state, at))
+        if allocation.at > 0:
+            writes = int(event.op != READS)
+            record_touched_lane(state, event, allocation, writes)
             if state.tools & INIT:
-                check_written(state, event, flags, TrackedAllocation(state, allocation))
+                check_written(state, event, flags, allocation)
             if state.tools & RACE:
-                # Lanes' addresses are only used for runs, and no run is of a copy: `event` is
-                # passed in their place.
-                check_words(
-                    state,
-                    event,
-                    memory,
-                    event,
-                    values,
-                    lane,
-                    TrackedAllocation(state, allocation),
-                    int(event.op != READS),
-                )
+                # Lanes' addresses are only used for runs, and no run is of a copy: the event's
+                # words are passed in their place.
+                check_words(state, event, memory, event.words, values, lane, allocation, writes)
         at += size
