@@ -309,7 +309,7 @@ class BarrierShadow(WordRecord):
 
 
 class ClusterBarrierShadow(WordRecord):
-    """What the threads of a block contribute to a phase of their cluster's barrier: the `phase`,
+    """Holds what threads of a block contribute to a phase of their cluster's barrier: the `phase`,
     counted from 1 on; the last `interval` in which one arrived, for which the vector clock
     after the head holds; their block sets joined. In the first block's record, `joined_set` is
     what all blocks have contributed, 0 until it is first needed; a thread whose set was
