@@ -25,42 +25,28 @@ from warploom.detector.layout import (
     COMPARES,
     COMPLETES,
     COPIES,
-    E_BLOCK,
-    E_INSTRUCTION,
-    E_LANES,
-    E_OP,
-    E_SIZE,
-    E_SPACE,
-    E_WARP,
-    EXACT,
     GLOBAL,
     INIT,
-    L_COPIES,
     LOAD,
     MBARRIER,
-    ME_ADDRESS,
-    ME_AGENT,
-    ME_BASE,
-    ME_LANE_AT,
-    ME_SIZE,
-    ME_SPACE,
-    ME_STRIDE,
-    ME_TIME,
-    ME_WARP_AT,
     MEM,
     MOST_STRIDE,
     RACE,
     RELEASES,
     SHARED,
-    SITE_WORDS,
-    SITES_AT,
     STORE,
     STRONG,
-    TOOLS,
-    V_TIME,
 )
 from warploom.detector.lone_lanes import prefetch_records, record_lone_lane
 from warploom.detector.memory_words import check_words, check_written, record_in_lines
+from warploom.detector.records import (
+    DetectorEvent,
+    DetectorState,
+    InstructionSite,
+    ThreadKnowledge,
+    TrackedAllocation,
+    WarpKnowledge,
+)
 from warploom.detector.releases import acquire_by_read, release_by_write
 from warploom.detector.shared_memory_owners import NO_BLOCK, select_memory, shared_key
 from warploom.detector.tensor.copies import complete_copy, is_mbarrier, operate_mbarrier
@@ -80,51 +66,55 @@ MOST_LANE_RUNS = 8
 
 
 @jitable
-def check_access(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
+def check_access(
+    state: DetectorState, event: DetectorEvent, plan: Any, memory: Any, addresses: Any, data: Any
+) -> int:
     """Checks and records the access of a warp (an event): by runs of evenly spaced lanes if it is
     weak, of global or shared memory, and all threads of the block know that the previous launch has
-    ended; else lane by lane. With EXACT advances the warp's time after a strong access, a release
+    ended; else lane by lane. With `exact` advances the warp's time after a strong access, a release
     or a signal to an mbarrier. Returns the mask of lanes that may access memory: all of them unless
     accesses out of bounds are to be suppressed (MEM)."""
-    lanes = event[E_LANES]
-    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
-    state[ME_SPACE], state[ME_SIZE] = event[E_SPACE], event[E_SIZE]
-    set_current_thread(state, event[E_WARP] << 5)
-    weak = event[E_OP] != ATOMIC and flags & ~COPIES == 0
-    if weak and event[E_SPACE] <= SHARED and block_has_waited(state):
+    lanes = event.lanes
+    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    state.current_space, state.current_size = event.space, event.size
+    set_current_thread(state, event.warp << 5)
+    weak = event.op != ATOMIC and flags & ~COPIES == 0
+    if weak and event.space <= SHARED and block_has_waited(state):
         admitted = record_runs(state, event, plan, memory, addresses, data)
     else:
         admitted = record_lanes(state, event, plan, memory, addresses, data, lanes)
     # A new time: a thread that synchronises with this access does not know later ones of the warp.
-    if flags & (RELEASES | STRONG | ARRIVES | COMPLETES) and state[EXACT]:
-        state[state[ME_WARP_AT] + V_TIME] += 1
-    return admitted if state[TOOLS] & MEM else lanes
+    if flags & (RELEASES | STRONG | ARRIVES | COMPLETES) and state.exact:
+        WarpKnowledge(state, state.current_warp_at).time += 1
+    return admitted if state.tools & MEM else lanes
 
 
 @jitable
-def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
+def record_runs(
+    state: DetectorState, event: DetectorEvent, plan: Any, memory: Any, addresses: Any, data: Any
+) -> int:
     """Records a weak access by runs of evenly spaced lanes; goes over to `record_lanes` if there
     are more than MOST_LANE_RUNS, or a run is misaligned or not within one writable allocation.
     Returns the mask of lanes that may access memory. Tries contiguous runs, then strided ones. A
     full warp with descending addresses is one run that begins with its last lane."""
-    lanes, retained, descending = event[E_LANES], event[E_LANES], 0
-    heads = heads_of_contiguous_runs(addresses, lanes, event[E_SIZE])
+    lanes, retained, descending = event.lanes, event.lanes, 0
+    heads = heads_of_contiguous_runs(addresses, lanes, event.size)
     contiguous = 1
     # More than one head: looks for lanes in fewer runs of another form.
     if heads & heads - 1:
-        if state[EXACT] == 0 and event[E_OP] == LOAD:
+        if state.exact == 0 and event.op == LOAD:
             # Reads of one address by many lanes are many heads; the retained ones may be few.
             retained = without_repeats(addresses, lanes)
-            heads = heads_of_contiguous_runs(addresses, retained, event[E_SIZE])
+            heads = heads_of_contiguous_runs(addresses, retained, event.size)
         if count_lanes(heads) > MOST_LANE_RUNS:
             descending = int(
-                lanes == ALL_LANES and has_descending_addresses(addresses, event[E_SIZE]) != 0
+                lanes == ALL_LANES and has_descending_addresses(addresses, event.size) != 0
             )
             contiguous = 0
             # One run of all lanes, whose first byte is the last lane's.
             heads = 1
             if descending == 0:
-                heads = heads_of_strided_runs(addresses, retained, event[E_SIZE])
+                heads = heads_of_strided_runs(addresses, retained, event.size)
     if count_lanes(heads) > MOST_LANE_RUNS:
         return int(record_lanes(state, event, plan, memory, addresses, data, lanes))
     while heads:
@@ -135,17 +125,19 @@ def record_runs(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, 
             run &= (following & -following) - 1
         lane, last = first_lane(heads) + 31 * descending, last_lane(run)
         steps_to_last = last - first_lane(heads)
-        state[ME_ADDRESS] = select_address(state, event, addresses[lane])
-        stride = event[E_SIZE]
+        state.current_address = select_address(state, event, addresses[lane])
+        stride = event.size
         if steps_to_last and contiguous | descending == 0:
             stride = addresses[lane + 1] - addresses[lane]
-        state[ME_STRIDE] = -stride if descending else stride
-        end = state[ME_ADDRESS] + steps_to_last * stride + event[E_SIZE]
-        allocation = allocation_of_range(state, event, state[ME_ADDRESS], end)
-        if allocation < 0:
+        state.current_stride = -stride if descending else stride
+        end = state.current_address + steps_to_last * stride + event.size
+        allocation = TrackedAllocation(
+            state, allocation_of_range(state, event, state.current_address, end)
+        )
+        if allocation.at < 0:
             return int(record_lanes(state, event, plan, memory, addresses, data, lanes))
-        if allocation > 0:
-            set_current_lane(state, (event[E_WARP] << 5) + lane)
+        if allocation.at > 0:
+            set_current_lane(state, (event.warp << 5) + lane)
             record_in_lines(
                 state, event, memory, addresses, data, run >> first_lane(heads), end, allocation
             )
@@ -212,44 +204,50 @@ def heads_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
 
 @jitable
 def record_lanes(
-    state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any, lanes: int
+    state: DetectorState,
+    event: DetectorEvent,
+    plan: Any,
+    memory: Any,
+    addresses: Any,
+    data: Any,
+    lanes: int,
 ) -> int:
     """Records the access of the lanes in mask `lanes` one by one: in the order of `lane_order` if
     it is atomic, as the machine executes it, else by number; by `record_lone_lane`, a fast path,
     where that can. Returns the mask of lanes that may access memory, which has lanes that fault
     because the cluster lacks the block they address."""
     # `swapped`: lanes that have written, whose values later compare-and-swaps of the event find.
-    admitted, swapped, fast_allocation = 0, 0, 0
-    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
-    if state[TOOLS] & RACE:
-        fast_allocation = prefetch_records(state, event, addresses, lanes)
+    admitted, swapped, fast_allocation = 0, 0, TrackedAllocation(state, 0)
+    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    if state.tools & RACE:
+        fast_allocation = TrackedAllocation(state, prefetch_records(state, event, addresses, lanes))
     # Packed as by `lane_order`: the first lane, and from bit 5 on the step to the next one; here 0,
     # 1.
     order = 1 << 5
-    if event[E_OP] == ATOMIC:
-        order = lane_order(addresses, lanes, plan, event[E_BLOCK])
+    if event.op == ATOMIC:
+        order = lane_order(addresses, lanes, plan, event.block)
     for step in range(32):
         lane = (order + step * (order >> 5)) % 32
-        thread = (event[E_WARP] << 5) + lane
+        thread = (event.warp << 5) + lane
         if (
-            fast_allocation
+            fast_allocation.at
             and lanes >> lane & 1
             and record_lone_lane(state, event, data, addresses[lane], lane, thread, fast_allocation)
         ):
             admitted |= 1 << lane
         elif lanes >> lane & 1:
             set_current_lane(state, thread)
-            state[ME_ADDRESS] = select_address(state, event, addresses[lane])
-            if state[ME_ADDRESS] == NO_BLOCK:
+            state.current_address = select_address(state, event, addresses[lane])
+            if state.current_address == NO_BLOCK:
                 admitted |= 1 << lane  # a fault, which stops the launch
                 continue
-            allocation = check_bounds(state, event)
-            if allocation >= 0:
+            allocation = TrackedAllocation(state, check_bounds(state, event))
+            if allocation.at >= 0:
                 admitted |= 1 << lane
-                if allocation > 0 and state[TOOLS] & (RACE | INIT):
-                    writes = int(event[E_OP] != LOAD)
+                if allocation.at > 0 and state.tools & (RACE | INIT):
+                    writes = int(event.op != LOAD)
                     if flags & COMPARES:
-                        at = state[ME_BASE] + state[ME_ADDRESS]
+                        at = state.current_base + state.current_address
                         writes = compare_succeeds(event, memory, at, addresses, data, lane, swapped)
                     swapped |= writes << lane
                     record_lane_access(
@@ -259,37 +257,40 @@ def record_lanes(
 
 
 @jitable
-def select_address(state: Any, event: Any, address: int) -> int:
+def select_address(state: DetectorState, event: DetectorEvent, address: int) -> int:
     """Selects the memory of the current access: of shared memory the block's that owns it
     (`select_memory`). Returns the address in it, of global memory unchanged; NO_BLOCK if the
     cluster has no such block."""
-    return int(select_memory(state, event, address) if event[E_SPACE] == SHARED else address)
+    return int(select_memory(state, event, address) if event.space == SHARED else address)
 
 
 @jitable
 def record_lane_access(
-    state: Any,
-    event: Any,
+    state: DetectorState,
+    event: DetectorEvent,
     memory: Any,
     addresses: Any,
     data: Any,
     lane: int,
-    allocation: int,
+    allocation: TrackedAllocation,
     writes: int,
 ) -> None:
     """Records the access of one lane to memory that it may access. An operation on an mbarrier, or
     a copy's signal to one, is processed as that only. Any other is recorded as touched, and
     checked, as its agent's if ASYNC, in shadow memory (RACE) and for unwritten bytes (INIT); a
-    strong one is also a release or an acquire (EXACT). `allocation` is the table row of its
+    strong one is also a release or an acquire (`exact`). `allocation` is the table row of its
     allocation, 1 for shared memory; `writes` is 0 for loads and for a compare-and-swap that fails.
     """
-    at, flags = state[ME_ADDRESS], state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
-    key = at if event[E_SPACE] == GLOBAL else shared_key(state, at)
-    completes = flags & BULK and event[E_OP] == STORE and event[E_SIZE] == MBARRIER_BYTES
+    at, flags = (
+        state.current_address,
+        state.words[state.sites_at + event.instruction * InstructionSite.WORDS],
+    )
+    key = at if event.space == GLOBAL else shared_key(state, at)
+    completes = flags & BULK and event.op == STORE and event.size == MBARRIER_BYTES
     if flags & COMPLETES:
-        completes = event[E_OP] == ATOMIC and is_mbarrier(state, key)
+        completes = event.op == ATOMIC and is_mbarrier(state, key)
     if flags & MBARRIER or completes:
-        word = read_host_word(memory, state[ME_BASE] + at)
+        word = read_host_word(memory, state.current_base + at)
         if flags & MBARRIER:
             operate_mbarrier(state, key, word, flags)
         else:
@@ -297,26 +298,29 @@ def record_lane_access(
         return
     record_touched_lane(state, event, allocation, writes)
     if flags & ASYNC:
-        state[ME_AGENT], state[ME_TIME] = AGENT, state[state[ME_LANE_AT] + L_COPIES]
-    if state[TOOLS] & INIT:
+        state.current_agent, state.current_time = (
+            AGENT,
+            ThreadKnowledge(state, state.current_lane_at).copies,
+        )
+    if state.tools & INIT:
         check_written(state, event, flags, allocation)
-    if state[TOOLS] & RACE:
+    if state.tools & RACE:
         check_words(state, event, memory, addresses, data, lane, allocation, writes)
-        if state[EXACT] and flags & STRONG:
-            if event[E_OP] != STORE:
+        if state.exact and flags & STRONG:
+            if event.op != STORE:
                 acquire_by_read(state, key, flags)
             if writes:
-                release_by_write(state, key, flags, int(event[E_OP] == ATOMIC))
+                release_by_write(state, key, flags, int(event.op == ATOMIC))
 
 
 @jitable
 def compare_succeeds(
-    event: Any, memory: Any, at: int, addresses: Any, data: Any, lane: int, swapped: int
+    event: DetectorEvent, memory: Any, at: int, addresses: Any, data: Any, lane: int, swapped: int
 ) -> int:
     """Returns whether a lane's compare-and-swap will store: its first operand, in `data`, equals
     the old value. That is in `memory` at byte `at` on the host, or, if an earlier lane of the event
     has swapped at the same address (mask `swapped`), the value that this lane stored."""
-    size = event[E_SIZE]
+    size = event.size
     swapper = -1
     for other in range(32):
         if swapped >> other & 1 and addresses[other] == addresses[lane]:

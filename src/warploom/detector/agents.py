@@ -16,23 +16,14 @@ copy 7 are known:
 
 from __future__ import annotations
 
-from typing import Any
-
 from warploom.detector.layout import (
     AGENT,
     AGENT_KIND_AT,
-    AGENTS,
-    CLOCK_WORDS,
-    L_AGENT_STAMP,
     LOADS_OF_WARP,
     LOW,
-    ME_CLOCK_AT,
-    ME_HOLDER_AT,
-    ME_SLOT,
-    SLOT_CLOCKS,
-    THREADS,
     WORK_OF_THREAD,
 )
+from warploom.detector.records import DetectorState, ThreadKnowledge
 from warploom.simt.lane_counts import jitable
 
 WINDOW = 31
@@ -51,7 +42,7 @@ def count_agents(threads: int, *, tensor_memory: bool) -> int:
 
 
 @jitable
-def agent_index(state: Any, who: int) -> int:
+def agent_index(state: DetectorState, who: int) -> int:
     """Returns the index of an agent's word among the agent words of a vector clock: a word of
     copies for each thread; one of its tensor core's completed work; those of `begun_index`; then
     OF_WARP words for each warp, two for loads and two for stores, of which it is the one of what
@@ -59,16 +50,16 @@ def agent_index(state: Any, who: int) -> int:
     thread (of a warp, any lane's) and kind of agent."""
     kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
     if kind <= WORK_OF_THREAD:
-        return int(kind * state[THREADS] + thread)
+        return int(kind * state.threads + thread)
     # Two words for each kind: waited for, and waited for before a fence.
-    return int(3 * state[THREADS] + OF_WARP * (thread >> 5) + 2 * (kind - LOADS_OF_WARP))
+    return int(3 * state.threads + OF_WARP * (thread >> 5) + 2 * (kind - LOADS_OF_WARP))
 
 
 @jitable
-def begun_index(state: Any, thread: int) -> int:
+def begun_index(state: DetectorState, thread: int) -> int:
     """Returns the index, among the agent words of a vector clock, of the word of what a thread's
     tensor core had begun before a `tcgen05.fence::before_thread_sync`."""
-    return int(2 * state[THREADS] + thread)
+    return int(2 * state.threads + thread)
 
 
 @jitable
@@ -112,27 +103,29 @@ def word_of_copy(copy: int) -> int:
 
 
 @jitable
-def block_agent_words(state: Any) -> int:
+def block_agent_words(state: DetectorState) -> int:
     """Returns the index in the state of the agent words that all threads of the current block know,
     by a barrier. Right after them are those that arrivals at the next barrier add."""
-    return int(state[ME_SLOT] + state[SLOT_CLOCKS] + state[THREADS] * state[CLOCK_WORDS])
+    return int(state.current_slot + state.slot_clocks + state.threads * state.clock_words)
 
 
 @jitable
-def current_agent_word(state: Any, agent: int) -> int:
+def current_agent_word(state: DetectorState, agent: int) -> int:
     """Returns what the current thread knows of an agent, as an agent word (bound and window): what
     all threads of its block know, joined with its own clock if that holds agent words. `agent` is
     the word's index (`agent_index`)."""
-    word = state[block_agent_words(state) + agent]
-    if state[state[ME_HOLDER_AT] + L_AGENT_STAMP]:
-        word = join_agent_word(word, state[state[ME_CLOCK_AT] + state[THREADS] + agent])
+    word = state.words[block_agent_words(state) + agent]
+    if ThreadKnowledge(state, state.current_holder_at).agent_stamp:
+        word = join_agent_word(word, state.words[state.current_clock_at + state.threads + agent])
     return int(word)
 
 
 @jitable
-def join_agent_words(state: Any, to: int, source: int) -> None:
+def join_agent_words(state: DetectorState, to: int, source: int) -> None:
     """Joins to each agent word from index `to` of the state on the one from index `source` on
     (`join_agent_word`): all words of a clock."""
-    for agent in range(state[AGENTS]):
-        if state[source + agent]:
-            state[to + agent] = join_agent_word(state[to + agent], state[source + agent])
+    for agent in range(state.agents):
+        if state.words[source + agent]:
+            state.words[to + agent] = join_agent_word(
+                state.words[to + agent], state.words[source + agent]
+            )

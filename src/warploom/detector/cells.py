@@ -4,13 +4,11 @@ the race detector's shadow memory.
 A cell has the last weak write with its value, one weak read, and two lists of further records.
 Threads 0 and 1 of a warp read one word; the cell has both reads, one of them in the list. After
 `bar.sync` thread 2 writes the word: both reads are ordered before the write, which replaces them,
-since what is ordered after the write is ordered after them. Not bounded: with EXACT, unordered
+since what is ordered after the write is ordered after them. Not bounded: with `exact`, unordered
 reads of different threads are all retained.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from warploom.detector.conflicts import check_record
 from warploom.detector.knowledge import is_ordered
@@ -20,41 +18,21 @@ from warploom.detector.layout import (
     BLOCK_AT,
     BYTES_AT,
     COPIES_OF_THREAD,
-    EXACT,
     FLAGS_AT,
     GLOBAL,
     GPU,
-    LISTS,
     LOAD,
     LOW,
-    ME_AGENT,
-    ME_BLOCK,
-    ME_DISTANCE,
-    ME_INSTRUCTION,
-    ME_INTERVAL,
-    ME_SPACE,
-    ME_THREAD,
-    ME_TIME,
-    N_ACCESS,
-    N_INTERVAL,
-    N_NEXT,
-    N_THREAD,
-    N_VALUE,
     OP_AT,
-    R_ACCESS,
-    R_INTERVAL,
     SCOPE_AT,
     STRONG,
     THREAD_BITS,
     TIME_AT,
     VOLATILE,
-    W_ACCESS,
-    W_INTERVAL,
-    W_THREAD,
-    W_VALUE,
     WHO_BITS,
 )
 from warploom.detector.pool import free_node, push_record
+from warploom.detector.records import AccessNode, DetectorState, ShadowCell
 from warploom.simt.lane_counts import jitable
 
 ALL_BYTES = 15
@@ -64,46 +42,52 @@ MERGE_DEPTH = 4
 
 
 @jitable
-def pack_access(state: Any, op: int, bytes_: int, flags: int) -> int:
+def pack_access(state: DetectorState, op: int, bytes_: int, flags: int) -> int:
     """Returns the access word of a record of the current access (`layout`): its instruction, and in
     their bit fields `op`, the mask `bytes_` of the cell's four bytes, and the instruction's
     `flags`."""
-    return int(state[ME_INSTRUCTION] | op << OP_AT | bytes_ << BYTES_AT | flags << FLAGS_AT)
+    return int(state.current_instruction | op << OP_AT | bytes_ << BYTES_AT | flags << FLAGS_AT)
 
 
 @jitable
-def check_and_record(state: Any, cell: int, access_word: int, value: int) -> int:
+def check_and_record(state: DetectorState, cell: ShadowCell, access_word: int, value: int) -> int:
     """Checks an access of the current thread to bytes of a cell (shadow of 4 bytes) against the
     earlier ones, which reports races, and records it; `value` is the word that it writes. Returns
     whether the cell had lists before, which hold all its strong accesses."""
-    interval_word = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
-    thread_word = state[ME_TIME] << TIME_AT | state[ME_THREAD] | state[ME_AGENT]
+    interval_word = state.current_block + 1 << BLOCK_AT | state.current_interval
+    thread_word = state.current_time << TIME_AT | state.current_thread | state.current_agent
     op, bytes_ = access_word >> OP_AT & 3, access_word >> BYTES_AT & ALL_BYTES
     # The words of a record in a cell: interval, thread, access, and of a write its value.
-    if state[cell + W_INTERVAL]:
-        write_at = cell + W_INTERVAL
+    if cell.write_interval:
+        write_at = cell.at + ShadowCell.write_interval
         check_record(
             state,
-            state[write_at],
-            state[write_at + 1],
-            state[write_at + 2],
-            state[write_at + 3],
+            state.words[write_at],
+            state.words[write_at + 1],
+            state.words[write_at + 2],
+            state.words[write_at + 3],
             access_word,
             value,
         )
-    if op != LOAD and state[cell + R_INTERVAL]:
-        read_at = cell + R_INTERVAL
+    if op != LOAD and cell.read_interval:
+        read_at = cell.at + ShadowCell.read_interval
         # A read has no value: 0.
         check_record(
-            state, state[read_at], state[read_at + 1], state[read_at + 2], 0, access_word, value
+            state,
+            state.words[read_at],
+            state.words[read_at + 1],
+            state.words[read_at + 2],
+            0,
+            access_word,
+            value,
         )
-    lists = state[cell + LISTS]
-    strong = lists >> 32
+    lists = cell.lists
+    strong = AccessNode(state, lists >> 32)
     if lists:
         if lists & LOW:
-            check_list(state, lists & LOW, access_word, value)
+            check_list(state, AccessNode(state, lists & LOW), access_word, value)
         # Both lists are checked but for two wide accesses, which are morally strong.
-        if strong and not is_wide(access_word):
+        if strong.at and not is_wide(access_word):
             check_list(state, strong, access_word, value)
     if access_word >> FLAGS_AT & STRONG:
         record_strong_access(state, cell, interval_word, thread_word, access_word, value)
@@ -111,7 +95,7 @@ def check_and_record(state: Any, cell: int, access_word: int, value: int) -> int
         record_weak_read(state, cell, interval_word, thread_word, access_word)
     else:
         record_weak_write(state, cell, bytes_, interval_word, thread_word, access_word, value)
-    return int(strong != 0 or lists & LOW != 0)
+    return int(strong.at != 0 or lists & LOW != 0)
 
 
 @jitable
@@ -125,26 +109,26 @@ def is_wide(access_word: int) -> int:
 
 
 @jitable
-def check_list(state: Any, node: int, access_word: int, value: int) -> None:
+def check_list(state: DetectorState, node: AccessNode, access_word: int, value: int) -> None:
     """Checks an access, which writes `value`, against each record of a linked list, whose first
     node is at index `node` (0: empty)."""
-    while node:
+    while node.at:
         check_record(
             state,
-            state[node + N_INTERVAL],
-            state[node + N_THREAD],
-            state[node + N_ACCESS],
-            state[node + N_VALUE],
+            node.interval,
+            node.thread,
+            node.access,
+            node.value,
             access_word,
             value,
         )
-        node = state[node + N_NEXT]
+        node = AccessNode(state, node.next)
 
 
 @jitable
 def record_weak_write(
-    state: Any,
-    cell: int,
+    state: DetectorState,
+    cell: ShadowCell,
     bytes_: int,
     interval_word: int,
     thread_word: int,
@@ -155,124 +139,132 @@ def record_weak_write(
     bytes it covers: a later access that is ordered after the write is ordered after them, and those
     that are not ordered with the write have been reported. The earlier write moves to the list if
     it has bytes that this does not."""
-    lists = state[cell + LISTS]
+    lists = cell.lists
     low, high = lists & LOW, lists >> 32
     if lists:
         low = drop_covered(state, low, bytes_)
         high = drop_covered(state, high, bytes_)
     # The four words of the write: interval, thread, access, value.
-    if state[cell + W_INTERVAL] and state[cell + W_ACCESS] >> BYTES_AT & ALL_BYTES & ~bytes_:
-        write_at = cell + W_INTERVAL
+    if cell.write_interval and cell.write_access >> BYTES_AT & ALL_BYTES & ~bytes_:
+        write_at = cell.at + ShadowCell.write_interval
         low = push_record(
             state,
             low,
-            state[write_at],
-            state[write_at + 1],
-            state[write_at + 2],
-            state[write_at + 3],
+            state.words[write_at],
+            state.words[write_at + 1],
+            state.words[write_at + 2],
+            state.words[write_at + 3],
         )
-    if state[cell + R_INTERVAL] and state[cell + R_ACCESS] >> BYTES_AT & ALL_BYTES & ~bytes_ == 0:
-        state[cell + R_INTERVAL] = 0
-    state[cell + LISTS] = high << 32 | low
-    state[cell + W_INTERVAL] = interval_word
-    state[cell + W_THREAD] = thread_word
-    state[cell + W_ACCESS] = access_word
-    state[cell + W_VALUE] = value
+    if cell.read_interval and cell.read_access >> BYTES_AT & ALL_BYTES & ~bytes_ == 0:
+        cell.read_interval = 0
+    cell.lists = high << 32 | low
+    cell.write_interval = interval_word
+    cell.write_thread = thread_word
+    cell.write_access = access_word
+    cell.write_value = value
 
 
 @jitable
-def drop_covered(state: Any, head: int, bytes_: int) -> int:
+def drop_covered(state: DetectorState, head: int, bytes_: int) -> int:
     """Returns the head of list `head` without the records whose bytes are all in the mask `bytes_`;
     their nodes are freed, and the others are in reverse order."""
-    retained, node = 0, head
-    while node:
-        following = state[node + N_NEXT]
-        if state[node + N_ACCESS] >> BYTES_AT & ALL_BYTES & ~bytes_:
-            state[node + N_NEXT] = retained
-            retained = node
+    retained, node = 0, AccessNode(state, head)
+    while node.at:
+        following = node.next
+        if node.access >> BYTES_AT & ALL_BYTES & ~bytes_:
+            node.next = retained
+            retained = node.at
         else:
             free_node(state, node)
-        node = following
+        node = AccessNode(state, following)
     return int(retained)
 
 
 @jitable
 def record_weak_read(
-    state: Any, cell: int, interval_word: int, thread_word: int, access_word: int
+    state: DetectorState, cell: ShadowCell, interval_word: int, thread_word: int, access_word: int
 ) -> None:
     """Records a weak read in a cell. It replaces a read of the same bytes that is ordered before
     it. Of unordered reads in a kernel that synchronises by barriers of blocks and warps only (no
-    EXACT), two are enough: those of the largest distance (lane, warp, block). A later write that is
-    ordered after both is ordered after all others. Leaves the distance of the two in ME_DISTANCE, 0
-    if there is one.
+    `exact`), two are enough: those of the largest distance (lane, warp, block). A later write that
+    is ordered after both is ordered after all others. Leaves the distance of the two in
+    `current_distance`, 0 if there is one.
 
     Lanes 0 to 31 of warp 0 and lane 0 of warp 1 read a word: lane 0 of each warp is retained. Only
     a barrier of the block orders a write after both, and that orders it after the other 31 lanes,
     too.
     """
-    read_at, bytes_ = cell + R_INTERVAL, access_word >> BYTES_AT & ALL_BYTES
-    state[ME_DISTANCE] = 0
+    read_at, bytes_ = cell.at + ShadowCell.read_interval, access_word >> BYTES_AT & ALL_BYTES
+    state.current_distance = 0
     # The three words of a read: interval, thread, access.
-    if state[read_at] == 0 or supersedes(
-        state, state[read_at], state[read_at + 1], state[read_at + 2], bytes_
+    if state.words[read_at] == 0 or supersedes(
+        state, state.words[read_at], state.words[read_at + 1], state.words[read_at + 2], bytes_
     ):
         write_record(state, read_at, interval_word, thread_word, access_word)
         return
     first_reader, second_reader, seen = 0, 0, 0
-    if state[read_at + 2] >> BYTES_AT & ALL_BYTES == bytes_:
+    if state.words[read_at + 2] >> BYTES_AT & ALL_BYTES == bytes_:
         first_reader = read_at
-    lists = state[cell + LISTS]
-    node = lists & LOW
-    while node and second_reader == 0 and (seen < MERGE_DEPTH or state[EXACT] == 0):
-        record, node_access = node + N_INTERVAL, state[node + N_ACCESS]
+    lists = cell.lists
+    node = AccessNode(state, lists & LOW)
+    while node.at and second_reader == 0 and (seen < MERGE_DEPTH or state.exact == 0):
+        record, node_access = node.at + AccessNode.interval, node.access
         is_read = node_access >> OP_AT & 3 == LOAD and node_access >> FLAGS_AT & STRONG == 0
         if is_read and node_access >> BYTES_AT & ALL_BYTES == bytes_:
-            if supersedes(state, state[record], state[record + 1], node_access, bytes_):
+            if supersedes(state, state.words[record], state.words[record + 1], node_access, bytes_):
                 write_record(state, record, interval_word, thread_word, access_word)
-                state[ME_DISTANCE] = distance_between(state, first_reader, record)
+                state.current_distance = distance_between(state, first_reader, record)
                 return
             if first_reader == 0:
                 first_reader = record
-            elif state[EXACT] == 0:
+            elif state.exact == 0:
                 second_reader = record
-        node = state[node + N_NEXT]
+        node = AccessNode(state, node.next)
         seen += 1
     if second_reader == 0:
-        # Into the list in the low half of LISTS; the high half stays. A read has no value: 0.
-        state[cell + LISTS] = lists >> 32 << 32 | push_record(
+        # Into the list in the low half of `lists`; the high half stays. A read has no value: 0.
+        cell.lists = lists >> 32 << 32 | push_record(
             state, lists & LOW, interval_word, thread_word, access_word, 0
         )
-        state[ME_DISTANCE] = distance_between(
-            state, first_reader, (state[cell + LISTS] & LOW) + N_INTERVAL
+        state.current_distance = distance_between(
+            state, first_reader, (cell.lists & LOW) + AccessNode.interval
         )
         return
     if distance_between(state, first_reader, second_reader) < distance(
-        state[first_reader], state[first_reader + 1], interval_word, thread_word
+        state.words[first_reader], state.words[first_reader + 1], interval_word, thread_word
     ):
         write_record(state, second_reader, interval_word, thread_word, access_word)
-    state[ME_DISTANCE] = distance_between(state, first_reader, second_reader)
+    state.current_distance = distance_between(state, first_reader, second_reader)
 
 
 @jitable
 def write_record(
-    state: Any, at: int, interval_word: int, thread_word: int, access_word: int
+    state: DetectorState, at: int, interval_word: int, thread_word: int, access_word: int
 ) -> None:
     """Writes the three words of a record to index `at`."""
-    state[at], state[at + 1], state[at + 2] = interval_word, thread_word, access_word
+    state.words[at], state.words[at + 1], state.words[at + 2] = (
+        interval_word,
+        thread_word,
+        access_word,
+    )
 
 
 @jitable
-def distance_between(state: Any, one: int, two: int) -> int:
+def distance_between(state: DetectorState, one: int, two: int) -> int:
     """Returns the distance (1 to 3, `distance`) of the threads of the access records at indices
     `one` and `two` of the state; 0 if `one` is 0, which means no record."""
-    return distance(state[one], state[one + 1], state[two], state[two + 1]) if one else 0
+    return (
+        distance(state.words[one], state.words[one + 1], state.words[two], state.words[two + 1])
+        if one
+        else 0
+    )
 
 
 @jitable
-def max_distance(state: Any) -> int:
+def max_distance(state: DetectorState) -> int:
     """Returns the largest `distance` of two threads that can access the same memory of the current
     space: 3 (two blocks) for global memory, else 2 (two warps)."""
-    return 3 if state[ME_SPACE] == GLOBAL else 2
+    return 3 if state.current_space == GLOBAL else 2
 
 
 @jitable
@@ -289,7 +281,7 @@ def distance(
 
 @jitable
 def supersedes(
-    state: Any, interval_word: int, thread_word: int, access_word: int, bytes_: int
+    state: DetectorState, interval_word: int, thread_word: int, access_word: int, bytes_: int
 ) -> int:
     """Returns whether the current access, to the bytes `bytes_`, makes an earlier record of its
     kind redundant: it accesses all bytes of that, and is ordered after it. A record of an agent (an
@@ -300,30 +292,37 @@ def supersedes(
     if thread_word & AGENT:
         # A later copy may complete before an earlier one, so it never replaces that.
         # Of its tensor memory, a thread or a warp waits for all that it has begun.
-        who = state[ME_THREAD] | state[ME_AGENT]
-        same = thread_word & WHO_BITS == who and interval_word >> BLOCK_AT == state[ME_BLOCK] + 1
+        who = state.current_thread | state.current_agent
+        same = (
+            thread_word & WHO_BITS == who and interval_word >> BLOCK_AT == state.current_block + 1
+        )
         return int(same and who >> AGENT_KIND_AT != COPIES_OF_THREAD)
     return is_ordered(state, interval_word, thread_word)
 
 
 @jitable
 def record_strong_access(
-    state: Any, cell: int, interval_word: int, thread_word: int, access_word: int, value: int
+    state: DetectorState,
+    cell: ShadowCell,
+    interval_word: int,
+    thread_word: int,
+    access_word: int,
+    value: int,
 ) -> None:
     """Records a strong access in the cell's list of wide accesses (`is_wide`), or in its list of
     all others, replacing a record of the same op and flags, among the first MERGE_DEPTH, that it
-    makes redundant. Without EXACT two alike are enough, as for weak reads: the first, and the
+    makes redundant. Without `exact` two alike are enough, as for weak reads: the first, and the
     latest of another warp or block; one of the first's warp is not recorded."""
-    lists = state[cell + LISTS]
+    lists = cell.lists
     is_wide_access, bytes_ = is_wide(access_word), access_word >> BYTES_AT & ALL_BYTES
     head = lists >> 32 if is_wide_access else lists & LOW
-    node, seen = head, 0
+    node, seen = AccessNode(state, head), 0
     op = access_word >> OP_AT & 3
-    while node and seen < MERGE_DEPTH:
+    while node.at and seen < MERGE_DEPTH:
         other_interval, other_thread, other_access = (
-            state[node + N_INTERVAL],
-            state[node + N_THREAD],
-            state[node + N_ACCESS],
+            node.interval,
+            node.thread,
+            node.access,
         )
         alike = (
             other_access >> OP_AT & 3 == op
@@ -332,22 +331,22 @@ def record_strong_access(
         )
         if alike and (
             supersedes(state, other_interval, other_thread, other_access, bytes_)
-            or (state[EXACT] == 0 and seen > 0)
+            or (state.exact == 0 and seen > 0)
         ):
-            state[node + N_INTERVAL], state[node + N_THREAD], state[node + N_ACCESS] = (
+            node.interval, node.thread, node.access = (
                 interval_word,
                 thread_word,
                 access_word,
             )
-            state[node + N_VALUE] = value
+            node.value = value
             return
         if (
             alike
-            and state[EXACT] == 0
+            and state.exact == 0
             and distance(other_interval, other_thread, interval_word, thread_word) < 2
         ):
             return
-        node = state[node + N_NEXT]
+        node = AccessNode(state, node.next)
         seen += 1
     head = push_record(state, head, interval_word, thread_word, access_word, value)
-    state[cell + LISTS] = head << 32 | lists & LOW if is_wide_access else lists >> 32 << 32 | head
+    cell.lists = head << 32 | lists & LOW if is_wide_access else lists >> 32 << 32 | head

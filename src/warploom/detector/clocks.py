@@ -12,134 +12,122 @@ is cleared when it is next used. Clocks of other blocks are in block sets (`othe
 
 from __future__ import annotations
 
-from typing import Any
-
 from warploom.detector.agents import join_agent_word
-from warploom.detector.layout import (
-    B_SET,
-    CLOCK_WORDS,
-    L_AGENT_STAMP,
-    L_CLOCK_STAMP,
-    L_SET,
-    L_SET_STAMP,
-    ME_BLOCK,
-    ME_CLOCK_AT,
-    ME_HOLDER_AT,
-    ME_INTERVAL,
-    ME_SLOT,
-    ME_SYNCED,
-    ME_THREAD,
-    ME_TIME,
-    ME_WARP,
-    S_CLOCK,
-    S_INTERVAL,
-    S_THREAD,
-    THREADS,
-)
 from warploom.detector.other_blocks import find_entry, first_unknown, join_sets
+from warploom.detector.records import BlockSetEntry, DetectorState, ResidentBlock, ThreadKnowledge
 from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def current_clock(state: Any) -> int:
+def current_clock(state: DetectorState) -> int:
     """Returns the index in the state of the current thread's vector clock, made valid for reading
     and writing: its words of threads are cleared if they are of an earlier interval (before the
     last barrier of all threads), those of agents if never used."""
-    holder, clock, threads = state[ME_HOLDER_AT], state[ME_CLOCK_AT], state[THREADS]
+    holder, clock, threads = (
+        ThreadKnowledge(state, state.current_holder_at),
+        state.current_clock_at,
+        state.threads,
+    )
     # Stamps are the interval and one, so that 0, in cleared memory, is never valid.
-    if state[holder + L_CLOCK_STAMP] != state[ME_INTERVAL] + 1:
-        state[holder + L_CLOCK_STAMP] = state[ME_INTERVAL] + 1
+    if holder.clock_stamp != state.current_interval + 1:
+        holder.clock_stamp = state.current_interval + 1
         for thread in range(threads):
-            state[clock + thread] = 0
+            state.words[clock + thread] = 0
     # What is known of agents outlasts barriers: their accesses are not of an interval.
-    if state[CLOCK_WORDS] > threads and state[holder + L_AGENT_STAMP] == 0:
-        state[holder + L_AGENT_STAMP] = 1
-        for thread in range(threads, state[CLOCK_WORDS]):
-            state[clock + thread] = 0
+    if state.clock_words > threads and holder.agent_stamp == 0:
+        holder.agent_stamp = 1
+        for thread in range(threads, state.clock_words):
+            state.words[clock + thread] = 0
     return int(clock)
 
 
 @jitable
-def join_clocks(state: Any, to: int, source: int) -> None:
+def join_clocks(state: DetectorState, to: int, source: int) -> None:
     """Adds to the vector clock at index `to` what the one at `source` knows: the later time of each
     thread, and of agents the union."""
-    threads = state[THREADS]
+    threads = state.threads
     for thread in range(threads):
-        if state[source + thread] > state[to + thread]:
-            state[to + thread] = state[source + thread]
+        if state.words[source + thread] > state.words[to + thread]:
+            state.words[to + thread] = state.words[source + thread]
     join_agent_part(state, to, source)
 
 
 @jitable
-def join_agent_part(state: Any, to: int, source: int) -> None:
+def join_agent_part(state: DetectorState, to: int, source: int) -> None:
     """Joins to the agent words (what is known of asynchronous copies) of the vector clock at index
     `to` those of the one at `source`; words of threads stay."""
-    for thread in range(state[THREADS], state[CLOCK_WORDS]):
-        if state[source + thread]:
-            state[to + thread] = join_agent_word(state[to + thread], state[source + thread])
+    for thread in range(state.threads, state.clock_words):
+        if state.words[source + thread]:
+            state.words[to + thread] = join_agent_word(
+                state.words[to + thread], state.words[source + thread]
+            )
 
 
 @jitable
-def has_clock(state: Any) -> int:
+def has_clock(state: DetectorState) -> int:
     """Returns whether the current thread's vector clock is valid, in this interval or for agents:
     the thread knows more than follows from barriers and warps."""
-    holder = state[ME_HOLDER_AT]
-    return int(
-        state[holder + L_CLOCK_STAMP] == state[ME_INTERVAL] + 1
-        or state[holder + L_AGENT_STAMP] != 0
-    )
+    holder = ThreadKnowledge(state, state.current_holder_at)
+    return int(holder.clock_stamp == state.current_interval + 1 or holder.agent_stamp != 0)
 
 
 @jitable
-def current_set(state: Any) -> int:
+def current_set(state: DetectorState) -> int:
     """Returns the block set (sparse vector clock of other blocks) that the current thread knows:
     that of all threads of its block, joined with its own if that is of this interval; 0 if empty.
     """
-    holder, block_set = state[ME_HOLDER_AT], state[state[ME_SLOT] + B_SET]
-    if state[holder + L_SET_STAMP] != state[ME_INTERVAL] + 1:
+    holder, block_set = (
+        ThreadKnowledge(state, state.current_holder_at),
+        ResidentBlock(state, state.current_slot).set,
+    )
+    if holder.set_stamp != state.current_interval + 1:
         return int(block_set)
-    return join_sets(state, block_set, state[holder + L_SET])
+    return join_sets(state, block_set, holder.set)
 
 
 @jitable
-def learn_set(state: Any, added: int) -> None:
+def learn_set(state: DetectorState, added: int) -> None:
     """Adds block set `added` (what is known of other blocks; 0: empty, nothing to do) to the
     knowledge of the current thread: to its own set, and what the set has of the thread's own block
     to its clock."""
     if added == 0:
         return
     learn_own(state, added)
-    holder = state[ME_HOLDER_AT]
-    state[holder + L_SET] = join_sets(state, current_set(state), added)
-    state[holder + L_SET_STAMP] = state[ME_INTERVAL] + 1
+    holder = ThreadKnowledge(state, state.current_holder_at)
+    holder.set = join_sets(state, current_set(state), added)
+    holder.set_stamp = state.current_interval + 1
 
 
 @jitable
-def learn_own(state: Any, added: int) -> None:
+def learn_own(state: DetectorState, added: int) -> None:
     """Adds to the current thread's vector clock what block set `added` has of the thread's own
     block, which may come back through other blocks; nothing if it has no such entry. Of threads
     only if the entry is of the present interval (a barrier has made earlier ones known), of agents
     always."""
-    entry = find_entry(state, added, state[ME_BLOCK] + 1)
-    if entry == 0:
+    entry = BlockSetEntry(state, find_entry(state, added, state.current_block + 1))
+    if entry.at == 0:
         return
-    if state[entry + S_INTERVAL] == state[ME_INTERVAL]:
-        clock, first = current_clock(state), state[entry + S_THREAD] >> 5 << 5
+    if entry.interval == state.current_interval:
+        clock, first = current_clock(state), entry.thread >> 5 << 5
         for thread in range(first, first + 32):
-            state[clock + thread] = max(state[clock + thread], first_unknown(state, entry, thread))
-        if state[entry + S_CLOCK]:
-            join_clocks(state, clock, state[entry + S_CLOCK])
-    elif state[CLOCK_WORDS] > state[THREADS] and state[entry + S_CLOCK]:
-        join_agent_part(state, current_clock(state), state[entry + S_CLOCK])
+            state.words[clock + thread] = max(
+                state.words[clock + thread], first_unknown(state, entry, thread)
+            )
+        if entry.clock:
+            join_clocks(state, clock, entry.clock)
+    elif state.clock_words > state.threads and entry.clock:
+        join_agent_part(state, current_clock(state), entry.clock)
 
 
 @jitable
-def add_to_clock(state: Any, clock: int) -> None:
+def add_to_clock(state: DetectorState, clock: int) -> None:
     """Adds to the vector clock at index `clock` of the state all that the current thread knows of
     its block: its clock, its warp up to the last synchronisation, and its own accesses so far."""
     if has_clock(state):
         join_clocks(state, clock, current_clock(state))
-    first = state[ME_WARP] << 5
+    first = state.current_warp << 5
     for thread in range(first, first + 32):
-        state[clock + thread] = max(state[clock + thread], state[ME_SYNCED])
-    state[clock + state[ME_THREAD]] = max(state[clock + state[ME_THREAD]], state[ME_TIME] + 1)
+        state.words[clock + thread] = max(state.words[clock + thread], state.current_synced)
+    state.words[clock + state.current_thread] = max(
+        state.words[clock + state.current_thread], state.current_time + 1
+    )

@@ -9,8 +9,6 @@ that leaves a phase joins the records of all blocks in one block set. Source: PT
 
 from __future__ import annotations
 
-from typing import Any
-
 from warploom.detector.agents import block_agent_words, join_agent_words
 from warploom.detector.clocks import (
     add_to_clock,
@@ -19,161 +17,151 @@ from warploom.detector.clocks import (
 )
 from warploom.detector.knowledge import set_current_thread
 from warploom.detector.layout import (
-    B_BLOCK,
-    CLOCK_WORDS,
-    CLUSTER_BARRIER_HEAD,
-    CLUSTER_BLOCKS,
-    E_LANES,
-    E_WARP,
-    L_CLUSTER_BARRIERS,
-    L_GENERATION,
-    L_SET,
-    L_SET_STAMP,
-    L_WAITS,
-    M_AFTER,
-    M_BEFORE,
-    M_INTERVAL,
-    M_JOINED_SET,
-    M_OWN_SET,
-    M_PHASE,
-    ME_CLUSTER_AT,
-    ME_HOLDER_AT,
-    ME_INTERVAL,
-    ME_LANE_AT,
-    ME_SLOT,
-    ME_THREAD,
-    ME_WARP_AT,
     OF_CLUSTER,
     RELEASES,
-    S_CLOCK,
-    S_INTERVAL,
-    SET_WORDS,
-    SLOT_CLUSTER_BARRIERS,
-    SLOT_WORDS,
-    THREADS,
-    V_TIME,
-    V_WAITING,
 )
 from warploom.detector.other_blocks import join_sets
 from warploom.detector.pool import allocate
+from warploom.detector.records import (
+    BlockSetEntry,
+    ClusterBarrierShadow,
+    DetectorEvent,
+    DetectorState,
+    ResidentBlock,
+    ThreadKnowledge,
+    WarpKnowledge,
+)
 from warploom.simt.lane_counts import first_lane, jitable
 
 
 @jitable
-def cluster_barrier_at(state: Any, slot: int, phase: int) -> int:
+def cluster_barrier_at(state: DetectorState, slot: int, phase: int) -> int:
     """Returns the index in the state of a block's record of a phase of its cluster's barrier: one
     for even phases, one for odd ones. `slot` is the index of the block's state."""
     return int(
         slot
-        + state[SLOT_CLUSTER_BARRIERS]
-        + (phase & 1) * (CLUSTER_BARRIER_HEAD + state[CLOCK_WORDS])
+        + state.slot_cluster_barriers
+        + (phase & 1) * (ClusterBarrierShadow.WORDS + state.clock_words)
     )
 
 
 @jitable
-def arrive_in_cluster(state: Any, event: Any, flags: int) -> None:
+def arrive_in_cluster(state: DetectorState, event: DetectorEvent, flags: int) -> None:
     """Processes `barrier.cluster.arrive` of an event's lanes: counts it for each thread (the count
     is the phase) and, with `.release` in `flags`, adds what they know to their block's record of
     the phase. Advances the warp's time."""
-    left, releases_knowledge = event[E_LANES], flags & RELEASES
+    left, releases_knowledge = event.lanes, flags & RELEASES
     while left:
-        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event.warp << 5) + first_lane(left))
         left &= left - 1
-        state[state[ME_LANE_AT] + L_CLUSTER_BARRIERS] += 1
-        at = open_cluster_barrier(
-            state, state[ME_SLOT], state[state[ME_LANE_AT] + L_CLUSTER_BARRIERS]
+        ThreadKnowledge(state, state.current_lane_at).cluster_barriers += 1
+        phase = ClusterBarrierShadow(
+            state,
+            open_cluster_barrier(
+                state,
+                state.current_slot,
+                ThreadKnowledge(state, state.current_lane_at).cluster_barriers,
+            ),
         )
         if releases_knowledge:
-            add_to_phase(state, at)
+            add_to_cluster_phase(state, phase)
         # What all threads of the block know of agents is the same for each: added once.
-        if releases_knowledge and left == 0 and state[CLOCK_WORDS] > state[THREADS]:
+        if releases_knowledge and left == 0 and state.clock_words > state.threads:
             join_agent_words(
-                state, at + CLUSTER_BARRIER_HEAD + state[THREADS], block_agent_words(state)
+                state,
+                phase.at + ClusterBarrierShadow.WORDS + state.threads,
+                block_agent_words(state),
             )
-    state[state[ME_WARP_AT] + V_TIME] += 1
+    WarpKnowledge(state, state.current_warp_at).time += 1
 
 
 @jitable
-def open_cluster_barrier(state: Any, slot: int, phase: int) -> int:
+def open_cluster_barrier(state: DetectorState, slot: int, phase: int) -> int:
     """Returns the index in the state of a block's record of a phase, cleared first if it still
     holds an earlier phase of the same parity. `slot` is the index of the block's state."""
-    at = cluster_barrier_at(state, slot, phase)
-    if state[at + M_PHASE] != phase:
-        for word in range(CLUSTER_BARRIER_HEAD + state[CLOCK_WORDS]):
-            state[at + word] = 0
-        state[at + M_PHASE] = phase
-    return int(at)
+    phase_record = ClusterBarrierShadow(state, cluster_barrier_at(state, slot, phase))
+    if phase_record.phase != phase:
+        for word in range(ClusterBarrierShadow.WORDS + state.clock_words):
+            state.words[phase_record.at + word] = 0
+        phase_record.phase = phase
+    return int(phase_record.at)
 
 
 @jitable
-def add_to_phase(state: Any, at: int) -> None:
+def add_to_cluster_phase(state: DetectorState, phase: ClusterBarrierShadow) -> None:
     """Adds what the current thread knows to its block's record of a phase of the cluster's barrier,
-    at index `at`; clears the record's clock first if it is of an earlier interval of the block,
+    at index `phase`; clears the record's clock first if it is of an earlier interval of the block,
     which the later one implies."""
-    if state[at + M_INTERVAL] < state[ME_INTERVAL]:
-        state[at + M_INTERVAL] = state[ME_INTERVAL]
-        for thread in range(state[THREADS]):
-            state[at + CLUSTER_BARRIER_HEAD + thread] = 0
-    add_to_clock(state, at + CLUSTER_BARRIER_HEAD)
-    state[at + M_OWN_SET] = join_sets(state, state[at + M_OWN_SET], current_set(state))
+    if phase.interval < state.current_interval:
+        phase.interval = state.current_interval
+        for thread in range(state.threads):
+            state.words[phase.at + ClusterBarrierShadow.WORDS + thread] = 0
+    add_to_clock(state, phase.at + ClusterBarrierShadow.WORDS)
+    phase.own_set = join_sets(state, phase.own_set, current_set(state))
 
 
 @jitable
-def wait_in_cluster(state: Any, event: Any) -> None:
+def wait_in_cluster(state: DetectorState, event: DetectorEvent) -> None:
     """Processes `barrier.cluster.wait`: records that the lanes of an event wait, and for which
     phase (that of their last arrival); `leave_barrier` reads it at their next event."""
-    left = event[E_LANES]
+    left = event.lanes
     while left:
-        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event.warp << 5) + first_lane(left))
         left &= left - 1
-        lane = state[ME_LANE_AT]
-        state[state[ME_WARP_AT] + V_WAITING] |= 1 << (state[ME_THREAD] & 31)
-        state[lane + L_WAITS] = 1 + OF_CLUSTER
-        state[lane + L_GENERATION] = state[lane + L_CLUSTER_BARRIERS]
+        lane = ThreadKnowledge(state, state.current_lane_at)
+        WarpKnowledge(state, state.current_warp_at).waiting |= 1 << (state.current_thread & 31)
+        lane.waits = 1 + OF_CLUSTER
+        lane.generation = lane.cluster_barriers
 
 
 @jitable
-def learn_cluster_barrier(state: Any, phase: int) -> None:
+def learn_cluster_barrier(state: DetectorState, phase: int) -> None:
     """Adds to the current thread's knowledge what all blocks of its cluster have added to a phase
     for which it has waited. The first thread to leave the phase joins the blocks' records; the
     result is cached in the record of the cluster's first block."""
-    cluster_phase = open_cluster_barrier(state, state[ME_CLUSTER_AT], phase)
-    if state[cluster_phase + M_JOINED_SET] == 0:
-        state[cluster_phase + M_JOINED_SET] = set_of_phase(state, phase)
-    learn_own(state, state[cluster_phase + M_JOINED_SET])
-    block_set, holder = current_set(state), state[ME_HOLDER_AT]
+    cluster_phase = ClusterBarrierShadow(
+        state, open_cluster_barrier(state, state.current_cluster_at, phase)
+    )
+    if cluster_phase.joined_set == 0:
+        cluster_phase.joined_set = set_of_phase(state, phase)
+    learn_own(state, cluster_phase.joined_set)
+    block_set, holder = current_set(state), ThreadKnowledge(state, state.current_holder_at)
     # Most threads have the same set before the barrier: the join is done once for all of them.
-    if state[cluster_phase + M_AFTER] == 0 or state[cluster_phase + M_BEFORE] != block_set:
-        state[cluster_phase + M_BEFORE] = block_set
-        state[cluster_phase + M_AFTER] = join_sets(
-            state, block_set, state[cluster_phase + M_JOINED_SET]
-        )
-    state[holder + L_SET] = state[cluster_phase + M_AFTER]
-    state[holder + L_SET_STAMP] = state[ME_INTERVAL] + 1
+    if cluster_phase.after == 0 or cluster_phase.before != block_set:
+        cluster_phase.before = block_set
+        cluster_phase.after = join_sets(state, block_set, cluster_phase.joined_set)
+    holder.set = cluster_phase.after
+    holder.set_stamp = state.current_interval + 1
 
 
 @jitable
-def set_of_phase(state: Any, phase: int) -> int:
+def set_of_phase(state: DetectorState, phase: int) -> int:
     """Returns a new block set of what all blocks of the current cluster have added to a phase: an
     entry for each block that has arrived, with a copy of its clock, joined with the sets that they
     added; 0 if the pool is exhausted."""
-    joined = allocate(state, 1 + state[CLUSTER_BLOCKS] * SET_WORDS)
+    joined = allocate(state, 1 + state.cluster_blocks * BlockSetEntry.WORDS)
     if joined == 0:
         return 0
     entry, block_set = joined + 1, 0
-    for rank in range(state[CLUSTER_BLOCKS]):
-        slot = state[ME_CLUSTER_AT] + rank * state[SLOT_WORDS]
-        at = cluster_barrier_at(state, slot, phase)
-        if state[at + M_PHASE] == phase:
-            clock = allocate(state, state[CLOCK_WORDS])
-            for word in range(state[CLOCK_WORDS] if clock else 0):
-                state[clock + word] = state[at + CLUSTER_BARRIER_HEAD + word]
-            state[entry], state[entry + S_INTERVAL], state[entry + S_CLOCK] = (
-                state[slot + B_BLOCK],
-                state[at + M_INTERVAL],
+    for rank in range(state.cluster_blocks):
+        slot = ResidentBlock(state, state.current_cluster_at + rank * state.slot_words)
+        phase_record = ClusterBarrierShadow(state, cluster_barrier_at(state, slot.at, phase))
+        if phase_record.phase == phase:
+            clock = allocate(state, state.clock_words)
+            for word in range(state.clock_words if clock else 0):
+                state.words[clock + word] = state.words[
+                    phase_record.at + ClusterBarrierShadow.WORDS + word
+                ]
+            (
+                state.words[entry],
+                BlockSetEntry(state, entry).interval,
+                BlockSetEntry(state, entry).clock,
+            ) = (
+                slot.block,
+                phase_record.interval,
                 clock,
             )
-            block_set = join_sets(state, block_set, state[at + M_OWN_SET])
-            entry += SET_WORDS
-    state[joined] = (entry - joined - 1) // SET_WORDS
+            block_set = join_sets(state, block_set, phase_record.own_set)
+            entry += BlockSetEntry.WORDS
+    state.words[joined] = (entry - joined - 1) // BlockSetEntry.WORDS
     return int(join_sets(state, block_set, joined))

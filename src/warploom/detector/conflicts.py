@@ -8,13 +8,10 @@ with D_NARROW set. `st.volatile [a]` in both: "unpromised". Two weak stores of o
 
 from __future__ import annotations
 
-from typing import Any
-
 from warploom.detector.knowledge import is_ordered
 from warploom.detector.layout import (
     AGENT,
     ATOMIC,
-    B_FENCED,
     BLOCK_AT,
     BULK,
     BYTES_AT,
@@ -26,23 +23,11 @@ from warploom.detector.layout import (
     K_SAME_VALUE,
     K_STALE,
     K_UNPROMISED,
-    L_PROXY_INTERVAL,
-    L_PROXY_TIME,
-    LANE_WORDS,
     LOAD,
     LOW,
-    ME_ADDRESS,
-    ME_AGENT,
-    ME_BLOCK,
-    ME_INTERVAL,
-    ME_LANE_AT,
-    ME_SIZE,
-    ME_SLOT,
-    ME_SPACE,
     OP_AT,
     SCOPE_AT,
     SITE_BITS,
-    SLOT_LANES,
     STORE,
     STRONG,
     TENSOR,
@@ -52,6 +37,7 @@ from warploom.detector.layout import (
     VOLATILE,
 )
 from warploom.detector.pool import report
+from warploom.detector.records import DetectorState, ResidentBlock, ThreadKnowledge
 from warploom.detector.shared_memory_owners import is_peer
 from warploom.detector.tensor.tensor_fences import check_fences
 from warploom.simt.lane_counts import jitable
@@ -63,7 +49,7 @@ whether each is a copy of an agent."""
 
 @jitable
 def check_record(
-    state: Any,
+    state: DetectorState,
     interval_word: int,
     thread_word: int,
     access_word: int,
@@ -79,7 +65,7 @@ def check_record(
     if bytes_ == 0 or (access_word >> OP_AT & 3 == LOAD and own_access >> OP_AT & 3 == LOAD):
         return
     if is_ordered(state, interval_word, thread_word):
-        if state[ME_SPACE] == TENSOR:
+        if state.current_space == TENSOR:
             check_fences(state, interval_word, thread_word, access_word, own_access)
         else:
             check_proxy(state, interval_word, thread_word, access_word, own_access)
@@ -106,7 +92,7 @@ def equal(old: int, value: int, bytes_: int) -> int:
 
 @jitable
 def report_race(
-    state: Any,
+    state: DetectorState,
     interval_word: int,
     thread_word: int,
     access_word: int,
@@ -121,7 +107,7 @@ def report_race(
     flags, own_flags = access_word >> FLAGS_AT, own_access >> FLAGS_AT
     block, scope = interval_word >> BLOCK_AT, min(flags >> SCOPE_AT & 3, own_flags >> SCOPE_AT & 3)
     both = flags & STRONG and own_flags & STRONG
-    in_scope = block == state[ME_BLOCK] + 1 or scope >= GPU
+    in_scope = block == state.current_block + 1 or scope >= GPU
     if scope == CLUSTER and not in_scope:
         in_scope = is_peer(state, block) != 0
     whole = access_word >> BYTES_AT & 15 == own_access >> BYTES_AT & 15
@@ -138,14 +124,24 @@ def report_race(
     ):
         kind = K_SAME_VALUE
     detail |= int(both and whole and not in_scope) << D_NARROW
-    detail |= int(state[ME_AGENT] != 0) << D_COPY | int(thread_word & AGENT != 0) << D_OTHER_COPY
+    detail |= (
+        int(state.current_agent != 0) << D_COPY | int(thread_word & AGENT != 0) << D_OTHER_COPY
+    )
     other = (interval_word >> BLOCK_AT) - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
-    report(state, kind, access_word & SITE_BITS, other, state[ME_ADDRESS], state[ME_SIZE], detail)
+    report(
+        state,
+        kind,
+        access_word & SITE_BITS,
+        other,
+        state.current_address,
+        state.current_size,
+        detail,
+    )
 
 
 @jitable
 def check_proxy(
-    state: Any, interval_word: int, thread_word: int, access_word: int, own_access: int
+    state: DetectorState, interval_word: int, thread_word: int, access_word: int, own_access: int
 ) -> None:
     """Reports, of two ordered accesses, a texel that is read though the launch has written it
     (K_STALE); and a bulk copy that reads what ordinary stores of its block wrote, without a proxy
@@ -159,29 +155,37 @@ def check_proxy(
             K_STALE,
             access_word & SITE_BITS,
             other,
-            state[ME_ADDRESS],
-            state[ME_SIZE],
+            state.current_address,
+            state.current_size,
             detail,
         )
         return
-    reads = state[ME_AGENT] and own_access >> FLAGS_AT & BULK and own_access >> OP_AT & 3 == LOAD
-    if not reads or thread_word & AGENT or interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
+    reads = (
+        state.current_agent and own_access >> FLAGS_AT & BULK and own_access >> OP_AT & 3 == LOAD
+    )
+    if not reads or thread_word & AGENT or interval_word >> BLOCK_AT != state.current_block + 1:
         return
     interval, time = interval_word & LOW, thread_word >> TIME_AT
-    writer = state[ME_SLOT] + state[SLOT_LANES] + (thread_word & THREAD_BITS) * LANE_WORDS
-    fence_interval = state[writer + L_PROXY_INTERVAL] - 1
-    if fence_interval > interval or (
-        fence_interval == interval and state[writer + L_PROXY_TIME] > time
-    ):
+    writer = ThreadKnowledge(
+        state, state.current_slot + state.slot_lanes, thread_word & THREAD_BITS
+    )
+    fence_interval = writer.proxy_interval - 1
+    if fence_interval > interval or (fence_interval == interval and writer.proxy_time > time):
         return
     # The interval of the current thread's last proxy fence, and below that of any thread's in the
     # block; -1 for none.
-    own_flags = state[state[ME_LANE_AT] + L_PROXY_INTERVAL] - 1
-    between = state[state[ME_SLOT] + B_FENCED] - 1
-    if own_flags > interval or interval < between < state[ME_INTERVAL]:
+    own_flags = ThreadKnowledge(state, state.current_lane_at).proxy_interval - 1
+    between = ResidentBlock(state, state.current_slot).fenced - 1
+    if own_flags > interval or interval < between < state.current_interval:
         return
     detail = int(access_word >> OP_AT & 3 == ATOMIC)
-    other = state[ME_BLOCK] << 32 | thread_word & THREAD_BITS
+    other = state.current_block << 32 | thread_word & THREAD_BITS
     report(
-        state, K_PROXY, access_word & SITE_BITS, other, state[ME_ADDRESS], state[ME_SIZE], detail
+        state,
+        K_PROXY,
+        access_word & SITE_BITS,
+        other,
+        state.current_address,
+        state.current_size,
+        detail,
     )

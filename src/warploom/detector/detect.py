@@ -15,59 +15,31 @@ from warploom.detector.cluster_barriers import (
 from warploom.detector.launches import trigger_launch, wait_for_launch
 from warploom.detector.layout import (
     ACCESS,
-    AGENTS,
     ASYNC_COMMIT,
     ASYNC_WAIT,
-    B_BLOCK,
     BARRIER_ARRIVE,
-    BARRIER_HEAD,
     BARRIER_SYNC,
-    BLOCK_WORDS,
-    CLOCK_WORDS,
     CLUSTER_ARRIVE,
-    CLUSTER_BARRIER_HEAD,
-    CLUSTER_BLOCKS,
     CLUSTER_WAIT,
-    E_BLOCK,
-    E_INSTRUCTION,
-    E_KIND,
-    E_LANES,
-    E_WARP,
-    EXACT,
     FENCE,
-    LANE_WORDS,
     LAUNCH_TRIGGER,
     LAUNCH_WAIT,
-    LOCKSTEP,
-    ME_BLOCK,
-    ME_CLUSTER_AT,
-    ME_INSTRUCTION,
-    ME_SLOT,
-    ME_SPACE,
     PROXY_FENCE,
-    SHARED_BYTES,
-    SITE_WORDS,
-    SITES_AT,
-    SLOT_AFTER,
-    SLOT_BARRIERS,
-    SLOT_CLOCKS,
-    SLOT_CLUSTER_BARRIERS,
-    SLOT_LANES,
-    SLOT_WARPS,
-    SLOT_WORDS,
-    SLOT_WRITTEN,
-    SLOTS_AT,
     TENSOR_FENCE_AFTER,
     TENSOR_FENCE_BEFORE,
     TENSOR_LOADS_WAIT,
     TENSOR_STORES_WAIT,
-    THREADS,
-    V_SYNCED,
-    V_TIME,
-    V_WAITING,
     WARP_SYNC,
-    WARP_WORDS,
-    WARPS,
+)
+from warploom.detector.records import (
+    BarrierShadow,
+    ClusterBarrierShadow,
+    DetectorEvent,
+    DetectorState,
+    InstructionSite,
+    ResidentBlock,
+    ThreadKnowledge,
+    WarpKnowledge,
 )
 from warploom.detector.releases import fence, fence_proxies
 from warploom.detector.shared_memory_owners import select_own_memory
@@ -83,57 +55,60 @@ from warploom.simt.lane_counts import jitable
 from warploom.simt.schedule_layout import ALL_BARRIERS, SLOT
 
 
-def detect_event(state: Any, event: Any, plan: Any, memory: Any, addresses: Any, data: Any) -> int:
+def detect_event(
+    state_words: Any, event_words: Any, plan: Any, memory: Any, addresses: Any, data: Any
+) -> int:
     """Processes an event of a launch (`layout`: an access or synchronisation of a warp), and in
     lockstep advances the warp's time; returns the mask of lanes that may execute it: all unless an
     access is out of bounds. `plan` is the schedule's words (`simt.schedule_layout`), `memory` all
     of the host's memory by address, `addresses` those of the lanes, or the masks that they name,
     `data` what they store, element by element."""
-    warp_at = begin_event(state, event, plan)
-    admitted = event[E_LANES]
-    if event[E_KIND] == ACCESS:
+    state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
+    own_warp = WarpKnowledge(state, begin_event(state, event, plan))
+    admitted = event.lanes
+    if event.kind == ACCESS:
         admitted = check_access(state, event, plan, memory, addresses, data)
     else:
         synchronise(state, event, addresses)
-    if state[LOCKSTEP]:
-        state[warp_at + V_TIME] += 1
+    if state.lockstep:
+        own_warp.time += 1
     return int(admitted)
 
 
 @jitable
-def begin_event(state: Any, event: Any, plan: Any) -> int:
+def begin_event(state: DetectorState, event: DetectorEvent, plan: Any) -> int:
     """Selects the block, the warp and the instruction of an event (ME_ words of the state), and the
     block's own shared memory; returns the index of the warp's words. Begins a block, with its
     cluster, whose slot was another's; lets lanes that waited at a barrier leave it; in lockstep,
     synchronises the warp's lanes."""
-    state[ME_SLOT] = state[SLOTS_AT] + max(plan[SLOT], 0) * state[SLOT_WORDS]
-    state[ME_BLOCK] = event[E_BLOCK]
-    state[ME_INSTRUCTION] = event[E_INSTRUCTION]
-    state[ME_SPACE] = 0
+    state.current_slot = state.slots_at + max(plan[SLOT], 0) * state.slot_words
+    state.current_block = event.block
+    state.current_instruction = event.instruction
+    state.current_space = 0
     # The slot still has a block that has ended: its successor's first event begins it.
-    if state[state[ME_SLOT] + B_BLOCK] != event[E_BLOCK] + 1:
+    if ResidentBlock(state, state.current_slot).block != event.block + 1:
         begin_cluster(state, plan)
-    state[ME_CLUSTER_AT] = state[ME_SLOT]
-    if state[CLUSTER_BLOCKS] > 1:
-        state[ME_CLUSTER_AT] = (
-            state[SLOTS_AT] + first_slot(plan, max(plan[SLOT], 0)) * state[SLOT_WORDS]
+    state.current_cluster_at = state.current_slot
+    if state.cluster_blocks > 1:
+        state.current_cluster_at = (
+            state.slots_at + first_slot(plan, max(plan[SLOT], 0)) * state.slot_words
         )
     select_own_memory(state, event)
-    warp_at = state[ME_SLOT] + state[SLOT_WARPS] + event[E_WARP] * WARP_WORDS
-    if state[warp_at + V_WAITING] & event[E_LANES]:
-        leave_barrier(state, event[E_WARP], event[E_LANES])
-    if state[LOCKSTEP]:
+    own_warp = WarpKnowledge(state, state.current_slot + state.slot_warps, event.warp)
+    if own_warp.waiting & event.lanes:
+        leave_barrier(state, event.warp, event.lanes)
+    if state.lockstep:
         # Each event of a warp in lockstep is a synchronisation of its lanes.
-        state[warp_at + V_SYNCED] = state[warp_at + V_TIME]
-    return int(warp_at)
+        own_warp.synced = own_warp.time
+    return int(own_warp.at)
 
 
 @jitable
-def synchronise(state: Any, event: Any, masks: Any) -> None:
+def synchronise(state: DetectorState, event: DetectorEvent, masks: Any) -> None:
     """Processes an event that is no access by the function for its kind. `masks` has the mask of
     lanes that each lane of a `bar.warp.sync` names; other kinds ignore it."""
-    kind = event[E_KIND]
-    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    kind = event.kind
+    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
     if kind == BARRIER_SYNC:
         arrive_at_barrier(state, event, 1)
     elif kind == BARRIER_ARRIVE:
@@ -165,48 +140,50 @@ def synchronise(state: Any, event: Any, masks: Any) -> None:
 
 
 @jitable
-def begin_cluster(state: Any, plan: Any) -> None:
+def begin_cluster(state: DetectorState, plan: Any) -> None:
     """Begins the current block, and with it all blocks of its cluster, each in its own slot: their
     first events may come later, but others may access their shared memory."""
     own_slot = max(plan[SLOT], 0)
     first = first_slot(plan, own_slot)
-    for rank in range(state[CLUSTER_BLOCKS]):
-        block = peer_block(plan, state[ME_BLOCK], own_slot - first, rank)
-        begin_block(state, state[SLOTS_AT] + (first + rank) * state[SLOT_WORDS], block)
+    for rank in range(state.cluster_blocks):
+        block = peer_block(plan, state.current_block, own_slot - first, rank)
+        begin_block(
+            state, ResidentBlock(state, state.slots_at + (first + rank) * state.slot_words), block
+        )
 
 
 @jitable
-def begin_block(state: Any, slot: int, block: int) -> None:
+def begin_block(state: DetectorState, slot: ResidentBlock, block: int) -> None:
     """Prepares the state at index `slot` for block number `block`: clears what is recorded of its
     threads, barriers and written bytes of shared memory. First reports barriers that the slot's
     last block has skipped. Lines of shared memory are reset when they are next accessed, by their
     tags."""
-    if state[slot + B_BLOCK]:
-        report_skips(state, slot, state[slot + B_BLOCK] - 1)
-    clear(state, slot, BLOCK_WORDS)
-    state[slot + B_BLOCK] = block + 1
-    clear(state, slot + state[SLOT_WARPS], state[WARPS] * WARP_WORDS)
-    clear(state, slot + state[SLOT_WRITTEN], (state[SHARED_BYTES] + 31) // 32)
+    if slot.block:
+        report_skips(state, slot, slot.block - 1)
+    clear(state, slot.at, ResidentBlock.WORDS)
+    slot.block = block + 1
+    clear(state, slot.at + state.slot_warps, state.warps * WarpKnowledge.WORDS)
+    clear(state, slot.at + state.slot_written, (state.shared_bytes + 31) // 32)
     # Only barriers order such kernels: vector clocks and named barriers are never read.
-    if state[EXACT] == 0:
+    if state.exact == 0:
         return
-    clear(state, slot + state[SLOT_LANES], state[THREADS] * LANE_WORDS)
+    clear(state, slot.at + state.slot_lanes, state.threads * ThreadKnowledge.WORDS)
     for number in range(ALL_BARRIERS):
         clear(
             state,
-            slot + state[SLOT_BARRIERS] + number * (BARRIER_HEAD + 2 * state[CLOCK_WORDS]),
-            BARRIER_HEAD,
+            slot.at + state.slot_barriers + number * (BarrierShadow.WORDS + 2 * state.clock_words),
+            BarrierShadow.WORDS,
         )
-    clear(state, slot + state[SLOT_CLOCKS] + state[THREADS] * state[CLOCK_WORDS], 2 * state[AGENTS])
-    if state[SLOT_AFTER]:
-        clear(state, slot + state[SLOT_AFTER], state[WARPS] * (1 + state[AGENTS]))
-    if state[SLOT_CLUSTER_BARRIERS]:
+    clear(state, slot.at + state.slot_clocks + state.threads * state.clock_words, 2 * state.agents)
+    if state.slot_after:
+        clear(state, slot.at + state.slot_after, state.warps * (1 + state.agents))
+    if state.slot_cluster_barriers:
         for phase in range(2):
-            clear(state, cluster_barrier_at(state, slot, phase), CLUSTER_BARRIER_HEAD)
+            clear(state, cluster_barrier_at(state, slot.at, phase), ClusterBarrierShadow.WORDS)
 
 
 @jitable
-def clear(state: Any, at: int, words: int) -> None:
+def clear(state: DetectorState, at: int, words: int) -> None:
     """Sets `words` words of the state to zero, from index `at` on."""
     for word in range(at, at + words):
-        state[word] = 0
+        state.words[word] = 0

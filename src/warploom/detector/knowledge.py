@@ -2,114 +2,81 @@
 which earlier accesses it knows, that is, which happen before its next access.
 
 Ordered are, of the same block: an access of an earlier interval, of the same thread, of the same
-warp before it last synchronised, and with EXACT whatever the vector clock has. Thread 0 stores at
+warp before it last synchronised, and with `exact` whatever the vector clock has. Thread 0 stores at
 time 4 of warp 0 and releases; thread 40 acquires: its clock has 5 for thread 0, and 4 < 5.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from warploom.detector.agents import agent_index, begun_index, current_agent_word, includes_copy
 from warploom.detector.layout import (
     AGENT,
     AGENT_KIND_AT,
-    ALIGNED,
-    B_INTERVAL,
-    B_SET,
     BLOCK_AT,
-    CLOCK_WORDS,
     COPIES_OF_THREAD,
-    EXACT,
     GLOBAL,
-    L_CLOCK_STAMP,
-    L_SET,
-    L_SET_STAMP,
-    LANE_WORDS,
     LOADS_OF_WARP,
-    LOCKSTEP,
     LOW,
-    ME_AGENT,
-    ME_BLOCK,
-    ME_CLOCK_AT,
-    ME_HOLDER_AT,
-    ME_INTERVAL,
-    ME_LANE_AT,
-    ME_SLOT,
-    ME_SPACE,
-    ME_SYNCED,
-    ME_THREAD,
-    ME_TIME,
-    ME_WARP,
-    ME_WARP_AT,
-    SLOT_CLOCKS,
-    SLOT_LANES,
-    SLOT_WARPS,
     TIME_AT,
-    V_LOADED,
-    V_PASSED,
-    V_STORED,
-    V_SYNCED,
-    V_TIME,
-    WARP_WORDS,
     WHO_BITS,
     WORK_OF_THREAD,
 )
 from warploom.detector.other_blocks import set_knows
+from warploom.detector.records import DetectorState, ResidentBlock, ThreadKnowledge, WarpKnowledge
 from warploom.detector.shared_memory_owners import is_peer
 from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def set_current_thread(state: Any, thread: int) -> None:
+def set_current_thread(state: DetectorState, thread: int) -> None:
     """Makes a thread of the current block the current one: writes the ME_ words of its warp
     (interval, index, last synchronisation) and of the thread itself."""
-    slot, warp = state[ME_SLOT], thread >> 5
-    warp_at = slot + state[SLOT_WARPS] + warp * WARP_WORDS
-    state[ME_INTERVAL] = interval_of(state, slot, warp_at)
-    state[ME_WARP] = warp
-    state[ME_WARP_AT] = warp_at
-    state[ME_SYNCED] = state[warp_at + V_SYNCED]
+    slot, warp = ResidentBlock(state, state.current_slot), thread >> 5
+    own_warp = WarpKnowledge(state, slot.at + state.slot_warps, warp)
+    state.current_interval = interval_of(state, slot, own_warp)
+    state.current_warp = warp
+    state.current_warp_at = own_warp.at
+    state.current_synced = own_warp.synced
     set_current_lane(state, thread)
 
 
 @jitable
-def interval_of(state: Any, slot: int, warp_at: int) -> int:
+def interval_of(state: DetectorState, slot: ResidentBlock, own_warp: WarpKnowledge) -> int:
     """Returns the interval (stretch between barriers of all threads) that a warp is in: if barriers
-    are ALIGNED, how many the warp has passed, else the interval of the block at `slot`. `warp_at`
-    is the index of the warp's words."""
-    return int(state[warp_at + V_PASSED] if state[ALIGNED] else state[slot + B_INTERVAL])
+    are `aligned`, how many the warp has passed, else the interval of the block at `slot`.
+    `own_warp` is the index of the warp's words."""
+    return int(own_warp.passed if state.aligned else slot.interval)
 
 
 @jitable
-def set_current_lane(state: Any, thread: int) -> None:
+def set_current_lane(state: DetectorState, thread: int) -> None:
     """Makes another thread of the current thread's warp the current one: writes the ME_ words of
     time, thread, and where its words and vector clock are (in lockstep, those of the warp's first
     lane). The thread itself acts, not its agent."""
-    slot, holder = state[ME_SLOT], thread
-    if state[LOCKSTEP]:
+    slot, holder = state.current_slot, thread
+    if state.lockstep:
         holder = thread >> 5 << 5
-    state[ME_TIME] = state[state[ME_WARP_AT] + V_TIME]
-    state[ME_THREAD] = thread
-    state[ME_LANE_AT] = slot + state[SLOT_LANES] + thread * LANE_WORDS
-    state[ME_HOLDER_AT] = slot + state[SLOT_LANES] + holder * LANE_WORDS
-    state[ME_CLOCK_AT] = slot + state[SLOT_CLOCKS] + holder * state[CLOCK_WORDS]
-    state[ME_AGENT] = 0
+    state.current_time = WarpKnowledge(state, state.current_warp_at).time
+    state.current_thread = thread
+    state.current_lane_at = slot + state.slot_lanes + thread * ThreadKnowledge.WORDS
+    state.current_holder_at = slot + state.slot_lanes + holder * ThreadKnowledge.WORDS
+    state.current_clock_at = slot + state.slot_clocks + holder * state.clock_words
+    state.current_agent = 0
 
 
 @jitable
-def is_ordered(state: Any, interval_word: int, thread_word: int) -> int:
+def is_ordered(state: DetectorState, interval_word: int, thread_word: int) -> int:
     """Returns whether an earlier access, with this interval word and thread word (`layout`),
     happens before the current thread's next one. Of its block: it is of an earlier interval, of the
     same thread, of its warp before the last synchronisation, in its vector clock, or a known copy
     of an agent. Of another block: it is in its block set, or not of the cluster, so that it
     accessed an earlier owner of shared memory."""
     thread, time = thread_word & WHO_BITS, thread_word >> TIME_AT
-    if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
-        if state[ME_SPACE] != GLOBAL and not is_peer(state, interval_word >> BLOCK_AT):
+    if interval_word >> BLOCK_AT != state.current_block + 1:
+        if state.current_space != GLOBAL and not is_peer(state, interval_word >> BLOCK_AT):
             # The slot was an earlier block's, which has ended.
             return 1  # of an earlier block, whose memory was there
-        if state[EXACT] == 0:
+        if state.exact == 0:
             return 0
         return knows_other_block(
             state, interval_word >> BLOCK_AT, interval_word & LOW, thread, time
@@ -117,18 +84,21 @@ def is_ordered(state: Any, interval_word: int, thread_word: int) -> int:
     if thread & AGENT:
         return knows_agent_access(state, thread, time)
     # A barrier of all threads lies between, or program order.
-    if interval_word & LOW < state[ME_INTERVAL] or thread == state[ME_THREAD]:
+    if interval_word & LOW < state.current_interval or thread == state.current_thread:
         return 1
     # The warp has synchronised since, which needs no vector clock.
-    if thread >> 5 == state[ME_WARP] and time < state[ME_SYNCED]:
+    if thread >> 5 == state.current_warp and time < state.current_synced:
         return 1
-    if state[EXACT] == 0 or state[state[ME_HOLDER_AT] + L_CLOCK_STAMP] != state[ME_INTERVAL] + 1:
+    if (
+        state.exact == 0
+        or ThreadKnowledge(state, state.current_holder_at).clock_stamp != state.current_interval + 1
+    ):
         return 0
-    return int(time < state[state[ME_CLOCK_AT] + thread])
+    return int(time < state.words[state.current_clock_at + thread])
 
 
 @jitable
-def knows_agent_access(state: Any, who: int, time: int) -> int:
+def knows_agent_access(state: DetectorState, who: int, time: int) -> int:
     """Returns whether the current thread, or its agent, knows access number `time` of an agent of
     its block (`who`: bits of a thread word). A thread's tensor core executes in the order in which
     work is issued to it (PTX ISA, "Pipelined tcgen05 Instructions"), after other threads' work as
@@ -139,23 +109,28 @@ def knows_agent_access(state: Any, who: int, time: int) -> int:
     if kind == COPIES_OF_THREAD:
         return 0
     if kind == WORK_OF_THREAD:
-        if state[ME_AGENT] >> AGENT_KIND_AT != WORK_OF_THREAD:
+        if state.current_agent >> AGENT_KIND_AT != WORK_OF_THREAD:
             return 0
         # Tensor cores of other threads: in order as far as a fence before a synchronisation has
         # passed on.
         begun = includes_copy(current_agent_word(state, begun_index(state, thread)), time)
-        return int(thread == state[ME_THREAD] or begun != 0)
-    waited = state[ME_WARP_AT] + (V_LOADED if kind == LOADS_OF_WARP else V_STORED)
-    return int(thread >> 5 == state[ME_WARP] and time < state[waited])
+        return int(thread == state.current_thread or begun != 0)
+    waited_for = WarpKnowledge(state, state.current_warp_at).waited_for
+    own_warp = thread >> 5 == state.current_warp
+    return int(own_warp and time < waited_for[kind - LOADS_OF_WARP])
 
 
 @jitable
-def knows_other_block(state: Any, block: int, interval: int, thread: int, time: int) -> int:
+def knows_other_block(
+    state: DetectorState, block: int, interval: int, thread: int, time: int
+) -> int:
     """Returns whether the current thread knows an access of another block, number `block` - 1, by
     the block set of all threads of its block, or by its own if that is of this interval."""
-    if set_knows(state, state[state[ME_SLOT] + B_SET], block, interval, thread, time):
+    if set_knows(
+        state, ResidentBlock(state, state.current_slot).set, block, interval, thread, time
+    ):
         return 1
-    holder = state[ME_HOLDER_AT]
-    if state[holder + L_SET_STAMP] != state[ME_INTERVAL] + 1:
+    holder = ThreadKnowledge(state, state.current_holder_at)
+    if holder.set_stamp != state.current_interval + 1:
         return 0
-    return set_knows(state, state[holder + L_SET], block, interval, thread, time)
+    return set_knows(state, holder.set, block, interval, thread, time)

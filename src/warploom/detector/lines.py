@@ -16,51 +16,31 @@ from warploom.detector.cells import distance, distance_between, record_weak_writ
 from warploom.detector.layout import (
     BLOCK_AT,
     BYTES_AT,
-    CELL_WORDS,
-    CLOCK_WORDS,
-    CLUSTER_BLOCKS,
-    E_BLOCK,
-    E_INSTRUCTION,
-    E_LANES,
-    E_WARP,
-    EXACT,
     FALLS,
     FEW_FROM,
-    H_COUNT,
-    H_EXTENSION,
-    H_TAG,
-    H_TOUCHED,
     IN_CELLS,
     IN_FORCE,
     LINE_BYTES,
-    LISTS,
     LOAD,
     LOW,
-    ME_BASE,
-    ME_BLOCK,
-    ME_DISTANCE,
-    ME_INSTRUCTION,
-    ME_INTERVAL,
-    ME_OWNER,
-    ME_SPACE,
-    ME_SYNCED,
-    ME_TIME,
     MORE_FROM,
     MOST_RUNS,
     OP_AT,
-    R_INTERVAL,
     RUN_WORDS,
     SHARED,
     SITE_BITS,
     THREAD_BITS,
-    THREADS,
     TIME_AT,
-    X_FEW,
-    X_MORE,
-    X_SETTLED,
 )
 from warploom.detector.pool import free_lists, push_record
 from warploom.detector.quick_words import stored_word
+from warploom.detector.records import (
+    DetectorEvent,
+    DetectorState,
+    LineExtension,
+    LineShadow,
+    ShadowCell,
+)
 from warploom.detector.runs import (
     WORD,
     begin_of,
@@ -88,7 +68,9 @@ FEW_WORDS, MORE_WORDS = (MORE_FROM - FEW_FROM) * RUN_WORDS, (MOST_RUNS - MORE_FR
 
 
 @jitable
-def record_run(state: Any, line: int, thread: int, op: int, footprint: int, words: int) -> int:
+def record_run(
+    state: DetectorState, line: LineShadow, thread: int, op: int, footprint: int, words: int
+) -> int:
     """Records a weak access of lanes from `thread` on in a line, as a run: its footprint (bytes,
     stride) and words (bit for each 4 bytes; `runs`). Returns 1, or 0 if the line's cells have to
     decide: they are in use already, the line is full, or a run with bytes in common may be
@@ -98,13 +80,13 @@ def record_run(state: Any, line: int, thread: int, op: int, footprint: int, word
     for a read. A read that two retained unordered reads make redundant is not recorded, and its
     bytes are settled: later reads of them need no check (`cells.record_weak_read`).
     """
-    if state[line + H_COUNT] == IN_CELLS:
+    if line.count == IN_CELLS:
         return 0
     covered, first_reader, second_reader = 0, 0, 0
-    for number in range(state[line + H_COUNT]):
+    for number in range(line.count):
         run = run_at(state, line, number)
         # Words 2 and 3 of a run: access word, and mask of the line's words.
-        access_word, run_words = state[run + 2], state[run + 3]
+        access_word, run_words = state.words[run + 2], state.words[run + 3]
         if run_words & words == 0:
             continue
         is_read = access_word >> OP_AT & 3 == LOAD
@@ -127,12 +109,12 @@ def record_run(state: Any, line: int, thread: int, op: int, footprint: int, word
                 second_reader = run
             first_reader = run if first_reader == 0 else first_reader
     interval_word, thread_word = (
-        state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL],
-        state[ME_TIME] << TIME_AT | thread,
+        state.current_block + 1 << BLOCK_AT | state.current_interval,
+        state.current_time << TIME_AT | thread,
     )
     redundant = (
         op == LOAD
-        and state[EXACT] == 0
+        and state.exact == 0
         and second_reader
         and retained_pair_covers(state, first_reader, second_reader, interval_word, thread_word)
     )
@@ -141,62 +123,66 @@ def record_run(state: Any, line: int, thread: int, op: int, footprint: int, word
     if redundant:
         settle_run(state, line, footprint, words)
         return 1
-    run_count = state[line + H_COUNT]
+    run_count = line.count
     if run_count == MOST_RUNS or not reserve_run(state, line, run_count):
         return 0
     run = run_at(state, line, run_count)
-    state[line + H_COUNT] = run_count + 1
+    line.count = run_count + 1
     # The four words of a run: interval, thread, access, and the mask of the line's words.
-    state[run], state[run + 1] = interval_word, thread_word
-    state[run + 2], state[run + 3] = state[ME_INSTRUCTION] | op << OP_AT | footprint, words
+    state.words[run], state.words[run + 1] = interval_word, thread_word
+    state.words[run + 2], state.words[run + 3] = (
+        state.current_instruction | op << OP_AT | footprint,
+        words,
+    )
     return 1
 
 
 @jitable
-def drop_runs(state: Any, line: int, numbers: int) -> None:
+def drop_runs(state: DetectorState, line: LineShadow, numbers: int) -> None:
     """Removes the runs of a line whose numbers are bits set in `numbers`; the others move together
     in their order."""
     kept = 0
-    for number in range(state[line + H_COUNT]):
+    for number in range(line.count):
         if numbers >> number & 1 == 0:
             move_run(state, run_at(state, line, kept), run_at(state, line, number))
             kept += 1
-    state[line + H_COUNT] = kept
+    line.count = kept
 
 
 @jitable
 def record_ordered_run(
-    state: Any, line: int, interval_word: int, thread_word: int, access_word: int, words: int
+    state: DetectorState,
+    line: LineShadow,
+    interval_word: int,
+    thread_word: int,
+    access_word: int,
+    words: int,
 ) -> int:
     """Records a weak access, given by the words of a run, in a line without vector clocks or cells,
     as `record_run` would, if every run with some of its words is of an earlier interval of the
     block, or of the same lanes in this interval. Returns whether it did; 0 also if settled bytes
     are in force, or the line has MORE_FROM runs. The access replaces a run that it makes redundant.
     """
-    run_count, extension, replaced = state[line + H_COUNT], state[line + H_EXTENSION], -1
-    if (
-        run_count >= MORE_FROM
-        or run_count < 0
-        or (extension and state[extension + X_SETTLED] & IN_FORCE)
-    ):
+    run_count, extension, replaced = line.count, LineExtension(state, line.extension), -1
+    if run_count >= MORE_FROM or run_count < 0 or (extension.at and extension.settled & IN_FORCE):
         return 0
     is_read = access_word >> OP_AT & 3 == LOAD
     for number in range(run_count):
         run = run_at(state, line, number)
         # Words (3 of a run: its mask of them) are compared, not bytes: stricter for lanes of less
         # than a word, and never wrong. Word 2 of a run is its access word.
-        if state[run + 3] & words:
+        if state.words[run + 3] & words:
             if not is_run_before(state, run, interval_word, thread_word, access_word):
                 return 0
-            covers_run = state[run + 3] & ~words == 0 and size_of(access_word) >= WORD
-            if covers_run and (not is_read or state[run + 2] >> OP_AT & 3 == LOAD):
+            covers_run = state.words[run + 3] & ~words == 0 and size_of(access_word) >= WORD
+            if covers_run and (not is_read or state.words[run + 2] >> OP_AT & 3 == LOAD):
                 replaced = number
     if replaced < 0:
         if not reserve_run(state, line, run_count):
             return 0
-        state[line + H_COUNT], replaced = run_count + 1, run_count
+        line.count, replaced = run_count + 1, run_count
     run = run_at(state, line, replaced)
-    state[run], state[run + 1], state[run + 2], state[run + 3] = (
+    state.words[run], state.words[run + 1], state.words[run + 2], state.words[run + 3] = (
         interval_word,
         thread_word,
         access_word,
@@ -207,119 +193,129 @@ def record_ordered_run(
 
 @jitable
 def is_run_before(
-    state: Any, run: int, interval_word: int, thread_word: int, access_word: int
+    state: DetectorState, run: int, interval_word: int, thread_word: int, access_word: int
 ) -> int:
     """Returns whether a run is of an earlier interval of the block than an access, or is of this
     interval and each byte in common is accessed by the same thread in both."""
-    if state[run] != interval_word:
+    if state.words[run] != interval_word:
         return int(
-            state[run] >> BLOCK_AT == interval_word >> BLOCK_AT and state[run] < interval_word
+            state.words[run] >> BLOCK_AT == interval_word >> BLOCK_AT
+            and state.words[run] < interval_word
         )
     # Words 1 and 2 of a run: thread word and access word.
-    lanes = (thread_word & THREAD_BITS) - (state[run + 1] & THREAD_BITS)
-    return overlap_is_same_thread(state[run + 2], access_word, lanes)
+    lanes = (thread_word & THREAD_BITS) - (state.words[run + 1] & THREAD_BITS)
+    return overlap_is_same_thread(state.words[run + 2], access_word, lanes)
 
 
 @jitable
-def reserve_run(state: Any, line: int, number: int) -> int:
+def reserve_run(state: DetectorState, line: LineShadow, number: int) -> int:
     """Returns whether a line can hold run number `number`: run 0 always; for others allocates the
     line's extension, and the part of it for the run, if missing; 0 if the pool is exhausted."""
     if number == 0:
         return 1
-    extension = extension_of(state, line)
-    if extension == 0 or number < FEW_FROM:
-        return int(extension != 0)
-    at, size = extension + X_FEW, FEW_WORDS
+    extension = LineExtension(state, extension_of(state, line))
+    if extension.at == 0 or number < FEW_FROM:
+        return int(extension.at != 0)
+    at, size = extension.at + LineExtension.few, FEW_WORDS
     if number >= MORE_FROM:
-        at, size = extension + X_MORE, MORE_WORDS
-    if state[at] == 0:
-        state[at] = allocate_for_lines(state, size)
-    return int(state[at] != 0)
+        at, size = extension.at + LineExtension.more, MORE_WORDS
+    if state.words[at] == 0:
+        state.words[at] = allocate_for_lines(state, size)
+    return int(state.words[at] != 0)
 
 
 @jitable
-def is_run_ordered(state: Any, run: int, thread: int, footprint: int) -> int:
+def is_run_ordered(state: DetectorState, run: int, thread: int, footprint: int) -> int:
     """Returns whether a run is ordered before the current warp's access by lanes from `thread` on:
     by a barrier, by a synchronisation of the warp, or because the same threads access all common
     bytes. 0 for a run of another block, and if only its lanes one by one would show that."""
-    interval_word, thread_word = state[run], state[run + 1]
-    if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
+    interval_word, thread_word = state.words[run], state.words[run + 1]
+    if interval_word >> BLOCK_AT != state.current_block + 1:
         return 0
-    if interval_word & LOW < state[ME_INTERVAL]:
+    if interval_word & LOW < state.current_interval:
         return 1
     first_thread = thread_word & THREAD_BITS
-    if first_thread >> 5 == thread >> 5 and thread_word >> TIME_AT < state[ME_SYNCED]:
+    if first_thread >> 5 == thread >> 5 and thread_word >> TIME_AT < state.current_synced:
         return 1
     # Word 2 of a run, its access word, has its footprint.
-    return overlap_is_same_thread(state[run + 2], footprint, thread - first_thread)
+    return overlap_is_same_thread(state.words[run + 2], footprint, thread - first_thread)
 
 
 @jitable
 def retained_pair_covers(
-    state: Any, first_reader: int, second_reader: int, interval_word: int, thread_word: int
+    state: DetectorState,
+    first_reader: int,
+    second_reader: int,
+    interval_word: int,
+    thread_word: int,
 ) -> int:
     """Returns whether two retained reads (indices of their runs) make a third, given by its words,
     redundant: their distance (lane, warp, block) is at least as large as it is from either, so a
-    later write ordered after both is ordered after it. Leaves their distance in ME_DISTANCE."""
-    between = state[ME_DISTANCE] = distance_between(state, first_reader, second_reader)
-    if between < distance(state[first_reader], state[first_reader + 1], interval_word, thread_word):
+    later write ordered after both is ordered after it. Leaves their distance in
+    `current_distance`."""
+    between = state.current_distance = distance_between(state, first_reader, second_reader)
+    if between < distance(
+        state.words[first_reader], state.words[first_reader + 1], interval_word, thread_word
+    ):
         return 0
     return int(
         between
-        >= distance(state[second_reader], state[second_reader + 1], interval_word, thread_word)
+        >= distance(
+            state.words[second_reader], state.words[second_reader + 1], interval_word, thread_word
+        )
     )
 
 
 @jitable
-def move_run(state: Any, to: int, run: int) -> None:
+def move_run(state: DetectorState, to: int, run: int) -> None:
     """Copies the RUN_WORDS words of a run from index `run` of the state to index `to`, another
     place in its line; nothing if they are equal."""
     if to != run:
         for word in range(RUN_WORDS):
-            state[to + word] = state[run + word]
+            state.words[to + word] = state.words[run + word]
 
 
 @jitable
-def tag_line(state: Any, line: int, tag: int, space: int) -> None:
+def tag_line(state: DetectorState, line: LineShadow, tag: int, space: int) -> None:
     """Prepares a line for an access of the block and interval in `tag`: marks it as touched. In
     shared memory, stores the tag and empties a line that an earlier block used, and, if only
     barriers order accesses, one of an earlier interval, all of whose accesses are ordered before.
     """
-    state[line + H_TOUCHED] = 1
-    previous = state[line + H_TAG]
+    line.touched = 1
+    previous = line.tag
     if space == SHARED and previous != tag:
-        state[line + H_TAG] = tag
+        line.tag = tag
         if previous >> BLOCK_AT != tag >> BLOCK_AT or only_barriers_order(state):
             reset_line(state, line)
 
 
 @jitable
-def current_tag(state: Any) -> int:
+def current_tag(state: DetectorState) -> int:
     """Returns the tag (packed as an interval word) of a line of shared memory that is accessed now:
     the block that owns the selected memory, and the current interval."""
-    return int(state[ME_OWNER] + 1 << BLOCK_AT | state[ME_INTERVAL])
+    return int(state.current_owner + 1 << BLOCK_AT | state.current_interval)
 
 
 @jitable
-def only_barriers_order(state: Any) -> int:
+def only_barriers_order(state: DetectorState) -> int:
     """Returns whether all accesses to shared memory before a barrier of the block are ordered
     before those after it: neither agents nor other blocks access it."""
-    return int(state[CLOCK_WORDS] == state[THREADS] and state[CLUSTER_BLOCKS] == 1)
+    return int(state.clock_words == state.threads and state.cluster_blocks == 1)
 
 
 @jitable
-def reset_line(state: Any, line: int) -> None:
+def reset_line(state: DetectorState, line: LineShadow) -> None:
     """Empties a line of runs and settled bytes. Its cells are left: they are cleared when runs are
     next moved into them."""
-    state[line + H_COUNT] = 0
+    line.count = 0
     clear_settled_line(state, line)
 
 
 @jitable
 def expand_line(
-    state: Any,
-    event: Any,
-    line: int,
+    state: DetectorState,
+    event: DetectorEvent,
+    line: LineShadow,
     cells: int,
     line_address: int,
     memory: Any,
@@ -330,15 +326,15 @@ def expand_line(
     from now on (IN_CELLS); nothing if they do already. `cells` is the index of the line's first
     cell, `line_address` the address of its first byte. What the current event stores at the
     addresses of its lanes is not in memory yet, but in `data`."""
-    run_count = state[line + H_COUNT]
+    run_count = line.count
     if run_count == IN_CELLS:
         return
-    state[line + H_COUNT] = IN_CELLS
+    line.count = IN_CELLS
     # Cells of shared memory may have records of an earlier interval or block, which `reset_line`
     # has left.
-    if run_count and state[ME_SPACE] == SHARED:
+    if run_count and state.current_space == SHARED:
         for word in range(LINE_BYTES // 4):
-            clear_cell(state, cells + word * CELL_WORDS)
+            clear_cell(state, ShadowCell(state, cells, word))
     for number in range(run_count):
         expand_run(
             state, event, run_at(state, line, number), cells, line_address, memory, addresses, data
@@ -346,17 +342,17 @@ def expand_line(
 
 
 @jitable
-def clear_cell(state: Any, cell: int) -> None:
+def clear_cell(state: DetectorState, cell: ShadowCell) -> None:
     """Empties a cell, and frees the nodes of its lists."""
-    free_lists(state, state[cell + LISTS])
-    for word in range(CELL_WORDS):
-        state[cell + word] = 0
+    free_lists(state, cell.lists)
+    for word in range(ShadowCell.WORDS):
+        state.words[cell.at + word] = 0
 
 
 @jitable
 def expand_run(
-    state: Any,
-    event: Any,
+    state: DetectorState,
+    event: DetectorEvent,
     run: int,
     cells: int,
     line_address: int,
@@ -368,46 +364,48 @@ def expand_run(
     are missing in the run are skipped. The value that a lane has written is read from memory, or
     from `data` if the current event stores it."""
     # Word 3 is the mask of the line's words that the run has.
-    access_word, thread_word = state[run + 2], state[run + 1]
+    access_word, thread_word = state.words[run + 2], state.words[run + 1]
     at, size = begin_of(access_word), size_of(access_word)
     # A run of one lane has stride 0, which would not advance.
     stride = max(stride_of(access_word), size)
     step = -1 if access_word & FALLS else 1
     bytes_per_cell = min(size, 4)
     while at < end_of(access_word):
-        if state[run + 3] >> (at >> 2) & 1 == 0:
+        if state.words[run + 3] >> (at >> 2) & 1 == 0:
             at, thread_word = at + stride, thread_word + step
             continue
         for byte in range(at, at + size, bytes_per_cell):
-            cell = cells + byte // 4 * CELL_WORDS
+            cell = ShadowCell(state, cells, byte // 4)
             bytes_ = (1 << bytes_per_cell) - 1 << (byte & 3)
             cell_access = access_word & RUN_BITS | bytes_ << BYTES_AT
             if access_word >> OP_AT & 3 == LOAD:
-                add_weak_read(state, cell, state[run], thread_word, cell_access)
+                add_weak_read(state, cell, state.words[run], thread_word, cell_access)
             else:
-                value = read_word(memory, state[ME_BASE] + line_address + (byte & -4))
+                value = read_word(memory, state.current_base + line_address + (byte & -4))
                 lane = thread_word & 31
                 if (
                     is_of_event(state, event, run, thread_word)
                     and addresses[lane] == line_address + at
                 ):
                     value = stored_word(event, data, lane, (byte & -4) - at)
-                record_weak_write(state, cell, bytes_, state[run], thread_word, cell_access, value)
+                record_weak_write(
+                    state, cell, bytes_, state.words[run], thread_word, cell_access, value
+                )
         at += stride
         thread_word += step
 
 
 @jitable
-def is_of_event(state: Any, event: Any, run: int, thread_word: int) -> int:
+def is_of_event(state: DetectorState, event: DetectorEvent, run: int, thread_word: int) -> int:
     """Returns whether a run is of the current event's block and instruction, and the thread of
     `thread_word` is one of the event's lanes: what it stores is not in memory yet."""
     run_words = (
-        state[run] >> BLOCK_AT == event[E_BLOCK] + 1
-        and thread_word >> 5 & THREAD_BITS >> 5 == event[E_WARP]
+        state.words[run] >> BLOCK_AT == event.block + 1
+        and thread_word >> 5 & THREAD_BITS >> 5 == event.warp
     )
     here = (
-        state[run + 2] & SITE_BITS == event[E_INSTRUCTION]
-        and event[E_LANES] >> (thread_word & 31) & 1
+        state.words[run + 2] & SITE_BITS == event.instruction
+        and event.lanes >> (thread_word & 31) & 1
     )
     return int(run_words and here)
 
@@ -423,19 +421,16 @@ def read_word(memory: Any, address: int) -> int:
 
 @jitable
 def add_weak_read(
-    state: Any, cell: int, interval_word: int, thread_word: int, access_word: int
+    state: DetectorState, cell: ShadowCell, interval_word: int, thread_word: int, access_word: int
 ) -> None:
     """Adds a weak read, given by the words of its record, to a cell: as its read record if that is
     free, else to its list of accesses of any kind; earlier reads stay."""
-    if state[cell + R_INTERVAL] == 0:
-        state[cell + R_INTERVAL], state[cell + R_INTERVAL + 1], state[cell + R_INTERVAL + 2] = (
-            interval_word,
-            thread_word,
-            access_word,
-        )
+    if cell.read_interval == 0:
+        cell.read_interval, cell.read_thread = interval_word, thread_word
+        cell.read_access = access_word
         return
-    lists = state[cell + LISTS]
+    lists = cell.lists
     # The low half heads the list of accesses of any kind; the high half, of strong ones, stays. A
     # read has no value: 0.
     low = push_record(state, lists & LOW, interval_word, thread_word, access_word, 0)
-    state[cell + LISTS] = lists >> 32 << 32 | low
+    cell.lists = lists >> 32 << 32 | low

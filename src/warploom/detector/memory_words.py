@@ -9,46 +9,31 @@ from typing import Any
 from warploom.detector.cells import check_and_record, pack_access
 from warploom.detector.knowledge import set_current_lane
 from warploom.detector.layout import (
-    A_CELLS,
-    A_LINES,
-    A_START,
-    A_WRITTEN,
     ASYNC,
-    CELL_WORDS,
     COPIES,
-    E_INSTRUCTION,
-    E_OP,
-    E_SIZE,
-    E_SPACE,
-    EXACT,
-    H_COUNT,
     IN_CELLS,
     INIT,
     K_UNWRITTEN,
     LINE_BYTES,
     LINE_SHIFT,
-    LINE_WORDS,
     LOAD,
-    ME_ADDRESS,
-    ME_OWNER_SLOT,
-    ME_SIZE,
-    ME_STRIDE,
-    ME_THREAD,
     RACE,
     SCOPE_AT,
     SHARED,
-    SITE_WORDS,
-    SITES_AT,
-    SLOT_CELLS,
-    SLOT_LINES,
-    SLOT_WRITTEN,
     STORE,
     STRONG,
-    TOOLS,
 )
 from warploom.detector.lines import current_tag, expand_line, record_run, tag_line
 from warploom.detector.pool import report
 from warploom.detector.quick_words import stored_word, try_record_words
+from warploom.detector.records import (
+    DetectorEvent,
+    DetectorState,
+    InstructionSite,
+    LineShadow,
+    ShadowCell,
+    TrackedAllocation,
+)
 from warploom.detector.releases import end_chain
 from warploom.detector.runs import footprint_of, words_of
 from warploom.detector.settled import clear_settled, is_settled, settle
@@ -62,14 +47,14 @@ FAST_FLAGS = COPIES | STRONG | 3 << SCOPE_AT
 
 @jitable
 def record_in_lines(
-    state: Any,
-    event: Any,
+    state: DetectorState,
+    event: DetectorEvent,
     memory: Any,
     addresses: Any,
     data: Any,
     lanes: int,
     end: int,
-    allocation: int,
+    allocation: TrackedAllocation,
 ) -> None:
     """Records a weak access of a run, lanes whose addresses are evenly spaced, from the current
     address up to `end`, past the last lane's bytes, line by line; lane by lane in lines that cannot
@@ -77,21 +62,21 @@ def record_in_lines(
     current address, the lanes after it the bytes that follow; the lanes before it, if the stride is
     negative. The mask `lanes` begins with the bit of the current lane; lanes may be missing.
     `allocation` is the table row of the accessed allocation, 1 for shared memory."""
-    size, stride, at = event[E_SIZE], abs(state[ME_STRIDE]), state[ME_ADDRESS]
-    thread, step = state[ME_THREAD], 1 if state[ME_STRIDE] > 0 else -1
+    size, stride, at = event.size, abs(state.current_stride), state.current_address
+    thread, step = state.current_thread, 1 if state.current_stride > 0 else -1
     record_touched_run(state, event, end, allocation, lanes)
-    if state[TOOLS] & INIT:
+    if state.tools & INIT:
         check_run_written(state, event, end, allocation, lanes)
-    if state[TOOLS] & RACE == 0:
+    if state.tools & RACE == 0:
         return
-    lines, base = state[ME_OWNER_SLOT] + state[SLOT_LINES], 0
-    if event[E_SPACE] != SHARED:
-        lines, base = state[allocation + A_LINES], state[allocation + A_START] & -LINE_BYTES
+    lines, base = state.current_owner_slot + state.slot_lines, 0
+    if event.space != SHARED:
+        lines, base = allocation.lines, allocation.start & -LINE_BYTES
     # Sizes are powers of two: a shift in place of a division, for the usual stride.
     shift = int(size > 1) + int(size > 2) + int(size > 4) + int(size > 8)
     while at < end:
         number = at - base >> LINE_SHIFT
-        line, line_address = lines + number * LINE_WORDS, base + (number << LINE_SHIFT)
+        line, line_address = LineShadow(state, lines, number), base + (number << LINE_SHIFT)
         # To the last byte at which a lane of this line can begin; aligned elements do not cross
         # lines.
         offset = min(end - size, line_address + LINE_BYTES - 1) - at
@@ -101,13 +86,13 @@ def record_in_lines(
         footprint = footprint_of(size, step * stride, at - line_address, last - line_address)
         words = words_of(footprint, present)
         if present:
-            tag_line(state, line, current_tag(state), event[E_SPACE])
-        if present and record_in_line(state, line, thread, event[E_OP], footprint, words) == 0:
+            tag_line(state, line, current_tag(state), event.space)
+        if present and record_in_line(state, line, thread, event.op, footprint, words) == 0:
             for index in range(count):
                 lane_thread = thread + step * index
                 if present >> index & 1:
                     set_current_lane(state, lane_thread)
-                    state[ME_ADDRESS] = at + index * stride
+                    state.current_address = at + index * stride
                     check_words(
                         state, event, memory, addresses, data, lane_thread & 31, allocation, 1
                     )
@@ -117,7 +102,9 @@ def record_in_lines(
 
 
 @jitable
-def record_in_line(state: Any, line: int, thread: int, op: int, footprint: int, words: int) -> int:
+def record_in_line(
+    state: DetectorState, line: LineShadow, thread: int, op: int, footprint: int, words: int
+) -> int:
     """Records a weak access of lanes from `thread` on in one line, by its footprint and words
     (`runs`); returns 1, or 0 if the line's cells have to decide. A read of settled bytes is not
     recorded; a write makes its bytes unsettled."""
@@ -129,45 +116,47 @@ def record_in_line(state: Any, line: int, thread: int, op: int, footprint: int, 
 
 
 @jitable
-def check_run_written(state: Any, event: Any, end: int, allocation: int, lanes: int) -> None:
+def check_run_written(
+    state: DetectorState, event: DetectorEvent, end: int, allocation: TrackedAllocation, lanes: int
+) -> None:
     """Reports bytes that a run of lanes, from the current address up to `end`, reads although they
     are not written, and marks those that it writes (`check_written`): at once if it is contiguous
     and complete, else lane by lane. `lanes` masks the lanes that are there. The current thread and
     access are as before afterwards."""
-    size, start = event[E_SIZE], state[ME_ADDRESS]
-    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
-    stride, step = abs(state[ME_STRIDE]), 1 if state[ME_STRIDE] > 0 else -1
+    size, start = event.size, state.current_address
+    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    stride, step = abs(state.current_stride), 1 if state.current_stride > 0 else -1
     # A mask plus one shares no bit with it if it has no gaps.
-    contiguous = state[ME_STRIDE] == size and lanes & lanes + 1 == 0
+    contiguous = state.current_stride == size and lanes & lanes + 1 == 0
     piece = end - start if contiguous else size
-    thread, at = state[ME_THREAD], start
+    thread, at = state.current_thread, start
     while at < end:
-        state[ME_ADDRESS], state[ME_SIZE] = at, piece
+        state.current_address, state.current_size = at, piece
         if lanes & 1:
             check_written(state, event, flags, allocation)
         lanes >>= 1
         at += max(stride, piece)
-        state[ME_THREAD] += step
-    state[ME_THREAD], state[ME_ADDRESS], state[ME_SIZE] = thread, start, size
+        state.current_thread += step
+    state.current_thread, state.current_address, state.current_size = thread, start, size
 
 
 @jitable
-def effective_flags(state: Any, event: Any) -> int:
+def effective_flags(state: DetectorState, event: DetectorEvent) -> int:
     """Returns the flags of an event's instruction, without STRONG for the reads of a reduction by
     an agent: it is strong when it writes, not when it reads its addends."""
-    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
-    return int(flags & ~STRONG if flags & ASYNC and event[E_OP] == LOAD else flags)
+    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    return int(flags & ~STRONG if flags & ASYNC and event.op == LOAD else flags)
 
 
 @jitable
 def check_words(
-    state: Any,
-    event: Any,
+    state: DetectorState,
+    event: DetectorEvent,
     memory: Any,
     addresses: Any,
     data: Any,
     lane: int,
-    allocation: int,
+    allocation: TrackedAllocation,
     writes: int,
 ) -> None:
     """Checks the access of the current thread (`lane` of its warp), which lies in one line, against
@@ -175,54 +164,60 @@ def check_words(
     that can, else in the cells, into which the line's runs move first. `allocation` is its table
     row, 1 for shared memory; `writes` is 0 for a compare-and-swap that fails, which counts as a
     load; `data` has what the lanes store."""
-    at, shared = state[ME_ADDRESS], int(event[E_SPACE] == SHARED)
+    at, shared = state.current_address, int(event.space == SHARED)
     flags = effective_flags(state, event)
     lines, cells, base = (
-        state[ME_OWNER_SLOT] + state[SLOT_LINES],
-        state[ME_OWNER_SLOT] + state[SLOT_CELLS],
+        state.current_owner_slot + state.slot_lines,
+        state.current_owner_slot + state.slot_cells,
         0,
     )
     if not shared:
         lines, cells, base = (
-            state[allocation + A_LINES],
-            state[allocation + A_CELLS],
-            state[allocation + A_START] & -LINE_BYTES,
+            allocation.lines,
+            allocation.cells,
+            allocation.start & -LINE_BYTES,
         )
     number = at - base >> LINE_SHIFT
-    line, offset = lines + number * LINE_WORDS, at - base & LINE_BYTES - 1
-    cell = cells + (at - base >> 2) * CELL_WORDS
+    line, offset = LineShadow(state, lines, number), at - base & LINE_BYTES - 1
+    cell = ShadowCell(state, cells, at - base >> 2)
     # The footprint of one lane: stride 0, mask of lanes 1.
-    lane_footprint = footprint_of(event[E_SIZE], 0, offset, offset + event[E_SIZE])
-    if event[E_OP] != LOAD:
+    lane_footprint = footprint_of(event.size, 0, offset, offset + event.size)
+    if event.op != LOAD:
         clear_settled(state, line, lane_footprint, words_of(lane_footprint, 1))
     elif flags & ~COPIES == 0 and is_settled(
         state, line, lane_footprint, words_of(lane_footprint, 1)
     ):
         return
-    if flags & ~FAST_FLAGS == 0 and try_record_words(state, event, data, lane, line, cell):
+    if flags & ~FAST_FLAGS == 0 and try_record_words(state, event, data, lane, line, cell.at):
         return
-    tag_line(state, line, current_tag(state), event[E_SPACE])
-    if state[line + H_COUNT] != IN_CELLS:
-        first_cell = cells + number * (LINE_BYTES // 4) * CELL_WORDS
+    tag_line(state, line, current_tag(state), event.space)
+    if line.count != IN_CELLS:
+        first_cell = cells + number * (LINE_BYTES // 4) * ShadowCell.WORDS
         expand_line(
             state, event, line, first_cell, base + (number << LINE_SHIFT), memory, addresses, data
         )
-    check_cells(state, event, data, lane, line, cell, writes)
+    check_cells(state, event, data, lane, line, cell.at, writes)
 
 
 @jitable
 def check_cells(
-    state: Any, event: Any, data: Any, lane: int, line: int, cell: int, writes: int
+    state: DetectorState,
+    event: DetectorEvent,
+    data: Any,
+    lane: int,
+    line: LineShadow,
+    cell: int,
+    writes: int,
 ) -> None:
     """Checks each aligned four bytes of one lane's access against the earlier accesses in their
     cells, from index `cell` on, reports races, and records the access, as a load if `writes` is 0.
     After a weak load, marks bytes of `line` as settled where the retained readers permit
-    (`settle`). With EXACT a weak store, if its cell had lists, ends the location's chain of
+    (`settle`). With `exact` a weak store, if its cell had lists, ends the location's chain of
     releases. `data` has the stored bytes, to compare equal stores."""
     at, end, op = (
-        state[ME_ADDRESS],
-        state[ME_ADDRESS] + event[E_SIZE],
-        event[E_OP] if writes else LOAD,
+        state.current_address,
+        state.current_address + event.size,
+        event.op if writes else LOAD,
     )
     flags = effective_flags(state, event)
     word = at & ~3
@@ -233,43 +228,47 @@ def check_cells(
             bytes_ = (15 << max(at - word, 0) & 15) & (15 >> max(word + 4 - end, 0))
         if op == STORE:
             value = stored_word(event, data, lane, word - at)
-        strong = check_and_record(state, cell, pack_access(state, op, bytes_, flags), value)
+        strong = check_and_record(
+            state, ShadowCell(state, cell), pack_access(state, op, bytes_, flags), value
+        )
         if op == LOAD and flags & ~COPIES == 0:
-            settle(state, line, cell, word & LINE_BYTES - 1, bytes_)
-        elif strong and op == STORE and state[EXACT] and flags & STRONG == 0:
-            end_chain(state, shared_key(state, at) if event[E_SPACE] == SHARED else at)
-        cell += CELL_WORDS
+            settle(state, line, ShadowCell(state, cell), word & LINE_BYTES - 1, bytes_)
+        elif strong and op == STORE and state.exact and flags & STRONG == 0:
+            end_chain(state, shared_key(state, at) if event.space == SHARED else at)
+        cell += ShadowCell.WORDS
         word += 4
 
 
 @jitable
-def check_written(state: Any, event: Any, flags: int, allocation: int) -> None:
+def check_written(
+    state: DetectorState, event: DetectorEvent, flags: int, allocation: TrackedAllocation
+) -> None:
     """Reports (K_UNWRITTEN) the first lane whose load or atomic reads bytes that have not been
     written, unless the instruction only copies them (COPIES in `flags`); sets the bits of the bytes
-    that a store or an atomic writes. Nothing for an allocation without bits (A_WRITTEN 0), which is
-    written as a whole. The current access may be of several lanes (ME_SIZE bytes)."""
-    shared = event[E_SPACE] == SHARED
-    bits = state[ME_OWNER_SLOT] + state[SLOT_WRITTEN]
+    that a store or an atomic writes. Nothing for an allocation without bits (`written` 0), which is
+    written as a whole. The current access may be of several lanes (`current_size` bytes)."""
+    shared = event.space == SHARED
+    bits = state.current_owner_slot + state.slot_written
     base = 0
     if not shared:
-        bits, base = state[allocation + A_WRITTEN], state[allocation + A_START]
+        bits, base = allocation.written, allocation.start
         if bits == 0:
             return
-    byte = state[ME_ADDRESS] - base
+    byte = state.current_address - base
     # Also sets the bits of what a store or an atomic writes.
-    missing = first_unwritten(state, bits, byte, byte + state[ME_SIZE], event[E_OP])
-    if missing >= 0 and event[E_OP] != STORE and flags & COPIES == 0:
+    missing = first_unwritten(state, bits, byte, byte + state.current_size, event.op)
+    if missing >= 0 and event.op != STORE and flags & COPIES == 0:
         # `lanes`: those before the lane of the first unwritten byte, whose thread is reported, with
         # no other instruction and thread (-1).
-        lanes, size = (base + missing - state[ME_ADDRESS]) // event[E_SIZE], event[E_SIZE]
-        thread = state[ME_THREAD]
-        state[ME_THREAD] = thread + lanes
-        report(state, K_UNWRITTEN, -1, -1, state[ME_ADDRESS] + lanes * size, size, event[E_OP])
-        state[ME_THREAD] = thread
+        lanes, size = (base + missing - state.current_address) // event.size, event.size
+        thread = state.current_thread
+        state.current_thread = thread + lanes
+        report(state, K_UNWRITTEN, -1, -1, state.current_address + lanes * size, size, event.op)
+        state.current_thread = thread
 
 
 @jitable
-def first_unwritten(state: Any, bits: int, byte: int, end: int, op: int) -> int:
+def first_unwritten(state: DetectorState, bits: int, byte: int, end: int, op: int) -> int:
     """Returns the first byte number from `byte` up to `end` whose bit, in the bitmap at index
     `bits` of the state (32 bits a word), is 0; -1 if there is none. Sets all their bits unless `op`
     is LOAD."""
@@ -278,10 +277,10 @@ def first_unwritten(state: Any, bits: int, byte: int, end: int, op: int) -> int:
         count = min(32 - (byte & 31), end - byte)
         mask = ((1 << count) - 1) << (byte & 31)
         word = bits + (byte >> 5)
-        unwritten = mask & ~state[word]
+        unwritten = mask & ~state.words[word]
         if unwritten and missing < 0:
             missing = (byte & ~31) + first_lane(unwritten)
         if op != LOAD:
-            state[word] |= mask
+            state.words[word] |= mask
         byte += count
     return missing

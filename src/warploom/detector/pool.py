@@ -3,125 +3,105 @@ during a launch, except for nodes of lists; and counts findings."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from warploom.detector.layout import (
-    EXHAUSTED,
-    F_ADDRESS,
-    F_COUNT,
-    F_DETAIL,
-    F_INSTRUCTION,
-    F_KIND,
-    F_OTHER,
-    F_OTHER_THREAD,
-    F_OWNER,
-    F_SIZE,
-    F_SPACE,
-    F_THREAD,
-    FINDING_WORDS,
-    FINDINGS,
-    FINDINGS_AT,
-    FREE_NODES,
-    LEFT_OUT,
     LOW,
-    ME_BLOCK,
-    ME_INSTRUCTION,
-    ME_OWNER,
-    ME_SPACE,
-    ME_THREAD,
     MOST_FINDINGS,
-    N_ACCESS,
-    N_INTERVAL,
-    N_NEXT,
-    N_THREAD,
-    N_VALUE,
-    NODE_WORDS,
-    POOL_AT,
-    POOL_END,
 )
+from warploom.detector.records import AccessNode, DetectorFinding, DetectorState
 from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def allocate(state: Any, words: int) -> int:
-    """Returns the index of `words` new words of the pool, all zero; 0, with EXHAUSTED set, if none
-    are left."""
-    at = state[POOL_AT]
-    if at + words > state[POOL_END]:
-        state[EXHAUSTED] = 1
+def allocate(state: DetectorState, words: int) -> int:
+    """Returns the index of `words` new words of the pool, all zero; 0, with `exhausted` set, if
+    none are left."""
+    at = state.pool_at
+    if at + words > state.pool_end:
+        state.exhausted = 1
         return 0
-    state[POOL_AT] = at + words
+    state.pool_at = at + words
     return int(at)
 
 
 @jitable
 def push_record(
-    state: Any, head: int, interval_word: int, thread_word: int, access_word: int, value: int
+    state: DetectorState,
+    head: int,
+    interval_word: int,
+    thread_word: int,
+    access_word: int,
+    value: int,
 ) -> int:
     """Prepends a record of an access to a list and returns the list's new head, a freed node or one
     from the pool; returns `head` itself, the record lost, if the pool is exhausted."""
-    at = state[FREE_NODES]
-    if at != 0:
-        state[FREE_NODES] = state[at + N_NEXT]
+    node = AccessNode(state, state.free_nodes)
+    if node.at != 0:
+        state.free_nodes = node.next
     else:
-        at = allocate(state, NODE_WORDS)
-        if at == 0:
+        node = AccessNode(state, allocate(state, AccessNode.WORDS))
+        if node.at == 0:
             return head
-    state[at + N_NEXT] = head
-    state[at + N_INTERVAL] = interval_word
-    state[at + N_THREAD] = thread_word
-    state[at + N_ACCESS] = access_word
-    state[at + N_VALUE] = value
-    return int(at)
+    node.next = head
+    node.interval = interval_word
+    node.thread = thread_word
+    node.access = access_word
+    node.value = value
+    return int(node.at)
 
 
 @jitable
-def free_node(state: Any, node: int) -> None:
-    """Puts a node of a list into the list of free ones (FREE_NODES), from which `push_record` takes
-    it."""
-    state[node + N_NEXT] = state[FREE_NODES]
-    state[FREE_NODES] = node
+def free_node(state: DetectorState, node: AccessNode) -> None:
+    """Puts a node of a list into the list of free ones (`free_nodes`), from which `push_record`
+    takes it."""
+    node.next = state.free_nodes
+    state.free_nodes = node.at
 
 
 @jitable
-def free_lists(state: Any, lists: int) -> None:
-    """Frees the nodes of both lists of a cell, whose heads are packed in `lists` as in LISTS."""
+def free_lists(state: DetectorState, lists: int) -> None:
+    """Frees the nodes of both lists of a cell, whose heads are packed in `lists` as in `lists`."""
     for node in (lists & LOW, lists >> 32):
         while node:
-            following = state[node + N_NEXT]
-            free_node(state, node)
+            following = AccessNode(state, node).next
+            free_node(state, AccessNode(state, node))
             node = following
 
 
 @jitable
 def report(
-    state: Any, kind: int, other: int, other_thread: int, address: int, size: int, detail: int
+    state: DetectorState,
+    kind: int,
+    other: int,
+    other_thread: int,
+    address: int,
+    size: int,
+    detail: int,
 ) -> None:
     """Counts a finding of the current thread and instruction, and retains the first for each kind,
-    pair of instructions and space; beyond MOST_FINDINGS only their number (LEFT_OUT). `other` is
+    pair of instructions and space; beyond MOST_FINDINGS only their number (`left_out`). `other` is
     the other instruction, -1 for none; `other_thread` the other block << 32 | thread, -1 for none;
     `detail` depends on the kind."""
-    instruction, space = state[ME_INSTRUCTION], state[ME_SPACE]
-    at = state[FINDINGS_AT]
-    # At most MOST_FINDINGS, and mostly few: a linear search is enough.
-    for _ in range(state[FINDINGS]):
-        same = state[at + F_KIND] == kind and state[at + F_INSTRUCTION] == instruction
-        if same and state[at + F_OTHER] == other and state[at + F_SPACE] == space:
-            state[at + F_COUNT] += 1
+    instruction, space = state.current_instruction, state.current_space
+    # Equal findings are counted together.
+    for index in range(state.findings):
+        earlier = DetectorFinding(state, state.findings_at, index)
+        same = earlier.kind == kind and earlier.instruction == instruction
+        if same and earlier.other == other and earlier.space == space:
+            earlier.count += 1
             return
-        at += FINDING_WORDS
-    if state[FINDINGS] >= MOST_FINDINGS:
-        state[LEFT_OUT] += 1
+    if state.findings >= MOST_FINDINGS:
+        state.left_out += 1
         return
-    state[FINDINGS] += 1
-    state[at + F_KIND] = kind
-    state[at + F_INSTRUCTION] = instruction
-    state[at + F_OTHER] = other
-    state[at + F_SPACE] = space
-    state[at + F_ADDRESS] = address
-    state[at + F_THREAD] = state[ME_BLOCK] << 32 | state[ME_THREAD]
-    state[at + F_OTHER_THREAD] = other_thread
-    state[at + F_COUNT] = 1
-    state[at + F_SIZE] = size
-    state[at + F_DETAIL] = detail
-    state[at + F_OWNER] = state[ME_OWNER]
+    finding = DetectorFinding(state, state.findings_at, state.findings)
+    state.findings += 1
+    finding.kind = kind
+    finding.instruction = instruction
+    finding.other = other
+    finding.space = space
+    finding.address = address
+    finding.thread = state.current_block << 32 | state.current_thread
+    finding.other_thread = other_thread
+    finding.count = 1
+    finding.size = size
+    finding.detail = detail
+    finding.owner = state.current_owner

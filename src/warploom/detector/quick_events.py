@@ -3,8 +3,8 @@ weak accesses of lanes that access contiguous bytes, if the lines show that they
 Returns 0 where the general code has to decide; the outcome is the same.
 
     ld.global.f32 [a + 4 * tid], tid 0 to 31, a % 128 == 0:
-      E_CHECKED 0xFFFFFFFF, E_HEADS 1, firsts [a]: one lane run, one line, one record
-    a row of 8 lanes each in 4 matrix rows: E_HEADS 0x01010101: four lane runs
+      `checked` 0xFFFFFFFF, `heads` 1, firsts [a]: one lane run, one line, one record
+    a row of 8 lanes each in 4 matrix rows: `heads` 0x01010101: four lane runs
 """
 
 from __future__ import annotations
@@ -15,51 +15,27 @@ from warploom.detector.barriers import leave_barrier
 from warploom.detector.bounds import allocation_of_range
 from warploom.detector.knowledge import interval_of, set_current_thread
 from warploom.detector.layout import (
-    A_LINES,
-    A_START,
-    A_TOUCHED,
-    A_WRITTEN,
-    B_BLOCK,
     BLOCK_AT,
     COPIES,
-    E_BLOCK,
-    E_CHECKED,
-    E_HEADS,
-    E_INSTRUCTION,
-    E_LANES,
-    E_OP,
-    E_SIZE,
-    E_SPACE,
-    E_WARP,
-    EXACT,
-    FAST_PATH,
     GLOBAL,
     INIT,
     LINE_BYTES,
     LINE_SHIFT,
-    LINE_WORDS,
     LOAD,
-    ME_BLOCK,
-    ME_INSTRUCTION,
-    ME_OWNER,
-    ME_SLOT,
-    ME_SPACE,
     OP_AT,
-    SITE_WORDS,
-    SITES_AT,
-    SLOT_LINES,
-    SLOT_WARPS,
-    SLOT_WORDS,
-    SLOT_WRITTEN,
-    SLOTS_AT,
     TIME_AT,
-    TOOLS,
-    V_TIME,
-    V_WAITING,
-    WARP_WORDS,
 )
 from warploom.detector.lines import record_ordered_run, tag_line
 from warploom.detector.memory_words import first_unwritten, record_in_line
+from warploom.detector.records import (
+    DetectorEvent,
+    DetectorState,
+    InstructionSite,
+    LineShadow,
+    ResidentBlock,
+    TrackedAllocation,
+    WarpKnowledge,
+)
 from warploom.detector.runs import footprint_of_contiguous, words_of_contiguous
 from warploom.detector.settled import are_settled_for_all
 from warploom.simt.lane_counts import count_lanes, first_lane, jitable, last_lane
@@ -71,22 +47,23 @@ lanes with the same addresses needs none either."""
 
 
 def detect_lane_runs(
-    state: Any, event: Any, plan: Any, firsts: Any, shift: int, stride: int
+    state_words: Any, event_words: Any, plan: Any, firsts: Any, shift: int, stride: int
 ) -> int:
-    """Records an access by lane runs, whose checked lanes and run heads are in E_CHECKED and
-    E_HEADS; returns 1, or 0 if `detect_event` has to process it: it is not weak, or a run cannot be
+    """Records an access by lane runs, whose checked lanes and run heads are in `checked` and
+    `heads`; returns 1, or 0 if `detect_event` has to process it: it is not weak, or a run cannot be
     decided here. `firsts` has the address of each lane whose number is a multiple of 1 << `shift`;
     those of the lanes after it follow by `stride` bytes. If it returns 0, some lanes may have been
     recorded; to record them again changes nothing."""
-    slot = slot_of_event(state, event, plan)
-    weak = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS] & ~COPIES == 0
-    if not weak or slot == 0:
+    state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
+    slot = ResidentBlock(state, slot_of_event(state, event, plan))
+    weak = state.words[state.sites_at + event.instruction * InstructionSite.WORDS] & ~COPIES == 0
+    if not weak or slot.at == 0:
         return 0
-    heads, last_settled, last_address, last_mask = event[E_HEADS], 0, 0, 0
+    heads, last_settled, last_address, last_mask = event.heads, 0, 0, 0
     while heads:
         following = heads & heads - 1
         # The checked lanes from this head on, and below up to the next head.
-        run = event[E_CHECKED] & -(heads & -heads)
+        run = event.checked & -(heads & -heads)
         if following:
             run &= (following & -following) - 1
         head = first_lane(run)
@@ -106,48 +83,52 @@ def detect_lane_runs(
 
 
 @jitable
-def record_lane_run(state: Any, event: Any, slot: int, address: int, lanes: int) -> int:
+def record_lane_run(
+    state: DetectorState, event: DetectorEvent, slot: ResidentBlock, address: int, lanes: int
+) -> int:
     """Records the access of `lanes`, which access contiguous bytes from `address` on (of the first
     of them), in the block whose state is at index `slot`. Returns 1; ALL_SETTLED if it needed no
     record; 0 if the general code has to decide: the bytes are not all in one allocation, touched
     bytes are tracked, some are unwritten, or the lines cannot decide."""
     present = lanes >> first_lane(lanes)
-    end = address + lanes_up_to_last(present) * event[E_SIZE]
-    allocation = allocation_of_range(state, event, address, end)
-    if allocation < 0 or (event[E_SPACE] == GLOBAL and state[allocation + A_TOUCHED]):
+    end = address + lanes_up_to_last(present) * event.size
+    allocation = TrackedAllocation(state, allocation_of_range(state, event, address, end))
+    if allocation.at < 0 or (event.space == GLOBAL and allocation.touched):
         return 0
-    lines, bits, start = slot + state[SLOT_LINES], slot + state[SLOT_WRITTEN], 0
-    if event[E_SPACE] == GLOBAL:
+    lines, bits, start = slot.at + state.slot_lines, slot.at + state.slot_written, 0
+    if event.space == GLOBAL:
         lines, bits, start = (
-            state[allocation + A_LINES],
-            state[allocation + A_WRITTEN],
-            state[allocation + A_START],
+            allocation.lines,
+            allocation.written,
+            allocation.start,
         )
-    if state[TOOLS] & INIT and bits:
+    if state.tools & INIT and bits:
         # No lane is missing. `first_unwritten` also sets the bits of what a store writes.
         contiguous = present & present + 1 == 0
         if (
             not contiguous
-            or first_unwritten(state, bits, address - start, end - start, event[E_OP]) >= 0
+            or first_unwritten(state, bits, address - start, end - start, event.op) >= 0
         ):
             return 0
     return record_lines_of_run(state, event, slot, lines, address - (start & -LINE_BYTES), lanes)
 
 
 @jitable
-def record_lines_of_run(state: Any, event: Any, slot: int, lines: int, at: int, lanes: int) -> int:
+def record_lines_of_run(
+    state: DetectorState, event: DetectorEvent, slot: ResidentBlock, lines: int, at: int, lanes: int
+) -> int:
     """Records the access of a lane run (mask `lanes` of the warp) to memory whose lines begin at
     index `lines` of the state, from its byte `at` on, line by line; `slot` is the index of the
     block's state. Returns 1; ALL_SETTLED if all its reads are of bytes settled for the grid; 0 if a
     line's cells have to decide."""
-    size, thread, outcome = event[E_SIZE], (event[E_WARP] << 5) + first_lane(lanes), ALL_SETTLED
+    size, thread, outcome = event.size, (event.warp << 5) + first_lane(lanes), ALL_SETTLED
     lanes >>= first_lane(lanes)
     # The logarithm of the size, which is a power of two.
     shift = first_lane(size)
-    warp_at = slot + state[SLOT_WARPS] + event[E_WARP] * WARP_WORDS
-    interval_word = event[E_BLOCK] + 1 << BLOCK_AT | interval_of(state, slot, warp_at)
-    time_bits = state[warp_at + V_TIME] << TIME_AT
-    access_bits = event[E_INSTRUCTION] | event[E_OP] << OP_AT
+    own_warp = WarpKnowledge(state, slot.at + state.slot_warps, event.warp)
+    interval_word = event.block + 1 << BLOCK_AT | interval_of(state, slot, own_warp)
+    time_bits = own_warp.time << TIME_AT
+    access_bits = event.instruction | event.op << OP_AT
     while lanes:
         begin = at & LINE_BYTES - 1
         count = min(LINE_BYTES - begin >> shift, 32)
@@ -158,9 +139,9 @@ def record_lines_of_run(state: Any, event: Any, slot: int, lines: int, at: int, 
                 footprint_of_contiguous(size, begin, end),
                 words_of_contiguous(size, begin, end, present),
             )
-            line = lines + (at >> LINE_SHIFT) * LINE_WORDS
-            tag_line(state, line, interval_word, event[E_SPACE])
-            if event[E_OP] != LOAD or are_settled_for_all(state, line, words) == 0:
+            line = LineShadow(state, lines, at >> LINE_SHIFT)
+            tag_line(state, line, interval_word, event.space)
+            if event.op != LOAD or are_settled_for_all(state, line, words) == 0:
                 outcome = 1
                 if (
                     record_ordered_run(
@@ -173,8 +154,8 @@ def record_lines_of_run(state: Any, event: Any, slot: int, lines: int, at: int, 
                     )
                     == 0
                 ):
-                    select_warp(state, event, slot)
-                    if record_in_line(state, line, thread, event[E_OP], footprint, words) == 0:
+                    select_warp(state, event, slot.at)
+                    if record_in_line(state, line, thread, event.op, footprint, words) == 0:
                         return 0
         at += count << shift
         thread += count
@@ -193,30 +174,24 @@ def lanes_up_to_last(lanes: int) -> int:
 
 
 @jitable
-def slot_of_event(state: Any, event: Any, plan: Any) -> int:
+def slot_of_event(state: DetectorState, event: DetectorEvent, plan: Any) -> int:
     """Returns the index of the state of an event's block; 0 if its events may not be processed
-    here: FAST_PATH is off, the block has not begun, or lanes leave a barrier and knowledge has to
-    be joined (EXACT). Otherwise lets lanes that waited at a barrier leave it."""
-    slot = state[SLOTS_AT] + max(plan[SLOT], 0) * state[SLOT_WORDS]
-    waiting = (
-        state[slot + state[SLOT_WARPS] + event[E_WARP] * WARP_WORDS + V_WAITING] & event[E_LANES]
-    )
-    if (
-        state[FAST_PATH] == 0
-        or state[slot + B_BLOCK] != event[E_BLOCK] + 1
-        or (waiting and state[EXACT])
-    ):
+    here: `fast_path` is off, the block has not begun, or lanes leave a barrier and knowledge has to
+    be joined (`exact`). Otherwise lets lanes that waited at a barrier leave it."""
+    slot = ResidentBlock(state, state.slots_at + max(plan[SLOT], 0) * state.slot_words)
+    waiting = WarpKnowledge(state, slot.at + state.slot_warps, event.warp).waiting & event.lanes
+    if state.fast_path == 0 or slot.block != event.block + 1 or (waiting and state.exact):
         return 0
     if waiting:
-        state[ME_SLOT], state[ME_BLOCK] = slot, event[E_BLOCK]
-        leave_barrier(state, event[E_WARP], event[E_LANES])
-    return int(slot)
+        state.current_slot, state.current_block = slot.at, event.block
+        leave_barrier(state, event.warp, event.lanes)
+    return int(slot.at)
 
 
 @jitable
-def select_warp(state: Any, event: Any, slot: int) -> None:
+def select_warp(state: DetectorState, event: DetectorEvent, slot: int) -> None:
     """Makes the first thread of an event's warp the current one, in the block at index `slot`, and
     sets the ME_ words of instruction and space; the block's own shared memory is selected."""
-    state[ME_SLOT], state[ME_BLOCK], state[ME_OWNER] = slot, event[E_BLOCK], event[E_BLOCK]
-    state[ME_INSTRUCTION], state[ME_SPACE] = event[E_INSTRUCTION], event[E_SPACE]
-    set_current_thread(state, event[E_WARP] << 5)
+    state.current_slot, state.current_block, state.current_owner = slot, event.block, event.block
+    state.current_instruction, state.current_space = event.instruction, event.space
+    set_current_thread(state, event.warp << 5)

@@ -18,91 +18,81 @@ from warploom.detector.layout import (
     AGENT,
     BLOCK_AT,
     BYTES_AT,
-    CELL_WORDS,
-    E_INSTRUCTION,
-    E_OP,
-    E_PART,
-    E_SIZE,
-    EXACT,
     FLAGS_AT,
-    H_COUNT,
-    H_TAG,
     IN_CELLS,
-    LISTS,
     LOAD,
     LOW,
-    ME_ADDRESS,
-    ME_BLOCK,
-    ME_INTERVAL,
-    ME_OWNER,
-    ME_SPACE,
-    ME_SYNCED,
-    ME_THREAD,
-    ME_TIME,
-    N_ACCESS,
-    N_INTERVAL,
-    N_NEXT,
-    N_THREAD,
     OP_AT,
-    R_ACCESS,
-    R_INTERVAL,
     SHARED,
-    SITE_WORDS,
-    SITES_AT,
     THREAD_BITS,
     TIME_AT,
-    W_ACCESS,
-    W_INTERVAL,
-    W_VALUE,
+)
+from warploom.detector.records import (
+    AccessNode,
+    DetectorEvent,
+    DetectorState,
+    InstructionSite,
+    LineShadow,
+    ShadowCell,
 )
 from warploom.detector.shared_memory_owners import is_peer
 from warploom.simt.lane_counts import jitable
 
 
 @jitable
-def try_record_words(state: Any, event: Any, data: Any, lane: int, line: int, cell: int) -> int:
+def try_record_words(
+    state: DetectorState, event: DetectorEvent, data: Any, lane: int, line: LineShadow, cell: int
+) -> int:
     """Records the current thread's access, which is weak or wide (`cells.is_wide`), in the cells
     from index `cell` on, which belong to `line`. A wide access is not recorded: two retained ones
     must make it redundant. Returns whether it did; 0 if its words have to be checked one by one:
     the line is not in cells or, in shared memory, of an earlier interval or block, a cell has
     records that barriers do not order, or no two retained ones make a wide access redundant."""
-    shared = int(state[ME_SPACE] == SHARED)
-    if state[line + H_COUNT] != IN_CELLS:
+    shared = int(state.current_space == SHARED)
+    if line.count != IN_CELLS:
         return 0
     # Cells of an earlier interval or block of shared memory are stale: `lines.tag_line` has to
     # reset them first.
-    if shared and state[line + H_TAG] != state[ME_OWNER] + 1 << BLOCK_AT | state[ME_INTERVAL]:
+    if shared and line.tag != state.current_owner + 1 << BLOCK_AT | state.current_interval:
         return 0
-    size, offset, bytes_ = event[E_SIZE], state[ME_ADDRESS] & 3, ALL_BYTES
+    size, offset, bytes_ = event.size, state.current_address & 3, ALL_BYTES
     if size < 4:
         bytes_ = (1 << size) - 1 << offset
     access_word = pack_access(
-        state, event[E_OP], bytes_, state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+        state,
+        event.op,
+        bytes_,
+        state.words[state.sites_at + event.instruction * InstructionSite.WORDS],
     )
     for word in range((size + 3) // 4):
         # Words before this one are recorded already; to record them again changes nothing.
-        if not is_cell_ordered(state, cell, access_word):
+        if not is_cell_ordered(state, ShadowCell(state, cell), access_word):
             return 0
         if is_wide(access_word):
-            if not retained_pair_covers_strong(state, state[cell + LISTS] >> 32, access_word):
+            if not retained_pair_covers_strong(
+                state, AccessNode(state, ShadowCell(state, cell).lists >> 32), access_word
+            ):
                 return 0
-        elif event[E_OP] == LOAD:
-            if not record_read(state, cell, access_word):
+        elif event.op == LOAD:
+            if not record_read(state, ShadowCell(state, cell), access_word):
                 return 0
         else:
             record_write(
-                state, cell, access_word, stored_word(event, data, lane, 4 * word - offset)
+                state,
+                ShadowCell(state, cell),
+                access_word,
+                stored_word(event, data, lane, 4 * word - offset),
             )
-        cell += CELL_WORDS
+        cell += ShadowCell.WORDS
     return 1
 
 
 @jitable
-def stored_word(event: Any, data: Any, lane: int, start: int) -> int:
+def stored_word(event: DetectorEvent, data: Any, lane: int, start: int) -> int:
     """Returns four of the bytes that a lane stores, from its byte `start` on, which may be
     negative; bytes that the lane does not store are 0. `data` holds the elements of all lanes one
     after the other: first element 0 of each lane, then element 1."""
-    part, size, value = event[E_PART], event[E_SIZE], 0
+    part, size, value = event.part, event.size, 0
     begin, end = max(start, 0), min(start + 4, size)
     at = (begin // part * 32 + lane) * part + begin % part
     # The usual case, one element, without divisions.
@@ -117,17 +107,22 @@ def stored_word(event: Any, data: Any, lane: int, start: int) -> int:
 
 
 @jitable
-def is_cell_ordered(state: Any, cell: int, access_word: int) -> int:
+def is_cell_ordered(state: DetectorState, cell: ShadowCell, access_word: int) -> int:
     """Returns whether all conflicting accesses in a cell are ordered by barriers before the current
     access, and a write would replace them without leaving bytes of others; 0 where lists would have
     to be searched."""
-    lists = state[cell + LISTS]
-    if state[cell + W_INTERVAL] and not is_ordered_by_barriers(state, cell + W_INTERVAL):
+    lists = cell.lists
+    if cell.write_interval and not is_ordered_by_barriers(
+        state, cell.at + ShadowCell.write_interval
+    ):
         return 0
     if is_wide(access_word):
         return int(
             lists & LOW == 0
-            and (state[cell + R_INTERVAL] == 0 or is_ordered_by_barriers(state, cell + R_INTERVAL))
+            and (
+                cell.read_interval == 0
+                or is_ordered_by_barriers(state, cell.at + ShadowCell.read_interval)
+            )
         )
     if access_word >> OP_AT & 3 == LOAD:
         # Reads do not conflict with the cell's read; lists may have writes.
@@ -135,42 +130,44 @@ def is_cell_ordered(state: Any, cell: int, access_word: int) -> int:
     if lists:
         return 0
     others = ~(access_word >> BYTES_AT & ALL_BYTES)
-    if state[cell + W_INTERVAL] and state[cell + W_ACCESS] >> BYTES_AT & ALL_BYTES & others:
+    if cell.write_interval and cell.write_access >> BYTES_AT & ALL_BYTES & others:
         return 0
-    if state[cell + R_INTERVAL]:
+    if cell.read_interval:
         return int(
-            is_ordered_by_barriers(state, cell + R_INTERVAL)
-            and state[cell + R_ACCESS] >> BYTES_AT & others == 0
+            is_ordered_by_barriers(state, cell.at + ShadowCell.read_interval)
+            and cell.read_access >> BYTES_AT & others == 0
         )
     return 1
 
 
 @jitable
-def is_ordered_by_barriers(state: Any, record: int) -> int:
+def is_ordered_by_barriers(state: DetectorState, record: int) -> int:
     """Returns whether the record at index `record` of the state is of the current thread, or
     barriers order it before the current access: the part of `knowledge.is_ordered` that needs no
     vector clocks. 0 for agents, and for other blocks unless they were earlier owners of shared
     memory."""
-    interval_word, thread_word = state[record], state[record + 1]
-    if interval_word >> BLOCK_AT != state[ME_BLOCK] + 1:
-        return int(state[ME_SPACE] == SHARED and not is_peer(state, interval_word >> BLOCK_AT))
+    interval_word, thread_word = state.words[record], state.words[record + 1]
+    if interval_word >> BLOCK_AT != state.current_block + 1:
+        return int(state.current_space == SHARED and not is_peer(state, interval_word >> BLOCK_AT))
     thread = thread_word & THREAD_BITS
     if thread & AGENT:
         return 0
-    if interval_word & LOW < state[ME_INTERVAL] or thread == state[ME_THREAD]:
+    if interval_word & LOW < state.current_interval or thread == state.current_thread:
         return 1
-    return int(thread >> 5 == state[ME_THREAD] >> 5 and thread_word >> TIME_AT < state[ME_SYNCED])
+    return int(
+        thread >> 5 == state.current_thread >> 5 and thread_word >> TIME_AT < state.current_synced
+    )
 
 
 @jitable
-def record_read(state: Any, cell: int, access_word: int) -> int:
+def record_read(state: DetectorState, cell: ShadowCell, access_word: int) -> int:
     """Records a weak read as the cell's read record, if it has none, or one that this makes
     redundant; returns whether it did."""
-    read_at = cell + R_INTERVAL
+    read_at = cell.at + ShadowCell.read_interval
     others = ~(access_word >> BYTES_AT & ALL_BYTES)
     # Word 2 of a record: its access word.
-    if state[read_at] == 0 or (
-        state[read_at + 2] >> BYTES_AT & ALL_BYTES & others == 0
+    if state.words[read_at] == 0 or (
+        state.words[read_at + 2] >> BYTES_AT & ALL_BYTES & others == 0
         and is_ordered_by_barriers(state, read_at)
     ):
         write_current_record(state, read_at, access_word)
@@ -179,47 +176,47 @@ def record_read(state: Any, cell: int, access_word: int) -> int:
 
 
 @jitable
-def record_write(state: Any, cell: int, access_word: int, value: int) -> None:
+def record_write(state: DetectorState, cell: ShadowCell, access_word: int, value: int) -> None:
     """Records a weak write of the word `value` as a cell's W_ record, in place of the earlier write
     and of the cell's read, which must be ordered before it and within its bytes."""
-    write_current_record(state, cell + W_INTERVAL, access_word)
-    state[cell + W_VALUE] = value
-    state[cell + R_INTERVAL] = 0
+    write_current_record(state, cell.at + ShadowCell.write_interval, access_word)
+    cell.write_value = value
+    cell.read_interval = 0
 
 
 @jitable
-def write_current_record(state: Any, at: int, access_word: int) -> None:
+def write_current_record(state: DetectorState, at: int, access_word: int) -> None:
     """Writes the three words of a record of the current access to the state from index `at` on."""
-    state[at] = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
-    state[at + 1] = state[ME_TIME] << TIME_AT | state[ME_THREAD]
-    state[at + 2] = access_word
+    state.words[at] = state.current_block + 1 << BLOCK_AT | state.current_interval
+    state.words[at + 1] = state.current_time << TIME_AT | state.current_thread
+    state.words[at + 2] = access_word
 
 
 @jitable
-def retained_pair_covers_strong(state: Any, node: int, access_word: int) -> int:
+def retained_pair_covers_strong(state: DetectorState, node: AccessNode, access_word: int) -> int:
     """Returns whether the first two records of a list (first node `node`, 0: empty), both of the op
     and flags of the current access, are of threads at such a distance that the access is redundant
-    (`cells.record_strong_access`). Never with EXACT."""
-    if state[EXACT] or node == 0 or state[node + N_NEXT] == 0:
+    (`cells.record_strong_access`). Never with `exact`."""
+    if state.exact or node.at == 0 or node.next == 0:
         return 0
-    other = state[node + N_NEXT]
+    other = AccessNode(state, node.next)
     if not (matches_record(state, node, access_word) and matches_record(state, other, access_word)):
         return 0
     spread = distance(
-        state[node + N_INTERVAL],
-        state[node + N_THREAD],
-        state[other + N_INTERVAL],
-        state[other + N_THREAD],
+        node.interval,
+        node.thread,
+        other.interval,
+        other.thread,
     )
     return int(spread >= max_distance(state))
 
 
 @jitable
-def matches_record(state: Any, node: int, access_word: int) -> int:
+def matches_record(state: DetectorState, node: AccessNode, access_word: int) -> int:
     """Returns whether the record at list node `node` has the op and flags of the current access
     and, in shared memory, its block and interval."""
-    old = state[node + N_ACCESS]
+    old = node.access
     if old >> FLAGS_AT != access_word >> FLAGS_AT or (old ^ access_word) >> OP_AT & 3:
         return 0
-    now = state[ME_BLOCK] + 1 << BLOCK_AT | state[ME_INTERVAL]
-    return int(state[ME_SPACE] != SHARED or state[node + N_INTERVAL] == now)
+    now = state.current_block + 1 << BLOCK_AT | state.current_interval
+    return int(state.current_space != SHARED or node.interval == now)

@@ -5,7 +5,7 @@ which make one thread know what another knew.
     thread 40  ld.relaxed.gpu [f]; fence.acq_rel.gpu; ld [x]
 
 The first fence writes a release record for thread 0, its store links that into the chain of f. The
-load retains the chain in L_READ, and the second fence acquires its releases: thread 40 knows the
+load retains the chain in `read`, and the second fence acquires its releases: thread 40 knows the
 store to x. Fences order nothing between themselves.
 
 Source: PTX ISA, "Release and Acquire Patterns", "Synchronizes-with".
@@ -13,47 +13,26 @@ Source: PTX ISA, "Release and Acquire Patterns", "Synchronizes-with".
 
 from __future__ import annotations
 
-from typing import Any
-
 from warploom.detector.knowledge import set_current_thread
 from warploom.detector.layout import (
     ACQUIRES,
-    B_FENCED,
-    C_NEXT,
-    C_RELEASE,
-    CHAIN_WORDS,
     CLUSTER,
-    E_LANES,
-    E_WARP,
     GPU,
-    L_ACQUIRED,
-    L_FENCE,
-    L_PROXY_INTERVAL,
-    L_PROXY_TIME,
-    L_READ,
-    L_WIDE_FENCE,
-    LOCATION_WORDS,
-    LOCATIONS,
-    LOCATIONS_AT,
-    ME_BLOCK,
-    ME_INTERVAL,
-    ME_LANE_AT,
-    ME_SLOT,
-    ME_TIME,
-    ME_WARP_AT,
-    N_INTERVAL,
-    N_NEXT,
-    N_THREAD,
-    O_CHAIN,
-    O_KEY,
-    REL_BLOCK,
-    REL_SCOPE,
-    RELEASE_WORDS,
     RELEASES,
     SCOPE_AT,
-    V_TIME,
 )
 from warploom.detector.pool import allocate, push_record
+from warploom.detector.records import (
+    AccessNode,
+    DetectorEvent,
+    DetectorState,
+    ReleaseChain,
+    ReleaseLocation,
+    ReleaseRecord,
+    ResidentBlock,
+    ThreadKnowledge,
+    WarpKnowledge,
+)
 from warploom.detector.release_notes import acquire_release, write_release
 from warploom.detector.shared_memory_owners import is_peer
 from warploom.simt.lane_counts import first_lane, jitable
@@ -63,219 +42,227 @@ CHAIN_DEPTH = 64
 
 
 @jitable
-def find_location(state: Any, key: int, create: int) -> int:
+def find_location(state: DetectorState, key: int, create: int) -> int:
     """Returns the index of the record of a location (memory that threads release to) by its key: an
     address, or `shared_key`, in a hash table. If it is absent, adds it with `create`, else returns
     0; 0 also if the table is full."""
-    size = state[LOCATIONS]
+    size = state.locations
     # Multiplicative hashing, linear probing.
     at = ((key >> 2) & 0xFFFFFFFF) * 0x1E3779B1 >> 12
     for _ in range(size):
-        entry = state[LOCATIONS_AT] + at % size * LOCATION_WORDS
-        if state[entry + O_KEY] == key:
-            return int(entry)
-        if state[entry + O_KEY] == 0:
+        entry = ReleaseLocation(state, state.locations_at, at % size)
+        if entry.key == key:
+            return int(entry.at)
+        if entry.key == 0:
             if not create:
                 return 0
-            state[entry + O_KEY] = key
-            return int(entry)
+            entry.key = key
+            return int(entry.at)
         at += 1
     return 0
 
 
 @jitable
-def is_in_scope(state: Any, release: int, scope: int) -> int:
+def is_in_scope(state: DetectorState, release: ReleaseRecord, scope: int) -> int:
     """Returns whether a release and an acquire of scope `scope` by the current thread are in each
     other's scope: the narrower of both scopes includes both threads."""
-    narrowest, block = min(state[release + REL_SCOPE], scope), state[release + REL_BLOCK]
-    if narrowest >= GPU or block == state[ME_BLOCK] + 1:
+    narrowest, block = min(release.scope, scope), release.block
+    if narrowest >= GPU or block == state.current_block + 1:
         return 1
     return int(narrowest == CLUSTER and is_peer(state, block))
 
 
 @jitable
-def acquire_by_read(state: Any, key: int, flags: int) -> None:
+def acquire_by_read(state: DetectorState, key: int, flags: int) -> None:
     """Processes a strong read of a location: one that ACQUIRES acquires the releases of its chain;
-    another retains the chain in L_READ for the thread's next fence, in place of an earlier chain
+    another retains the chain in `read` for the thread's next fence, in place of an earlier chain
     that it continues. Nothing if the location has no chain."""
-    entry = find_location(state, key, 0)
-    if entry == 0 or state[entry + O_CHAIN] == 0:
+    entry = ReleaseLocation(state, find_location(state, key, 0))
+    if entry.at == 0 or entry.chain == 0:
         return
-    chain, lane = state[entry + O_CHAIN], state[ME_LANE_AT]
-    scope, last = flags >> SCOPE_AT & 3, state[lane + L_READ]
+    chain, lane = ReleaseChain(state, entry.chain), ThreadKnowledge(state, state.current_lane_at)
+    scope, last = flags >> SCOPE_AT & 3, AccessNode(state, lane.read)
     if flags & ACQUIRES:
         acquire_chain(state, chain, scope)
     elif (
-        last
-        # Nodes of L_READ have a chain and a scope in place of the interval word and the thread
+        last.at
+        # Nodes of `read` have a chain and a scope in place of the interval word and the thread
         # word.
-        and state[last + N_THREAD] == scope
-        and is_continuation(state, chain, state[last + N_INTERVAL])
+        and last.thread == scope
+        and is_continuation(state, chain, last.interval)
     ):
-        state[last + N_INTERVAL] = chain
+        last.interval = chain.at
     else:
-        state[lane + L_READ] = push_record(state, last, chain, scope, 0, 0)
+        lane.read = push_record(state, last.at, chain.at, scope, 0, 0)
 
 
 @jitable
-def is_continuation(state: Any, chain: int, earlier: int) -> int:
+def is_continuation(state: DetectorState, chain: ReleaseChain, earlier: int) -> int:
     """Returns whether a chain of releases continues chain `earlier`, which is among its first
     CHAIN_DEPTH nodes; 0 if it lies deeper."""
     for _ in range(CHAIN_DEPTH):
-        if chain == earlier:
+        if chain.at == earlier:
             return 1
-        if chain == 0:
+        if chain.at == 0:
             return 0
-        chain = state[chain + C_NEXT]
+        chain = ReleaseChain(state, chain.next)
     return 0
 
 
 @jitable
-def acquire_chain(state: Any, chain: int, scope: int) -> None:
+def acquire_chain(state: DetectorState, chain: ReleaseChain, scope: int) -> None:
     """Lets the current thread acquire the releases of a chain whose scopes include it, newest
-    first, up to the part that it acquired last (L_ACQUIRED, updated if `scope` is gpu or wider)."""
-    last_acquired, newest, lane = state[state[ME_LANE_AT] + L_ACQUIRED], chain, state[ME_LANE_AT]
-    while chain and chain != last_acquired:
-        if is_in_scope(state, state[chain + C_RELEASE], scope):
-            acquire_release(state, state[chain + C_RELEASE])
-        chain = state[chain + C_NEXT]
+    first, up to the part that it acquired last (`acquired`, updated if `scope` is gpu or wider)."""
+    last_acquired, newest, lane = (
+        ThreadKnowledge(state, state.current_lane_at).acquired,
+        chain.at,
+        ThreadKnowledge(state, state.current_lane_at),
+    )
+    while chain.at and chain.at != last_acquired:
+        if is_in_scope(state, ReleaseRecord(state, chain.release), scope):
+            acquire_release(state, ReleaseRecord(state, chain.release))
+        chain = ReleaseChain(state, chain.next)
     # A narrower acquire may have skipped releases that a later, wider one must not.
     if scope >= GPU:
-        state[lane + L_ACQUIRED] = newest
+        lane.acquired = newest
 
 
 @jitable
-def release_by_write(state: Any, key: int, flags: int, is_atomic: int) -> None:
+def release_by_write(state: DetectorState, key: int, flags: int, is_atomic: int) -> None:
     """Processes a strong write to a location: a release by itself (RELEASES) or by the fence before
     it, which is prepended to the location's chain. Read-modify-writes (`is_atomic`) continue that
     chain, other writes begin a new one, which is empty if they release nothing. Of a fence in a
-    narrower scope than the write's, the last wider fence (L_WIDE_FENCE) is released, too. Nothing
+    narrower scope than the write's, the last wider fence (`wide_fence`) is released, too. Nothing
     for a location without record to which nothing is released, nor for a read-modify-write that
     would repeat the newest release."""
-    scope, fence = flags >> SCOPE_AT & 3, state[ME_LANE_AT] + L_FENCE
-    releases = flags & RELEASES or state[fence + REL_BLOCK] == state[ME_BLOCK] + 1
-    entry = find_location(state, key, releases)
-    if entry == 0:
+    scope, fence = (
+        flags >> SCOPE_AT & 3,
+        ReleaseRecord(state, state.current_lane_at + ThreadKnowledge.fence),
+    )
+    releases = flags & RELEASES or fence.block == state.current_block + 1
+    entry = ReleaseLocation(state, find_location(state, key, releases))
+    if entry.at == 0:
         return
-    chain = state[entry + O_CHAIN] if is_atomic else 0
+    chain = ReleaseChain(state, entry.chain if is_atomic else 0)
     # An atomic again after the same fence adds nothing: a loop of them must not lengthen the chain.
     if (
-        chain
+        chain.at
         and flags & RELEASES == 0
-        and is_fence_release(state, state[chain + C_RELEASE], fence, scope)
+        and is_fence_release(state, ReleaseRecord(state, chain.release), fence, scope)
     ):
         return
     if flags & RELEASES:
-        release = allocate(state, RELEASE_WORDS + CHAIN_WORDS)
-        if release:
+        release = ReleaseRecord(state, allocate(state, ReleaseRecord.WORDS + ReleaseChain.WORDS))
+        if release.at:
             write_release(state, release, scope)
-            chain = prepend_release(state, release, chain)
+            chain = ReleaseChain(state, prepend_release(state, release.at, chain.at))
     elif releases:
-        wide = state[ME_LANE_AT] + L_WIDE_FENCE
+        wide = ReleaseRecord(state, state.current_lane_at + ThreadKnowledge.wide_fence)
         # The write's scope is wider than that of the last fence: an earlier wide fence may be in
         # scope of threads that the last one is not.
-        if scope > state[fence + REL_SCOPE] and state[wide + REL_BLOCK] == state[ME_BLOCK] + 1:
-            chain = prepend_fence_release(state, wide, scope, chain)
-        chain = prepend_fence_release(state, fence, scope, chain)
-    state[entry + O_CHAIN] = chain
+        if scope > fence.scope and wide.block == state.current_block + 1:
+            chain = ReleaseChain(state, prepend_fence_release(state, wide, scope, chain.at))
+        chain = ReleaseChain(state, prepend_fence_release(state, fence, scope, chain.at))
+    entry.chain = chain.at
 
 
 @jitable
-def prepend_fence_release(state: Any, fence: int, scope: int, chain: int) -> int:
+def prepend_fence_release(
+    state: DetectorState, fence: ReleaseRecord, scope: int, chain: int
+) -> int:
     """Returns `chain` with a copy of a fence's release (`fence`: its index) before it, in the
     narrower of the fence's scope and that of the write that publishes it (`scope`); `chain` itself
     if the pool is exhausted."""
-    release = allocate(state, RELEASE_WORDS + CHAIN_WORDS)
-    if release == 0:
+    release = ReleaseRecord(state, allocate(state, ReleaseRecord.WORDS + ReleaseChain.WORDS))
+    if release.at == 0:
         return chain
-    for word in range(RELEASE_WORDS):
-        state[release + word] = state[fence + word]
-    state[release + REL_SCOPE] = min(scope, state[fence + REL_SCOPE])
-    return prepend_release(state, release, chain)
+    for word in range(ReleaseRecord.WORDS):
+        state.words[release.at + word] = state.words[fence.at + word]
+    release.scope = min(scope, fence.scope)
+    return prepend_release(state, release.at, chain)
 
 
 @jitable
-def prepend_release(state: Any, release: int, chain: int) -> int:
+def prepend_release(state: DetectorState, release: int, chain: int) -> int:
     """Returns the chain that begins with the release record at index `release` and continues with
     `chain`; its node is stored right after the release record, whose allocation includes it."""
-    state[release + RELEASE_WORDS + C_NEXT] = chain
-    state[release + RELEASE_WORDS + C_RELEASE] = release
-    return int(release + RELEASE_WORDS)
+    ReleaseChain(state, release + ReleaseRecord.WORDS).next = chain
+    ReleaseChain(state, release + ReleaseRecord.WORDS).release = release
+    return int(release + ReleaseRecord.WORDS)
 
 
 @jitable
-def is_fence_release(state: Any, release: int, fence: int, scope: int) -> int:
+def is_fence_release(
+    state: DetectorState, release: ReleaseRecord, fence: ReleaseRecord, scope: int
+) -> int:
     """Returns whether a chain's release equals that of the current thread's last fence (`fence`),
     in the scope of a write: an earlier write has published it already."""
-    same = state[release + REL_SCOPE] == min(scope, state[fence + REL_SCOPE])
-    for word in range(REL_SCOPE):
-        same &= state[release + word] == state[fence + word]
+    same = release.scope == min(scope, fence.scope)
+    for word in range(ReleaseRecord.scope):
+        same &= state.words[release.at + word] == state.words[fence.at + word]
     return int(same)
 
 
 @jitable
-def end_chain(state: Any, key: int) -> None:
+def end_chain(state: DetectorState, key: int) -> None:
     """Empties the chain of a location, as a weak write to it does: a later read synchronises with
     no release."""
-    entry = find_location(state, key, 0)
-    if entry:
-        state[entry + O_CHAIN] = 0
+    entry = ReleaseLocation(state, find_location(state, key, 0))
+    if entry.at:
+        entry.chain = 0
 
 
 @jitable
-def fence(state: Any, event: Any, flags: int) -> None:
+def fence(state: DetectorState, event: DetectorEvent, flags: int) -> None:
     """Processes a fence of an event's lanes: they acquire what they read strongly before it
-    (ACQUIRES), and their later strong writes release what they know now (RELEASES, L_FENCE). The
-    release of a wider fence before it is kept in L_WIDE_FENCE, which a fence of gpu scope or wider
+    (ACQUIRES), and their later strong writes release what they know now (RELEASES, `fence`). The
+    release of a wider fence before it is kept in `wide_fence`, which a fence of gpu scope or wider
     empties. Advances the warp's time."""
-    left, scope = event[E_LANES], flags >> SCOPE_AT & 3
+    left, scope = event.lanes, flags >> SCOPE_AT & 3
     while left:
-        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event.warp << 5) + first_lane(left))
         left &= left - 1
-        lane = state[ME_LANE_AT]
+        lane = ThreadKnowledge(state, state.current_lane_at)
         if flags & ACQUIRES:
             acquire_strong_reads(state, scope)
         if flags & RELEASES:
-            own = state[ME_BLOCK] + 1
+            own = state.current_block + 1
             if scope >= GPU:
-                state[lane + L_WIDE_FENCE + REL_BLOCK] = 0
-            elif (
-                state[lane + L_FENCE + REL_BLOCK] == own
-                and state[lane + L_FENCE + REL_SCOPE] > scope
-            ):
-                for word in range(RELEASE_WORDS):
-                    state[lane + L_WIDE_FENCE + word] = state[lane + L_FENCE + word]
-            write_release(state, lane + L_FENCE, scope)
-    state[state[ME_WARP_AT] + V_TIME] += 1
+                lane.wide_fence[ReleaseRecord.block] = 0
+            elif lane.fence[ReleaseRecord.block] == own and lane.fence[ReleaseRecord.scope] > scope:
+                for word in range(ReleaseRecord.WORDS):
+                    lane.wide_fence[word] = lane.fence[word]
+            write_release(state, ReleaseRecord(state, lane.at + ThreadKnowledge.fence), scope)
+    WarpKnowledge(state, state.current_warp_at).time += 1
 
 
 @jitable
-def acquire_strong_reads(state: Any, scope: int) -> None:
-    """Acquires the chains of releases that the current thread's strong reads have seen (L_READ),
+def acquire_strong_reads(state: DetectorState, scope: int) -> None:
+    """Acquires the chains of releases that the current thread's strong reads have seen (`read`),
     within the scope of the fence. A chain that was read in a wider scope is retained for a later
     fence of that scope, unless the fence is of gpu scope or wider; all others are forgotten."""
-    node, pending = state[state[ME_LANE_AT] + L_READ], 0
-    while node:
-        following = state[node + N_NEXT]
-        acquire_chain(state, state[node + N_INTERVAL], min(scope, state[node + N_THREAD]))
+    node, pending = AccessNode(state, ThreadKnowledge(state, state.current_lane_at).read), 0
+    while node.at:
+        following = node.next
+        acquire_chain(state, ReleaseChain(state, node.interval), min(scope, node.thread))
         # A later fence of a wider scope can still synchronise with this chain.
-        if scope < min(state[node + N_THREAD], GPU):
-            state[node + N_NEXT] = pending
-            pending = node
-        node = following
-    state[state[ME_LANE_AT] + L_READ] = pending
+        if scope < min(node.thread, GPU):
+            node.next = pending
+            pending = node.at
+        node = AccessNode(state, following)
+    ThreadKnowledge(state, state.current_lane_at).read = pending
 
 
 @jitable
-def fence_proxies(state: Any, event: Any) -> None:
+def fence_proxies(state: DetectorState, event: DetectorEvent) -> None:
     """Processes a fence between ordinary accesses and those of bulk copies (`fence.proxy.async`):
     stores its interval and time for each lane, and its interval for the block, which
     `conflicts.check_proxy` reads. Advances the warp's time."""
-    left = event[E_LANES]
+    left = event.lanes
     while left:
-        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event.warp << 5) + first_lane(left))
         left &= left - 1
-        state[state[ME_LANE_AT] + L_PROXY_INTERVAL] = state[ME_INTERVAL] + 1
-        state[state[ME_LANE_AT] + L_PROXY_TIME] = state[ME_TIME] + 1
-    state[state[ME_SLOT] + B_FENCED] = state[ME_INTERVAL] + 1
-    state[state[ME_WARP_AT] + V_TIME] += 1
+        ThreadKnowledge(state, state.current_lane_at).proxy_interval = state.current_interval + 1
+        ThreadKnowledge(state, state.current_lane_at).proxy_time = state.current_time + 1
+    ResidentBlock(state, state.current_slot).fenced = state.current_interval + 1
+    WarpKnowledge(state, state.current_warp_at).time += 1

@@ -8,21 +8,7 @@ its bits of offset (`simt.address_windows.BLOCK_BITS`).
 
 from __future__ import annotations
 
-from typing import Any
-
-from warploom.detector.layout import (
-    B_BLOCK,
-    CLUSTER_BLOCKS,
-    E_BASE,
-    ME_BASE,
-    ME_BLOCK,
-    ME_CLUSTER_AT,
-    ME_OWNER,
-    ME_OWNER_SLOT,
-    ME_SLOT,
-    SHARED_STRIDE,
-    SLOT_WORDS,
-)
+from warploom.detector.records import DetectorEvent, DetectorState, ResidentBlock
 from warploom.simt.address_windows import BLOCK_BITS
 from warploom.simt.lane_counts import jitable
 
@@ -31,18 +17,18 @@ NO_BLOCK = -(1 << 62)
 
 
 @jitable
-def select_own_memory(state: Any, event: Any) -> None:
-    """Selects the shared memory of the current block, at the event's E_BASE: the ME_ words of the
+def select_own_memory(state: DetectorState, event: DetectorEvent) -> None:
+    """Selects the shared memory of the current block, at the event's `base`: the ME_ words of the
     owner (its slot, number and first byte on the host) are the current block's."""
-    state[ME_OWNER_SLOT], state[ME_OWNER], state[ME_BASE] = (
-        state[ME_SLOT],
-        state[ME_BLOCK],
-        event[E_BASE],
+    state.current_owner_slot, state.current_owner, state.current_base = (
+        state.current_slot,
+        state.current_block,
+        event.base,
     )
 
 
 @jitable
-def select_memory(state: Any, event: Any, address: int) -> int:
+def select_memory(state: DetectorState, event: DetectorEvent, address: int) -> int:
     """Selects the shared memory that an address of an event is in (ME_ words of the owner); returns
     the address without its rank, NO_BLOCK if the cluster has no such block."""
     select_own_memory(state, event)
@@ -50,36 +36,36 @@ def select_memory(state: Any, event: Any, address: int) -> int:
     if address >> BLOCK_BITS <= 0:
         return address
     rank = (address >> BLOCK_BITS) - 1
-    if rank >= state[CLUSTER_BLOCKS]:
+    if rank >= state.cluster_blocks:
         return NO_BLOCK
     select_memory_of_rank(state, event, rank)
     return address & ((1 << BLOCK_BITS) - 1)
 
 
 @jitable
-def select_memory_of_rank(state: Any, event: Any, rank: int) -> None:
+def select_memory_of_rank(state: DetectorState, event: DetectorEvent, rank: int) -> None:
     """Selects the shared memory of the block with a rank in the cluster: writes its slot, number
     and first byte on the host to the ME_ words of the owner."""
-    owner_slot = state[ME_CLUSTER_AT] + rank * state[SLOT_WORDS]
-    slots_away = (owner_slot - state[ME_SLOT]) // state[SLOT_WORDS]
-    state[ME_OWNER_SLOT], state[ME_OWNER] = owner_slot, state[owner_slot + B_BLOCK] - 1
-    state[ME_BASE] = event[E_BASE] + slots_away * state[SHARED_STRIDE]
+    owner_slot = ResidentBlock(state, state.current_cluster_at + rank * state.slot_words)
+    slots_away = (owner_slot.at - state.current_slot) // state.slot_words
+    state.current_owner_slot, state.current_owner = owner_slot.at, owner_slot.block - 1
+    state.current_base = event.base + slots_away * state.shared_stride
 
 
 @jitable
-def shared_key(state: Any, address: int) -> int:
+def shared_key(state: DetectorState, address: int) -> int:
     """Returns the key of the location at an address of the selected shared memory
     (`releases.find_location`): negative, so that it differs from all addresses of global memory."""
-    return int(-1 - (state[ME_OWNER] << BLOCK_BITS | address))
+    return int(-1 - (state.current_owner << BLOCK_BITS | address))
 
 
 @jitable
-def is_peer(state: Any, block: int) -> int:
+def is_peer(state: DetectorState, block: int) -> int:
     """Returns whether the block with number `block` - 1 is of the current block's cluster; 0
     without clusters."""
-    if state[CLUSTER_BLOCKS] == 1:
+    if state.cluster_blocks == 1:
         return 0
-    for rank in range(state[CLUSTER_BLOCKS]):
-        if state[state[ME_CLUSTER_AT] + rank * state[SLOT_WORDS] + B_BLOCK] == block:
+    for rank in range(state.cluster_blocks):
+        if ResidentBlock(state, state.current_cluster_at + rank * state.slot_words).block == block:
             return 1
     return 0

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from warploom.core.types import B32, U32
 from warploom.cost.fields import RECORD_WIDTH
 from warploom.detector import layout as words
+from warploom.detector.records import DetectorEvent
 from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.operands import read
 from warploom.machine.reference.state import (
@@ -71,16 +72,19 @@ class EventSource:
         """Passes an access; returns the lanes that may access memory."""
         shared = warp.block.shared
         event_words = {
-            words.E_KIND: words.ACCESS,
-            words.E_SPACE: SPACES.get(wanted.space, LOCAL),
-            words.E_OP: OPS.index(wanted.op),
-            words.E_SIZE: wanted.size,
-            words.E_PART: wanted.size,
+            DetectorEvent.kind: words.ACCESS,
+            DetectorEvent.space: SPACES.get(wanted.space, LOCAL),
+            DetectorEvent.op: OPS.index(wanted.op),
+            DetectorEvent.size: wanted.size,
+            DetectorEvent.part: wanted.size,
         }
         if wanted.space is Space.SHARED:
-            event_words |= {words.E_BASE: int(shared.ctypes.data), words.E_LIMIT: len(shared)}
+            event_words |= {
+                DetectorEvent.base: int(shared.ctypes.data),
+                DetectorEvent.limit: len(shared),
+            }
         elif wanted.space is Space.LOCAL:
-            event_words[words.E_LIMIT] = warp.local.shape[1]
+            event_words[DetectorEvent.limit] = warp.local.shape[1]
         addresses = np.zeros(LANES, np.uint64)
         for lane, address in wanted.addresses.items():
             addresses[lane] = address
@@ -94,9 +98,9 @@ class EventSource:
         """Passes an arrival at a barrier of the block."""
         ptx_instruction = warp.run.program.instructions[instruction]
         event_words = {
-            words.E_KIND: event_of(ptx_instruction) or 0,
-            words.E_NUMBER: number,
-            words.E_COUNT: threads,
+            DetectorEvent.kind: event_of(ptx_instruction) or 0,
+            DetectorEvent.number: number,
+            DetectorEvent.count: threads,
         }
         self._pass_event(warp, instruction, mask, event_words)
 
@@ -106,7 +110,7 @@ class EventSource:
         kind = event_of(ptx_instruction)
         if kind is None or kind in words.AT_BARRIERS:
             return
-        event_words, masks = {words.E_KIND: kind}, NO_ADDRESSES
+        event_words, masks = {DetectorEvent.kind: kind}, NO_ADDRESSES
         if kind == words.WARP_SYNC:
             named = member_mask(ptx_instruction)
             assert named is not None
@@ -114,7 +118,7 @@ class EventSource:
         if kind == words.ASYNC_WAIT:
             operands = sources(ptx_instruction)
             lowest = (mask & -mask).bit_length() - 1
-            event_words[words.E_NUMBER] = (
+            event_words[DetectorEvent.number] = (
                 int(read(warp, operands[0], U32)[lowest]) if operands else -1
             )
         self._pass_event(warp, instruction, mask, event_words, masks)
@@ -188,12 +192,12 @@ class EventSource:
         data: Bytes = NO_DATA,
     ) -> int:
         """Fills an event and runs the detector on it; returns the lanes that may continue."""
-        event = np.zeros(words.EVENT_WORDS, np.int64)
-        event[words.E_INSTRUCTION] = instruction
-        event[words.E_BLOCK] = warp.block.number
-        event[words.E_WARP] = warp.number
-        event[words.E_LANES] = lanes
-        event[words.E_EXISTING] = warp.existing
+        event = np.zeros(DetectorEvent.WORDS, np.int64)
+        event[DetectorEvent.instruction] = instruction
+        event[DetectorEvent.block] = warp.block.number
+        event[DetectorEvent.warp] = warp.number
+        event[DetectorEvent.lanes] = lanes
+        event[DetectorEvent.existing] = warp.existing
         for word, value in event_words.items():
             event[word] = value
         plan = warp.run.plan.astype(np.int64)
@@ -202,8 +206,8 @@ class EventSource:
 
 def _issued(warp: Warp, instruction: int, mask: int) -> list[int]:
     """Returns the event of lanes that issue a request."""
-    event = [0] * words.EVENT_WORDS
-    event[words.E_KIND], event[words.E_INSTRUCTION] = words.ACCESS, instruction
-    event[words.E_BLOCK], event[words.E_WARP] = warp.block.number, warp.number
-    event[words.E_LANES] = mask
+    event = [0] * DetectorEvent.WORDS
+    event[DetectorEvent.kind], event[DetectorEvent.instruction] = words.ACCESS, instruction
+    event[DetectorEvent.block], event[DetectorEvent.warp] = warp.block.number, warp.number
+    event[DetectorEvent.lanes] = mask
     return event

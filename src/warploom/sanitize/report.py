@@ -14,6 +14,7 @@ from warploom.detector.conflicts import (
     D_OTHER_COPY,
     D_OTHER_OP,
 )
+from warploom.detector.records import DetectorFinding, DetectorState
 from warploom.detector.tensor.tensor_fences import D_AFTER, D_BEFORE
 from warploom.isa.kinds import Effect
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
@@ -33,7 +34,7 @@ def findings_of(detector: Detector) -> list[Finding]:
     """Returns the findings of a launch, in the order in which they occurred. Raises WarploomError
     if the detector's memory was exhausted."""
     data = detector.data
-    if data[words.EXHAUSTED]:
+    if data[DetectorState.exhausted]:
         raise WarploomError(
             "the sanitizer has no memory left to record the order of the threads of this launch;"
             " launch fewer blocks, or leave the tool 'race' out"
@@ -44,9 +45,9 @@ def findings_of(detector: Detector) -> list[Finding]:
 def conflicts_of(detector: Detector) -> set[tuple[int, int]]:
     """Returns the pairs of instructions of a launch that access the same bytes unordered."""
     return {
-        (row[words.F_OTHER], row[words.F_INSTRUCTION])
+        (row[DetectorFinding.other], row[DetectorFinding.instruction])
         for row in _rows(detector)
-        if KINDS[row[words.F_KIND]].tool == "race"
+        if KINDS[row[DetectorFinding.kind]].tool == "race"
     }
 
 
@@ -71,28 +72,30 @@ def sites_of_findings(detector: Detector) -> list[FindingSite]:
     size = detector.launch.warp_size
     found: list[FindingSite] = []
     for row in _rows(detector):
-        packed, access_size = row[words.F_THREAD], row[words.F_SIZE]
-        if access_size and row[words.F_SPACE] != words.TENSOR:
+        packed, access_size = row[DetectorFinding.thread], row[DetectorFinding.size]
+        if access_size and row[DetectorFinding.space] != words.TENSOR:
             warp, lane = divmod(packed & words.LOW, size)
-            access = SPACES[row[words.F_SPACE]], row[words.F_ADDRESS], access_size
+            access = SPACES[row[DetectorFinding.space]], row[DetectorFinding.address], access_size
             finding = _FindingRow(detector, row).finding()
             found.append(
-                FindingSite(finding, row[words.F_INSTRUCTION], packed >> 32, warp, lane, *access)
+                FindingSite(
+                    finding, row[DetectorFinding.instruction], packed >> 32, warp, lane, *access
+                )
             )
     return found
 
 
 def _rows(detector: Detector) -> list[tuple[int, ...]]:
-    """Returns the detector's finding records (`layout.FINDING_WORDS`)."""
+    """Returns the detector's finding records (`DetectorFinding.WORDS`)."""
     data = detector.data
-    start, count = int(data[words.FINDINGS_AT]), int(data[words.FINDINGS])
-    rows = data[start:][: count * words.FINDING_WORDS].reshape(count, words.FINDING_WORDS)
+    start, count = int(data[DetectorState.findings_at]), int(data[DetectorState.findings])
+    rows = data[start:][: count * DetectorFinding.WORDS].reshape(count, DetectorFinding.WORDS)
     return [tuple(row) for row in rows.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
 class _FindingRow:
-    """Makes a Finding of one of the detector's records (`layout.FINDING_WORDS`)."""
+    """Makes a Finding of one of the detector's records (`DetectorFinding.WORDS`)."""
 
     detector: Detector
     row: tuple[int, ...]
@@ -100,13 +103,23 @@ class _FindingRow:
     @property
     def kind(self) -> FindingKind:
         """Returns the kind of the record."""
-        return KINDS[self.row[words.F_KIND]]
+        return KINDS[self.row[DetectorFinding.kind]]
 
     # ---- parts ----------------------------------------------------------------------------------
 
     def _line(self, word: int) -> str:
         """Returns the source line of an instruction of the record."""
         return self.detector.program.line(self.row[word])
+
+    def _own_place(self) -> str:
+        """Returns the source line and the thread of the access."""
+        line = self._line(DetectorFinding.instruction)
+        return f"{line} by {self._thread(DetectorFinding.thread)}"
+
+    def _other_place(self) -> str:
+        """Returns the source line and the thread of the earlier access."""
+        line = self._line(DetectorFinding.other)
+        return f"{line} by {self._thread(DetectorFinding.other_thread)}"
 
     def _thread(self, word: int) -> Thread:
         """Returns a thread of the record."""
@@ -117,11 +130,11 @@ class _FindingRow:
 
     @property
     def _in_tensor_memory(self) -> bool:
-        return self.row[words.F_SPACE] == words.TENSOR
+        return self.row[DetectorFinding.space] == words.TENSOR
 
     @property
     def _space(self) -> Space:
-        return SPACES[self.row[words.F_SPACE]]
+        return SPACES[self.row[DetectorFinding.space]]
 
     @property
     def _space_name(self) -> str:
@@ -133,14 +146,14 @@ class _FindingRow:
         if self._in_tensor_memory:
             return None
         if self._space is Space.SHARED:
-            owner, name = self.row[words.F_OWNER], "the block's shared memory"
-            if owner != self.row[words.F_THREAD] >> 32:
+            owner, name = self.row[DetectorFinding.owner], "the block's shared memory"
+            if owner != self.row[DetectorFinding.thread] >> 32:
                 index = self.detector.launch.block_index(owner)
                 name = f"the shared memory of block {index}"
-            return Allocation(0, int(self.detector.data[words.SHARED_BYTES]), name)
+            return Allocation(0, int(self.detector.data[DetectorState.shared_bytes]), name)
         if self._space is Space.LOCAL:
             return Allocation(0, self.detector.program.local_bytes, "the thread's local memory")
-        at = self.row[words.F_ADDRESS]
+        at = self.row[DetectorFinding.address]
         live = (*self.detector.allocations, *self.detector.heap)
         return min(
             live, key=lambda a: max(a.address - at, at - a.address - a.size, 0), default=None
@@ -148,7 +161,7 @@ class _FindingRow:
 
     def _place(self) -> str:
         """Returns a text for the location of the record's address."""
-        found, address = self._allocation(), self.row[words.F_ADDRESS]
+        found, address = self._allocation(), self.row[DetectorFinding.address]
         if self._in_tensor_memory:
             return f"lane {lane_of(address)}, column {column_of(address)}"
         if found is None:
@@ -157,26 +170,26 @@ class _FindingRow:
 
     def finding(self) -> Finding:
         """Returns the finding of the record's instructions and threads."""
-        other = self.row[words.F_OTHER]
-        threads = [self._thread(words.F_THREAD)]
-        if self.row[words.F_OTHER_THREAD] >= 0:
-            threads.append(self._thread(words.F_OTHER_THREAD))
-        has_bytes = self.row[words.F_SIZE] > 0
+        other = self.row[DetectorFinding.other]
+        threads = [self._thread(DetectorFinding.thread)]
+        if self.row[DetectorFinding.other_thread] >= 0:
+            threads.append(self._thread(DetectorFinding.other_thread))
+        has_bytes = self.row[DetectorFinding.size] > 0
         allocation = self._allocation() if has_bytes else None
-        address = self.row[words.F_ADDRESS]
+        address = self.row[DetectorFinding.address]
         return Finding(
             self.kind.tool,
             self.kind.name,
             self.kind.severity,
             self._space_name if has_bytes else "",
-            self._line(words.F_INSTRUCTION),
-            self._line(words.F_OTHER) if other >= 0 else "",
+            self._line(DetectorFinding.instruction),
+            self._line(DetectorFinding.other) if other >= 0 else "",
             tuple(threads),
             allocation.name if allocation else "",
             self.kind.message(self),
-            self.row[words.F_COUNT],
+            self.row[DetectorFinding.count],
             address - (allocation.address if allocation else 0),
-            (self.row[words.F_INSTRUCTION], *((other,) if other >= 0 else ())),
+            (self.row[DetectorFinding.instruction], *((other,) if other >= 0 else ())),
         )
 
     # ---- messages ------------------------------------------------------------------------------
@@ -184,20 +197,20 @@ class _FindingRow:
     def fault(self, kind: FaultKind) -> str:
         """Describes an access out of bounds, of a misaligned one, or of a store to
         constant memory."""
-        launch, packed = self.detector.launch, self.row[words.F_THREAD]
+        launch, packed = self.detector.launch, self.row[DetectorFinding.thread]
         number = packed & words.LOW
         place = packed >> 32, number // launch.warp_size, number % launch.warp_size
-        access_size = self.row[words.F_ADDRESS], self.row[words.F_SIZE], self._space
-        fault = Fault(kind, self.row[words.F_INSTRUCTION], *place, *access_size)
+        access_size = self.row[DetectorFinding.address], self.row[DetectorFinding.size], self._space
+        fault = Fault(kind, self.row[DetectorFinding.instruction], *place, *access_size)
         return str(fault_error(fault, self.detector.program, launch, self._allocation()))
 
     def strayed(self) -> str:
         """Describes a store through a pointer to one buffer that went to another."""
-        access = ACCESSES[self.row[words.F_DETAIL] & 3]
+        access = ACCESSES[self.row[DetectorFinding.detail] & 3]
         return (
             f"Invalid __{self._space.value}__ {access.lower()} of size"
-            f" {self.row[words.F_SIZE]} bytes\n"
-            f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
+            f" {self.row[DetectorFinding.size]} bytes\n"
+            f"    at {self._own_place()}\n"
             f"    in {self._place()}\n"
             f"    The pointer of this access belongs to another buffer, and its index is too large"
             f" or negative. Check the index against that buffer's size."
@@ -206,11 +219,13 @@ class _FindingRow:
     def race(self) -> str:
         """Describes two accesses that are not ordered."""
         kind = self.kind.name
-        detail = self.row[words.F_DETAIL]
-        own_access = self._access(words.F_INSTRUCTION, detail & 3, detail >> D_COPY & 1)
-        other = self._access(words.F_OTHER, detail >> D_OTHER_OP & 3, detail >> D_OTHER_COPY & 1)
+        detail = self.row[DetectorFinding.detail]
+        own_access = self._access(DetectorFinding.instruction, detail & 3, detail >> D_COPY & 1)
+        other = self._access(
+            DetectorFinding.other, detail >> D_OTHER_OP & 3, detail >> D_OTHER_COPY & 1
+        )
         if kind == "proxy":
-            own_access = self._access(words.F_INSTRUCTION, words.LOAD, 1)
+            own_access = self._access(DetectorFinding.instruction, words.LOAD, 1)
             other = ACCESSES[1 + (detail & 1)]
         if kind == "stale":
             own_access, other = "Read by a texture or a surface", ACCESSES[detail & 3]
@@ -226,9 +241,9 @@ class _FindingRow:
             )
         return (
             f"{kind.capitalize()} reported between {own_access} access\n"
-            f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
+            f"    at {self._own_place()}\n"
             f"    and {other} access\n"
-            f"    at {self._line(words.F_OTHER)} by {self._thread(words.F_OTHER_THREAD)}\n"
+            f"    at {self._other_place()}\n"
             f"    in __{self._space_name}__ memory: {self._place()}\n"
             f"    {remedy}"
         )
@@ -244,8 +259,8 @@ class _FindingRow:
         """Describes a read of bytes that were not written."""
         return (
             f"Uninitialized __{self._space.value}__ memory read of size"
-            f" {self.row[words.F_SIZE]} bytes\n"
-            f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
+            f" {self.row[DetectorFinding.size]} bytes\n"
+            f"    at {self._own_place()}\n"
             f"    in {self._place()}\n"
             f"    Nobody has written these bytes. Write them before (a copy, cudaMemset, or another"
             f" kernel), or read fewer."
@@ -255,8 +270,8 @@ class _FindingRow:
         """Describes a thread that ended without executing a barrier."""
         return (
             f"Skipped barrier: threads have ended without coming to a barrier\n"
-            f"    by {self._thread(words.F_THREAD)}\n"
-            f"    at {self._line(words.F_INSTRUCTION)}\n"
+            f"    by {self._thread(DetectorFinding.thread)}\n"
+            f"    at {self._line(DetectorFinding.instruction)}\n"
             f"    __syncthreads() and __syncwarp() may stand in conditional code only where all"
             f" threads that they mean take the same way. Move it out of the condition, or name the"
             f" threads: a mask, or a barrier with a number of threads."
@@ -266,8 +281,8 @@ class _FindingRow:
         """Describes threads of a block that wait at different barriers."""
         return (
             f"Divergent barrier: threads of one block wait at different barriers\n"
-            f"    at {self._line(words.F_INSTRUCTION)} by {self._thread(words.F_THREAD)}\n"
-            f"    and at {self._line(words.F_OTHER)}\n"
+            f"    at {self._own_place()}\n"
+            f"    and at {self._line(DetectorFinding.other)}\n"
             f"    __syncthreads() may stand in conditional code only where all threads of the block"
             f" take the same way. Move it out of the condition."
         )

@@ -68,8 +68,8 @@ FULL_MASK = 0xFFFFFFFF
 @dataclass(frozen=True, slots=True)
 class Sites:
     """Holds the description of a program for the detector: a word of flags and a number of the
-    source line for each instruction; `exact` and `agents` decide `layout.EXACT` and
-    `layout.AGENTS`."""
+    source line for each instruction; `exact` and `agents` decide `DetectorState.exact` and
+    `DetectorState.agents`."""
 
     flags: tuple[int, ...]
     lines: tuple[int, ...]

@@ -7,7 +7,6 @@ import mmap
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,21 @@ from warploom.asynchronous.tensor_memory.layout import COLUMNS, LANES
 from warploom.core.errors import Allocation
 from warploom.detector import layout as words
 from warploom.detector.agents import count_agents
+from warploom.detector.records import (
+    BarrierShadow,
+    BlockSetEntry,
+    ClusterBarrierShadow,
+    DetectorFinding,
+    DetectorState,
+    InstructionSite,
+    LineShadow,
+    ReleaseLocation,
+    ResidentBlock,
+    ShadowCell,
+    ThreadKnowledge,
+    TrackedAllocation,
+    WarpKnowledge,
+)
 from warploom.detector.skips import report_skips
 from warploom.ir.variant import Sanitizing
 from warploom.isa.kinds import Needs
@@ -90,10 +104,10 @@ class Detector:
         tracked = _Tracked(unwritten, *exempt, "race" in tools, touched, early)
         layout = _Layout(program, launch, memory, tracked)
         data = layout.filled()
-        data[words.TOOLS] = sum({TOOL_BITS[tool] for tool in tools})
+        data[DetectorState.tools] = sum({TOOL_BITS[tool] for tool in tools})
         # `malloc` in kernels gives memory that is not written.
         some = bool(unwritten) or allocates(program)
-        aligned = bool(data[words.ALIGNED])
+        aligned = bool(data[DetectorState.aligned])
         required_events = _required_events(
             tools, program, sites, unchecked, unwritten=some, aligned=aligned
         )
@@ -102,7 +116,7 @@ class Detector:
 
     def triggered(self) -> Trigger | None:
         """Returns when the launch has let the next one of its stream begin; None if it has not."""
-        bits = int(self.data[words.TRIGGERED])
+        bits = int(self.data[DetectorState.triggered])
         if bits & words.BEFORE_WAIT:
             return Trigger.BEFORE_WAIT
         return Trigger.AFTER_WAIT if bits else None
@@ -111,10 +125,10 @@ class Detector:
         """Returns what the launch has done with each four bytes of the allocations
         (`layout.T_READ_AT` and so on), without allocations that it did not access. `early`: what
         threads have done that did not know of the end of the previous launch; else the rest."""
-        word = words.A_EARLY if early else words.A_TOUCHED
+        word = TrackedAllocation.early if early else TrackedAllocation.touched
         found: list[tuple[Allocation, Words]] = []
         for number, allocation in enumerate(self.allocations):
-            at = int(self.data[words.ALLOCATIONS_AT]) + number * words.ALLOCATION_WORDS
+            at = int(self.data[DetectorState.allocations_at]) + number * TrackedAllocation.WORDS
             start = int(self.data[at + word])
             tracked = self.data[start:][: touched_words(allocation) if start else 0]
             if tracked.any():
@@ -124,22 +138,28 @@ class Detector:
     def end(self) -> None:
         """Checks the blocks that are resident when a launch ends for threads that have skipped the
         last barrier."""
-        data, state = self.data, cast("Any", self.data)
+        data, state = self.data, DetectorState(self.data, 0)
         passed = any(flags & words.PASSED_BY_ALL for flags in sites_of(self.program).flags)
-        if not (passed and self.required_events.synchronisation and data[words.TOOLS] & words.SYNC):
+        if not (
+            passed
+            and self.required_events.synchronisation
+            and data[DetectorState.tools] & words.SYNC
+        ):
             return
-        count, size = slots_of(self.launch), int(data[words.SLOT_WORDS])
-        slots = int(data[words.SLOTS_AT]) + size * np.arange(count)
-        for slot in slots[data[slots + words.B_BARRIER_LINE] != 0].tolist():
-            report_skips(state, slot, int(data[slot + words.B_BLOCK]) - 1)
+        count, size = slots_of(self.launch), int(data[DetectorState.slot_words])
+        slots = int(data[DetectorState.slots_at]) + size * np.arange(count)
+        for slot in slots[data[slots + ResidentBlock.barrier_line] != 0].tolist():
+            report_skips(
+                state, ResidentBlock(state, slot), int(data[slot + ResidentBlock.block]) - 1
+            )
 
     def write_back_written(self) -> None:
         """Writes back which bytes of the allocations are written now."""
         for number, allocation in enumerate(self.allocations):
             bits = self.unwritten.get(allocation.address)
             if bits is not None:
-                at = int(self.data[words.ALLOCATIONS_AT]) + number * words.ALLOCATION_WORDS
-                start = int(self.data[at + words.A_WRITTEN])
+                at = int(self.data[DetectorState.allocations_at]) + number * TrackedAllocation.WORDS
+                start = int(self.data[at + TrackedAllocation.written])
                 bits[:] = self.data[start : start + len(bits)]
 
 
@@ -210,7 +230,7 @@ class _Layout:
     ) -> None:
         self.program, self.launch, self.memory, self.tracked = program, launch, memory, tracked
         self.sites: Sites = sites_of(program)
-        self.end = padded(words.HEAD_WORDS)
+        self.end = padded(DetectorState.WORDS)
         self.head: dict[int, int] = {}
 
     @property
@@ -224,58 +244,64 @@ class _Layout:
         """Returns the array, with its contents at the start of a launch."""
         head, launch, program = self.head, self.launch, self.program
         threads = launch.warps_per_block * 32
-        head[words.WARPS], head[words.THREADS] = launch.warps_per_block, threads
-        head[words.BLOCK_THREADS] = launch.threads_per_block
+        head[DetectorState.warps], head[DetectorState.threads] = launch.warps_per_block, threads
+        head[DetectorState.block_threads] = launch.threads_per_block
         agents = count_agents(threads, tensor_memory=program.has_tensor_memory)
-        head[words.AGENTS] = agents * self.sites.agents
-        head[words.CLOCK_WORDS] = threads + head[words.AGENTS]
+        head[DetectorState.agents] = agents * self.sites.agents
+        head[DetectorState.clock_words] = threads + head[DetectorState.agents]
         exact = self.sites.exact or launch.cluster_blocks > 1 or self.tracked.early
-        head[words.EXACT] = int(exact)
-        head[words.LOCKSTEP] = int(not launch.schedule.independent)
-        head[words.SHARED_BYTES] = all_shared_bytes(program, launch)
-        head[words.SHARED_STRIDE] = shared_stride(program, launch)
-        head[words.CLUSTER_BLOCKS] = launch.cluster_blocks
-        head[words.LOCATIONS] = LOCATION_CAPACITY
+        head[DetectorState.exact] = int(exact)
+        head[DetectorState.lockstep] = int(not launch.schedule.independent)
+        head[DetectorState.shared_bytes] = all_shared_bytes(program, launch)
+        head[DetectorState.shared_stride] = shared_stride(program, launch)
+        head[DetectorState.cluster_blocks] = launch.cluster_blocks
+        head[DetectorState.locations] = LOCATION_CAPACITY
         alone = launch.cluster_blocks == 1 and not self.tracked.early
         plain = self.tracked.races and launch.schedule.independent and alone
-        head[words.FAST_PATH] = int(plain)
+        head[DetectorState.fast_path] = int(plain)
         aligned = plain and not exact and has_uniform_barriers(program)
-        head[words.ALIGNED] = int(aligned)
+        head[DetectorState.aligned] = int(aligned)
         live = self.memory.live()
-        head[words.ALLOCATIONS] = len(live)
-        self._reserve_region(words.SITES_AT, len(program.instructions) * words.SITE_WORDS)
-        self._reserve_region(words.FINDINGS_AT, words.MOST_FINDINGS * words.FINDING_WORDS)
+        head[DetectorState.allocations] = len(live)
         self._reserve_region(
-            words.ALLOCATIONS_AT, self.allocation_capacity * words.ALLOCATION_WORDS
+            DetectorState.sites_at, len(program.instructions) * InstructionSite.WORDS
         )
-        self._reserve_region(words.LOCATIONS_AT, LOCATION_CAPACITY * words.LOCATION_WORDS)
-        self._reserve_region(words.POOL_AT, POOL_WORDS)
-        head[words.POOL_END] = self.end
+        self._reserve_region(DetectorState.findings_at, words.MOST_FINDINGS * DetectorFinding.WORDS)
+        self._reserve_region(
+            DetectorState.allocations_at, self.allocation_capacity * TrackedAllocation.WORDS
+        )
+        self._reserve_region(DetectorState.locations_at, LOCATION_CAPACITY * ReleaseLocation.WORDS)
+        self._reserve_region(DetectorState.pool_at, POOL_WORDS)
+        head[DetectorState.pool_end] = self.end
         assert self.end < 1 << 31  # two indices of the pool share a word
         self._put_slots()
         rows = [self._allocation(allocation) for allocation in live]
-        early = self._reserve(1 + words.SET_WORDS) if self.tracked.early else 0
-        slots = head[words.SLOTS_AT]
-        behind = slots + slots_of(launch) * head[words.SLOT_WORDS]
-        dense = ((head[words.POOL_AT], slots), (behind, self.end)) if self.tracked.races else ()
+        early = self._reserve(1 + BlockSetEntry.WORDS) if self.tracked.early else 0
+        slots = head[DetectorState.slots_at]
+        behind = slots + slots_of(launch) * head[DetectorState.slot_words]
+        dense = (
+            ((head[DetectorState.pool_at], slots), (behind, self.end)) if self.tracked.races else ()
+        )
         data = _zeros_on_demand(self.end, dense)
         for word, value in head.items():
             data[word] = value
         if early:
-            data[words.EARLIER_LAUNCH] = early
+            data[DetectorState.earlier_launch] = early
             # A block set with one entry, for a block after the last: all of its interval 0 is
             # known.
             data[early : early + 3] = 1, launch.blocks + 1, 1
-        sites = data[head[words.SITES_AT] :][: words.SITE_WORDS * len(program.instructions)]
-        sites[words.SITE_FLAGS :: words.SITE_WORDS] = self.sites.flags
-        sites[words.SITE_LINE :: words.SITE_WORDS] = self.sites.lines
-        sites[words.SITE_EXEMPT :: words.SITE_WORDS][list(self.tracked.exempt)] = 1
+        sites = data[head[DetectorState.sites_at] :][
+            : InstructionSite.WORDS * len(program.instructions)
+        ]
+        sites[InstructionSite.flags :: InstructionSite.WORDS] = self.sites.flags
+        sites[InstructionSite.line :: InstructionSite.WORDS] = self.sites.lines
+        sites[InstructionSite.exempt :: InstructionSite.WORDS][list(self.tracked.exempt)] = 1
         for number, row in enumerate(rows):
-            at = head[words.ALLOCATIONS_AT] + number * words.ALLOCATION_WORDS
+            at = head[DetectorState.allocations_at] + number * TrackedAllocation.WORDS
             data[at : at + len(row)] = row
             bits = self.tracked.unwritten.get(live[number].address)
             if bits is not None:
-                data[row[words.A_WRITTEN] :][: len(bits)] = bits
+                data[row[TrackedAllocation.written] :][: len(bits)] = bits
         return data
 
     def _reserve_region(self, word: int, size: int) -> None:
@@ -291,40 +317,40 @@ class _Layout:
     def _put_slots(self) -> None:
         """Reserves the state of the blocks that can be resident at once."""
         head = self.head
-        threads, row = head[words.THREADS], head[words.CLOCK_WORDS]
-        lines = -(-head[words.SHARED_BYTES] // words.LINE_BYTES)
-        cells = lines * words.LINE_BYTES // 4 * words.CELL_WORDS
-        barrier = words.BARRIER_HEAD + 2 * row
-        at = padded(words.BLOCK_WORDS)
+        threads, row = head[DetectorState.threads], head[DetectorState.clock_words]
+        lines = -(-head[DetectorState.shared_bytes] // words.LINE_BYTES)
+        cells = lines * words.LINE_BYTES // 4 * ShadowCell.WORDS
+        barrier = BarrierShadow.WORDS + 2 * row
+        at = padded(ResidentBlock.WORDS)
         for word, size in (
-            (words.SLOT_WARPS, head[words.WARPS] * words.WARP_WORDS),
-            (words.SLOT_LANES, threads * words.LANE_WORDS),
-            (words.SLOT_WRITTEN, written_words(head[words.SHARED_BYTES])),
-            (words.SLOT_CELLS, cells),
-            (words.SLOT_LINES, lines * words.LINE_WORDS),
-            (words.SLOT_BARRIERS, (1 + ALL_BARRIERS) * barrier),
-            (words.SLOT_CLOCKS, threads * row + 2 * head[words.AGENTS]),
+            (DetectorState.slot_warps, head[DetectorState.warps] * WarpKnowledge.WORDS),
+            (DetectorState.slot_lanes, threads * ThreadKnowledge.WORDS),
+            (DetectorState.slot_written, written_words(head[DetectorState.shared_bytes])),
+            (DetectorState.slot_cells, cells),
+            (DetectorState.slot_lines, lines * LineShadow.WORDS),
+            (DetectorState.slot_barriers, (1 + ALL_BARRIERS) * barrier),
+            (DetectorState.slot_clocks, threads * row + 2 * head[DetectorState.agents]),
         ):
             head[word] = at
             at += padded(size)
         if Needs.CLUSTER_BARRIER in self.program.needs:
-            head[words.SLOT_CLUSTER_BARRIERS] = at
-            at += padded(2 * (words.CLUSTER_BARRIER_HEAD + row))
+            head[DetectorState.slot_cluster_barriers] = at
+            at += padded(2 * (ClusterBarrierShadow.WORDS + row))
         if self.program.has_tensor_memory:
-            head[words.SLOT_TENSOR] = at
-            at += LANES * COLUMNS * words.CELL_WORDS
-            head[words.SLOT_AFTER] = at
-            at += padded(head[words.WARPS] * (1 + head[words.AGENTS]))
-        head[words.SLOT_BARRIERS] += barrier  # one before them is for members of a warp
-        head[words.SLOT_WORDS] = at
-        self._reserve_region(words.SLOTS_AT, slots_of(self.launch) * at)
+            head[DetectorState.slot_tensor] = at
+            at += LANES * COLUMNS * ShadowCell.WORDS
+            head[DetectorState.slot_after] = at
+            at += padded(head[DetectorState.warps] * (1 + head[DetectorState.agents]))
+        head[DetectorState.slot_barriers] += barrier  # one before them is for members of a warp
+        head[DetectorState.slot_words] = at
+        self._reserve_region(DetectorState.slots_at, slots_of(self.launch) * at)
 
     def _allocation(self, allocation: Allocation) -> list[int]:
         """Reserves the shadow memory of an allocation; returns its table row."""
         start, size = allocation.address, allocation.size
         lines = -(-size // words.LINE_BYTES) + 1  # it may begin in the midst of one
-        cells = self._reserve(lines * words.LINE_BYTES // 4 * words.CELL_WORDS)
-        lines_at = self._reserve(lines * words.LINE_WORDS)
+        cells = self._reserve(lines * words.LINE_BYTES // 4 * ShadowCell.WORDS)
+        lines_at = self._reserve(lines * LineShadow.WORDS)
         written = 0
         if start in self.tracked.unwritten:
             written = self._reserve(written_words(size))

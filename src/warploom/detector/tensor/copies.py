@@ -11,8 +11,6 @@ Source: PTX ISA, "cp.async", "cp.async.bulk", "mbarrier".
 
 from __future__ import annotations
 
-from typing import Any
-
 from warploom.asynchronous.mbarrier import PHASE_AT
 from warploom.detector.agents import join_agent_word, word_of_copy
 from warploom.detector.barriers import clear_generation
@@ -28,191 +26,207 @@ from warploom.detector.layout import (
     ACQUIRES,
     ARRIVES,
     ARRIVES_ASYNC,
-    BARRIER_HEAD,
     BULK,
-    CLOCK_WORDS,
     CLUSTER,
-    E_LANES,
-    E_NUMBER,
-    E_WARP,
-    G_GENERATION,
-    G_SET,
     INVALIDATES,
-    L_BULK_COMMITS,
-    L_BULK_RING,
-    L_COMMITS,
-    L_COPIES,
-    L_RING,
-    ME_BLOCK,
-    ME_LANE_AT,
-    ME_OWNER,
-    ME_THREAD,
-    O_CHAIN,
-    O_MBARRIER,
     PLAIN_WRITE,
-    RELEASE_WORDS,
     RELEASES,
     RING,
-    S_CLOCK,
-    SET_WORDS,
-    THREADS,
     WAITS,
 )
 from warploom.detector.other_blocks import join_sets
 from warploom.detector.pool import allocate
+from warploom.detector.records import (
+    BarrierShadow,
+    BlockSetEntry,
+    DetectorEvent,
+    DetectorState,
+    ReleaseLocation,
+    ReleaseRecord,
+    ThreadKnowledge,
+)
 from warploom.detector.release_notes import set_with_release, write_release
 from warploom.detector.releases import find_location
 from warploom.simt.lane_counts import first_lane, jitable
 
 
 @jitable
-def commit_group(state: Any, event: Any, flags: int) -> None:
+def commit_group(state: DetectorState, event: DetectorEvent, flags: int) -> None:
     """Processes the commit of a group: notes, in each lane's ring of groups (that of bulk copies
     for BULK), that the copies which the lane has begun so far belong to it, and advances the number
     of its next copy."""
-    left = event[E_LANES]
-    count = L_BULK_COMMITS if flags & BULK else L_COMMITS
-    ring = L_BULK_RING if flags & BULK else L_RING
+    left = event.lanes
+    count = ThreadKnowledge.bulk_commits if flags & BULK else ThreadKnowledge.commits
+    ring = ThreadKnowledge.bulk_ring if flags & BULK else ThreadKnowledge.ring
     while left:
-        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event.warp << 5) + first_lane(left))
         left &= left - 1
-        lane = state[ME_LANE_AT]
-        state[lane + L_COPIES] += 1
+        lane = ThreadKnowledge(state, state.current_lane_at)
+        lane.copies += 1
         # The group has the copies before the thread's next number.
-        state[lane + ring + state[lane + count] % RING] = state[lane + L_COPIES]
-        state[lane + count] += 1
+        state.words[lane.at + ring + state.words[lane.at + count] % RING] = lane.copies
+        state.words[lane.at + count] += 1
 
 
 @jitable
-def wait_for_copies(state: Any, event: Any, flags: int) -> None:
+def wait_for_copies(state: DetectorState, event: DetectorEvent, flags: int) -> None:
     """Processes a wait for groups (of bulk copies for BULK in `flags`): lets each lane know its
-    copies, but for those of its last E_NUMBER groups; all copies if that is -1, after which its
+    copies, but for those of its last `number` groups; all copies if that is -1, after which its
     next copy has a new number. Nothing if the lane has committed no more groups than that, or if it
     is 8 (RING) or more."""
-    left, pending = event[E_LANES], event[E_NUMBER]
-    count = L_BULK_COMMITS if flags & BULK else L_COMMITS
-    ring = L_BULK_RING if flags & BULK else L_RING
+    left, pending = event.lanes, event.number
+    count = ThreadKnowledge.bulk_commits if flags & BULK else ThreadKnowledge.commits
+    ring = ThreadKnowledge.bulk_ring if flags & BULK else ThreadKnowledge.ring
     while left:
-        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event.warp << 5) + first_lane(left))
         left &= left - 1
-        lane, bound = state[ME_LANE_AT], 0
+        lane, bound = ThreadKnowledge(state, state.current_lane_at), 0
         if pending < 0:
-            state[lane + L_COPIES] += 1
-            bound = state[lane + L_COPIES]
-        elif pending < RING and state[lane + count] > pending:
-            bound = state[lane + ring + (state[lane + count] - pending - 1) % RING]
+            lane.copies += 1
+            bound = lane.copies
+        elif pending < RING and state.words[lane.at + count] > pending:
+            bound = state.words[
+                lane.at + ring + (state.words[lane.at + count] - pending - 1) % RING
+            ]
         if bound:
-            agent_word = current_clock(state) + state[THREADS] + state[ME_THREAD]
-            state[agent_word] = join_agent_word(state[agent_word], bound)
+            agent_word = current_clock(state) + state.threads + state.current_thread
+            state.words[agent_word] = join_agent_word(state.words[agent_word], bound)
 
 
 @jitable
-def operate_mbarrier(state: Any, key: int, word: int, flags: int) -> None:
+def operate_mbarrier(state: DetectorState, key: int, word: int, flags: int) -> None:
     """Processes an operation of the current thread on the mbarrier of key `key`, whose value is
     `word` before it. By `flags`, an initialisation or invalidation clears the record. Else clears
     the present phase if the record has another; then a wait that ACQUIRES, at an mbarrier of the
     thread's block, adds the last phase to the thread's knowledge, an arrival that RELEASES adds
     that to the present phase, and ARRIVES_ASYNC adds the thread's copies so far. Creates the
     record; nothing if the table or the pool is full."""
-    entry = find_location(state, key, 1)
-    if entry == 0:
+    entry = ReleaseLocation(state, find_location(state, key, 1))
+    if entry.at == 0:
         return
-    if state[entry + O_CHAIN] == 0:
-        state[entry + O_CHAIN] = allocate(state, BARRIER_HEAD + 2 * state[CLOCK_WORDS])
-        if state[entry + O_CHAIN] == 0:
+    if entry.chain == 0:
+        entry.chain = allocate(state, BarrierShadow.WORDS + 2 * state.clock_words)
+        if entry.chain == 0:
             return
-    at, state[entry + O_MBARRIER] = state[entry + O_CHAIN], int(flags & INVALIDATES == 0)
+    barrier, entry.mbarrier = BarrierShadow(state, entry.chain), int(flags & INVALIDATES == 0)
     if flags & (PLAIN_WRITE | INVALIDATES):
         # Clears both phases, and ends with phase 0.
         for generation in range(1, -1, -1):
-            state[at + G_GENERATION] = generation
-            clear_generation(state, at)
+            barrier.generation = generation
+            clear_generation(state, barrier)
         return
     phase = word >> PHASE_AT & 3
-    if state[at + G_GENERATION] & 3 != phase:
-        state[at + G_GENERATION] = phase
-        clear_generation(state, at)
-    if flags & WAITS and flags & ACQUIRES and state[ME_OWNER] == state[ME_BLOCK]:
+    if barrier.generation & 3 != phase:
+        barrier.generation = phase
+        clear_generation(state, barrier)
+    if flags & WAITS and flags & ACQUIRES and state.current_owner == state.current_block:
         # A successful wait is for the phase before the present one.
         odd = phase + 1 & 1
-        join_clocks(state, current_clock(state), at + BARRIER_HEAD + odd * state[CLOCK_WORDS])
-        learn_set(state, state[at + G_SET + odd])
+        join_clocks(
+            state, current_clock(state), barrier.at + BarrierShadow.WORDS + odd * state.clock_words
+        )
+        learn_set(state, barrier.set[odd])
     if flags & ARRIVES and flags & RELEASES:
-        add_to_phase(state, at, phase)
+        add_to_phase(state, barrier, phase)
     if flags & ARRIVES_ASYNC:
-        state[state[ME_LANE_AT] + L_COPIES] += 1
-        record_completion(state, at, phase, state[ME_THREAD], state[state[ME_LANE_AT] + L_COPIES])
+        ThreadKnowledge(state, state.current_lane_at).copies += 1
+        record_completion(
+            state,
+            barrier,
+            phase,
+            state.current_thread,
+            ThreadKnowledge(state, state.current_lane_at).copies,
+        )
 
 
 @jitable
-def is_mbarrier(state: Any, key: int) -> int:
+def is_mbarrier(state: DetectorState, key: int) -> int:
     """Returns whether an mbarrier, initialised and not invalidated, is at the location with key
     `key`."""
-    entry = find_location(state, key, 0)
-    return int(entry != 0 and state[entry + O_MBARRIER] != 0)
+    entry = ReleaseLocation(state, find_location(state, key, 0))
+    return int(entry.at != 0 and entry.mbarrier != 0)
 
 
 @jitable
-def add_to_phase(state: Any, at: int, phase: int) -> None:
+def add_to_phase(state: DetectorState, barrier: BarrierShadow, phase: int) -> None:
     """Adds what the current thread knows to a phase (modulo 4) of the mbarrier whose record is at
-    index `at`: to the phase's vector clock and block set, if the thread is of the block that owns
-    the mbarrier, else to the block set only, as a release."""
-    set_at = at + G_SET + (phase & 1)
-    if state[ME_OWNER] == state[ME_BLOCK]:
-        add_to_clock(state, at + BARRIER_HEAD + (phase & 1) * state[CLOCK_WORDS])
-        state[set_at] = join_sets(state, state[set_at], current_set(state))
+    index `barrier`: to the phase's vector clock and block set, if the thread is of the block that
+    owns the mbarrier, else to the block set only, as a release."""
+    set_at = barrier.at + BarrierShadow.set + (phase & 1)
+    if state.current_owner == state.current_block:
+        add_to_clock(state, barrier.at + BarrierShadow.WORDS + (phase & 1) * state.clock_words)
+        state.words[set_at] = join_sets(state, state.words[set_at], current_set(state))
         return
-    release = allocate(state, RELEASE_WORDS)
-    if release:
+    release = ReleaseRecord(state, allocate(state, ReleaseRecord.WORDS))
+    if release.at:
         write_release(state, release, CLUSTER)
-        state[set_at] = join_sets(state, state[set_at], set_with_release(state, release))
+        state.words[set_at] = join_sets(
+            state, state.words[set_at], set_with_release(state, release)
+        )
 
 
 @jitable
-def complete_copy(state: Any, key: int, word: int) -> None:
+def complete_copy(state: DetectorState, key: int, word: int) -> None:
     """Records that the bytes of the current thread's last copy have arrived at the mbarrier of key
     `key`, whose value is `word`, and that its next copy begins."""
     signal_mbarrier(state, key, word)
-    state[state[ME_LANE_AT] + L_COPIES] += 1
+    ThreadKnowledge(state, state.current_lane_at).copies += 1
 
 
 @jitable
-def signal_mbarrier(state: Any, key: int, word: int) -> None:
+def signal_mbarrier(state: DetectorState, key: int, word: int) -> None:
     """Records that the bytes of the current thread's last copy have arrived at the mbarrier of key
     `key`, whose value is `word`: its phase makes that copy known to threads that wait."""
     signal_for_agent(
-        state, key, word, state[ME_THREAD], word_of_copy(state[state[ME_LANE_AT] + L_COPIES])
+        state,
+        key,
+        word,
+        state.current_thread,
+        word_of_copy(ThreadKnowledge(state, state.current_lane_at).copies),
     )
 
 
 @jitable
-def signal_for_agent(state: Any, key: int, word: int, agent: int, copies: int) -> None:
+def signal_for_agent(state: DetectorState, key: int, word: int, agent: int, copies: int) -> None:
     """Records that copies of an agent of the current block (`agent`: the index of its word), given
     as an agent word, complete at the mbarrier with key `key`, whose value is `word`; nothing if no
     operation on that mbarrier was recorded."""
-    entry = find_location(state, key, 0)
-    if entry and state[entry + O_CHAIN]:
+    entry = ReleaseLocation(state, find_location(state, key, 0))
+    if entry.at and entry.chain:
         operate_mbarrier(state, key, word, 0)
-        record_completion(state, state[entry + O_CHAIN], word >> PHASE_AT & 3, agent, copies)
+        record_completion(
+            state, BarrierShadow(state, entry.chain), word >> PHASE_AT & 3, agent, copies
+        )
 
 
 @jitable
-def record_completion(state: Any, at: int, phase: int, agent: int, copies: int) -> None:
+def record_completion(
+    state: DetectorState, barrier: BarrierShadow, phase: int, agent: int, copies: int
+) -> None:
     """Adds copies of an agent of the current block, given as an agent word, to what a phase of the
-    mbarrier at index `at` makes known to the threads that wait for it: in the phase's clock, or in
-    its block set if another block owns the mbarrier."""
-    if state[ME_OWNER] != state[ME_BLOCK]:
-        single_set, set_at = allocate(state, 1 + SET_WORDS), at + G_SET + (phase & 1)
-        clock = allocate(state, state[CLOCK_WORDS])
+    mbarrier at index `barrier` makes known to the threads that wait for it: in the phase's clock,
+    or in its block set if another block owns the mbarrier."""
+    if state.current_owner != state.current_block:
+        single_set, set_at = (
+            allocate(state, 1 + BlockSetEntry.WORDS),
+            barrier.at + BarrierShadow.set + (phase & 1),
+        )
+        clock = allocate(state, state.clock_words)
         if single_set and clock:
             # A count of 1 and one entry: block, interval (0: agents have none), clock.
-            state[single_set], state[single_set + 1], state[single_set + 1 + S_CLOCK] = (
+            (
+                state.words[single_set],
+                state.words[single_set + 1],
+                BlockSetEntry(state, single_set + 1).clock,
+            ) = (
                 1,
-                state[ME_BLOCK] + 1,
+                state.current_block + 1,
                 clock,
             )
-            state[clock + state[THREADS] + agent] = copies
-            state[set_at] = join_sets(state, state[set_at], single_set)
+            state.words[clock + state.threads + agent] = copies
+            state.words[set_at] = join_sets(state, state.words[set_at], single_set)
         return
-    agent_word = at + BARRIER_HEAD + (phase & 1) * state[CLOCK_WORDS] + state[THREADS] + agent
-    state[agent_word] = join_agent_word(state[agent_word], copies)
+    agent_word = (
+        barrier.at + BarrierShadow.WORDS + (phase & 1) * state.clock_words + state.threads + agent
+    )
+    state.words[agent_word] = join_agent_word(state.words[agent_word], copies)

@@ -52,39 +52,23 @@ from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.layout import (
     AGENT,
     AGENT_KIND_AT,
-    CLUSTER_BLOCKS,
     COPIES_OF_THREAD,
-    E_BASE,
-    E_INSTRUCTION,
-    E_LANES,
-    E_LIMIT,
-    E_OP,
-    E_PART,
-    E_SIZE,
-    E_SPACE,
-    E_WARP,
     GLOBAL,
     INIT,
-    L_COPIES,
-    ME_ADDRESS,
-    ME_AGENT,
-    ME_BASE,
-    ME_BLOCK,
-    ME_LANE_AT,
-    ME_SIZE,
-    ME_SPACE,
-    ME_THREAD,
-    ME_TIME,
     RACE,
     SHARED,
-    SITE_WORDS,
-    SITES_AT,
-    TOOLS,
 )
 from warploom.detector.layout import ATOMIC as UPDATES
 from warploom.detector.layout import LOAD as READS
 from warploom.detector.layout import STORE as WRITES
 from warploom.detector.memory_words import check_words, check_written
+from warploom.detector.records import (
+    DetectorEvent,
+    DetectorState,
+    InstructionSite,
+    ThreadKnowledge,
+    TrackedAllocation,
+)
 from warploom.detector.shared_memory_owners import (
     select_memory_of_rank,
     select_own_memory,
@@ -101,22 +85,31 @@ PIECE = 16
 
 
 def detect_copies(
-    state: Any, event: Any, plan: Any, memory: Any, all_memory: Any, rows: Any, scratch: Any,
-    allocations: Any, values: Any, request: int,
-) -> int:  # fmt: skip
+    state_words: Any,
+    event_words: Any,
+    plan: Any,
+    memory: Any,
+    all_memory: Any,
+    rows: Any,
+    scratch: Any,
+    allocations: Any,
+    values: Any,
+    request: int,
+) -> int:
     """Records the copies that the lanes of an event issue by a request
     (`asynchronous.issue.tensor_copies`, which has the same operands); prefetches and changes of
     tensor maps are ignored. `all_memory` is the host's memory by address; `values` is a buffer for
     the bytes that lanes store, which is filled with a number of the copy in place of its bytes.
     Returns 0. A copy that would fault is skipped: the code that executes it reports that."""
+    state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     op = field(request, OP)
     boxes = op in (LOAD, STORE, REDUCE)
     if not boxes and op not in (COPY_BYTES, REDUCE_BYTES, CANCEL):
         return 0
     begin_event(state, event, plan)
-    set_current_thread(state, event[E_WARP] << 5)
+    set_current_thread(state, event.warp << 5)
     for lane in range(LANES):
-        if (event[E_LANES] >> lane) & 1 == 0:
+        if (event.lanes >> lane) & 1 == 0:
             continue
         scratch[REQUEST], scratch[BARRIER] = request, 0
         if boxes:
@@ -127,9 +120,9 @@ def detect_copies(
             failed = prepare_bytes(memory, rows, scratch, allocations, lane, request)
         if failed:
             continue
-        set_current_lane(state, (event[E_WARP] << 5) + lane)
-        act_as_agent(state, COPIES_OF_THREAD, state[state[ME_LANE_AT] + L_COPIES])
-        event[E_BASE], event[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
+        set_current_lane(state, (event.warp << 5) + lane)
+        act_as_agent(state, COPIES_OF_THREAD, ThreadKnowledge(state, state.current_lane_at).copies)
+        event.base, event.limit = scratch[OWN_SHARED], scratch[SHARED_BYTES]
         record_copy(
             state, event, all_memory, scratch, values, lane, int(rows[LANES * BLOCKS_ROW + lane])
         )
@@ -138,7 +131,13 @@ def detect_copies(
 
 @jitable
 def record_copy(
-    state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, blocks: int
+    state: DetectorState,
+    event: DetectorEvent,
+    memory: Any,
+    scratch: Any,
+    values: Any,
+    lane: int,
+    blocks: int,
 ) -> None:
     """Records the accesses of the copy whose entry is in `scratch`, in global or remote memory and
     in the shared memory of each block of the mask `blocks` (0: of the block that the address is
@@ -148,7 +147,10 @@ def record_copy(
     # Two copies that write the same bytes must differ, or a race would be reported as "same-value":
     # the copy's number, the thread from bit 8 on, the block from bit 18 on.
     copy = (
-        state[state[ME_LANE_AT] + L_COPIES] + 1 + (state[ME_THREAD] << 8) + (state[ME_BLOCK] << 18)
+        ThreadKnowledge(state, state.current_lane_at).copies
+        + 1
+        + (state.current_thread << 8)
+        + (state.current_block << 18)
     )
     for byte in range(PIECE):
         values[lane * PIECE + byte] = copy >> 8 * (byte & 3) & 255
@@ -158,7 +160,7 @@ def record_copy(
         op = UPDATES
     own_address = int(scratch[SOURCE if op == READS and scratch[KIND] != BOX_COPY else TARGET])
     own_rank = rank_of(scratch, own_address)
-    for rank in range(state[CLUSTER_BLOCKS]):
+    for rank in range(state.cluster_blocks):
         if (blocks >> rank if blocks else int(rank == own_rank)) & 1:
             select_memory_of_rank(state, event, rank)
             start = own_address - base_of(scratch, own_rank)
@@ -169,14 +171,14 @@ def record_copy(
         return
     signalled = rank_of(scratch, int(scratch[BARRIER]))
     at = int(scratch[BARRIER]) - base_of(scratch, signalled)
-    for rank in range(state[CLUSTER_BLOCKS]):
+    for rank in range(state.cluster_blocks):
         if (blocks >> rank if blocks else int(rank == signalled)) & 1:
             signalled_rank = rank & ~1 if blocks and field(int(scratch[REQUEST]), PAIR) else rank
             select_memory_of_rank(state, event, signalled_rank)
             signal_mbarrier(
-                state, shared_key(state, at), read_host_word(memory, state[ME_BASE] + at)
+                state, shared_key(state, at), read_host_word(memory, state.current_base + at)
             )
-    state[state[ME_LANE_AT] + L_COPIES] += 1
+    ThreadKnowledge(state, state.current_lane_at).copies += 1
 
 
 @jitable
@@ -198,7 +200,7 @@ def base_of(scratch: Any, rank: int) -> int:
 
 @jitable
 def record_remote_side(
-    state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int
+    state: DetectorState, event: DetectorEvent, memory: Any, scratch: Any, values: Any, lane: int
 ) -> None:
     """Records the accesses of the copy in `scratch` on the side that is not the own shared memory:
     global memory, row by row for a box, or another block's shared memory. A store (GROUPED) writes
@@ -230,43 +232,50 @@ def record_remote_side(
 
 
 @jitable
-def act_as_agent(state: Any, kind: int, time: int) -> None:
+def act_as_agent(state: DetectorState, kind: int, time: int) -> None:
     """Makes the current thread's agent of a kind (COPIES_OF_THREAD, ...) the one that accesses
     memory; `time` is the number of its copy, in place of the thread's time. Valid until the current
     lane is set again."""
-    state[ME_AGENT], state[ME_TIME] = AGENT | kind << AGENT_KIND_AT, time
+    state.current_agent, state.current_time = AGENT | kind << AGENT_KIND_AT, time
 
 
 @jitable
 def record_bytes(
-    state: Any, event: Any, memory: Any, values: Any, lane: int, access: Any, start: int, size: int
+    state: DetectorState,
+    event: DetectorEvent,
+    memory: Any,
+    values: Any,
+    lane: int,
+    access: Any,
+    start: int,
+    size: int,
 ) -> None:
     """Records an access of the current thread or its agent to `size` contiguous bytes from `start`
     on, in aligned pieces of PIECE bytes: touched bytes, unwritten ones (INIT), races (RACE).
     `access` is a space and an op; `values` has the stored bytes of `lane`, the same for each piece.
     Pieces that begin in no global allocation are skipped. Overwrites space, op and sizes of `event`
     and of the current access."""
-    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
-    event[E_SPACE], event[E_OP] = access
-    state[ME_SPACE] = event[E_SPACE]
-    if event[E_SPACE] == GLOBAL:
-        state[ME_BASE] = 0
+    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    event.space, event.op = access
+    state.current_space = event.space
+    if event.space == GLOBAL:
+        state.current_base = 0
     at, end = start, start + size
     while at < end:
         size = min(PIECE - at % PIECE, end - at)
-        event[E_SIZE] = event[E_PART] = state[ME_SIZE] = size
-        state[ME_ADDRESS] = at
-        allocation = 1
-        if event[E_SPACE] == GLOBAL:
-            allocation = find_allocation(state, at)
-        if allocation > 0:
-            record_touched_lane(state, event, allocation, int(event[E_OP] != READS))
-            if state[TOOLS] & INIT:
+        event.size = event.part = state.current_size = size
+        state.current_address = at
+        # Shared memory has no record of an allocation.
+        allocation = TrackedAllocation(state, 1)
+        if event.space == GLOBAL:
+            allocation = TrackedAllocation(state, find_allocation(state, at))
+        if allocation.at > 0:
+            writes = int(event.op != READS)
+            record_touched_lane(state, event, allocation, writes)
+            if state.tools & INIT:
                 check_written(state, event, flags, allocation)
-            if state[TOOLS] & RACE:
-                # Lanes' addresses are only used for runs, and no run is of a copy: `event` is
-                # passed in their place.
-                check_words(
-                    state, event, memory, event, values, lane, allocation, int(event[E_OP] != READS)
-                )
+            if state.tools & RACE:
+                # Lanes' addresses are only used for runs, and no run is of a copy: the event's
+                # words are passed in their place.
+                check_words(state, event, memory, event.words, values, lane, allocation, writes)
         at += size

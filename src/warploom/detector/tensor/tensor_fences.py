@@ -12,8 +12,6 @@ Source: PTX ISA, "Memory Consistency Model for 5th generation of TensorCore oper
 
 from __future__ import annotations
 
-from typing import Any
-
 from warploom.detector.agents import (
     FENCED,
     OF_WARP,
@@ -30,36 +28,19 @@ from warploom.detector.knowledge import set_current_thread
 from warploom.detector.layout import (
     AGENT,
     AGENT_KIND_AT,
-    AGENTS,
     BLOCK_AT,
-    E_LANES,
-    E_WARP,
     K_UNFENCED,
-    L_WORKS,
     LOADS_OF_WARP,
-    ME_ADDRESS,
-    ME_AGENT,
-    ME_BLOCK,
-    ME_LANE_AT,
-    ME_SIZE,
-    ME_SLOT,
-    ME_THREAD,
-    ME_WARP,
-    ME_WARP_AT,
     OP_AT,
     SITE_BITS,
-    SLOT_AFTER,
     THREAD_BITS,
-    THREADS,
     TIME_AT,
-    V_LOADED,
-    V_LOADS,
-    V_TIME,
     WHO_BITS,
     WORK_OF_THREAD,
 )
 from warploom.detector.other_blocks import join_sets, set_knows
 from warploom.detector.pool import report
+from warploom.detector.records import DetectorEvent, DetectorState, ThreadKnowledge, WarpKnowledge
 from warploom.simt.lane_counts import first_lane, jitable
 
 D_OTHER_OP, D_BEFORE, D_AFTER = 2, 4, 5
@@ -68,88 +49,89 @@ one is at 0); which fences are missing."""
 
 
 @jitable
-def warp_index(state: Any, warp: int) -> int:
+def warp_index(state: DetectorState, warp: int) -> int:
     """Returns the index, in a vector clock, of the first agent word of a warp's loads and stores of
     tensor memory."""
     # After the words of threads and three agent words for each.
-    return int(4 * state[THREADS] + OF_WARP * warp)
+    return int(4 * state.threads + OF_WARP * warp)
 
 
 @jitable
-def wait_for_moves(state: Any, event: Any, stores: int) -> None:
+def wait_for_moves(state: DetectorState, event: DetectorEvent, stores: int) -> None:
     """Processes `tcgen05.wait`: lanes have waited for their warp's loads of tensor memory (`stores`
     0) or stores (1) so far: these are complete for the warp, and known in the lanes' agent words.
     """
-    left = event[E_LANES]
+    left = event.lanes
     while left:
-        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event.warp << 5) + first_lane(left))
         left &= left - 1
-        warp = state[ME_WARP_AT]
-        # The words of stores follow those of loads.
-        state[warp + V_LOADED + stores] = state[warp + V_LOADS + stores]
-        agent_word = current_clock(state) + warp_index(state, state[ME_WARP]) + 2 * stores
-        state[agent_word] = join_agent_word(state[agent_word], state[warp + V_LOADED + stores])
+        warp = WarpKnowledge(state, state.current_warp_at)
+        warp.waited_for[stores] = warp.begun[stores]
+        agent_word = current_clock(state) + warp_index(state, state.current_warp) + 2 * stores
+        state.words[agent_word] = join_agent_word(state.words[agent_word], warp.waited_for[stores])
 
 
 @jitable
-def fence_before(state: Any, event: Any) -> None:
+def fence_before(state: DetectorState, event: DetectorEvent) -> None:
     """Processes `tcgen05.fence::before_thread_sync`: marks in the lanes' agent words, as fenced,
     the loads and stores of tensor memory that their warp has waited for, and what their tensor
     cores have begun; threads that synchronise with the lanes later learn it. Advances the warp's
     time."""
-    left = event[E_LANES]
+    left = event.lanes
     while left:
-        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event.warp << 5) + first_lane(left))
         left &= left - 1
-        warp, clock = state[ME_WARP_AT], current_clock(state)
+        warp, clock = WarpKnowledge(state, state.current_warp_at), current_clock(state)
         for stores in range(2):
-            agent_word = clock + warp_index(state, state[ME_WARP]) + 2 * stores + FENCED
-            state[agent_word] = join_agent_word(state[agent_word], state[warp + V_LOADED + stores])
-        if state[state[ME_LANE_AT] + L_WORKS]:
-            agent_word = clock + state[THREADS] + begun_index(state, state[ME_THREAD])
-            state[agent_word] = join_agent_word(
-                state[agent_word], state[state[ME_LANE_AT] + L_WORKS] + 1
+            agent_word = clock + warp_index(state, state.current_warp) + 2 * stores + FENCED
+            state.words[agent_word] = join_agent_word(
+                state.words[agent_word], warp.waited_for[stores]
             )
-    state[state[ME_WARP_AT] + V_TIME] += 1
+        if ThreadKnowledge(state, state.current_lane_at).works:
+            agent_word = clock + state.threads + begun_index(state, state.current_thread)
+            state.words[agent_word] = join_agent_word(
+                state.words[agent_word], ThreadKnowledge(state, state.current_lane_at).works + 1
+            )
+    WarpKnowledge(state, state.current_warp_at).time += 1
 
 
 @jitable
-def fence_after(state: Any, event: Any) -> None:
+def fence_after(state: DetectorState, event: DetectorEvent) -> None:
     """Processes `tcgen05.fence::after_thread_sync`: stores what the lanes know now as what their
     warp knew at its last such fence (`after_at`), with which `check_fences` compares what the warp
     begins next. Advances the warp's time."""
-    left = event[E_LANES]
+    left = event.lanes
     while left:
-        set_current_thread(state, (event[E_WARP] << 5) + first_lane(left))
+        set_current_thread(state, (event.warp << 5) + first_lane(left))
         left &= left - 1
         at = after_at(state)
-        state[at] = join_sets(state, state[at], current_set(state))
-        join_agent_words(state, at + 1, current_clock(state) + state[THREADS])
+        state.words[at] = join_sets(state, state.words[at], current_set(state))
+        join_agent_words(state, at + 1, current_clock(state) + state.threads)
         if left == 0:
             join_agent_words(state, at + 1, block_agent_words(state))
-    state[state[ME_WARP_AT] + V_TIME] += 1
+    WarpKnowledge(state, state.current_warp_at).time += 1
 
 
 @jitable
-def after_at(state: Any) -> int:
+def after_at(state: DetectorState) -> int:
     """Returns the index in the state of what the current warp knew at its last
     `tcgen05.fence::after_thread_sync`: a block set, then agent words."""
-    return int(state[ME_SLOT] + state[SLOT_AFTER] + state[ME_WARP] * (1 + state[AGENTS]))
+    return int(state.current_slot + state.slot_after + state.current_warp * (1 + state.agents))
 
 
 @jitable
 def check_fences(
-    state: Any, interval_word: int, thread_word: int, access_word: int, own_access: int
+    state: DetectorState, interval_word: int, thread_word: int, access_word: int, own_access: int
 ) -> None:
     """Reports an access to tensor memory that is ordered after that of another warp, but without
     `tcgen05.fence` before the synchronisation, after it, or both (K_UNFENCED). Nothing if one of
     the two is no agent's, or both are of one warp."""
     who, time, block = thread_word & WHO_BITS, thread_word >> TIME_AT, interval_word >> BLOCK_AT
-    same_block = block == state[ME_BLOCK] + 1
+    same_block = block == state.current_block + 1
     if (
-        state[ME_AGENT] == 0
+        state.current_agent == 0
         or who & AGENT == 0
-        or (same_block and (who & AGENT - 1) >> 5 == state[ME_WARP])
+        or (same_block and (who & AGENT - 1) >> 5 == state.current_warp)
     ):
         return
     before = int(same_block and is_unfenced(state, who, time) != 0)
@@ -163,14 +145,14 @@ def check_fences(
             K_UNFENCED,
             access_word & SITE_BITS,
             other,
-            state[ME_ADDRESS],
-            state[ME_SIZE],
+            state.current_address,
+            state.current_size,
             detail,
         )
 
 
 @jitable
-def is_unfenced(state: Any, who: int, time: int) -> int:
+def is_unfenced(state: DetectorState, who: int, time: int) -> int:
     """Returns whether a load or a store of tensor memory by another warp's agent `who`, number
     `time`, is not known as passed on by a fence before a synchronisation. Never for other work,
     whose commit is such a fence."""
@@ -180,16 +162,16 @@ def is_unfenced(state: Any, who: int, time: int) -> int:
 
 
 @jitable
-def is_taken_over(state: Any, who: int, time: int, block: int) -> int:
+def is_taken_over(state: DetectorState, who: int, time: int, block: int) -> int:
     """Returns whether the current warp knew access number `time` of agent `who`, of the block with
     number `block` - 1, at its last `tcgen05.fence::after_thread_sync`. For work of a tensor core in
     its own block, it is enough that it had begun."""
     at = after_at(state)
-    if block != state[ME_BLOCK] + 1:
+    if block != state.current_block + 1:
         # An interval is not compared: agents have their own count.
-        return set_knows(state, state[at], block, 0, who, time)
-    if includes_copy(state[at + 1 + agent_index(state, who)], time):
+        return set_knows(state, state.words[at], block, 0, who, time)
+    if includes_copy(state.words[at + 1 + agent_index(state, who)], time):
         return 1
     if who >> AGENT_KIND_AT != WORK_OF_THREAD:
         return 0
-    return includes_copy(state[at + 1 + begun_index(state, who & AGENT - 1)], time)
+    return includes_copy(state.words[at + 1 + begun_index(state, who & AGENT - 1)], time)

@@ -96,44 +96,24 @@ from warploom.detector.detect import begin_event
 from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.layout import (
     AGENT_KIND_AT,
-    CELL_WORDS,
-    CLUSTER_BLOCKS,
-    E_BASE,
-    E_INSTRUCTION,
-    E_LANES,
-    E_LIMIT,
-    E_WARP,
-    L_WORKS,
-    LISTS,
     LOADS_OF_WARP,
-    ME_ADDRESS,
-    ME_AGENT,
-    ME_BASE,
-    ME_LANE_AT,
-    ME_OWNER_SLOT,
-    ME_SIZE,
-    ME_SPACE,
-    ME_THREAD,
-    ME_TIME,
-    ME_WARP_AT,
-    R_INTERVAL,
     RACE,
     SHARED,
-    SITE_WORDS,
-    SITES_AT,
-    SLOT_TENSOR,
     STORES_OF_WARP,
     TENSOR,
-    THREADS,
-    TOOLS,
-    V_LOADS,
-    V_STORES,
-    W_INTERVAL,
     WORK_OF_THREAD,
 )
 from warploom.detector.layout import LOAD as READS
 from warploom.detector.layout import STORE as WRITES
 from warploom.detector.pool import free_lists
+from warploom.detector.records import (
+    DetectorEvent,
+    DetectorState,
+    InstructionSite,
+    ShadowCell,
+    ThreadKnowledge,
+    WarpKnowledge,
+)
 from warploom.detector.shared_memory_owners import select_memory, select_memory_of_rank, shared_key
 from warploom.detector.tensor.copies import signal_for_agent
 from warploom.detector.tensor.tensor_copies import act_as_agent, record_bytes
@@ -145,31 +125,39 @@ SCALED_ROWS = 32
 
 
 def detect_tensor_memory(
-    state: Any, event: Any, plan: Any, memory: Any, all_memory: Any, data: Any, scratch: Any,
-    values: Any, request: int,
-) -> int:  # fmt: skip
+    state_words: Any,
+    event_words: Any,
+    plan: Any,
+    memory: Any,
+    all_memory: Any,
+    data: Any,
+    scratch: Any,
+    values: Any,
+    request: int,
+) -> int:
     """Records what the lanes of an event do to tensor memory by a request, whose operands are those
     of `asynchronous.issue.tensor_memory`: by the function for its op, once for an op of the whole
     warp, else for each lane. `all_memory` and `values` are as in `tensor_copies.detect_copies`.
     Returns 0; faults, such as PAIR without a peer, are reported by the code that executes the
     request, and nothing is recorded for them, nor for RELINQUISH."""
+    state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     begin_event(state, event, plan)
-    set_current_thread(state, event[E_WARP] << 5)
-    event[E_BASE], event[E_LIMIT] = scratch[OWN_SHARED], scratch[SHARED_BYTES]
+    set_current_thread(state, event.warp << 5)
+    event.base, event.limit = scratch[OWN_SHARED], scratch[SHARED_BYTES]
     op = part(request, OP)
     for lane in range(WARP_LANES):
-        if event[E_LANES] >> lane & 1 == 0 or op == RELINQUISH:
+        if event.lanes >> lane & 1 == 0 or op == RELINQUISH:
             continue
         if request & PAIR and not has_peer(scratch, plan, op):
             return 0
-        set_current_lane(state, (event[E_WARP] << 5) + lane)
+        set_current_lane(state, (event.warp << 5) + lane)
         if op in (LOAD, STORE):
-            if state[TOOLS] & RACE:
+            if state.tools & RACE:
                 record_move(state, event, memory, data, scratch, lane, request)
         elif op == ALLOC:
             record_allocation(state, event, all_memory, data, scratch, values, lane)
         elif op == FREE:
-            if state[TOOLS] & RACE:
+            if state.tools & RACE:
                 record_deallocation(state, event, data, scratch, lane)
         elif op == COMMIT:
             record_commit(state, event, all_memory, data, lane)
@@ -186,35 +174,54 @@ def detect_tensor_memory(
 
 
 @jitable
-def cell_of(state: Any, lane: int, column: int) -> int:
+def cell_of(state: DetectorState, lane: int, column: int) -> int:
     """Returns the index in the state of the cell (access records) of a word of tensor memory, by
     its lane and column, of the block whose memory is selected."""
-    return int(state[ME_OWNER_SLOT] + state[SLOT_TENSOR] + (lane * COLUMNS + column) * CELL_WORDS)
+    return int(
+        state.current_owner_slot + state.slot_tensor + (lane * COLUMNS + column) * ShadowCell.WORDS
+    )
 
 
 @jitable
-def record_words(state: Any, event: Any, op: int, lane: int, column: int, count: int) -> None:
+def record_words(
+    state: DetectorState, event: DetectorEvent, op: int, lane: int, column: int, count: int
+) -> None:
     """Records an access (`op`) of the current agent to `count` words of lane `lane` of tensor
     memory, in contiguous columns from `column` on, each checked in its cell; nothing for lanes and
     columns beyond tensor memory, or without RACE."""
-    if state[TOOLS] & RACE == 0 or lane >= LANES:
+    if state.tools & RACE == 0 or lane >= LANES:
         return
-    state[ME_SPACE], state[ME_SIZE] = TENSOR, COLUMN_BYTES
-    flags = state[state[SITES_AT] + event[E_INSTRUCTION] * SITE_WORDS]
+    state.current_space, state.current_size = TENSOR, COLUMN_BYTES
+    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
     # 15: all four bytes of the cell.
     access_word = pack_access(state, op, 15, flags)
     # A value that no other access has, so that no race is reported as "same-value".
-    value = state[ME_TIME] << 12 | state[ME_THREAD] << 2 | state[ME_AGENT] >> AGENT_KIND_AT
+    value = (
+        state.current_time << 12 | state.current_thread << 2 | state.current_agent >> AGENT_KIND_AT
+    )
     for word_column in range(column, min(column + count, COLUMNS)):
-        state[ME_ADDRESS] = lane << LANE_AT | word_column
-        check_and_record(state, cell_of(state, lane, word_column), access_word, value & 0xFFFFFFFF)
+        state.current_address = lane << LANE_AT | word_column
+        check_and_record(
+            state,
+            ShadowCell(state, cell_of(state, lane, word_column)),
+            access_word,
+            value & 0xFFFFFFFF,
+        )
 
 
 @jitable
 def record_matrix_reads(
-    state: Any, event: Any, memory: Any, values: Any, lane: int, descriptor: int, transposed: int,
-    rows: int, depth: int, elements_per_unit: int,
-) -> None:  # fmt: skip
+    state: DetectorState,
+    event: DetectorEvent,
+    memory: Any,
+    values: Any,
+    lane: int,
+    descriptor: int,
+    transposed: int,
+    rows: int,
+    depth: int,
+    elements_per_unit: int,
+) -> None:
     """Records the current agent's reads of the matrix of `descriptor` in the selected shared
     memory, in units of 16 bytes: `rows` rows of `depth` elements along k, `elements_per_unit` of
     them in a unit. If `transposed`, rows are contiguous in it, else k."""
@@ -230,7 +237,13 @@ def record_matrix_reads(
 
 @jitable
 def record_move(
-    state: Any, event: Any, memory: Any, data: Any, scratch: Any, lane: int, request: int
+    state: DetectorState,
+    event: DetectorEvent,
+    memory: Any,
+    data: Any,
+    scratch: Any,
+    lane: int,
+    request: int,
 ) -> None:
     """Records a load or a store of tensor memory by a warp (`request`), with the operands of
     `lane`: each word that each thread's registers move, by the agent of the warp's loads or stores,
@@ -243,9 +256,13 @@ def record_move(
     if check_move(memory, scratch, start, address, split, request):
         return
     stores = int(part(request, OP) == STORE)
-    warp = state[ME_WARP_AT]
-    set_current_lane(state, event[E_WARP] << 5)
-    act_as_agent(state, STORES_OF_WARP if stores else LOADS_OF_WARP, state[warp + V_LOADS + stores])
+    warp = WarpKnowledge(state, state.current_warp_at)
+    set_current_lane(state, event.warp << 5)
+    act_as_agent(
+        state,
+        STORES_OF_WARP if stores else LOADS_OF_WARP,
+        warp.begun[stores],
+    )
     for register in range(registers):
         for thread in range(WARP_LANES):
             column = halves * column_in(shape, thread, register, 0)
@@ -253,10 +270,9 @@ def record_move(
             tensor_lane = lane_of(address) + lane_in(shape, thread, register)
             op = WRITES if stores else READS
             record_words(state, event, op, tensor_lane, column_of(address) + column, halves)
-    state[warp + V_LOADS + stores] += 1
+    warp.begun[stores] += 1
 
 
-assert V_STORES == V_LOADS + 1
 assert STORES_OF_WARP == LOADS_OF_WARP + 1
 
 
@@ -265,7 +281,13 @@ assert STORES_OF_WARP == LOADS_OF_WARP + 1
 
 @jitable
 def record_allocation(
-    state: Any, event: Any, memory: Any, data: Any, scratch: Any, values: Any, lane: int
+    state: DetectorState,
+    event: DetectorEvent,
+    memory: Any,
+    data: Any,
+    scratch: Any,
+    values: Any,
+    lane: int,
 ) -> None:
     """Records the store by which `tcgen05.alloc` writes the address of its columns to shared
     memory, as the current thread's; nothing if that address would fault. Bytes of the thread's
@@ -274,13 +296,15 @@ def record_allocation(
     if check_shared(scratch, target, ADDRESS_BYTES):
         return
     for byte in range(ADDRESS_BYTES):
-        values[lane * ADDRESS_BYTES + byte] = state[ME_THREAD] >> 8 * byte & 255
+        values[lane * ADDRESS_BYTES + byte] = state.current_thread >> 8 * byte & 255
     at = select_memory(state, event, target)
     record_bytes(state, event, memory, values, lane, (SHARED, WRITES), at, ADDRESS_BYTES)
 
 
 @jitable
-def record_deallocation(state: Any, event: Any, data: Any, scratch: Any, lane: int) -> None:
+def record_deallocation(
+    state: DetectorState, event: DetectorEvent, data: Any, scratch: Any, lane: int
+) -> None:
     """Records `tcgen05.dealloc` by the current thread as a write to all words of the columns that
     have records, which reports accesses not ordered before it; then clears their cells. Nothing for
     invalid sizes or columns."""
@@ -291,41 +315,50 @@ def record_deallocation(state: Any, event: Any, data: Any, scratch: Any, lane: i
     select_memory_of_rank(state, event, own_rank(scratch))
     for tensor_lane in range(LANES):
         for column in range(column_of(address), column_of(address) + columns):
-            cell = cell_of(state, tensor_lane, column)
-            if state[cell + W_INTERVAL] or state[cell + R_INTERVAL] or state[cell + LISTS]:
+            cell = ShadowCell(state, cell_of(state, tensor_lane, column))
+            if cell.write_interval or cell.read_interval or cell.lists:
                 record_words(state, event, WRITES, tensor_lane, column, 1)
-                free_lists(state, state[cell + LISTS])
-                for word in range(CELL_WORDS):
-                    state[cell + word] = 0
+                free_lists(state, cell.lists)
+                for word in range(ShadowCell.WORDS):
+                    state.words[cell.at + word] = 0
 
 
 # ---- what completes later -----------------------------------------------------------------------
 
 
 @jitable
-def record_commit(state: Any, event: Any, memory: Any, data: Any, lane: int) -> None:
+def record_commit(
+    state: DetectorState, event: DetectorEvent, memory: Any, data: Any, lane: int
+) -> None:
     """Processes `tcgen05.commit`: lets the threads that wait for its mbarrier (in each block of a
     mask, if it has one) know all that the current thread's tensor core has begun. Nothing for an
     address out of bounds."""
     address = int(data[WARP_LANES * SHARED_ROW + lane])
     blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
     at = select_memory(state, event, address)
-    if at < 0 or at + 8 > event[E_LIMIT]:
+    if at < 0 or at + 8 > event.limit:
         return
     # The bound of an agent word: a tensor core completes its work in order. `agent` is the index of
     # that word, after those of copies.
-    done, agent = state[state[ME_LANE_AT] + L_WORKS] + 1, state[THREADS] + state[ME_THREAD]
+    done, agent = (
+        ThreadKnowledge(state, state.current_lane_at).works + 1,
+        state.threads + state.current_thread,
+    )
     if blocks == 0:
         signal_for_agent(
-            state, shared_key(state, at), read_host_word(memory, state[ME_BASE] + at), agent, done
+            state,
+            shared_key(state, at),
+            read_host_word(memory, state.current_base + at),
+            agent,
+            done,
         )
-    for rank in range(state[CLUSTER_BLOCKS]):
+    for rank in range(state.cluster_blocks):
         if blocks >> rank & 1:
             select_memory_of_rank(state, event, rank)
             signal_for_agent(
                 state,
                 shared_key(state, at),
-                read_host_word(memory, state[ME_BASE] + at),
+                read_host_word(memory, state.current_base + at),
                 agent,
                 done,
             )
@@ -333,8 +366,8 @@ def record_commit(state: Any, event: Any, memory: Any, data: Any, lane: int) -> 
 
 @jitable
 def record_tensor_core_op(
-    state: Any,
-    event: Any,
+    state: DetectorState,
+    event: DetectorEvent,
     memory: Any,
     all_memory: Any,
     scratch: Any,
@@ -343,7 +376,7 @@ def record_tensor_core_op(
     request: int,
 ) -> None:
     """Records what a product, a copy or a shift (entry in `scratch`) of the current thread's tensor
-    core reads and writes, in both blocks of a pair, as its next work (L_WORKS); nothing for a
+    core reads and writes, in both blocks of a pair, as its next work (`works`); nothing for a
     request that faults."""
     op, rank = part(request, OP), own_rank(scratch)
     failed = 0
@@ -357,8 +390,8 @@ def record_tensor_core_op(
         failed = check_columns(memory, scratch, start, int(scratch[E_D]), columns)
     if failed:
         return
-    state[state[ME_LANE_AT] + L_WORKS] += 1
-    act_as_agent(state, WORK_OF_THREAD, state[state[ME_LANE_AT] + L_WORKS])
+    ThreadKnowledge(state, state.current_lane_at).works += 1
+    act_as_agent(state, WORK_OF_THREAD, ThreadKnowledge(state, state.current_lane_at).works)
     for block in range(2 if request & PAIR else 1):
         select_memory_of_rank(state, event, (rank & ~1) + block if request & PAIR else rank)
         if op == MULTIPLY:
@@ -372,7 +405,13 @@ def record_tensor_core_op(
 
 @jitable
 def record_factors(
-    state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
+    state: DetectorState,
+    event: DetectorEvent,
+    memory: Any,
+    scratch: Any,
+    values: Any,
+    lane: int,
+    request: int,
 ) -> None:
     """Records what a product reads in the block whose memory is selected: A (in tensor or shared
     memory), its part of B, and, if the product has them, metadata and scales, as whole columns of
@@ -410,7 +449,9 @@ def record_factors(
 
 
 @jitable
-def record_column_reads(state: Any, event: Any, address: int, count: int) -> None:
+def record_column_reads(
+    state: DetectorState, event: DetectorEvent, address: int, count: int
+) -> None:
     """Records reads of `count` columns of all lanes of tensor memory, from the column of `address`
     on."""
     for tensor_lane in range(LANES):
@@ -419,7 +460,7 @@ def record_column_reads(state: Any, event: Any, address: int, count: int) -> Non
 
 @jitable
 def record_accumulator_writes(
-    state: Any, event: Any, scratch: Any, block: int, request: int
+    state: DetectorState, event: DetectorEvent, scratch: Any, block: int, request: int
 ) -> None:
     """Records the writes of a product to D in one block (`block`: 0, or 1 for the second of a
     pair), but for disabled lanes. D is not recorded as read even where the product adds to it: the
@@ -439,7 +480,13 @@ def record_accumulator_writes(
 
 @jitable
 def record_copied(
-    state: Any, event: Any, memory: Any, scratch: Any, values: Any, lane: int, request: int
+    state: DetectorState,
+    event: DetectorEvent,
+    memory: Any,
+    scratch: Any,
+    values: Any,
+    lane: int,
+    request: int,
 ) -> None:
     """Records the accesses of a `tcgen05.cp` in one block: reads of shared memory, and writes of
     each row to every lane that it is multicast to."""
@@ -454,7 +501,7 @@ def record_copied(
 
 
 @jitable
-def record_shifted(state: Any, event: Any, scratch: Any) -> None:
+def record_shifted(state: DetectorState, event: DetectorEvent, scratch: Any) -> None:
     """Records the accesses of a `tcgen05.shift` in one block: writes of each row but the last, and
     a read of the last one; the writes cover the reads of the others."""
     address, columns_per_row = int(scratch[E_D]), ROW_SHIFT_BYTES // COLUMN_BYTES

@@ -14,9 +14,10 @@ import numpy as np
 from warploom.detector.detect import begin_event
 from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.layout import ATOMIC as UPDATES
-from warploom.detector.layout import E_LANES, E_WARP, GLOBAL, ME_THREAD
+from warploom.detector.layout import GLOBAL
 from warploom.detector.layout import LOAD as READS
 from warploom.detector.layout import STORE as WRITES
+from warploom.detector.records import DetectorEvent, DetectorState
 from warploom.detector.tensor.tensor_copies import PIECE, record_bytes
 from warploom.simt.lane_counts import jitable
 from warploom.texture.descriptors import (
@@ -53,28 +54,38 @@ LANES = 32
 
 
 def detect_texels(
-    state: Any, event: Any, plan: Any, all_memory: Any, table: Any, memory: Any, data: Any,
-    scratch: Any, counts: Any, values: Any, request: int,
-) -> int:  # fmt: skip
+    state_words: Any,
+    event_words: Any,
+    plan: Any,
+    all_memory: Any,
+    table: Any,
+    memory: Any,
+    data: Any,
+    scratch: Any,
+    counts: Any,
+    values: Any,
+    request: int,
+) -> int:
     """Records which texels the lanes of an event read or write by a request of a texture or surface
     instruction, whose operands are those of `texture.requests.serve_texels`; nothing for queries. A
     fetch is executed on scratch buffers (`scratch`, `counts`) to find its texels, which `tex`
     leaves there as corners; `tld4` leaves none, so its texels are not recorded. `all_memory` is
     the host's memory by address; `values` is a buffer for stored bytes. Returns 0; faults are
     reported by the code that executes the request."""
+    state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     op = request >> OP & 15
     if op in (QUERY, IS_TYPE):
         return 0
     begin_event(state, event, plan)
-    set_current_thread(state, event[E_WARP] << 5)
+    set_current_thread(state, event.warp << 5)
     for lane in range(LANES):
-        if event[E_LANES] >> lane & 1 == 0:
+        if event.lanes >> lane & 1 == 0:
             continue
         start = descriptor_row(table, lane_handle(table, memory, data, HANDLE_ROW, lane))
         kind = TEXTURE if op in (FETCH, GATHER) else SURFACE
         if start < 0 or not matches_request(table, start, kind, request >> GEOMETRY_AT & 15):
             return 0
-        set_current_lane(state, (event[E_WARP] << 5) + lane)
+        set_current_lane(state, (event.warp << 5) + lane)
         if kind == TEXTURE:
             sampler = int(table[start + SAMPLER])
             if request >> HAS_SAMPLER & 1:
@@ -104,14 +115,14 @@ def detect_texels(
 
 @jitable
 def stage_stored_bytes(
-    state: Any, data: Any, values: Any, lane: int, size: int, request: int
+    state: DetectorState, data: Any, values: Any, lane: int, size: int, request: int
 ) -> None:
     """Writes the bytes that a lane stores to a surface into `values`, which the detector compares
     with a racing write's. If the format converts them (`sust.p`) or the store is an atomic, writes
     bytes of the thread's number in their place, which differ between threads."""
     element = request >> ELEMENT & 31
     for byte in range(min(size, PIECE)):
-        value = state[ME_THREAD] >> 8 * (byte & 3)
+        value = state.current_thread >> 8 * (byte & 3)
         if request >> OP & 15 == STORE and byte // element < request >> PARTS & 7:
             word = int(np.int64(data[LANES * (VALUE_ROW + byte // element) + lane]))
             value = word >> 8 * (byte % element)

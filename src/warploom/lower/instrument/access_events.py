@@ -20,6 +20,7 @@ from llvmlite import ir
 from warploom.abi.access_type import AccessType
 from warploom.abi.environment import Slot
 from warploom.detector import layout as words
+from warploom.detector.records import DetectorEvent, DetectorState
 from warploom.detector.runs import WORD
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import (
@@ -65,7 +66,7 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
     address and length of the state space. The quick path permits all active lanes; if it does not
     apply, `detect_event` decides."""
     environment, warp, index, firsts, mask, data, base, limit = lanes.b.function.args
-    b, event = lanes.b, lanes.alloca(ir.ArrayType(I64, words.EVENT_WORDS))
+    b, event = lanes.b, lanes.alloca(ir.ArrayType(I64, DetectorEvent.WORDS))
     places = lanes.alloca(vector(I64))
 
     def slot(number: Slot) -> Value:
@@ -75,20 +76,20 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
         lanes,
         event,
         {
-            words.E_INSTRUCTION: index,
-            words.E_BLOCK: slot(Slot.BLOCK),
-            words.E_WARP: warp,
-            words.E_LANES: b.zext(mask, I64),
-            words.E_SPACE: I64(SPACES[access_type.space]),
-            words.E_OP: I64(OPS.index(access_type.op)),
-            words.E_SIZE: I64(access_type.size),
-            words.E_LIMIT: limit,
+            DetectorEvent.instruction: index,
+            DetectorEvent.block: slot(Slot.BLOCK),
+            DetectorEvent.warp: warp,
+            DetectorEvent.lanes: b.zext(mask, I64),
+            DetectorEvent.space: I64(SPACES[access_type.space]),
+            DetectorEvent.op: I64(OPS.index(access_type.op)),
+            DetectorEvent.size: I64(access_type.size),
+            DetectorEvent.limit: limit,
         },
     )
     state, plan = (b.inttoptr(slot(n), PTR) for n in (Slot.DETECTOR_AT, Slot.PLAN_AT))
     if access_type.op != "atomic" and access_type.space is not Space.LOCAL:
-        exact = b.load(lanes.slot(state, words.EXACT), typ=I64)
-        # Where only barriers of whole blocks and warps synchronise (EXACT is 0), two reads of one
+        exact = b.load(lanes.slot(state, DetectorState.exact), typ=I64)
+        # Where only barriers of whole blocks and warps synchronise (`exact` is 0), two reads of one
         # address make those of all lanes between redundant: no later write is ordered after both
         # and not after the others.
         thinned = b.and_(b.icmp_signed("==", exact, I64(0)), I1(access_type.op == "load"))
@@ -97,7 +98,10 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
         heads = _heads(lanes, access_type.size, steps.breaks, reported)
         if runs.width == LANES and access_type.size >= WORD:
             heads = _one_head(lanes, access_type.size, firsts, reported, heads)
-        lane_masks = {words.E_CHECKED: b.zext(reported, I64), words.E_HEADS: b.zext(heads, I64)}
+        lane_masks = {
+            DetectorEvent.checked: b.zext(reported, I64),
+            DetectorEvent.heads: b.zext(heads, I64),
+        }
         fill_event(lanes, event, lane_masks)
         with b.if_then(_prefer_runs(lanes, heads, steps)):
             b.store(firsts, places)
@@ -108,9 +112,9 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
             with b.if_then(b.icmp_signed("!=", recorded, I64(0))):
                 b.ret(mask)
     remaining_fields = {
-        words.E_KIND: I64(words.ACCESS),
-        words.E_PART: I64(access_type.type.bytes),
-        words.E_BASE: b.ptrtoint(base, I64),
+        DetectorEvent.kind: I64(words.ACCESS),
+        DetectorEvent.part: I64(access_type.type.bytes),
+        DetectorEvent.base: b.ptrtoint(base, I64),
     }
     fill_event(lanes, event, remaining_fields)
     b.store(lanes.expand(firsts, runs.stride), places)

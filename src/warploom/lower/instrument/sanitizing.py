@@ -18,7 +18,7 @@ from llvmlite import ir
 
 from warploom.abi.access_type import AccessType
 from warploom.abi.environment import Slot
-from warploom.detector import layout as words
+from warploom.detector.records import DetectorState
 from warploom.ir.variant import Sanitizing
 from warploom.llvm.folding import FoldingBuilder
 from warploom.llvm.lanes import (
@@ -180,7 +180,7 @@ class SanitizingCode:
         conditions: list[Value] = []
         if index in self._config.aligned:
             state = self.frame.pointer(Slot.DETECTOR_AT)
-            misaligned = self.b.load(self.lanes.slot(state, words.NOT_ALIGNED), typ=I64)
+            misaligned = self.b.load(self.lanes.slot(state, DetectorState.not_aligned), typ=I64)
             conditions.append(self.b.icmp_signed("!=", misaligned, I64(0)))
         if index in self._config.written and access_type.space is Space.SHARED:
             conditions.append(self._touches_unwritten(access_type, addresses, mask, memory, extent))

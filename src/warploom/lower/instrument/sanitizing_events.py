@@ -13,6 +13,7 @@ from warploom.abi.environment import Slot
 from warploom.core.types import B32
 from warploom.cost.fields import RECORD_WIDTH
 from warploom.detector import layout as words
+from warploom.detector.records import DetectorEvent, DetectorState, WarpKnowledge
 from warploom.detector.tensor.tensor_copies import PIECE
 from warploom.helpers.calls import call
 from warploom.ir.variant import Sanitizing
@@ -35,7 +36,7 @@ class EventCode:
         self.operands, self.frame, self._config = operands, operands.frame, config
         self.lanes, self.b = operands.lanes, operands.b
         prologue = self.frame.prologue
-        self._event = prologue.alloca(ir.ArrayType(I64, words.EVENT_WORDS))
+        self._event = prologue.alloca(ir.ArrayType(I64, DetectorEvent.WORDS))
         self._masks = prologue.alloca(vector(I64))
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
@@ -46,7 +47,9 @@ class EventCode:
         kind = event_of(instruction) or 0
 
         def record_event() -> None:
-            self._record(index, kind, on, {words.E_NUMBER: number, words.E_COUNT: threads})
+            self._record(
+                index, kind, on, {DetectorEvent.number: number, DetectorEvent.count: threads}
+            )
 
         of_all = kind == words.BARRIER_SYNC and len(instruction.operands) == 1
         if of_all and self._config.together:
@@ -55,7 +58,7 @@ class EventCode:
             record_event()
 
     def _count_passed_barrier(self, on: Value, record_event: Callable[[], None]) -> None:
-        """Increments the warp's count of passed barriers (V_PASSED), if all its 32 lanes arrive and
+        """Increments the warp's count of passed barriers (`passed`), if all its 32 lanes arrive and
         the detector's state is that of its block; else emits the event by `record_event`."""
         b, whole = self.b, self.b.icmp_unsigned("==", self.lanes.bits(on), I32((1 << LANES) - 1))
         counts = b.and_(whole, is_current(self.lanes, self._block))
@@ -64,10 +67,10 @@ class EventCode:
             # their order follows from the count.
             with count:
                 state = self.frame.pointer(Slot.DETECTOR_AT)
-                warps = b.load(self.lanes.slot(state, words.SLOT_WARPS), typ=I64)
-                at = b.add(warps, b.mul(self.frame.warp, I64(words.WARP_WORDS)))
+                warps = b.load(self.lanes.slot(state, DetectorState.slot_warps), typ=I64)
+                at = b.add(warps, b.mul(self.frame.warp, I64(WarpKnowledge.WORDS)))
                 issued_arguments = self.lanes.slot(
-                    self._block.state, b.add(at, I64(words.V_PASSED))
+                    self._block.state, b.add(at, I64(WarpKnowledge.passed))
                 )
                 self.lanes.add_to(issued_arguments, I64(1))
             with other:
@@ -90,7 +93,7 @@ class EventCode:
         if kind == words.ASYNC_WAIT:
             groups = sources(instruction)
             number = self.operands.uniform(groups[0], on) if groups else I64(-1)
-            arguments[words.E_NUMBER] = number
+            arguments[DetectorEvent.number] = number
         self._record(index, kind, on, arguments)
 
     def copies(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
@@ -142,11 +145,11 @@ class EventCode:
             self.lanes,
             self._event,
             {
-                words.E_KIND: I64(words.ACCESS),
-                words.E_INSTRUCTION: I64(index),
-                words.E_BLOCK: frame.slot(Slot.BLOCK),
-                words.E_WARP: frame.warp,
-                words.E_LANES: self.b.zext(self.lanes.bits(on), I64),
+                DetectorEvent.kind: I64(words.ACCESS),
+                DetectorEvent.instruction: I64(index),
+                DetectorEvent.block: frame.slot(Slot.BLOCK),
+                DetectorEvent.warp: frame.warp,
+                DetectorEvent.lanes: self.b.zext(self.lanes.bits(on), I64),
             },
         )
         return frame.pointer(Slot.DETECTOR_AT), self._event, frame.pointer(Slot.PLAN_AT)
@@ -166,12 +169,12 @@ class EventCode:
         `arguments` are further words of the event, by number."""
         frame = self.frame
         arguments |= {
-            words.E_KIND: I64(kind),
-            words.E_INSTRUCTION: I64(index),
-            words.E_BLOCK: frame.slot(Slot.BLOCK),
-            words.E_WARP: frame.warp,
-            words.E_LANES: self.b.zext(self.lanes.bits(on), I64),
-            words.E_EXISTING: self._existing_lanes(),
+            DetectorEvent.kind: I64(kind),
+            DetectorEvent.instruction: I64(index),
+            DetectorEvent.block: frame.slot(Slot.BLOCK),
+            DetectorEvent.warp: frame.warp,
+            DetectorEvent.lanes: self.b.zext(self.lanes.bits(on), I64),
+            DetectorEvent.existing: self._existing_lanes(),
         }
         fill_event(self.lanes, self._event, arguments)
         state, plan = frame.pointer(Slot.DETECTOR_AT), frame.pointer(Slot.PLAN_AT)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from warploom.abi.environment import Slot
-from warploom.detector import layout as words
+from warploom.detector.records import DetectorState, ResidentBlock
 from warploom.llvm.lanes import I1, I32, I64, PTR, Lanes, Value, splat_constant, vector
 from warploom.llvm.masked_memory import gather
 from warploom.simt import schedule_layout
@@ -53,10 +53,12 @@ def block_of(lanes: Lanes, environment: Value) -> DetectorBlock:
     )
     slot = _word(lanes, plan, schedule_layout.SLOT)
     slot = b.select(b.icmp_signed(">", slot, I64(0)), slot, I64(0))
-    size = _word(lanes, state, words.SLOT_WORDS)
-    start = b.add(_word(lanes, state, words.SLOTS_AT), b.mul(slot, size))
+    size = _word(lanes, state, DetectorState.slot_words)
+    start = b.add(_word(lanes, state, DetectorState.slots_at), b.mul(slot, size))
     number = b.add(_word(lanes, environment, int(Slot.BLOCK)), I64(1))
-    return DetectorBlock(lanes.slot(state, start), number, _word(lanes, state, words.SLOT_WRITTEN))
+    return DetectorBlock(
+        lanes.slot(state, start), number, _word(lanes, state, DetectorState.slot_written)
+    )
 
 
 def is_known_written(lanes: Lanes, block: DetectorBlock, low: Value, high: Value) -> Value:
@@ -65,7 +67,8 @@ def is_known_written(lanes: Lanes, block: DetectorBlock, low: Value, high: Value
     """
     b = lanes.b
     begin, end = (
-        _word(lanes, block.state, at) for at in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)
+        _word(lanes, block.state, at)
+        for at in (ResidentBlock.written_from, ResidentBlock.written_to)
     )
     within = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
     return b.and_(is_current(lanes, block), within)
@@ -73,7 +76,7 @@ def is_known_written(lanes: Lanes, block: DetectorBlock, low: Value, high: Value
 
 def is_current(lanes: Lanes, block: DetectorBlock) -> Value:
     """Returns true (an i1) if the detector's state is that of the block."""
-    return lanes.b.icmp_signed("==", _word(lanes, block.state, words.B_BLOCK), block.number)
+    return lanes.b.icmp_signed("==", _word(lanes, block.state, ResidentBlock.block), block.number)
 
 
 def emit_range_unwritten(lanes: Lanes) -> None:
@@ -125,7 +128,9 @@ def _emit_range(
     b, function = lanes.b, lanes.b.function
     _, low, high, _ = function.args
     block, first, unknown = _locate_block(lanes, low, high)
-    ends = [lanes.slot(block, word) for word in (words.B_WRITTEN_FROM, words.B_WRITTEN_TO)]
+    ends = [
+        lanes.slot(block, word) for word in (ResidentBlock.written_from, ResidentBlock.written_to)
+    ]
     begin, end = (b.load(at, typ=I64) for at in ends)
     done_block, check_words = (function.append_basic_block(name) for name in ("kept", "other"))
     is_covered = b.and_(b.icmp_unsigned(">=", low, begin), b.icmp_unsigned("<=", high, end))
