@@ -14,7 +14,8 @@ from warploom.ir.access_groups import AccessGroup, find_groups
 from warploom.ir.access_plans import Guard
 from warploom.ir.loops import BatchedLoop
 from warploom.ir.warp_ir import WarpIR
-from warploom.shapes.operand_shapes import OperandShapes
+from warploom.shapes.operand_shapes import BlockShapes, OperandShapes
+from warploom.shapes.vector_shape import LANES
 
 MOST_INSTRUCTIONS = 64
 """Instructions of an iteration for each group of strided accesses, at most. A batch saves some 25
@@ -22,14 +23,21 @@ host instructions per group and iteration, a tenth of what 64 instructions take.
 around one group (SHA-256) took 1.12 times as long in batches, since code around them also holds its
 registers."""
 
+VECTOR_REGISTERS = 512
+"""Bytes of the host's vector registers: 16 of 32 bytes (x86-64-v3). A loop whose live registers
+fill them has some moved to and from the stack where its batches join ordinary iterations, which
+takes what a batch saves: batches of polynomials of doubles, with two such registers of 256 bytes,
+took 1.15 times the instructions in loops of five iterations."""
+
 
 def find_strided_loops(ir: WarpIR) -> WarpIR:
     """Adds the loops whose accesses are checked and counted once per batch of iterations.
 
     There are none in code that reports each access or instruction to a log, observer, detector or
     debugger. A loop is selected if at least half of its accesses are strided (each other one has a
-    check in every iteration, while a fast version of the block has one for several), and if it has
-    at most MOST_INSTRUCTIONS instructions for each strided group."""
+    check in every iteration, while a fast version of the block has one for several), if it has at
+    most MOST_INSTRUCTIONS instructions for each strided group, and if the registers of 32 lanes
+    that are live at its header take less than VECTOR_REGISTERS bytes."""
     variant = ir.variant
     shown = variant.is_watched or variant.sanitizes is not None or variant.debugging is not None
     if shown or not ir.shapes or not ir.accesses.facts.inlined:
@@ -42,13 +50,14 @@ def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
     """Returns the batched loop of some blocks: the loop, the shapes that registers have in a batch
     alone, and all access groups, strided or not, with plans that need no second version of their
     block. None if a block defers stores, if the shapes that the loop assumes do not hold, if no
-    access is strided, if less than half of the accesses are, or if the loop has more than
-    MOST_INSTRUCTIONS instructions for each strided group, so that a batch would not pay."""
+    access is strided, or if a batch would not pay: less than half of the accesses are strided, the
+    loop has more than MOST_INSTRUCTIONS instructions for each strided group, or its live registers
+    fill the host's."""
     if any(ir.blocks[block].accesses.defers for block in blocks):
         return None
     program, warp_layout = ir.program, ir.variant.warp_layout
     shapes = assumed_shapes(program, warp_layout, ir.uniformity, blocks, ir.live(blocks[0]))
-    if shapes is None:
+    if shapes is None or _live_bytes(ir, blocks[0], shapes) >= VECTOR_REGISTERS:
         return None
     operand_shapes, accesses = OperandShapes(program, warp_layout, shapes), ir.accesses
     groups = [
@@ -69,6 +78,13 @@ def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
     assumed = {register: shape for register, shape in shapes.items() if register not in header}
     fitted = tuple(replace(group, plan=group.plan.in_one_version()) for group in groups)
     return BatchedLoop(loop, assumed, fitted)
+
+
+def _live_bytes(ir: WarpIR, header: int, shapes: BlockShapes) -> int:
+    """Returns the bytes of the registers that are live at a loop's header and have none of the
+    vector shapes of a batch, so that each of 32 lanes has a value."""
+    varying = ir.live(header) - shapes.keys()
+    return sum(LANES * register.type.bits for register in varying) // 8
 
 
 def _size(group: AccessGroup) -> int:
