@@ -2,7 +2,12 @@
 accesses per batch (`analysis.strided_loops`).
 
     loop: ld.global.f32 %f1, [%rd1]; add.s64 %rd1, %rd1, 1024; ...; @%p bra loop;
-    ->   strided blocks=b1 advances=... accesses=..."""
+    ->   strided blocks=b1 advances=... accesses=...
+
+A batch saves some 25 host instructions for each access group and iteration. It costs a check, and
+moves of live registers to and from the stack where it joins ordinary iterations. These take what it
+saves if live registers fill the host's (VECTOR_REGISTERS), or in long loops around few groups
+(MOST_INSTRUCTIONS)."""
 
 from __future__ import annotations
 
@@ -18,16 +23,14 @@ from warploom.shapes.operand_shapes import BlockShapes, OperandShapes
 from warploom.shapes.vector_shape import LANES
 
 MOST_INSTRUCTIONS = 64
-"""Instructions of an iteration for each group of strided accesses, at most. A batch saves some 25
-host instructions per group and iteration, a tenth of what 64 instructions take. A loop of 613
-around one group (SHA-256) took 1.12 times as long in batches, since code around them also holds its
-registers."""
+"""Instructions of an iteration for each group of strided accesses, at most: they take some ten
+times what a batch saves. A loop of 613 around one group (SHA-256) took 1.12 times as long in
+batches."""
 
 VECTOR_REGISTERS = 512
-"""Bytes of the host's vector registers: 16 of 32 bytes (x86-64-v3). A loop whose live registers
-fill them has some moved to and from the stack where its batches join ordinary iterations, which
-takes what a batch saves: batches of polynomials of doubles, with two such registers of 256 bytes,
-took 1.15 times the instructions in loops of five iterations."""
+"""Bytes of the host's vector registers: 16 of 32 bytes (x86-64-v3). Batches of polynomials in
+doubles, with two live registers of 256 bytes, took 1.15 times the instructions in loops of five
+iterations."""
 
 
 def find_strided_loops(ir: WarpIR) -> WarpIR:
