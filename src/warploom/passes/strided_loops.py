@@ -2,7 +2,12 @@
 accesses per batch (`analysis.strided_loops`).
 
     loop: ld.global.f32 %f1, [%rd1]; add.s64 %rd1, %rd1, 1024; ...; @%p bra loop;
-    ->   strided blocks=b1 advances=... accesses=..."""
+    ->   strided blocks=b1 advances=... accesses=...
+
+A batch saves some 25 host instructions for each access group and iteration. It costs a check, and
+moves of live registers to and from the stack where it joins ordinary iterations. These take what it
+saves if live registers fill the host's (VECTOR_REGISTERS), or in long loops around few groups
+(MOST_INSTRUCTIONS)."""
 
 from __future__ import annotations
 
@@ -14,13 +19,18 @@ from warploom.ir.access_groups import AccessGroup, find_groups
 from warploom.ir.access_plans import Guard
 from warploom.ir.loops import BatchedLoop
 from warploom.ir.warp_ir import WarpIR
-from warploom.shapes.operand_shapes import OperandShapes
+from warploom.shapes.operand_shapes import BlockShapes, OperandShapes
+from warploom.shapes.vector_shape import LANES
 
 MOST_INSTRUCTIONS = 64
-"""Instructions of an iteration for each group of strided accesses, at most. A batch saves some 25
-host instructions per group and iteration, a tenth of what 64 instructions take. A loop of 613
-around one group (SHA-256) took 1.12 times as long in batches, since code around them also holds its
-registers."""
+"""Instructions of an iteration for each group of strided accesses, at most: they take some ten
+times what a batch saves. A loop of 613 around one group (SHA-256) took 1.12 times as long in
+batches."""
+
+VECTOR_REGISTERS = 512
+"""Bytes of the host's vector registers: 16 of 32 bytes (x86-64-v3). Batches of polynomials in
+doubles, with two live registers of 256 bytes, took 1.15 times the instructions in loops of five
+iterations."""
 
 
 def find_strided_loops(ir: WarpIR) -> WarpIR:
@@ -28,8 +38,9 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
 
     There are none in code that reports each access or instruction to a log, observer, detector or
     debugger. A loop is selected if at least half of its accesses are strided (each other one has a
-    check in every iteration, while a fast version of the block has one for several), and if it has
-    at most MOST_INSTRUCTIONS instructions for each strided group."""
+    check in every iteration, while a fast version of the block has one for several), if it has at
+    most MOST_INSTRUCTIONS instructions for each strided group, and if the registers of 32 lanes
+    that are live at its header take less than VECTOR_REGISTERS bytes."""
     variant = ir.variant
     shown = variant.is_watched or variant.sanitizes is not None or variant.debugging is not None
     if shown or not ir.shapes or not ir.accesses.facts.inlined:
@@ -42,13 +53,14 @@ def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
     """Returns the batched loop of some blocks: the loop, the shapes that registers have in a batch
     alone, and all access groups, strided or not, with plans that need no second version of their
     block. None if a block defers stores, if the shapes that the loop assumes do not hold, if no
-    access is strided, if less than half of the accesses are, or if the loop has more than
-    MOST_INSTRUCTIONS instructions for each strided group, so that a batch would not pay."""
+    access is strided, or if a batch would not pay: less than half of the accesses are strided, the
+    loop has more than MOST_INSTRUCTIONS instructions for each strided group, or its live registers
+    fill the host's."""
     if any(ir.blocks[block].accesses.defers for block in blocks):
         return None
     program, warp_layout = ir.program, ir.variant.warp_layout
     shapes = assumed_shapes(program, warp_layout, ir.uniformity, blocks, ir.live(blocks[0]))
-    if shapes is None:
+    if shapes is None or _live_bytes(ir, blocks[0], shapes) >= VECTOR_REGISTERS:
         return None
     operand_shapes, accesses = OperandShapes(program, warp_layout, shapes), ir.accesses
     groups = [
@@ -69,6 +81,13 @@ def _batched_loop(ir: WarpIR, blocks: tuple[int, ...]) -> BatchedLoop | None:
     assumed = {register: shape for register, shape in shapes.items() if register not in header}
     fitted = tuple(replace(group, plan=group.plan.in_one_version()) for group in groups)
     return BatchedLoop(loop, assumed, fitted)
+
+
+def _live_bytes(ir: WarpIR, header: int, shapes: BlockShapes) -> int:
+    """Returns the bytes of the registers that are live at a loop's header and have none of the
+    vector shapes of a batch, so that each of 32 lanes has a value."""
+    varying = ir.live(header) - shapes.keys()
+    return sum(LANES * register.type.bits for register in varying) // 8
 
 
 def _size(group: AccessGroup) -> int:

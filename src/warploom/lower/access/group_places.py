@@ -6,6 +6,9 @@ For affine addresses the first lane of each lane run suffices; varying addresses
 
     0x100, 0x108, 0x110, ...   step 8: strided
     0x100, 0x108, 0x118, ...   lane 2 differs: no group, the access is not inlined
+
+The last lane is compared first, in scalar code: where lanes have left a loop before at different
+iterations, as the remainder of an unrolled loop, it mostly differs, and the others are skipped.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from llvmlite import ir
 
 from warploom.core.types import unsigned
 from warploom.ir.access_plans import Guard
-from warploom.llvm.lanes import I64, LANES, Value, selection
+from warploom.llvm.lanes import I1, I64, LANES, Value, selection
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.memory import MemoryCode
 from warploom.ptx.ir import Address, Instruction, Operand, Register, Space
@@ -89,6 +92,27 @@ class GroupBases:
         return is_strided
 
     def _is_strided(self, addresses: Value, length: int, step: Value, on: Value) -> Value:
+        """Returns true (an i1) if in each lane run of `length` lanes, the active ones are at the
+        run's first lane's address plus `step` times their number in the run. All lanes are compared
+        only if the last lane of the first run is there, or inactive."""
+        b, last = self.b, length - 1
+        distance = b.sub(self.lanes.lane(addresses, last), self.lanes.lane(addresses, 0))
+        is_there = b.icmp_unsigned("==", distance, b.mul(step, I64(last)))
+        is_off = b.not_(self.lanes.lane(on, last))
+        before, compare, done = b.block, *(b.append_basic_block(n) for n in ("step", "stepped"))
+        # A test of scalars: where lanes left a loop before at different iterations, as in the
+        # remainder of an unrolled loop, the addresses of most warps have no step.
+        b.cbranch(b.or_(is_there, is_off), compare, done)
+        b.position_at_end(compare)
+        are_all_strided = self._are_all_strided(addresses, length, step, on)
+        b.branch(done)
+        b.position_at_end(done)
+        result = b.phi(I1)
+        result.add_incoming(I1(0), before)
+        result.add_incoming(are_all_strided, compare)
+        return result
+
+    def _are_all_strided(self, addresses: Value, length: int, step: Value, on: Value) -> Value:
         """Returns true (an i1) if in each lane run of `length` lanes, the active ones are at the
         run's first lane's address plus `step` times their number in the run."""
         b, lanes, zeros = self.b, self.lanes, ir.Constant(EIGHT, None)
