@@ -14,7 +14,7 @@ from spoilt_programs import ALIKE, HEAD, PROGRAM, mutated
 
 import warploom as wl
 from warploom.core.errors import PtxError
-from warploom.ptx.ir import Module
+from warploom.ptx.module import Module
 from warploom.ptx.parser import parse
 from warploom.ptx.printer import print_module
 

@@ -10,7 +10,8 @@ import warploom as wl
 from warploom.core.types import F32, U32, U64, ScalarType
 from warploom.host.programs.cpp_types import Arithmetic, Class, CppType, read_type
 from warploom.host.programs.signatures import Parameter, signature_of
-from warploom.ptx.ir import Space, Variable
+from warploom.isa.instruction import Space
+from warploom.ptx.module import Variable
 
 FLOAT = Arithmetic(Class.FLOAT, 4)
 SOURCE = """

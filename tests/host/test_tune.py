@@ -14,7 +14,7 @@ from warploom.frontends import cuda_cpp
 from warploom.host.programs import builds
 from warploom.host.tuning import tune as module
 from warploom.program.program import Program
-from warploom.ptx.ir import Module
+from warploom.ptx.module import Module
 from warploom.tuning.result import Tuned
 from warploom.tuning.trial import Costs, Trial
 

@@ -28,6 +28,7 @@ from warploom.ir.access_plans import (
     select,
 )
 from warploom.ir.plan_listing import planned_accesses
+from warploom.isa.instruction import Space
 from warploom.lower.access.access_moves import MOVES
 from warploom.lower.access.affine_access import AffineAccess
 from warploom.lower.access.groups import GroupValues
@@ -37,7 +38,6 @@ from warploom.lower.kernel.warp import WarpFunction
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Launch
 from warploom.passes.pipeline import warp_ir
-from warploom.ptx.ir import Space
 from warploom.shapes.vector_shape import VARYING, VectorShape
 
 ROOT = Path(__file__).parents[2]

@@ -19,13 +19,13 @@ from warploom.abi.context_layout import context_layout
 from warploom.abi.environment import CountLayout
 from warploom.compilation.emission import KernelIR, emit_ir
 from warploom.compilation.jit import compile_kernel, find_kernel
+from warploom.isa.instruction import Register
 from warploom.llvm import disk_cache
 from warploom.llvm.lanes import LANES
 from warploom.lower.access import shared_functions
 from warploom.program.build import build
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Register
 from warploom.ptx.parser import parse
 from warploom.shapes.operand_shapes import NO_SHAPES
 

@@ -26,7 +26,7 @@ from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.program.build import build
 from warploom.program.program import Program
-from warploom.ptx.ir import Module
+from warploom.ptx.module import Module
 from warploom.ptx.parser import parse
 
 SPAN = 1 << 12

@@ -10,18 +10,10 @@ import pytest
 
 from warploom.core.errors import LaunchError
 from warploom.core.types import F16, F32, F64, S16, U8, U32, U64, ScalarType
+from warploom.isa.instruction import Immediate, Space, Symbol
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.memory.module_globals import ModuleGlobals
-from warploom.ptx.ir import (
-    Function,
-    Immediate,
-    Initializer,
-    Masked,
-    Module,
-    Space,
-    Symbol,
-    Variable,
-)
+from warploom.ptx.module import Function, Initializer, Masked, Module, Variable
 
 
 @pytest.fixture

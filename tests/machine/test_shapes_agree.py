@@ -25,12 +25,12 @@ from shaped_runs import BLOCKS, LONG_BLOCKS, MASKED, WIDE, outcome_of, prepared,
 
 from warploom.analysis.uniformity import shapes_of
 from warploom.core.errors import WarploomError
+from warploom.isa.instruction import Register
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.launch import Schedule
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.program.program import Program
-from warploom.ptx.ir import Register
 from warploom.shapes.operand_shapes import warp_layout_of
 from warploom.shapes.vector_shape import VectorShape
 

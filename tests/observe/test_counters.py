@@ -8,11 +8,11 @@ import pytest
 
 from warploom.core.errors import WarploomError
 from warploom.cost.fields import FIELDS
+from warploom.isa.instruction import Space
 from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.observe.metrics import METRICS
 from warploom.program.build import build
-from warploom.ptx.ir import Space
 from warploom.ptx.parser import parse
 
 PTX = """

@@ -7,10 +7,10 @@ import pytest
 
 import warploom as wl
 from warploom.core.errors import UnsupportedInstruction
+from warploom.isa.instruction import Address, Guard, Instruction, Register, Symbol, Vector
 from warploom.program import inlining
 from warploom.program.build import build
 from warploom.program.program import Program, Site
-from warploom.ptx.ir import Address, Guard, Instruction, Register, Symbol, Vector
 from warploom.ptx.parser import parse
 
 HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n"

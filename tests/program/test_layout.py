@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from warploom.core.errors import LaunchError
+from warploom.isa.instruction import Immediate, Space
 from warploom.program.build import build
 from warploom.program.program import Program, VariableSlot
-from warploom.ptx.ir import Immediate, Space
 from warploom.ptx.parser import parse
 
 HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n"

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from warploom.isa.instruction import Instruction
 from warploom.program.build import build
 from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Instruction
 from warploom.ptx.parser import parse
 
 HEAD = ".version 8.0\n.target sm_75\n.address_size 64\n"

@@ -7,8 +7,8 @@ import pytest
 
 import warploom as wl
 from warploom.core.errors import LinkError, MemoryFault, PtxSyntaxError
-from warploom.ptx.ir import Module
 from warploom.ptx.link import link
+from warploom.ptx.module import Module
 from warploom.ptx.parser import parse
 from warploom.ptx.printer import print_module
 from warploom.ptx.verify import verify

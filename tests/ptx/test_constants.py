@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warploom.core.errors import PtxSyntaxError
+from warploom.isa.instruction import Immediate
 from warploom.ptx.constants import constant, integer
 from warploom.ptx.cursor import Cursor
-from warploom.ptx.ir import Immediate
 from warploom.ptx.lexer import tokenize
 
 

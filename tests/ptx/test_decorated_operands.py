@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from warploom.core.errors import PtxSyntaxError, UnsupportedInstruction
+from warploom.isa.instruction import Instruction
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Instruction, Module
+from warploom.ptx.module import Module
 from warploom.ptx.parser import parse
 from warploom.ptx.printer import print_module
 from warploom.ptx.verify import verify

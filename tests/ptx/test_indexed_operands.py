@@ -7,7 +7,7 @@ import pytest
 
 import warploom as wl
 from warploom.core.errors import PtxSyntaxError
-from warploom.ptx.ir import Address, Instruction, Symbol
+from warploom.isa.instruction import Address, Instruction, Symbol
 from warploom.ptx.parser import parse
 from warploom.ptx.printer import print_module
 from warploom.ptx.verify import verify

@@ -9,28 +9,22 @@ from hypothesis import strategies as st
 from warploom.core.errors import PtxError, PtxSyntaxError, UnsupportedInstruction
 from warploom.core.source import Location, Span
 from warploom.core.types import B32, B64, F32, PRED, U32, U64
-from warploom.ptx.ir import (
+from warploom.isa.instruction import (
     Address,
     Guard,
     Immediate,
     Instruction,
-    Label,
-    Masked,
-    Module,
     Negated,
     Operand,
     Pair,
-    Pragma,
-    Prototype,
     Register,
     Sink,
     Space,
     Special,
     Symbol,
-    Targets,
-    Variable,
     Vector,
 )
+from warploom.ptx.module import Label, Masked, Module, Pragma, Prototype, Targets, Variable
 from warploom.ptx.parser import parse
 
 SAMPLES = Path(__file__).parent / "samples"

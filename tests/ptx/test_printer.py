@@ -8,30 +8,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warploom.core.types import B32, B64, F32, PRED, U32
-from warploom.isa.spec import decode
-from warploom.ptx.ir import (
+from warploom.isa.instruction import (
     Address,
-    Function,
     Guard,
     Immediate,
     Instruction,
-    Label,
-    Masked,
-    Module,
     Negated,
     Operand,
     Pair,
-    Pragma,
-    Prototype,
     Register,
     Sink,
     Space,
     Special,
-    Statement,
     Symbol,
+    Vector,
+)
+from warploom.isa.spec import decode
+from warploom.ptx.module import (
+    Function,
+    Label,
+    Masked,
+    Module,
+    Pragma,
+    Prototype,
+    Statement,
     Targets,
     Variable,
-    Vector,
 )
 from warploom.ptx.parser import parse
 from warploom.ptx.printer import print_module

@@ -21,10 +21,10 @@ from warploom.cost.fields import (
 )
 from warploom.devices.catalog import find_device
 from warploom.devices.occupancy import Demand, occupancy_of
+from warploom.isa.instruction import Space
 from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.program.build import build
-from warploom.ptx.ir import Space
 from warploom.ptx.parser import parse
 from warploom.report.export import as_csv, as_json
 from warploom.report.render import COSTLIEST, render_text

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from warploom.isa.instruction import Immediate, Space
 from warploom.machine.launch import shared_stride
 from warploom.machine.reference.state import Warp, WarpAccess
-from warploom.ptx.ir import Immediate, Space
 
 Thread = tuple[int, int]
 """Block, and thread in the block."""

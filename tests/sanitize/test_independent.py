@@ -8,8 +8,8 @@ import pytest
 import warploom as wl
 from warploom.analysis.linear.affine import LaunchInputs, LinearAnalysis
 from warploom.analysis.linear.independent import independent_accesses
+from warploom.isa.instruction import Space
 from warploom.program.accesses import accesses
-from warploom.ptx.ir import Space
 
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 

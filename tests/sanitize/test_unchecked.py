@@ -8,9 +8,9 @@ import pytest
 import warploom as wl
 from warploom.analysis.linear.affine import LaunchInputs, LinearAnalysis, global_accesses
 from warploom.analysis.linear.independent import independent_accesses
+from warploom.isa.instruction import Space
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
-from warploom.ptx.ir import Space
 
 PRODUCT = """
 __global__ void product(const float *a, const float *b, float *c, int n) {

@@ -12,8 +12,8 @@ import pytest
 
 import warploom as wl
 from warploom.analysis.block_uniformity import has_uniform_barriers
+from warploom.isa.instruction import Space
 from warploom.machine.reference.state import Warp, WarpAccess
-from warploom.ptx.ir import Space
 
 SHAPES = ((96, 1), (16, 6), (8, 12), (24, 4), (32, 3))
 THREADS, BLOCKS, BYTES = 96, 2, 1 << 13

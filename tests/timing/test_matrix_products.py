@@ -8,8 +8,8 @@ import pytest
 
 import warploom as wl
 from warploom.devices.timing import find_timing
+from warploom.isa.instruction import Instruction
 from warploom.isa.spec import decode
-from warploom.ptx.ir import Instruction
 from warploom.timing.work.classes import class_of
 from warploom.timing.work.operands import products_of
 

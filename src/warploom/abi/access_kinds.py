@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.log import OPS, SPACES
-from warploom.ptx.ir import Space
+from warploom.isa.instruction import Space
 
 Kinds = TypeVar("Kinds", int, npt.NDArray[np.int64])
 

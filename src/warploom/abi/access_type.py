@@ -12,8 +12,8 @@ from llvmlite import ir
 
 from warploom.abi.environment import Slot
 from warploom.core.types import ScalarType
+from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I32, I64, LANES, PTR, Lanes, Value, vector
-from warploom.ptx.ir import Space
 from warploom.simt.schedule_layout import CHANGES
 
 WIDE = vector(I64)

@@ -16,10 +16,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
+from warploom.isa.instruction import Register
 from warploom.llvm.lanes import LANES
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Register
 from warploom.shapes.operand_shapes import RegisterShapes
 from warploom.simt.warp_table import table_words
 

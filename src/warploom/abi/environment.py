@@ -18,12 +18,12 @@ import numpy.typing as npt
 from warploom.abi.range_cache import RangeCacheLayout
 from warploom.cost.deferred_atomics import ROW_END
 from warploom.cost.device_rules import AccessRules
+from warploom.isa.instruction import Space
 from warploom.isa.routines import ordinary_results
 from warploom.program.accesses import AccessRecord, access_records
 from warploom.program.cfg import can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import member_mask
-from warploom.ptx.ir import Space
 from warploom.shapes.operand_shapes import WarpLayout
 from warploom.shapes.vector_shape import LANES
 from warploom.simt import schedule_layout

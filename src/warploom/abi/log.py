@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from warploom.isa.instruction import Space
 from warploom.program.accesses import GENERIC_SPACES
-from warploom.ptx.ir import Space
 from warploom.simt import warp_table
 from warploom.simt.lane_counts import jitable
 from warploom.texture.descriptors import TOUCHED

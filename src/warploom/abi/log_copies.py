@@ -55,7 +55,7 @@ from warploom.asynchronous.tensors.requests import (
     STORE,
     field,
 )
-from warploom.ptx.ir import Space
+from warploom.isa.instruction import Space
 from warploom.simt.clusters import MOST_BLOCKS
 from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import Memory, read_bytes

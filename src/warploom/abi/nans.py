@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warploom.isa.instruction import Immediate, Instruction, Operand, Pair, Register, Vector
 from warploom.isa.kinds import OpKind
 from warploom.program.program import Program
-from warploom.ptx.ir import Immediate, Instruction, Operand, Pair, Register, Vector
 
 
 def open_nan_registers(program: Program) -> frozenset[Register]:

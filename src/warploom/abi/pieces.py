@@ -13,9 +13,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from warploom.core.types import Kind, ScalarType
+from warploom.isa.instruction import Address, Instruction, Register, Symbol, Vector
 from warploom.isa.kinds import OpKind
 from warploom.program.program import Program
-from warploom.ptx.ir import Address, Instruction, Register, Symbol, Vector
 
 
 def frame_access(program: Program, instruction: Instruction) -> range | None:

@@ -26,13 +26,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from warploom.isa.instruction import Instruction, Register, Space
 from warploom.isa.kinds import ACCESSES_BY_LANE
 from warploom.program.accesses import AccessRecord, bytes_of
 from warploom.program.masked_loops import MaskedRegion, masked_regions
 from warploom.program.program import Program
 from warploom.program.regions import natural_loops, predecessors
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Instruction, Register, Space
 from warploom.shapes.operand_shapes import RUNS as RUNS_OF
 from warploom.shapes.operand_shapes import WarpLayout
 from warploom.shapes.vector_shape import LANES

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from warploom.isa.instruction import Register
 from warploom.program.program import Program
-from warploom.ptx.ir import Register
 from warploom.shapes.operand_shapes import BlockShapes, OperandShapes, RegisterShapes, WarpLayout
 from warploom.shapes.vector_shape import VARYING, VectorShape
 

@@ -7,13 +7,13 @@ thread block.
 from __future__ import annotations
 
 from warploom.analysis.uniformity import shapes_of
+from warploom.isa.instruction import Instruction, Register
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.masked_loops import blocks_between
 from warploom.program.program import Program
 from warploom.program.uses import is_reducing_barrier, member_mask, reads_clock, writes
-from warploom.ptx.ir import Instruction, Register
 from warploom.shapes.operand_shapes import OperandShapes, WarpLayout, computes
 from warploom.shapes.vector_shape import UNIFORM
 

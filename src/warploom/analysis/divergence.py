@@ -13,12 +13,12 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
+from warploom.isa.instruction import Instruction, Register
 from warploom.isa.kinds import Needs, OpKind
 from warploom.isa.spec import Unit
 from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import may_wait_before, member_mask, writes
-from warploom.ptx.ir import Instruction, Register
 
 MOST_IN_REGION_VERSIONS = 160
 """Instructions of a program of which region versions are emitted, at most. Between barriers that

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from warploom.isa.instruction import Instruction, spread
 from warploom.isa.kinds import Effect
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
@@ -20,7 +21,6 @@ from warploom.program.cfg import ProgramBlock, body_range
 from warploom.program.masked_loops import LONGEST_PREDICATED_BLOCK
 from warploom.program.program import Program
 from warploom.program.uses import member_mask
-from warploom.ptx.ir import Instruction, spread
 from warploom.shapes.operand_shapes import OperandShapes, RegisterShapes, WarpLayout, computes
 
 

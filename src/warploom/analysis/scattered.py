@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import IntEnum
 
+from warploom.isa.instruction import Instruction, Register, Space, Special
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.program.accesses import space_of
 from warploom.program.program import Program
 from warploom.program.uses import leaf_operands, reads, sources, writes
-from warploom.ptx.ir import Instruction, Register, Space, Special
 from warploom.shapes.operand_shapes import BlockShapes, WarpLayout, special_shape
 from warploom.shapes.vector_shape import VectorShape
 

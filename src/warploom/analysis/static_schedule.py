@@ -26,11 +26,11 @@ from warploom.analysis.warp_loops import WarpLoopSearch
 from warploom.core.types import ScalarType
 from warploom.ir.loops import WarpLoop
 from warploom.ir.variant import Size
+from warploom.isa.instruction import Instruction, Operand, Register, Special, spread
 from warploom.isa.kinds import Effect, OpKind
 from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import writes
-from warploom.ptx.ir import Instruction, Operand, Register, Special, spread
 from warploom.shapes.operand_shapes import (
     BLOCK_LAYOUT,
     BlockShapes,

@@ -23,6 +23,15 @@ from dataclasses import dataclass
 from warploom.analysis.predicated_blocks import may_wrap
 from warploom.core.types import U64, ScalarType
 from warploom.ir.loops import StridedLoop
+from warploom.isa.instruction import (
+    Address,
+    Instruction,
+    Operand,
+    Register,
+    Special,
+    Symbol,
+    spread,
+)
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS
@@ -30,7 +39,6 @@ from warploom.isa.terms import Term
 from warploom.program.program import Program
 from warploom.program.regions import natural_loops, predecessors
 from warploom.program.uses import leaf_operands, may_wait_before, reads, writes
-from warploom.ptx.ir import Address, Instruction, Operand, Register, Special, Symbol, spread
 from warploom.shapes.operand_shapes import OperandShapes, RegisterShapes, computes
 from warploom.shapes.vector_shape import TermShapes
 

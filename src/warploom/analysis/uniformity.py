@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from warploom.core.types import U32
+from warploom.isa.instruction import Instruction, Register
 from warploom.isa.kinds import OpKind
 from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.masked_loops import MaskedRegion, blocks_between, masked_regions
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Instruction, Register
 from warploom.shapes.operand_shapes import BLOCK_WIDE, OperandShapes, RegisterShapes, WarpLayout
 from warploom.shapes.vector_shape import UNIFORM, VARYING, VectorShape
 

@@ -30,13 +30,13 @@ from warploom.analysis.block_uniformity import (
 from warploom.analysis.predicated_blocks import if_bodies, may_wrap
 from warploom.analysis.uniformity import shapes_of
 from warploom.ir.loops import StepKind, WarpLoop
+from warploom.isa.instruction import Address, Instruction, Space, Symbol
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.routines import ordinary_results
 from warploom.program.accesses import space_of
 from warploom.program.cfg import can_diverge
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Address, Instruction, Space, Symbol
 from warploom.shapes.operand_shapes import (
     BLOCK_LAYOUT,
     OperandShapes,

@@ -16,8 +16,8 @@ from warploom.debug.stepper import Stepper
 from warploom.debug.stops import COUNTED, EVENTS, FINDINGS, Breakpoint, Watched
 from warploom.debug.target import Target
 from warploom.host.loaded import LoadedKernel
+from warploom.isa.instruction import Space
 from warploom.machine.reference.state import Warp
-from warploom.ptx.ir import Space
 from warploom.sanitize.report import FindingSite
 
 

@@ -25,7 +25,7 @@ from warploom.debug.types import (
     Structure,
     Type,
 )
-from warploom.ptx.ir import Space
+from warploom.isa.instruction import Space
 
 SPACES = {
     4: Space.CONST,

@@ -31,7 +31,7 @@ from warploom.debug.types import (
     Type,
 )
 from warploom.debug.values import Value
-from warploom.ptx.ir import Space
+from warploom.isa.instruction import Space
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "==": lambda a, b: a == b,

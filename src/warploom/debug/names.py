@@ -18,9 +18,9 @@ from warploom.debug.types import BYTE, UNSIGNED, Arithmetic, Array, Type, type_o
 from warploom.debug.values import Value
 from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.signatures import Parameter, signature_of
+from warploom.isa.instruction import Space
 from warploom.isa.special import SPECIAL_REGISTERS
-from warploom.ptx.ir import Space
-from warploom.ptx.ir import Variable as PtxVariable
+from warploom.ptx.module import Variable as PtxVariable
 
 OPTIMISED_OUT = "optimized out"
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from warploom.core.errors import WarploomError
 from warploom.debug.stepper import Stepper
+from warploom.isa.instruction import Space
 from warploom.machine.launch import Launch
 from warploom.machine.reference.operands import special
 from warploom.machine.reference.state import Warp
 from warploom.program.program import Program
-from warploom.ptx.ir import Space
 from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 
 

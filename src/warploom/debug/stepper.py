@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from warploom.core.errors import DeadlockError, InstructionLimit, KernelFault
+from warploom.isa.instruction import Instruction
 from warploom.machine.reference.block import Grid
 from warploom.machine.reference.operands import guard_mask
 from warploom.machine.reference.state import Warp, WarpAccess
-from warploom.ptx.ir import Instruction
 
 KernelError = KernelFault | DeadlockError | InstructionLimit
 ERRORS = (KernelFault, DeadlockError, InstructionLimit)

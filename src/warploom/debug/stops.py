@@ -14,6 +14,7 @@ from warploom.core.types import Kind
 from warploom.cost.device_rules import AccessRules
 from warploom.cost.fields import BANK_CONFLICTS, SECTORS
 from warploom.debug.stepper import Stepper
+from warploom.isa.instruction import Instruction, Register, Space
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.lower.instrument import watchpoints
@@ -22,7 +23,6 @@ from warploom.machine.compiled.access_costs import row_rule
 from warploom.machine.reference.state import Warp
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Instruction, Register, Space
 from warploom.sanitize.report import FindingSite
 
 Words = npt.NDArray[np.int64]

@@ -18,7 +18,7 @@ from warploom.debug.types import (
     Structure,
     Type,
 )
-from warploom.ptx.ir import Space
+from warploom.isa.instruction import Space
 
 SHOWN = 200
 """Elements of an array that are written."""

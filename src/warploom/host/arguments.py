@@ -24,9 +24,10 @@ from warploom.host.programs.names import source_name
 from warploom.host.programs.signatures import Parameter
 from warploom.host.textures.tensor_map import TensorMap
 from warploom.host.textures.textures import Handle
+from warploom.isa.instruction import Space
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.program.program import Program
-from warploom.ptx.ir import Space, Variable
+from warploom.ptx.module import Variable
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from warploom.core.errors import Dim3, LaunchError
 from warploom.devices.spec import DeviceSpec
-from warploom.ptx.ir import Function
+from warploom.ptx.module import Function
 from warploom.simt.clusters import MOST_BLOCKS
 
 SINCE = (9, 0)

@@ -43,8 +43,8 @@ from warploom.machine.launch import WARP_SIZE
 from warploom.machine.memory.device_memory import DeviceMemory, unwritten_bits
 from warploom.machine.turn import LaunchLock
 from warploom.program.build import STACK_BYTES
-from warploom.ptx.ir import Module as Ptx
 from warploom.ptx.link import link
+from warploom.ptx.module import Module as Ptx
 
 if TYPE_CHECKING:
     from warploom.sanitize.streams import Streams

@@ -15,7 +15,7 @@ from warploom.host.programs.signatures import Parameter, signature_of
 from warploom.machine.launch import Launch, shared_bytes
 from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.program.program import Program
-from warploom.ptx.ir import Function, Module
+from warploom.ptx.module import Function, Module
 
 
 class LoadedKernel:

@@ -12,7 +12,7 @@ from warploom.host.programs.names import find_kernel
 from warploom.host.ready_launch import LaunchHooks
 from warploom.host.textures.textures import Handle
 from warploom.machine.memory.module_globals import ModuleGlobals
-from warploom.ptx.ir import Module as Ptx
+from warploom.ptx.module import Module as Ptx
 
 
 class Module:

@@ -11,7 +11,7 @@ from warploom.host.context import schedule_of
 from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.resources import launched_registers
 from warploom.machine.launch import Launch, WarpId, shared_bytes
-from warploom.ptx.ir import Function
+from warploom.ptx.module import Function
 
 KEPT = 64
 """The number of configurations of a kernel that are cached."""

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from warploom.abi.access_type import AccessType
 from warploom.ir.access_plans import AccessPlan, Addresses, Guard, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
+from warploom.isa.instruction import Address, Instruction, Register, Symbol
 from warploom.isa.kinds import OpKind
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
-from warploom.ptx.ir import Address, Instruction, Register, Symbol
 from warploom.shapes.operand_shapes import RUNS, OperandShapes
 from warploom.shapes.vector_shape import VectorShape
 

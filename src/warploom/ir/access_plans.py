@@ -21,7 +21,7 @@ from enum import Enum
 
 from warploom.abi.access_type import STACK, AccessType
 from warploom.cost.atomics import WORD_BYTES
-from warploom.ptx.ir import Space
+from warploom.isa.instruction import Space
 from warploom.shapes.vector_shape import LANES, VARYING, VectorShape
 
 MOST_RUNS_BY_STEP = 8

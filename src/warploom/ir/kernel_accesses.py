@@ -8,9 +8,9 @@ from warploom.abi.environment import CountLayout
 from warploom.ir.access_plans import Facts
 from warploom.ir.options import Pass
 from warploom.ir.variant import KernelVariant
+from warploom.isa.instruction import Instruction, Operand, Register, Vector
 from warploom.program.accesses import route_of, space_of
 from warploom.program.program import Program
-from warploom.ptx.ir import Instruction, Operand, Register, Vector
 
 MOST_INLINED = 128
 """The number of access rows up to which accesses are inlined; the code of a kernel with more would

@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import Any
 
 from warploom.ir.access_groups import AccessGroup
+from warploom.isa.instruction import Register
 from warploom.program.program import Program
 from warploom.program.uses import writes
-from warploom.ptx.ir import Register
 from warploom.shapes.operand_shapes import BlockShapes
 
 

@@ -26,9 +26,9 @@ from warploom.ir.program_parser import ProgramParser
 from warploom.ir.text import END
 from warploom.ir.variant import KernelVariant
 from warploom.ir.warp_ir import BasicBlock, BlockAccesses, BranchKind, Reconvergence, WarpIR
+from warploom.isa.instruction import Register, Space
 from warploom.program.masked_loops import MaskedRegion
 from warploom.program.regions import Region, RegionKind, regions
-from warploom.ptx.ir import Register, Space
 from warploom.shapes.vector_shape import LANES, VARYING, VectorShape
 
 

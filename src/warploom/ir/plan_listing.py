@@ -10,9 +10,9 @@ from warploom.core.types import B8
 from warploom.ir.access_groups import AccessGroup, by_instruction
 from warploom.ir.access_plans import AccessPlan, Pattern, general
 from warploom.ir.warp_ir import WarpIR
+from warploom.isa.instruction import Space
 from warploom.program.accesses import accesses as accesses_of
 from warploom.program.accesses import bytes_of, spaces_of
-from warploom.ptx.ir import Space
 from warploom.shapes.vector_shape import LANES
 
 PLANNED_SPACES = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL, Space.GENERIC)

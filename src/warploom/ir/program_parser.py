@@ -16,12 +16,13 @@ from warploom.core.errors import PtxSyntaxError
 from warploom.core.source import Location
 from warploom.ir.lines import Line
 from warploom.ir.program_text import MEMORY
+from warploom.isa.instruction import Guard, Instruction, Operand, Register, Space
 from warploom.isa.spec import UnknownOpcode, decode
 from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program, Site, VariableSlot
 from warploom.ptx.cursor import Cursor
-from warploom.ptx.ir import Guard, Instruction, Module, Operand, Register, Space
 from warploom.ptx.lexer import tokenize
+from warploom.ptx.module import Module
 from warploom.ptx.names import Names, Outside
 from warploom.ptx.operands import operands_until
 

@@ -23,9 +23,9 @@ from urllib.parse import quote
 
 from warploom.core.source import Location
 from warploom.ir.lines import INDENT, attributes
+from warploom.isa.instruction import Instruction, Symbol, spread
 from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program
-from warploom.ptx.ir import Instruction, Symbol, spread
 from warploom.ptx.printer import print_operand
 
 MEMORY = {

@@ -26,9 +26,9 @@ from warploom.ir.lines import INDENT, attributes
 from warploom.ir.loops import BatchedLoop, StepKind, WarpLoopPath
 from warploom.ir.program_text import label_lines, memory_lines, operation_lines
 from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
+from warploom.isa.instruction import Register
 from warploom.program.masked_loops import MaskedRegion
 from warploom.program.regions import Region, regions
-from warploom.ptx.ir import Register
 from warploom.shapes.vector_shape import LANES, VARYING, VectorShape
 
 END = "exit"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from warploom.ir.options import Pass
-from warploom.ptx.ir import Space
+from warploom.isa.instruction import Space
 from warploom.shapes.operand_shapes import WarpLayout
 
 Size = tuple[int, int, int]

@@ -18,10 +18,10 @@ from warploom.ir.access_plans import AccessPlan, Guard
 from warploom.ir.kernel_accesses import KernelAccesses, facts_of
 from warploom.ir.loops import BatchedLoop, WarpLoop, WarpLoopPath
 from warploom.ir.variant import KernelVariant
+from warploom.isa.instruction import Register, Space
 from warploom.llvm.opt_level import is_long
 from warploom.program.masked_loops import MaskedRegion
 from warploom.program.program import Program
-from warploom.ptx.ir import Register, Space
 from warploom.shapes.operand_shapes import (
     BlockShapes,
     OperandShapes,

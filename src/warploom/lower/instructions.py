@@ -19,6 +19,7 @@ from warploom.abi.nans import is_copy
 from warploom.asynchronous.tensors.requests import BARRIER_ROW, GLOBAL_ROW, SHARED_ROW, SIZE_ROW
 from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.instruction import Instruction, Operand, Pair, Register, Symbol, spread
 from warploom.isa.kinds import Effect, Needs, OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
@@ -49,7 +50,6 @@ from warploom.program.accesses import bytes_of
 from warploom.program.effects.completions import completion
 from warploom.program.effects.tensor_waits import late_copy
 from warploom.program.services import service_of
-from warploom.ptx.ir import Instruction, Operand, Pair, Register, Symbol, spread
 
 
 class InstructionCode:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from warploom.isa.instruction import Instruction
 from warploom.isa.kinds import OpKind
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
@@ -27,7 +28,6 @@ from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.merged import Merging
 from warploom.machinecode.opcodes import execution_of
 from warploom.program.program import Program, Site
-from warploom.ptx.ir import Instruction
 
 ANCHOR, ARITHMETIC, OTHER = 8.0, 3.0, 1.0
 """Weights of evidence (estimates)."""

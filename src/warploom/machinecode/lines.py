@@ -10,7 +10,7 @@ from warploom.isa.spec import Unit
 from warploom.machinecode.listing import Listing, MachineInstruction
 from warploom.machinecode.opcodes import execution_of
 from warploom.program.program import Program, Site
-from warploom.ptx.ir import Module
+from warploom.ptx.module import Module
 
 Owners = Sequence[tuple[str, int] | None]
 """For each line of a text the PTX instruction that began last: its function and its index there."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from warploom.isa.instruction import Address, Immediate, Instruction, Register
 from warploom.isa.kinds import OpKind
 from warploom.machinecode.listing import MachineInstruction
 from warploom.program.accesses import accesses, bytes_of
 from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program, Site
 from warploom.program.uses import writes
-from warploom.ptx.ir import Address, Immediate, Instruction, Register
 
 _PLAIN = ("LD", "LDG", "LDL", "LDS", "ST", "STG", "STL", "STS")
 _WIDTHS = {"64": 8, "128": 16, "256": 32}

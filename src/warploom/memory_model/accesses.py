@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from warploom.isa.instruction import Space
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Operation, Unit
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.reference.operands import WINDOWS
 from warploom.memory_model.events import Place, Strength
 from warploom.program.program import Program
-from warploom.ptx.ir import Space
 from warploom.simt.address_windows import WINDOW_SIZE
 
 SEMANTICS = ("relaxed", "acquire", "release", "acq_rel", "sc")

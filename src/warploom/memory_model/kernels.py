@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from warploom.core.errors import WarploomError
 from warploom.core.types import B32, U64, ScalarType
+from warploom.isa.instruction import Address, Instruction, Operand, Sink, Space, Vector
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Operation, Unit
 from warploom.machine.launch import Launch
@@ -20,14 +21,6 @@ from warploom.memory_model.paths import Path
 from warploom.memory_model.registers import Refused, Registers, term_value
 from warploom.memory_model.values import Loaded, Value, combined, loads_of
 from warploom.program.program import Program
-from warploom.ptx.ir import (
-    Address,
-    Instruction,
-    Operand,
-    Sink,
-    Space,
-    Vector,
-)
 
 WARP_BARRIER = -2
 """The number that the barrier of a warp has among barriers; its instance is the warp's number."""

@@ -6,15 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from warploom.core.types import TYPES, ScalarType
-from warploom.isa.special import SPECIAL_REGISTERS
-from warploom.isa.terms import Term
-from warploom.machine.launch import Launch, launch_values
-from warploom.machine.reference.evaluate import evaluate
-from warploom.machine.reference.lanes import collect
-from warploom.machine.reference.operands import WINDOWS, immediate_bits
-from warploom.memory_model.values import Value, deferred, mapped
-from warploom.program.program import Program
-from warploom.ptx.ir import (
+from warploom.isa.instruction import (
     Immediate,
     Instruction,
     Negated,
@@ -27,6 +19,14 @@ from warploom.ptx.ir import (
     Vector,
     spread,
 )
+from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.isa.terms import Term
+from warploom.machine.launch import Launch, launch_values
+from warploom.machine.reference.evaluate import evaluate
+from warploom.machine.reference.lanes import collect
+from warploom.machine.reference.operands import WINDOWS, immediate_bits
+from warploom.memory_model.values import Value, deferred, mapped
+from warploom.program.program import Program
 
 
 class Refused(Exception):

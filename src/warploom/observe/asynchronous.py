@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from warploom.isa.instruction import Space
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Operation
-from warploom.ptx.ir import Space
 
 TENSOR_COPIES = frozenset(
     {OpKind.BULK_COPY, OpKind.TMA_BULK_COPY, OpKind.BULK_REDUCTION}

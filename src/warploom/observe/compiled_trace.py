@@ -20,6 +20,7 @@ from warploom.abi.access_kinds import lane_bytes, operation_number, space_number
 from warploom.abi.log import OPS, SPACES, TEXEL_SPACES
 from warploom.cost.device_rules import AccessRules
 from warploom.helpers.table import count_compiled
+from warploom.isa.instruction import Space
 from warploom.machine.compiled.access_costs import ALL_LANES
 from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import WARP_SIZE, Launch
@@ -28,7 +29,6 @@ from warploom.observe.contents import NO_CHANGES
 from warploom.observe.recorder import RecordedTrace, accesses_of, as_column
 from warploom.observe.tables import Patterns, States
 from warploom.program.program import Program
-from warploom.ptx.ir import Space
 from warploom.simt import warp_table
 from warploom.simt.warp_table import Table
 

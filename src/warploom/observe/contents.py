@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.errors import Allocation
+from warploom.isa.instruction import Space
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.observe import schema
 from warploom.observe.tables import Numbered
-from warploom.ptx.ir import Space
 
 NO_CHANGES = schema.Changes(0, b"", b"", ())
 """The record of a launch in which written bytes are not recorded."""

@@ -13,13 +13,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Operation
 from warploom.machine.tally import Tally
 from warploom.observe.asynchronous import BY_THREAD, BY_WARP, LOADED, STORED, copied_bytes
 from warploom.observe.metrics import counter_of
 from warploom.program.accesses import FIELDS
-from warploom.ptx.ir import Instruction, Space
 
 _ALWAYS: tuple[str, ...] = (
     *("requests", "sectors", "lines", "transactions"),

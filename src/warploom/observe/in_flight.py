@@ -21,6 +21,7 @@ from warploom.asynchronous.mbarrier import (
     is_valid,
     phase,
 )
+from warploom.isa.instruction import Address, Operand, Register, Space
 from warploom.machine.launch import shared_stride
 from warploom.machine.reference.operands import addresses
 from warploom.machine.reference.state import Warp, WarpAccess
@@ -34,7 +35,6 @@ from warploom.program.effects.asynchronous import (
     asynchronous_part,
 )
 from warploom.program.program import Program
-from warploom.ptx.ir import Address, Operand, Register, Space
 from warploom.simt.address_windows import BLOCK_BITS, SHARED_WINDOW
 from warploom.simt.clusters import peer_block
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from warploom.isa.instruction import Space
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.program.program import Program
-from warploom.ptx.ir import Space
 
 WORD = 4
 SHARED_BY_ALL = (Space.GLOBAL, Space.SHARED)

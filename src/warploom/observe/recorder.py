@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warploom.cost.device_rules import AccessRules
+from warploom.isa.instruction import Register, Space
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.observe import schema
@@ -21,7 +22,6 @@ from warploom.observe.limits import TraceLimits
 from warploom.observe.tables import COUNTED, Numbered, Patterns, States, count_by_rule
 from warploom.program.program import Program
 from warploom.program.uses import writes
-from warploom.ptx.ir import Register, Space
 from warploom.simt.warp_table import LANES, NODES_AT, Table, table_words
 
 HEAD = 6

@@ -17,10 +17,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from warploom.core.types import PRED
+from warploom.isa.instruction import Address, Instruction, Register, Symbol
 from warploom.isa.kinds import OpKind
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Address, Instruction, Register, Symbol
 
 _ASSIGNED = re.compile(
     r"\s*(?:(?:const|volatile|unsigned|signed|long|short|char|bool|int|float|double|half|auto"

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from warploom.ir.access_groups import find_groups
 from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
-from warploom.ptx.ir import Register
+from warploom.isa.instruction import Register
 
 
 def group_accesses(ir: WarpIR) -> WarpIR:

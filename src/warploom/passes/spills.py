@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.ir.warp_ir import WarpIR
+from warploom.isa.instruction import Register
 from warploom.passes.reconvergence import divergence_points
-from warploom.ptx.ir import Register
 
 
 def spill_registers(ir: WarpIR) -> WarpIR:

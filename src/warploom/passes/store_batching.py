@@ -24,11 +24,11 @@ from warploom.ir.access_groups import AccessGroup, by_instruction
 from warploom.ir.access_plans import Addresses, Guard, Pattern, select
 from warploom.ir.kernel_accesses import KernelAccesses
 from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
+from warploom.isa.instruction import Address, Instruction, Register, Space, Symbol
 from warploom.isa.kinds import OpKind
 from warploom.program.accesses import space_of
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
-from warploom.ptx.ir import Address, Instruction, Register, Space, Symbol
 from warploom.shapes.operand_shapes import OperandShapes, computes
 from warploom.shapes.vector_shape import LANES
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from warploom.cost.fields import FIELDS
+from warploom.isa.instruction import Immediate, Instruction, Space, Vector
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.moves import matrix_move, pieces
 from warploom.isa.shared_matrices import UNIT_BYTES
@@ -22,7 +23,6 @@ from warploom.isa.spec import Operation, Unit
 from warploom.program.program import Program
 from warploom.program.requests.tensor_memory import tensor_memory_accesses
 from warploom.program.requests.tensors import tensor_accesses
-from warploom.ptx.ir import Immediate, Instruction, Space, Vector
 
 __all__ = ["FIELDS", "AccessRecord", "access_records", "space_of"]
 

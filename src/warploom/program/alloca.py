@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from warploom.isa.instruction import Address, Immediate, Instruction
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import decode
 from warploom.program.flat import Flat
 from warploom.program.program import Site
 from warploom.program.stack import ALIGNMENT, SCRATCH, TOP, HiddenCode
-from warploom.ptx.ir import Address, Function, Immediate, Instruction
+from warploom.ptx.module import Function
 
 DEFAULT_ALIGNMENT = 8
 """The alignment of `alloca` without an operand for it (PTX ISA, alloca), in bytes."""

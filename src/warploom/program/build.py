@@ -6,13 +6,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.core.errors import LaunchError
+from warploom.isa.instruction import Instruction
 from warploom.isa.ops.multimem import lowered
 from warploom.program.cfg import cut
 from warploom.program.inline import flatten
 from warploom.program.layout import lay_out
 from warploom.program.program import Program
 from warploom.program.warp_groups import with_registers_in_flight
-from warploom.ptx.ir import Function, Instruction, Module
+from warploom.ptx.module import Function, Module
 
 STACK_BYTES = 4096
 """The default stack of a thread in bytes, for calls that cannot be inlined and for `alloca`. CUDA's

@@ -11,6 +11,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from warploom.core.types import TYPES
+from warploom.isa.instruction import (
+    Address,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Sink,
+    Space,
+    Symbol,
+    Vector,
+)
 from warploom.isa.spec import decode
 from warploom.program.calls import FunctionCode, RetainedCall, end_label, entry_label
 from warploom.program.cfg import cut
@@ -32,18 +43,7 @@ from warploom.program.stack import (
     own_register,
     slots,
 )
-from warploom.ptx.ir import (
-    Address,
-    Immediate,
-    Instruction,
-    Operand,
-    Register,
-    Sink,
-    Space,
-    Symbol,
-    Variable,
-    Vector,
-)
+from warploom.ptx.module import Variable
 
 
 def assemble(

@@ -9,20 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
+from warploom.isa.instruction import Instruction, Symbol
 from warploom.isa.kinds import OpKind
 from warploom.program.services import service_function
 from warploom.program.uses import leaf_operands
-from warploom.ptx.ir import (
-    Function,
-    Initializer,
-    Instruction,
-    Masked,
-    Module,
-    Prototype,
-    Symbol,
-    Targets,
-    Variable,
-)
+from warploom.ptx.module import Function, Initializer, Masked, Module, Prototype, Targets, Variable
 
 FUNCTION_BASE, FUNCTION_STEP = 0x1000, 16
 """The address of the first function, and the bytes between addresses of functions: below all

@@ -24,23 +24,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from warploom.isa.instruction import (
+    Address,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Sink,
+    Symbol,
+    Vector,
+)
 from warploom.program.callgraph import FUNCTION_BASE, FUNCTION_STEP
 from warploom.program.flat import EXIT, Flat
 from warploom.program.program import Site
 from warploom.program.stack import INDEX, RETURN, SCRATCH, TOP, WIDE, HiddenCode, chunks, slots
-from warploom.ptx.ir import (
-    Address,
-    Function,
-    Immediate,
-    Instruction,
-    Operand,
-    Prototype,
-    Register,
-    Sink,
-    Symbol,
-    Variable,
-    Vector,
-)
+from warploom.ptx.module import Function, Prototype, Variable
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from warploom.isa.instruction import Instruction, Symbol, Vector
 from warploom.isa.kinds import Effect, OpKind
 from warploom.program.uses import may_wait_before
-from warploom.ptx.ir import Instruction, Symbol, Vector
 
 NO_TARGET = -1
 """Stands for the target of a gap in an indexed branch's table."""

@@ -12,8 +12,8 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
+from warploom.isa.instruction import Register
 from warploom.isa.spec import Operation
-from warploom.ptx.ir import Register
 
 
 def digest(*values: object) -> str:

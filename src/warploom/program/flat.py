@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from warploom.isa.instruction import Instruction, Register
 from warploom.program.program import Site
-from warploom.ptx.ir import Instruction, Register, Variable
+from warploom.ptx.module import Variable
 
 EXIT = "@exit"
 """The label at the end of the program."""

@@ -21,6 +21,17 @@ from dataclasses import dataclass, replace
 
 from warploom.core.errors import UnsupportedInstruction
 from warploom.core.types import TYPES
+from warploom.isa.instruction import (
+    Address,
+    Guard,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Space,
+    Symbol,
+    Vector,
+)
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import decode
 from warploom.program import alloca, callees, calls, stack
@@ -31,22 +42,7 @@ from warploom.program.inlining import retained_functions
 from warploom.program.program import InlinedCopy, Site
 from warploom.program.services import service_function
 from warploom.program.warp_groups import group_barrier_after
-from warploom.ptx.ir import (
-    Address,
-    Function,
-    Guard,
-    Immediate,
-    Instruction,
-    Label,
-    Module,
-    Operand,
-    Register,
-    Space,
-    Symbol,
-    Targets,
-    Variable,
-    Vector,
-)
+from warploom.ptx.module import Function, Label, Module, Targets, Variable
 from warploom.ptx.rename import Renaming
 
 STATIC = (Space.SHARED, Space.GLOBAL, Space.CONST)

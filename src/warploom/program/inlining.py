@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from warploom.core.errors import CompileError
 from warploom.core.mangled import shown_name
 from warploom.program.callgraph import CallGraph
-from warploom.ptx.ir import Function
+from warploom.ptx.module import Function
 
 MAX_INLINED = 5_000
 """Instructions of a kernel up to which all calls are inlined."""

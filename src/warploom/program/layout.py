@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from warploom.core.errors import UnsupportedInstruction
+from warploom.isa.instruction import Instruction, Space, Special, Symbol
 from warploom.isa.kinds import Effect, OpKind
 from warploom.program.flat import Flat
 from warploom.program.program import PARAMETERS, VariableSlot
 from warploom.program.uses import symbols
-from warploom.ptx.ir import Function, Instruction, Module, Space, Special, Symbol, Variable
+from warploom.ptx.module import Function, Module, Variable
 
 DYNAMIC_SHARED_ALIGNMENT = 16
 """The alignment of dynamic shared memory in bytes, unless its declaration has a greater one.

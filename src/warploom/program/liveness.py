@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warploom.isa.instruction import Instruction, Register
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Instruction, Register
 
 
 def live_in(

@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from warploom.isa.instruction import Instruction, Register
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.program.program import Program
 from warploom.program.regions import natural_loops, predecessors
 from warploom.program.uses import may_wait_before, writes
-from warploom.ptx.ir import Instruction, Register
 
 LONGEST_PREDICATED_BLOCK = 24
 """Instructions of a single block after a branch that is emitted under a mask

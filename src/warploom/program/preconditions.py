@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from warploom.core.types import PRED
+from warploom.isa.instruction import Address, Instruction, Operand, Register
 from warploom.isa.preconditions import Precondition
 from warploom.isa.terms import Term
 from warploom.program.uses import sources
-from warploom.ptx.ir import Address, Instruction, Operand, Register
 
 
 @dataclass(frozen=True, slots=True)

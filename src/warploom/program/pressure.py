@@ -8,9 +8,9 @@ pairs.
 from __future__ import annotations
 
 from warploom.core.types import Kind
+from warploom.isa.instruction import Register
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Register
 
 RESERVED = 4
 """Registers beside live ones: the stack pointer, and temporaries for addresses."""

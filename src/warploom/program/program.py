@@ -15,12 +15,13 @@ from functools import cached_property
 
 from warploom.core.mangled import shown_name
 from warploom.core.source import Location
+from warploom.isa.instruction import Instruction, Register, Space
 from warploom.isa.kinds import Needs
 from warploom.program.cfg import ProgramBlock
 from warploom.program.digest import digest
 from warploom.program.dominance import post_dominators
 from warploom.program.liveness import live_in
-from warploom.ptx.ir import Instruction, Module, Register, Space
+from warploom.ptx.module import Module
 
 PARAMETERS = "%parameters"
 """Names the variable, last in `Program.globals`, that holds a second copy of the kernel's

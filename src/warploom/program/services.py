@@ -8,8 +8,9 @@ Operations".
 
 from __future__ import annotations
 
+from warploom.isa.instruction import Instruction, Symbol, Vector
 from warploom.isa.kinds import OpKind
-from warploom.ptx.ir import Function, Instruction, Module, Symbol, Vector
+from warploom.ptx.module import Function, Module
 
 SERVICES = {"vprintf": 2, "__assertfail": 5, "malloc": 1, "free": 1}
 """Maps each function that the machines provide to its number of arguments."""

@@ -11,19 +11,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from warploom.core.types import TYPES
+from warploom.isa.instruction import Address, Immediate, Instruction, Operand, Register
 from warploom.isa.spec import decode
 from warploom.program.flat import Flat
 from warploom.program.program import Site
-from warploom.ptx.ir import (
-    Address,
-    Function,
-    Immediate,
-    Instruction,
-    Operand,
-    Prototype,
-    Register,
-    Variable,
-)
+from warploom.ptx.module import Function, Prototype, Variable
 
 STACK = "@stack"
 TOP = Register("@top", TYPES["b64"])

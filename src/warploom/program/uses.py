@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warploom.isa.spec import Unit
-from warploom.isa.special import SPECIAL_REGISTERS
-from warploom.ptx.ir import (
+from warploom.isa.instruction import (
     Address,
     Element,
     Immediate,
@@ -21,6 +19,8 @@ from warploom.ptx.ir import (
     Vector,
     spread,
 )
+from warploom.isa.spec import Unit
+from warploom.isa.special import SPECIAL_REGISTERS
 
 
 def leaf_operands(operand: Operand) -> Iterator[Operand]:

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from warploom.isa.instruction import Immediate, Instruction, Operand, Register, Vector, spread
 from warploom.isa.kinds import OpKind
 from warploom.isa.ops.wgmma import (
     GROUP_BARRIER,
     GroupProduct,
     group_product,
 )
-from warploom.ptx.ir import Immediate, Instruction, Operand, Register, Vector, spread
 from warploom.simt.schedule_layout import BARRIERS, GROUP_THREADS
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from warploom.isa.instruction import Address, Operand, Symbol
 from warploom.ptx.cursor import Cursor
-from warploom.ptx.ir import Address, Operand, Symbol
 from warploom.ptx.names import Names
 
 BANKED = re.compile(r"(.*\.const)\[(\d+)\](.*)")

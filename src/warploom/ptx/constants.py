@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from warploom.isa.instruction import Immediate
 from warploom.ptx.cursor import Cursor
-from warploom.ptx.ir import Immediate
 
 INTEGER = re.compile(r"(?:0[xX]([\da-fA-F]+)|0[bB]([01]+)|(0[0-7]*)|([1-9]\d*))(U?)")
 EXACT_FLOAT = re.compile(r"0(?:[fF]([\da-fA-F]{8})|[dD]([\da-fA-F]{16}))")

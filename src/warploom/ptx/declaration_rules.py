@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from warploom.core.errors import PtxSyntaxError
 from warploom.core.types import OPAQUE, PRED
-from warploom.ptx.ir import Function, Initializer, Module, Space, Variable
+from warploom.isa.instruction import Space
+from warploom.ptx.module import Function, Initializer, Module, Variable
 from warploom.ptx.release import target_of
 
 MODULE_SPACES = (Space.GLOBAL, Space.CONST, Space.SHARED)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warploom.core.types import OPAQUE, TYPES, ScalarType
+from warploom.isa.instruction import Immediate, Space, Symbol
 from warploom.ptx.banks import BANKED, split_bank
 from warploom.ptx.constants import constant, integer, integer_literal, offset
 from warploom.ptx.cursor import Cursor
 from warploom.ptx.debug import string
-from warploom.ptx.ir import Immediate, Initializer, Masked, Space, Symbol, Variable
+from warploom.ptx.module import Initializer, Masked, Variable
 from warploom.ptx.names import Names
 from warploom.ptx.samplers import sampler_settings
 

@@ -21,7 +21,7 @@ from warploom.ptx.declarations import (
     variables,
 )
 from warploom.ptx.instructions import instruction
-from warploom.ptx.ir import Function, Label, Pragma, Prototype, Statement, Targets
+from warploom.ptx.module import Function, Label, Pragma, Prototype, Statement, Targets
 from warploom.ptx.names import Names, Outside, labels_by_scope
 
 Directive = tuple[str, tuple[int | str, ...]]

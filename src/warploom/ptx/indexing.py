@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from warploom.core.types import B32, TYPES, ScalarType
+from warploom.isa.instruction import Address, Immediate, Indexed, Instruction, Register, Symbol
 from warploom.isa.spec import decode
 from warploom.ptx.constants import integer, offset
 from warploom.ptx.cursor import Cursor
-from warploom.ptx.ir import Address, Immediate, Indexed, Instruction, Register, Symbol
 from warploom.ptx.names import Names
 
 

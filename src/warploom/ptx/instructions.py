@@ -13,12 +13,20 @@ from warploom.core.source import Location, Span
 from warploom.core.types import TYPES
 from warploom.isa import ops as ops  # importing it fills the instruction tables
 from warploom.isa.absent import REASONS
+from warploom.isa.instruction import (
+    Decorated,
+    Guard,
+    Indexed,
+    Instruction,
+    Operand,
+    Register,
+    Vector,
+)
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import FORMS, Operation, UnknownOpcode, decode
 from warploom.ptx.banks import check_bank, split_bank
 from warploom.ptx.cursor import NAME, Cursor
 from warploom.ptx.indexing import addressed
-from warploom.ptx.ir import Decorated, Guard, Indexed, Instruction, Operand, Register, Vector
 from warploom.ptx.names import Names
 from warploom.ptx.operands import operand, operands_until, register
 

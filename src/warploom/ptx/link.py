@@ -15,7 +15,8 @@ from itertools import chain
 
 from warploom.core.errors import LinkError
 from warploom.core.source import Span, Text
-from warploom.ptx.ir import Function, Instruction, Module, Space, Variable
+from warploom.isa.instruction import Instruction, Space
+from warploom.ptx.module import Function, Module, Variable
 from warploom.ptx.printer import print_module
 from warploom.ptx.private_names import rename_private, shared_names
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from warploom.core.types import ScalarType
+from warploom.isa.instruction import Register
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.ptx.cursor import NAME, Cursor
-from warploom.ptx.ir import Register, Variable
+from warploom.ptx.module import Variable
 
 Meaning = Register | tuple[Register, ...] | str
 """A register, the parts of a vector register, or the IR's name of anything else."""

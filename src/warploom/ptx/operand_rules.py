@@ -6,12 +6,7 @@ Source: PTX ISA, "Instruction Operands", "Type Information for Instructions and 
 from __future__ import annotations
 
 from warploom.core.types import B32, PACKED, PRED, TYPES, U64, Kind, ScalarType
-from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
-from warploom.isa.ops.matrix import product_of
-from warploom.isa.ops.wgmma import warp_product
-from warploom.isa.spec import OperandSpec, Operation, Unit
-from warploom.isa.special import SPECIAL_REGISTERS
-from warploom.ptx.ir import (
+from warploom.isa.instruction import (
     Address,
     Element,
     Immediate,
@@ -24,9 +19,14 @@ from warploom.ptx.ir import (
     Space,
     Special,
     Symbol,
-    Targets,
     Vector,
 )
+from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
+from warploom.isa.ops.matrix import product_of
+from warploom.isa.ops.wgmma import warp_product
+from warploom.isa.spec import OperandSpec, Operation, Unit
+from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.ptx.module import Targets
 from warploom.ptx.scale_rules import SCALE_CHECKS
 from warploom.ptx.scope import Scope
 from warploom.ptx.tensor_memory_rules import TENSOR_MEMORY_CHECKS, check_switches

@@ -8,11 +8,7 @@ from __future__ import annotations
 import re
 
 from warploom.core.source import Span
-from warploom.isa.special import SPECIAL_REGISTERS
-from warploom.ptx.constants import constant, integer, offset
-from warploom.ptx.cursor import NAME, Cursor
-from warploom.ptx.indexing import indexed
-from warploom.ptx.ir import (
+from warploom.isa.instruction import (
     Address,
     Decorated,
     Negated,
@@ -24,6 +20,10 @@ from warploom.ptx.ir import (
     Symbol,
     Vector,
 )
+from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.ptx.constants import constant, integer, offset
+from warploom.ptx.cursor import NAME, Cursor
+from warploom.ptx.indexing import indexed
 from warploom.ptx.names import Names
 
 PART = re.compile(r"[bh][0-7]{1,4}")

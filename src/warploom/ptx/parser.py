@@ -16,8 +16,8 @@ from warploom.ptx.cursor import Cursor
 from warploom.ptx.debug import Locations, file_directive, skip_section
 from warploom.ptx.declarations import LINKAGES, linkage, pragma, starts_variable, variables
 from warploom.ptx.functions import FunctionParser
-from warploom.ptx.ir import Function, Module, Variable
 from warploom.ptx.lexer import tokenize
+from warploom.ptx.module import Function, Module, Variable
 from warploom.ptx.names import Names, Outside
 
 

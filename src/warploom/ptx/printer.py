@@ -10,33 +10,35 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
 from warploom.core.types import ScalarType
-from warploom.isa.kinds import OpKind
-from warploom.ptx.ir import (
+from warploom.isa.instruction import (
     Address,
     Decorated,
     Element,
-    Function,
     Immediate,
     Indexed,
-    Initializer,
     Instruction,
-    Label,
-    Masked,
-    Module,
     Negated,
     Operand,
     Pair,
-    Pragma,
-    Prototype,
     Register,
     Sink,
     Space,
     Special,
-    Statement,
     Symbol,
+    Vector,
+)
+from warploom.isa.kinds import OpKind
+from warploom.ptx.module import (
+    Function,
+    Initializer,
+    Label,
+    Masked,
+    Module,
+    Pragma,
+    Prototype,
+    Statement,
     Targets,
     Variable,
-    Vector,
 )
 from warploom.ptx.names import PARTS
 

@@ -11,18 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from warploom.ptx.ir import (
+from warploom.isa.instruction import Instruction, Space, Symbol
+from warploom.ptx.module import (
     Function,
     Initializer,
-    Instruction,
     Label,
     Masked,
     Module,
     Pragma,
     Prototype,
-    Space,
     Statement,
-    Symbol,
     Targets,
     Variable,
 )

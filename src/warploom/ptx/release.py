@@ -9,11 +9,12 @@ import re
 
 from warploom.core.errors import PtxSyntaxError
 from warploom.core.source import Span
+from warploom.isa.instruction import Instruction, Special
 from warploom.isa.since import OLDEST, Release
 from warploom.isa.special import brought
 from warploom.isa.targets import has_letter, needed, only_targets
 from warploom.isa.versions import needed_version
-from warploom.ptx.ir import Instruction, Module, Special
+from warploom.ptx.module import Module
 
 
 def target_of(module: Module) -> tuple[Release, str]:

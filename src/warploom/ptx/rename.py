@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from warploom.ptx.ir import (
+from warploom.isa.instruction import (
     Address,
     Element,
     Guard,

@@ -5,9 +5,9 @@ Source: PTX ISA, "Texture Sampler and Surface Types".
 
 from __future__ import annotations
 
+from warploom.isa.instruction import Immediate
 from warploom.ptx.constants import integer
 from warploom.ptx.cursor import Cursor
-from warploom.ptx.ir import Immediate
 from warploom.texture.descriptors import (
     ADDRESS_MODES,
     LINEAR,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from warploom.isa.instruction import Immediate, Operand, Register, Vector
 from warploom.isa.ops.matrix import product_of
 from warploom.isa.scales import A_SCALES, B_SCALES, ScaleSide
 from warploom.isa.spec import Operation
-from warploom.ptx.ir import Immediate, Operand, Register, Vector
 from warploom.ptx.scope import Scope
 
 SELECTOR_BITS = 16

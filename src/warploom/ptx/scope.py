@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from warploom.core.errors import PtxSyntaxError
 from warploom.core.source import Span
-from warploom.ptx.ir import Function, Label, Module, Prototype, Targets, Variable
+from warploom.ptx.module import Function, Label, Module, Prototype, Targets, Variable
 
 
 @dataclass(frozen=True)

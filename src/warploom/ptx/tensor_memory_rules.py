@@ -6,8 +6,16 @@ Source: PTX ISA, "tcgen05.mma", "tcgen05.ld".
 from __future__ import annotations
 
 from warploom.core.types import PRED
+from warploom.isa.instruction import (
+    Address,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    Vector,
+)
 from warploom.isa.spec import Operation
-from warploom.ptx.ir import Address, Immediate, Instruction, Negated, Operand, Register, Vector
 from warploom.ptx.scope import Scope
 from warploom.ptx.texture_rules import check_word
 

@@ -5,9 +5,9 @@ Source: PTX ISA, "cp.async.bulk.tensor" and "tensormap.replace".
 
 from __future__ import annotations
 
+from warploom.isa.instruction import Address, Immediate, Operand, Register, Symbol, Vector
 from warploom.isa.ops.tensors import is_wide
 from warploom.isa.spec import Operation
-from warploom.ptx.ir import Address, Immediate, Operand, Register, Symbol, Vector
 from warploom.ptx.scope import Scope
 from warploom.ptx.texture_rules import check_word
 

@@ -6,9 +6,9 @@ Source: PTX ISA, "Texture Instructions", "Surface Instructions" and "Opaque Type
 from __future__ import annotations
 
 from warploom.core.types import OPAQUE, ScalarType
+from warploom.isa.instruction import Address, Immediate, Operand, Register, Space, Symbol, Vector
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import OperandSpec, Operation
-from warploom.ptx.ir import Address, Immediate, Operand, Register, Space, Symbol, Vector
 from warploom.ptx.scope import Scope
 
 COORDINATES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 2, "a2d": 3, "cube": 3, "acube": 4}

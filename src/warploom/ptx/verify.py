@@ -10,6 +10,16 @@ from collections.abc import Sequence
 
 from warploom.core.errors import PtxSyntaxError
 from warploom.core.types import PRED
+from warploom.isa.instruction import (
+    Address,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Space,
+    Symbol,
+    Vector,
+)
 from warploom.isa.kinds import OpKind
 from warploom.ptx.declaration_rules import (
     BODY_SPACES,
@@ -18,21 +28,7 @@ from warploom.ptx.declaration_rules import (
     check_parameters,
     check_variable,
 )
-from warploom.ptx.ir import (
-    Address,
-    Function,
-    Immediate,
-    Instruction,
-    Module,
-    Operand,
-    Prototype,
-    Register,
-    Space,
-    Symbol,
-    Targets,
-    Variable,
-    Vector,
-)
+from warploom.ptx.module import Function, Module, Prototype, Targets, Variable
 from warploom.ptx.operand_rules import agrees, check_immediate, check_operands
 from warploom.ptx.release import Releases
 from warploom.ptx.scope import Scope

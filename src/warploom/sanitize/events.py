@@ -13,6 +13,7 @@ from warploom.core.types import B32, U32
 from warploom.cost.fields import RECORD_WIDTH
 from warploom.detector import layout as words
 from warploom.detector.records import DetectorEvent
+from warploom.isa.instruction import Space
 from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.operands import read
 from warploom.machine.reference.state import (
@@ -24,7 +25,6 @@ from warploom.machine.reference.state import (
 )
 from warploom.program.effects.synchronising import event_of
 from warploom.program.uses import member_mask, sources
-from warploom.ptx.ir import Space
 
 SPACES = {Space.GLOBAL: words.GLOBAL, Space.CONST: words.GLOBAL, Space.SHARED: words.SHARED}
 LOCAL = 2

@@ -16,9 +16,9 @@ from warploom.detector.conflicts import (
 )
 from warploom.detector.records import DetectorFinding, DetectorState
 from warploom.detector.tensor.tensor_fences import D_AFTER, D_BEFORE
+from warploom.isa.instruction import Space
 from warploom.isa.kinds import Effect
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
-from warploom.ptx.ir import Space
 from warploom.sanitize.advice import fence_advice, race_advice
 from warploom.sanitize.findings import ERROR, NOTE, WARNING, Finding, Thread
 from warploom.sanitize.state import Detector

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from warploom.analysis.passed_barriers import barriers_passed_by_all
 from warploom.detector import layout as words
+from warploom.isa.instruction import Immediate, Instruction, Register
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.ops.mbarrier import ARRIVALS
 from warploom.isa.spec import Unit
@@ -26,7 +27,6 @@ from warploom.program.uses import (
     reads,
     sources,
 )
-from warploom.ptx.ir import Immediate, Instruction, Register
 
 SCOPES = {
     "cta": words.CTA,

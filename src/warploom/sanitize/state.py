@@ -33,12 +33,12 @@ from warploom.detector.records import (
 )
 from warploom.detector.skips import report_skips
 from warploom.ir.variant import Sanitizing
+from warploom.isa.instruction import Space
 from warploom.isa.kinds import Needs
 from warploom.machine.launch import Launch, all_shared_bytes, shared_stride
 from warploom.machine.memory.device_memory import WRITTEN_BITS, DeviceMemory
 from warploom.program.program import Program
 from warploom.program.services import service_of
-from warploom.ptx.ir import Space
 from warploom.sanitize.sites import Sites, sites_of
 from warploom.sanitize.stream_order import Trigger
 from warploom.sanitize.unchecked import Unchecked, unchecked_accesses

@@ -20,13 +20,13 @@ from typing import cast
 from warploom.analysis.linear.affine import GLOBAL_SPACES, LaunchInputs, LinearAnalysis
 from warploom.analysis.linear.independent import IndependentAccesses, independent_accesses
 from warploom.detector import layout as words
+from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import Effect, OpKind
 from warploom.machine.compiled.proofs import cached_proof
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
-from warploom.ptx.ir import Instruction, Space
 from warploom.sanitize.sites import Sites, sites_of
 
 GLOBAL_LOAD, GLOBAL_STORE = ((Space.GLOBAL, "load"),), ((Space.GLOBAL, "store"),)

@@ -20,13 +20,7 @@ from enum import Enum
 from functools import cached_property
 
 from warploom.core.types import PRED, ScalarType
-from warploom.isa.kinds import OpKind
-from warploom.isa.special import SPECIAL_REGISTERS, Varies
-from warploom.program.accesses import space_of
-from warploom.program.masked_loops import MaskedRegion
-from warploom.program.program import Program
-from warploom.program.uses import leaf_operands
-from warploom.ptx.ir import (
+from warploom.isa.instruction import (
     Address,
     Immediate,
     Instruction,
@@ -39,6 +33,12 @@ from warploom.ptx.ir import (
     Vector,
     spread,
 )
+from warploom.isa.kinds import OpKind
+from warploom.isa.special import SPECIAL_REGISTERS, Varies
+from warploom.program.accesses import space_of
+from warploom.program.masked_loops import MaskedRegion
+from warploom.program.program import Program
+from warploom.program.uses import leaf_operands
 from warploom.shapes.vector_shape import (
     LANES,
     UNIFORM,

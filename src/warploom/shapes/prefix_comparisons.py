@@ -10,8 +10,8 @@ integers.
 
 from __future__ import annotations
 
+from warploom.isa.instruction import Instruction, Operand
 from warploom.isa.kinds import OpKind
-from warploom.ptx.ir import Instruction, Operand
 from warploom.shapes.operand_shapes import OperandShapes
 from warploom.shapes.vector_shape import UNIFORM, VectorShape
 

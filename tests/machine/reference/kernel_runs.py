@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from warploom.core.errors import Allocation
 from warploom.cost.fields import FIELDS
+from warploom.isa.instruction import Space
 from warploom.machine.launch import Launch, Schedule
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.memory.module_globals import ModuleGlobals
@@ -16,7 +17,6 @@ from warploom.machine.reference.machine import ReferenceEngine
 from warploom.machine.tally import Tally
 from warploom.program.build import build
 from warploom.program.program import Program
-from warploom.ptx.ir import Space
 from warploom.ptx.parser import parse
 
 Words = npt.NDArray[np.uint32]

@@ -7,7 +7,7 @@ import pytest
 from kernel_runs import run
 
 from warploom.core.errors import MemoryFault
-from warploom.ptx.ir import Space
+from warploom.isa.instruction import Space
 
 
 def test_neighbouring_words_cost_four_sectors_of_one_line() -> None:

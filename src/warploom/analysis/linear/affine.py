@@ -19,11 +19,7 @@ from typing import TypeVar
 
 from warploom.analysis.linear.forms import ELSEWHERE, Form, IndexVariable, evaluate, form
 from warploom.core.errors import Dim3
-from warploom.isa.kinds import OpKind
-from warploom.program.accesses import accesses, bytes_of
-from warploom.program.cfg import ProgramBlock
-from warploom.program.program import Program
-from warploom.ptx.ir import (
+from warploom.isa.instruction import (
     Address,
     Immediate,
     Instruction,
@@ -34,6 +30,10 @@ from warploom.ptx.ir import (
     Symbol,
     spread,
 )
+from warploom.isa.kinds import OpKind
+from warploom.program.accesses import accesses, bytes_of
+from warploom.program.cfg import ProgramBlock
+from warploom.program.program import Program
 
 NOT_SHARED = (Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST)
 """Spaces that thread blocks do not share, or cannot write."""

@@ -25,8 +25,8 @@ from warploom.analysis.linear.predicates import (
     predicate_expressions,
     written_predicates,
 )
+from warploom.isa.instruction import spread
 from warploom.program.cfg import ProgramBlock
-from warploom.ptx.ir import spread
 
 MOST_VISITS = 8
 """Visits of a block after which its facts are dropped if they still change, to bound the

@@ -21,10 +21,10 @@ from warploom.analysis.linear.affine import (
     global_accesses,
 )
 from warploom.core.errors import Dim3
+from warploom.isa.instruction import Instruction, Special, spread
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
-from warploom.ptx.ir import Instruction, Special, spread
 
 ORDER_DEPENDENT = ("%clock", "%globaltimer", "%gridid")
 """Special registers (by the beginnings of their names) whose values depend on the order of

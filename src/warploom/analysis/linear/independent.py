@@ -29,9 +29,9 @@ from warploom.analysis.linear.intervals import (
 )
 from warploom.analysis.linear.predicates import NO_FACTS, Facts
 from warploom.analysis.linear.ranges import Ranges
+from warploom.isa.instruction import Space
 from warploom.isa.kinds import ACCESSES_BY_LANE, OpKind
 from warploom.program.accesses import accesses
-from warploom.ptx.ir import Space
 
 MOST_PAIRS = 20_000
 """Pairs of accesses above which nothing is analysed."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Unit
 from warploom.program.program import Program
 from warploom.program.uses import is_reducing_barrier, sources
-from warploom.ptx.ir import Instruction, Space
 
 SHARED_SPACES = frozenset((Space.SHARED, Space.GENERIC))
 """Spaces whose accesses are, or may be, to shared memory."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from warploom.analysis.linear.affine import argument_values
 from warploom.analysis.linear.forms import ELSEWHERE, Form, evaluate, form
 from warploom.core.types import PRED, ScalarType
+from warploom.isa.instruction import Guard, Instruction, Operand, Register, spread
 from warploom.isa.terms import Term
-from warploom.ptx.ir import Guard, Instruction, Operand, Register, spread
 
 Facts = frozenset[Form]
 

@@ -14,7 +14,8 @@ from warploom.clients.kept_ptx import kept_ptx
 from warploom.core.errors import WarploomError
 from warploom.host.kernel import Kernel
 from warploom.host.module import Module
-from warploom.ptx.ir import Space, Variable
+from warploom.isa.instruction import Space
+from warploom.ptx.module import Variable
 
 
 @dataclass(eq=False)

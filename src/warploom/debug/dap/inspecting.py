@@ -18,7 +18,7 @@ from warploom.debug.scene import Place, Thread
 from warploom.debug.session import DebugError, Focus
 from warploom.debug.types import Array, Pointer, Structure
 from warploom.debug.values import Value, written
-from warploom.ptx.ir import Space
+from warploom.isa.instruction import Space
 from warploom.ptx.printer import print_instruction
 
 MOST_THREADS = 128

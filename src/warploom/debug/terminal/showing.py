@@ -25,7 +25,7 @@ from warploom.debug.types import (
 )
 from warploom.debug.values import Value, number_text, written
 from warploom.host.core_files.format import SUFFIX
-from warploom.ptx.ir import Space
+from warploom.isa.instruction import Space
 
 LINES = 10
 """Lines that `list` shows."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from warploom.host.exploration.orders import Order, Outcome, Ready
+from warploom.isa.instruction import Space
 from warploom.isa.kinds import OpKind
 from warploom.machine.launch import WarpId
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.observe.origins import SHARED_BY_ALL, RecordingFull
-from warploom.ptx.ir import Space
 
 MOST_TURNS = 1_000
 """So many turns of a run are looked at: beyond that, orders are too many to try."""

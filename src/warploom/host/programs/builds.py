@@ -22,7 +22,7 @@ from warploom.host.programs.sources import compiled, verified
 from warploom.host.programs.targets import check_instructions
 from warploom.program.build import build
 from warploom.program.program import Program
-from warploom.ptx.ir import Function, Module
+from warploom.ptx.module import Function, Module
 
 T = TypeVar("T")
 

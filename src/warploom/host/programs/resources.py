@@ -10,7 +10,7 @@ from warploom.host.programs.ptxas import assemble
 from warploom.isa.kinds import Needs
 from warploom.program.pressure import estimated_registers
 from warploom.program.program import Program
-from warploom.ptx.ir import Function
+from warploom.ptx.module import Function
 
 
 @dataclass(frozen=True, slots=True)

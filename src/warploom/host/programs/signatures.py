@@ -14,7 +14,7 @@ from warploom.core.mangled import read_symbol
 from warploom.core.types import Kind
 from warploom.host.programs.cpp_types import Class, CppType, read_type
 from warploom.host.programs.debug_types import debug_parameters
-from warploom.ptx.ir import Variable
+from warploom.ptx.module import Variable
 
 _BLANKS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 _WORD = re.compile(r"\s*([A-Za-z_]\w*)\s*(\(?)")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warploom.core.collector import collector_paused
 from warploom.core.errors import CompileError, WarploomError
-from warploom.ptx.ir import Module
+from warploom.ptx.module import Module
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
 

@@ -11,12 +11,13 @@ from typing import TypeGuard
 
 from warploom.core.errors import CompileError, UnsupportedInstruction
 from warploom.devices.spec import DeviceSpec
+from warploom.isa.instruction import Instruction, Operand, Special
 from warploom.isa.spec import Unit
 from warploom.isa.targets import needed, only_targets
 from warploom.machine.launch import WARP_SIZE
 from warploom.program.program import Program
 from warploom.program.uses import leaf_operands
-from warploom.ptx.ir import Instruction, Module, Operand, Special
+from warploom.ptx.module import Module
 from warploom.ptx.release import target_of
 
 PRODUCTS = {(9, 0): "h100", (10, 0): "b200", (12, 0): "rtx-5090"}

@@ -14,6 +14,7 @@ from warploom.devices.spec import DeviceSpec
 from warploom.host.buffer import Buffer
 from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.names import source_name
+from warploom.isa.instruction import Instruction, Space, Symbol
 from warploom.isa.kinds import Effect, Needs, OpKind
 from warploom.machine.launch import INDEPENDENT_SINCE, Launch, all_shared_bytes
 from warploom.observe import schema
@@ -22,7 +23,6 @@ from warploom.observe.trace import Trace
 from warploom.observe.variables import variables_of
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Instruction, Space, Symbol
 from warploom.ptx.printer import print_instruction
 
 LARGEST = 1 << 20

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from warploom.abi.environment import Slot
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I64, PTR, Value, repeated
 from warploom.llvm.vector_shuffles import fold
 from warploom.lower.access.access_call import AccessCall
-from warploom.ptx.ir import Space
 
 
 class AccessCheck:

@@ -32,11 +32,11 @@ from warploom.cost.pattern_table import (
     TRIAL_PATTERNS,
 )
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I1, I64, PTR, Value, selection, vector, zero
 from warploom.llvm.vector_shuffles import fold
 from warploom.lower.access.access_call import AccessCall
 from warploom.lower.access.pattern_places import PatternSlot, pattern_slot
-from warploom.ptx.ir import Space
 
 COMPARED_FIRST = 8
 """Lanes that are compared before all others: most patterns that differ do so in these."""

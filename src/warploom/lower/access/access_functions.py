@@ -16,6 +16,7 @@ from warploom.core.types import U64
 from warploom.cost.device_rules import AccessRules
 from warploom.helpers.calls import call
 from warploom.ir.access_plans import Cost
+from warploom.isa.instruction import Space
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.isa.spec import Operation
 from warploom.llvm.lanes import I32, I64, PTR, Value
@@ -26,7 +27,6 @@ from warploom.lower.access.access_moves import AccessMoves
 from warploom.lower.access.deferred_atomic import KEYS_TYPE, emit_deferred
 from warploom.lower.access.lane_by_lane import AtomicUpdate, LaneByLane
 from warploom.lower.access.shared_functions import SharedFunctions
-from warploom.ptx.ir import Space
 
 SAME_RESULT = ("sem", "scope", "space", "L2::cache_hint")
 """Modifiers of an atomic that do not change what it computes."""

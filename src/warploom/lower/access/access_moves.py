@@ -15,6 +15,7 @@ from llvmlite import ir
 from warploom.abi.access_type import AccessType
 from warploom.cost.pattern_table import ANY_STEP
 from warploom.ir.access_plans import Move
+from warploom.isa.instruction import Space
 from warploom.llvm.lanes import (
     I1,
     I8,
@@ -31,7 +32,6 @@ from warploom.lower.access.access_call import AccessCall
 from warploom.lower.access.loads import load
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
-from warploom.ptx.ir import Space
 
 
 class AccessMoves:

@@ -21,6 +21,7 @@ from llvmlite import ir
 from warploom.abi.access_type import record_memory_change
 from warploom.ir.access_plans import Guard, Move, Pattern
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.instruction import Instruction, Operand, Space
 from warploom.llvm.lanes import I64, LANES, Value
 from warploom.lower.access.group_addresses import GroupAddresses
 from warploom.lower.access.group_guards import GroupGuards
@@ -35,7 +36,6 @@ from warploom.lower.instrument.extents import extent_of
 from warploom.lower.instrument.sanitizing import SpaceMemory
 from warploom.program.accesses import space_of
 from warploom.program.cfg import ProgramBlock
-from warploom.ptx.ir import Instruction, Operand, Space
 from warploom.shapes.vector_shape import VectorShape
 
 PREFETCH_WARPS = 4

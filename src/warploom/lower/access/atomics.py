@@ -12,6 +12,7 @@ from warploom.abi.access_type import AccessType
 from warploom.core.types import U64, ScalarType
 from warploom.ir.access_plans import Cost
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.instruction import Address, Immediate, Instruction, Operand, Register, Space
 from warploom.llvm.lanes import I8, I32, LANES, PTR, Value, vector
 from warploom.lower.access.deferred_atomic import WindowKeys, window_keys
 from warploom.lower.access.memory import MemoryCode
@@ -19,7 +20,6 @@ from warploom.lower.instrument.sanitizing import SpaceMemory
 from warploom.program.accesses import space_of
 from warploom.program.effects.tensor_waits import wait_request
 from warploom.program.uses import reads
-from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Register, Space
 from warploom.simt.lane_counts import ALL_LANES
 
 

@@ -28,6 +28,7 @@ from warploom.core.types import unsigned
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import Exit, Guard
 from warploom.ir.warp_ir import BlockAccesses
+from warploom.isa.instruction import Address, Instruction, Register
 from warploom.llvm.lanes import I1, I32, I64, Value
 from warploom.lower.access.group_places import GroupBases
 from warploom.lower.access.groups import GroupValues
@@ -35,7 +36,6 @@ from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.store_batching import StoreBatch
 from warploom.program.cfg import ProgramBlock
-from warploom.ptx.ir import Address, Instruction, Register
 
 RARELY = (1 << 20, 1)
 """Branch weights of an exit that is almost never taken: they keep the values that are live there in

@@ -17,10 +17,10 @@ from llvmlite import ir
 
 from warploom.core.types import unsigned
 from warploom.ir.access_plans import Guard
+from warploom.isa.instruction import Address, Instruction, Operand, Register, Space
 from warploom.llvm.lanes import I1, I64, LANES, Value, selection
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.memory import MemoryCode
-from warploom.ptx.ir import Address, Instruction, Operand, Register, Space
 
 EIGHT = ir.VectorType(I64, 8)
 """Addresses that are compared at once: 512 bits."""

@@ -21,9 +21,9 @@ from warploom.abi.range_cache import (
     LAYOUT_SHIFT,
     MASK_FACTOR,
 )
+from warploom.isa.instruction import Instruction
 from warploom.llvm.lanes import I1, I32, I64, LANES, Value
 from warploom.lower.frame.frame import Frame
-from warploom.ptx.ir import Instruction
 from warploom.shapes.operand_shapes import RUNS
 
 

@@ -22,6 +22,7 @@ from warploom.abi.pieces import frame_access
 from warploom.core.types import ScalarType
 from warploom.ir.access_plans import AccessPlan, general
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.instruction import Address, Instruction, Operand, Space, Symbol
 from warploom.llvm.lanes import (
     I8,
     I64,
@@ -44,7 +45,6 @@ from warploom.lower.instrument.recording_copies import CopyRecordingCode
 from warploom.lower.instrument.sanitizing import SanitizingCode, SpaceMemory
 from warploom.program.accesses import AccessRecord, space_of
 from warploom.program.effects.clusters import accesses_cluster
-from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol
 from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 from warploom.simt.clusters import MOST_BLOCKS
 

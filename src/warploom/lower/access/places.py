@@ -8,9 +8,9 @@ from llvmlite import ir
 
 from warploom.abi.access_type import DATA_BYTES, AccessType
 from warploom.abi.environment import ROW_WIDTH, Slot, local_stride
+from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I8, I64, PTR, Value
 from warploom.lower.frame.frame import Frame
-from warploom.ptx.ir import Space
 
 LOCAL_ROW_BITS = 7
 """In local memory, the same 4-byte word of all lanes is one row of 128 bytes."""

@@ -14,11 +14,11 @@ from warploom.abi.range_cache import (
     STEP_AT,
 )
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I64, PTR, Value
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.lane_sets import LaneSet, LaneSets
 from warploom.lower.access.memory import MemoryCode
-from warploom.ptx.ir import Space
 
 
 class RangeCacheFilling:

@@ -21,6 +21,7 @@ from warploom.abi.access_type import WIDE, AccessType
 from warploom.abi.environment import ROW_WIDTH, SPACE_CODES, Slot
 from warploom.core.types import ScalarType, unsigned
 from warploom.cost.device_rules import AccessRules
+from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I8, I64, PTR, Value, splat_constant, vector
 from warploom.lower.access.access_functions import AccessFunctions
 from warploom.lower.access.memory import by_space
@@ -28,7 +29,6 @@ from warploom.lower.baseline.operations import MemoryRegisters
 from warploom.lower.baseline.signature import FAULT_BITS, RunWord, SharedFunctionBody, SourceForm
 from warploom.lower.instrument.recording import record_access
 from warploom.program.accesses import spaces_of
-from warploom.ptx.ir import Space
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,19 @@ from warploom.abi.nans import is_copy
 from warploom.abi.pieces import frame_access
 from warploom.core.types import ScalarType, unsigned
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.instruction import (
+    Address,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    Sink,
+    Space,
+    Special,
+    Symbol,
+    spread,
+)
 from warploom.isa.kinds import OpKind
 from warploom.isa.routines import ordinary_results
 from warploom.isa.spec import Unit
@@ -35,19 +48,6 @@ from warploom.lower.instrument.guards import Guards
 from warploom.program.accesses import space_of
 from warploom.program.effects.clusters import accesses_cluster
 from warploom.program.preconditions import operand_checks
-from warploom.ptx.ir import (
-    Address,
-    Immediate,
-    Instruction,
-    Negated,
-    Operand,
-    Register,
-    Sink,
-    Space,
-    Special,
-    Symbol,
-    spread,
-)
 
 WIDEST = 64
 """The bits of the widest registers and literals that shared functions handle."""

@@ -21,12 +21,12 @@ from typing import Any
 from llvmlite import ir
 
 from warploom.abi.environment import Slot
+from warploom.isa.instruction import Guard
 from warploom.llvm.lanes import I32, I64, PTR, Value, spelled
 from warploom.lower.access.shared_functions import Define, SharedFunctions
 from warploom.lower.baseline.signature import SIGNATURE, RunWord, SharedFunctionBody
 from warploom.lower.frame.frame import Frame
 from warploom.lower.instrument.recording import record_guard
-from warploom.ptx.ir import Guard
 
 
 @dataclass(frozen=True, slots=True)

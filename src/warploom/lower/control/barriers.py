@@ -16,6 +16,7 @@ from typing import Protocol
 
 from warploom.abi.environment import Status
 from warploom.core.types import PRED, U32, ScalarType
+from warploom.isa.instruction import Immediate, Instruction
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.llvm.lanes import I1, I32, I64, LANES, Value
@@ -25,7 +26,6 @@ from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import is_reducing_barrier, sources
-from warploom.ptx.ir import Immediate, Instruction
 from warploom.simt.schedule_layout import (
     BARRIER,
     BARRIER_THREADS,

@@ -12,10 +12,10 @@ from functools import cached_property
 
 from warploom.abi.environment import SPACE_CODES, Slot, Status
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I32, I64, Value, vector
 from warploom.lower.frame.frame import Frame
 from warploom.lower.frame.specials import Specials
-from warploom.ptx.ir import Space
 from warploom.simt.address_windows import BLOCK_BITS
 
 

@@ -14,13 +14,13 @@ from llvmlite import ir
 
 from warploom.abi.environment import Slot, Status
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Register
 from warploom.llvm.lanes import I32, I64, Value
 from warploom.lower.control.edges import Edges
 from warploom.lower.control.layout_recovery import LayoutRecovery
 from warploom.lower.control.simt_stack import SimtStackCode
 from warploom.lower.frame.blocks import Copy
 from warploom.program.uses import reads
-from warploom.ptx.ir import Register
 from warploom.simt.warp_table import ARRIVED, NONE
 
 

@@ -12,13 +12,13 @@ from llvmlite import ir
 from warploom.abi.environment import Status
 from warploom.core.types import U32
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Instruction
 from warploom.llvm.lanes import I1, I32, I64, Value, constant_table, vector
 from warploom.lower.control.control import ControlFlow
 from warploom.lower.control.simt_stack import call_depth
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
 from warploom.program.cfg import ProgramBlock, indexed_targets
-from warploom.ptx.ir import Instruction
 from warploom.simt.warp_table import ARGUMENT, MASK, NONE
 
 BAD_INDEX = 5

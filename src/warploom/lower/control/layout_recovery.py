@@ -14,11 +14,11 @@ from llvmlite import ir
 from warploom.core.types import PRED
 from warploom.helpers.calls import call
 from warploom.helpers.layout_recovery import ENTRY_WORDS
+from warploom.isa.instruction import Register
 from warploom.llvm.lanes import I1, I64, Value, constant_table
 from warploom.lower.control.masked_loops import MaskedLoopCode
 from warploom.lower.frame.blocks import Blocks, Copy
 from warploom.lower.frame.spills import SpillCode
-from warploom.ptx.ir import Register
 
 
 class LayoutRecovery:

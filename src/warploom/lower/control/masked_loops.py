@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from warploom.isa.instruction import Register
 from warploom.llvm.lanes import I32, I64, Value, storage_type, zero
 from warploom.lower.control.simt_stack import SimtStackCode
 from warploom.lower.frame.frame import Frame
 from warploom.program.masked_loops import MaskedRegion
-from warploom.ptx.ir import Register
 from warploom.simt.warp_table import ARRIVED, NONE
 
 

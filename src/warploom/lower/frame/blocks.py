@@ -14,8 +14,8 @@ from enum import Enum
 
 from llvmlite import ir
 
+from warploom.isa.instruction import Register
 from warploom.lower.frame.frame import Frame
-from warploom.ptx.ir import Register
 
 
 class Copy(Enum):

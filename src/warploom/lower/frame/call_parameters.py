@@ -6,9 +6,9 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warploom.core.types import ScalarType, unsigned
+from warploom.isa.instruction import Register
 from warploom.llvm.lanes import Value, splat_constant, vector
 from warploom.lower.frame.operands import Operands
-from warploom.ptx.ir import Register
 
 
 class CallParameterCode:

@@ -7,10 +7,10 @@ from llvmlite import ir
 
 from warploom.abi.context_layout import ContextLayout
 from warploom.core.types import PRED
+from warploom.isa.instruction import Register
 from warploom.llvm.lanes import I1, I8, I32, I64, LANES, Value, storage_type
 from warploom.lower.frame.function_frame import FunctionFrame
 from warploom.lower.frame.warp_context import WarpContext
-from warploom.ptx.ir import Register
 
 
 class ContextRegisters:

@@ -12,6 +12,7 @@ from llvmlite import ir
 from warploom.abi.context_layout import ContextLayout, shared_registers
 from warploom.abi.nans import open_nan_registers
 from warploom.ir.warp_ir import WarpIR
+from warploom.isa.instruction import Register
 from warploom.lower.frame.active_lanes import ActiveLanes
 from warploom.lower.frame.context_registers import ContextRegisters
 from warploom.lower.frame.counters import Counters
@@ -21,7 +22,6 @@ from warploom.lower.frame.node_table import NodeTable
 from warploom.lower.frame.register_transfers import RegisterTransfers
 from warploom.lower.frame.registers import Registers
 from warploom.lower.frame.warp_context import WarpContext
-from warploom.ptx.ir import Register
 
 
 class Frame(FunctionFrame):

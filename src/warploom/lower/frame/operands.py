@@ -9,6 +9,18 @@ from llvmlite import ir
 
 from warploom.abi.environment import Slot
 from warploom.core.types import B64, PRED, TYPES, U32, ScalarType, unsigned
+from warploom.isa.instruction import (
+    Address,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    Sink,
+    Space,
+    Special,
+    Symbol,
+)
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import argument, canonical
 from warploom.llvm.lanes import (
@@ -25,18 +37,6 @@ from warploom.lower.frame.frame import Frame
 from warploom.lower.frame.specials import Specials
 from warploom.lower.terms.terms import Lowering
 from warploom.program.program import PARAMETERS
-from warploom.ptx.ir import (
-    Address,
-    Immediate,
-    Instruction,
-    Negated,
-    Operand,
-    Register,
-    Sink,
-    Space,
-    Special,
-    Symbol,
-)
 from warploom.shapes.vector_shape import WIDTHS
 from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from warploom.core.types import ScalarType
+from warploom.isa.instruction import Register
 from warploom.llvm.lanes import Value
-from warploom.ptx.ir import Register
 from warploom.shapes.operand_shapes import BlockShapes, OperandShapes
 from warploom.shapes.vector_shape import VectorShape
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from warploom.ir.warp_ir import WarpIR
+from warploom.isa.instruction import Register
 from warploom.llvm.lanes import storage_type, zero
 from warploom.lower.frame.context_registers import ContextRegisters
 from warploom.lower.frame.function_frame import FunctionFrame
 from warploom.lower.frame.registers import Registers
-from warploom.ptx.ir import Register
 
 
 class RegisterTransfers:

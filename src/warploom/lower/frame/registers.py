@@ -15,11 +15,11 @@ from collections.abc import Iterable
 
 from llvmlite import ir
 
+from warploom.isa.instruction import Register
 from warploom.llvm.lanes import I1, I32, LANES, Lanes, Value, storage_type, undefined
 from warploom.lower.frame.active_lanes import ActiveLanes
 from warploom.lower.frame.context_registers import ContextRegisters
 from warploom.lower.frame.function_frame import FunctionFrame
-from warploom.ptx.ir import Register
 from warploom.shapes.operand_shapes import RegisterShapes
 from warploom.shapes.vector_shape import VectorShape
 

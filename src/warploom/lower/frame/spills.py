@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from warploom.isa.instruction import Register
 from warploom.llvm.lanes import I32, I64, Value
 from warploom.llvm.opt_level import is_long
 from warploom.lower.frame.frame import Frame
 from warploom.lower.frame.in_flight import InFlightCode
 from warploom.lower.frame.node_table import ALL_NODES
-from warploom.ptx.ir import Register
 from warploom.simt.warp_table import FREE, LIVE, NONE, TOP
 from warploom.simt.warp_table import MASK as ACTIVE
 

@@ -23,6 +23,7 @@ from warploom.detector import layout as words
 from warploom.detector.records import DetectorEvent, DetectorState
 from warploom.detector.runs import WORD
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Space
 from warploom.llvm.lanes import (
     I1,
     I32,
@@ -38,7 +39,6 @@ from warploom.llvm.lanes import (
     vector,
     zero,
 )
-from warploom.ptx.ir import Space
 from warploom.shapes.vector_shape import VectorShape
 
 SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}

@@ -4,10 +4,10 @@ lanes in which they hold.
 
 from __future__ import annotations
 
+from warploom.isa.instruction import Instruction
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.frame import Frame
 from warploom.lower.instrument.recording import RecordingCode
-from warploom.ptx.ir import Instruction
 
 
 class Guards:

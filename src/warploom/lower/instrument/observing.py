@@ -10,10 +10,10 @@ from llvmlite import ir
 from warploom.abi.access_type import AccessType
 from warploom.abi.environment import Slot
 from warploom.ir.variant import Observing
+from warploom.isa.instruction import Instruction
 from warploom.llvm.lanes import I32, I64, LANES, PTR, Lanes, Value, splat_constant
 from warploom.lower.frame.frame import Frame
 from warploom.program.effects.observed import KINDS, SPACES, is_observed_access, is_observed_branch
-from warploom.ptx.ir import Instruction
 from warploom.simt import event_layout as words
 from warploom.simt.schedule_layout import ENDED, STATE_WORDS, STATUS
 

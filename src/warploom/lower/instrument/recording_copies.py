@@ -24,12 +24,12 @@ from warploom.asynchronous.tensors.entries import (
 )
 from warploom.asynchronous.tensors.requests import MODE
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I64, PTR, Value, vector
 from warploom.lower.control.clusters import ClusterCode
 from warploom.lower.frame.frame import Frame
 from warploom.program.program import Program
-from warploom.ptx.ir import Instruction, Space
 from warploom.simt.clusters import MOST_BLOCKS
 
 

@@ -20,6 +20,7 @@ from warploom.abi.access_type import AccessType
 from warploom.abi.environment import Slot
 from warploom.detector.records import DetectorState
 from warploom.ir.variant import Sanitizing
+from warploom.isa.instruction import Space
 from warploom.llvm.folding import FoldingBuilder
 from warploom.llvm.lanes import (
     I1,
@@ -43,7 +44,6 @@ from warploom.lower.instrument.uninitialised import (
     emit_unwritten,
     is_known_written,
 )
-from warploom.ptx.ir import Space
 from warploom.shapes.vector_shape import VARYING, VectorShape
 
 RANGE = (PTR, I64, I64, I64)

@@ -17,13 +17,13 @@ from warploom.detector.records import DetectorEvent, DetectorState, WarpKnowledg
 from warploom.detector.tensor.tensor_copies import PIECE
 from warploom.helpers.calls import call
 from warploom.ir.variant import Sanitizing
+from warploom.isa.instruction import Instruction
 from warploom.llvm.lanes import I8, I32, I64, LANES, PTR, Value, vector
 from warploom.lower.frame.operands import Operands
 from warploom.lower.instrument.access_events import fill_event
 from warploom.lower.instrument.uninitialised import DetectorBlock, block_of, is_current
 from warploom.program.effects.synchronising import event_of
 from warploom.program.uses import member_mask, sources
-from warploom.ptx.ir import Instruction
 
 
 class EventCode:

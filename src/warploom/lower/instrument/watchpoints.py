@@ -11,10 +11,10 @@ from typing import Any
 from warploom.abi.access_type import AccessType
 from warploom.abi.environment import SPACE_CODES, Slot
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I64, Value, vector
 from warploom.lower.frame.frame import Frame
 from warploom.program.accesses import AccessRecord
-from warploom.ptx.ir import Space
 
 HITS, SPACE, OPS, START, END, FIRST_WARP, LAST_WARP, LANES, WATCH_WORDS = range(9)
 """The words of a watched range. HITS counts accesses of a warp that touch it: of SPACE

@@ -13,10 +13,10 @@ from warploom.asynchronous.tensor_memory.layout import LANE_BYTES, LANES
 from warploom.asynchronous.tensors.entries import ENTRY_WORDS, ORIGIN
 from warploom.helpers.calls import call
 from warploom.ir.variant import Observing
+from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I1, I8, I64, PTR, Value
 from warploom.lower.instrument.observing import call_observer, event_buffer
 from warploom.lower.kernel.environment import GridEnvironment
-from warploom.ptx.ir import Space
 from warploom.simt import schedule_layout
 from warploom.simt.event_layout import BLOCK_BEGIN, BLOCK_END, E_BLOCK
 

@@ -20,6 +20,7 @@ from warploom.abi.context_layout import context_layout
 from warploom.abi.pieces import frame_pieces
 from warploom.helpers.checks import TRAP
 from warploom.ir.warp_ir import BranchKind, WarpIR
+from warploom.isa.instruction import Instruction
 from warploom.isa.kinds import Effect, Needs, OpKind
 from warploom.llvm.lanes import I1, I32, I64, Value
 from warploom.lower.access.memory import MemoryCode
@@ -48,7 +49,6 @@ from warploom.lower.loops.strided_loops import StridedLoopCode
 from warploom.lower.loops.warp_loop_schedule import WarpLoopCode
 from warploom.lower.operations.member_masks import MemberMaskCode
 from warploom.program.cfg import ProgramBlock, body_range
-from warploom.ptx.ir import Instruction
 from warploom.simt.schedule_layout import RESUME
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from warploom.ir.access_groups import by_instruction
 from warploom.ir.access_plans import Move
 from warploom.ir.loops import WarpLoop
+from warploom.isa.instruction import Instruction
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.loads import load
@@ -17,7 +18,6 @@ from warploom.lower.access.narrow_access import NarrowAccess
 from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
-from warploom.ptx.ir import Instruction
 from warploom.shapes.vector_shape import LANES
 
 

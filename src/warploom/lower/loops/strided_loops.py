@@ -30,6 +30,7 @@ from llvmlite import ir
 
 from warploom.abi.access_type import record_memory_change
 from warploom.ir.loops import BatchedLoop, StridedLoop
+from warploom.isa.instruction import Instruction, Register, spread
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I32, I64, LANES, Value
 from warploom.lower.access.affine_access import PREFETCH_WARPS
@@ -42,7 +43,6 @@ from warploom.lower.instrument.guards import Guards
 from warploom.lower.loops.iteration_limits import IterationLimits, LinearOperand
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import writes
-from warploom.ptx.ir import Instruction, Register, spread
 from warploom.shapes.operand_shapes import BlockShapes
 
 LEAST = 4

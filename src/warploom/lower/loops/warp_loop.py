@@ -17,6 +17,7 @@ from itertools import pairwise
 from warploom.abi.environment import Slot
 from warploom.ir.kernel_accesses import elements
 from warploom.ir.loops import StepKind, WarpLoop
+from warploom.isa.instruction import Instruction, Register
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.frame.blocks import Copy
@@ -24,7 +25,6 @@ from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.warp_loop_guards import WarpLoopCheck, WarpLoopPlan, prefix_mask
 from warploom.program.uses import reads
-from warploom.ptx.ir import Instruction, Register
 from warploom.shapes.vector_shape import LANES
 
 

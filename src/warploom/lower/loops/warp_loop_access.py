@@ -8,6 +8,7 @@ range cache for the first and the last warp, then performed warp by warp.
 from __future__ import annotations
 
 from warploom.ir.loops import WarpLoop
+from warploom.isa.instruction import Instruction, Space
 from warploom.llvm.lanes import I1, I64, Value
 from warploom.lower.access.groups import GroupValues
 from warploom.lower.access.loads import load
@@ -16,7 +17,6 @@ from warploom.lower.access.range_cache import RangeCache
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import LaneAddresses, Transfers
 from warploom.lower.frame.block_layout import BlockLayout
-from warploom.ptx.ir import Instruction, Space
 from warploom.shapes.operand_shapes import OperandShapes
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from warploom.abi.environment import Slot
 from warploom.ir.loops import StepKind, WarpLoop
+from warploom.isa.instruction import Instruction, Register
 from warploom.llvm.lanes import I32, I64, Value
 from warploom.lower.frame.block_layout import LAYOUTS
 from warploom.lower.frame.spills import SpillCode
@@ -20,7 +21,6 @@ from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.partial_access import PartialAccess
 from warploom.lower.loops.warp_loop_access import WarpLoopAccess
 from warploom.lower.operations.prefix_masks import PrefixMaskCode
-from warploom.ptx.ir import Instruction, Register
 from warploom.shapes.operand_shapes import BLOCK_LAYOUT, OperandShapes
 from warploom.shapes.vector_shape import LANES
 

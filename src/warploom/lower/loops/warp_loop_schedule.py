@@ -19,6 +19,7 @@ from llvmlite import ir
 
 from warploom.abi.environment import Slot, Status
 from warploom.ir.loops import WarpLoop
+from warploom.isa.instruction import Register
 from warploom.llvm.lanes import I1, I64, Value
 from warploom.lower.control.warp_order import WarpOrder
 from warploom.lower.control.warp_order_state import END
@@ -27,7 +28,6 @@ from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.warp_loop import WarpLoopBody
 from warploom.lower.loops.warp_loop_counts import WarpLoopCounts
 from warploom.lower.loops.warp_loop_guards import WarpLoopCheck, WarpLoopPlan
-from warploom.ptx.ir import Register
 from warploom.simt.schedule_layout import STATUS
 
 

@@ -18,11 +18,11 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from warploom.core.types import ScalarType
+from warploom.isa.instruction import Instruction, Operand, Register
 from warploom.isa.terms import Term
 from warploom.llvm.lanes import Value
 from warploom.lower.frame.operands import Operands
 from warploom.lower.frame.position import ThreadLayout
-from warploom.ptx.ir import Instruction, Operand, Register
 from warploom.shapes.vector_shape import UNIFORM, VARYING, TermShapes, VectorShape
 
 

@@ -8,9 +8,9 @@ from llvmlite import ir
 
 from warploom.abi.environment import Slot, Status
 from warploom.core.types import U64
+from warploom.isa.instruction import Instruction, Operand, Vector
 from warploom.llvm.lanes import I8, I64, LANES, PTR, Value, vector
 from warploom.lower.frame.operands import Operands
-from warploom.ptx.ir import Instruction, Operand, Vector
 
 MOST_ARGUMENTS = 5  # of `__assertfail`
 SIGNATURE = ir.FunctionType(I64, [PTR, I64, I64, I64, PTR])

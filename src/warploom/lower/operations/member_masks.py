@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from warploom.abi.environment import Slot
 from warploom.core.types import B32
+from warploom.isa.instruction import Immediate, Instruction, Operand
 from warploom.llvm.lanes import I1, I32, I64, LANES, Value, lane_numbers, vector
 from warploom.lower.frame.operands import Operands
 from warploom.program.uses import member_mask
-from warploom.ptx.ir import Immediate, Instruction, Operand
 
 NOT_A_MEMBER = 6
 """The kind of the fault (`machine.faults.fault_errors`)."""

@@ -4,9 +4,9 @@ conversions between generic addresses and those of a state space."""
 from __future__ import annotations
 
 from warploom.core.types import PRED, U64, ScalarType, unsigned
+from warploom.isa.instruction import Instruction, Operand, Space, Symbol, Vector
 from warploom.llvm.lanes import Value
 from warploom.lower.frame.operands import WINDOWS, Operands
-from warploom.ptx.ir import Instruction, Operand, Space, Symbol, Vector
 
 Result = tuple[Operand, Value, ScalarType]
 """A result of an instruction: the operand to write, the value, and its type."""

@@ -4,10 +4,10 @@ address (`isa.preconditions`): a lane that violates it faults."""
 from __future__ import annotations
 
 from warploom.core.types import U32
+from warploom.isa.instruction import Address, Instruction, Operand
 from warploom.llvm.lanes import I1, I32, I64, Value
 from warploom.lower.frame.operands import Operands
 from warploom.program.preconditions import operand_checks
-from warploom.ptx.ir import Address, Instruction, Operand
 
 
 class PreconditionCode:

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from warploom.isa.instruction import Instruction, Operand
 from warploom.llvm.lanes import I32, I64, LANES, Value
 from warploom.lower.frame.operands import Operands
-from warploom.ptx.ir import Instruction, Operand
 from warploom.shapes.operand_shapes import OperandShapes
 from warploom.shapes.prefix_comparisons import COMPLEMENTS, inverted_if, rising_comparison
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from warploom.abi.environment import Slot
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Immediate, Instruction
 from warploom.llvm.lanes import I1, I32, I64, Value
 from warploom.lower.frame.frame import Frame
-from warploom.ptx.ir import Immediate, Instruction
 from warploom.simt.register_pool import FAULT
 
 

@@ -4,10 +4,10 @@ code call a slow-path routine (`isa.routines`; as `machine.reference.warp` count
 from __future__ import annotations
 
 from warploom.core.types import U32
+from warploom.isa.instruction import Instruction
 from warploom.isa.routines import ordinary_results
 from warploom.llvm.lanes import I32, I64, Value
 from warploom.lower.frame.operands import Operands
-from warploom.ptx.ir import Instruction
 
 
 class RoutineCode:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warploom.core.types import B32
+from warploom.isa.instruction import Immediate, Instruction
 from warploom.isa.shuffles import shuffle_source
 from warploom.llvm.lanes import (
     I1,
@@ -25,7 +26,6 @@ from warploom.llvm.lanes import (
 from warploom.llvm.masked_memory import gather
 from warploom.llvm.target import has_feature
 from warploom.lower.frame.operands import Operands
-from warploom.ptx.ir import Immediate, Instruction
 
 HALF = LANES // 2
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from warploom.core.types import B32, PRED, ScalarType
+from warploom.isa.instruction import Immediate, Instruction
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Modifiers
 from warploom.isa.terms import CANONICAL_NAN
@@ -18,7 +19,6 @@ from warploom.llvm.lanes import (
 )
 from warploom.lower.frame.operands import Operands
 from warploom.program.uses import member_mask
-from warploom.ptx.ir import Immediate, Instruction
 
 
 class WarpVoteCode:

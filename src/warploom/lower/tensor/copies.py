@@ -21,6 +21,7 @@ from warploom.asynchronous.tensors.requests import (
     VALUE_ROW,
 )
 from warploom.core.types import B8, B32, PRED, U32, U64
+from warploom.isa.instruction import Immediate, Instruction, Register, Space
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I32, I64, Value, splat_constant, vector
 from warploom.lower.access.atomics import AtomicCode
@@ -32,7 +33,6 @@ from warploom.program.accesses import (
     space_of,
 )
 from warploom.program.effects.tensor_waits import late_copy
-from warploom.ptx.ir import Immediate, Instruction, Register, Space
 
 
 class CopyCode:

@@ -9,6 +9,7 @@ from llvmlite import ir
 
 from warploom.core.types import U32
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.instruction import Immediate, Operand
 from warploom.isa.shared_matrices import SharedOperand
 from warploom.isa.sparsity import Sparsity
 from warploom.llvm.lanes import I8, I32, I64, LANES, Value, splat_constant, vector
@@ -27,7 +28,6 @@ from warploom.lower.tensor.group_products import (
 from warploom.lower.tensor.products import register_type
 from warploom.lower.tensor.shared_blocks import SharedBlocks
 from warploom.program.warp_groups import GroupOperands
-from warploom.ptx.ir import Immediate, Operand
 from warploom.simt.schedule_layout import GROUP_WARPS
 
 

@@ -8,6 +8,7 @@ from llvmlite import ir
 from warploom.abi.access_type import AccessType
 from warploom.core.types import U16, U32, ScalarType
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.instruction import Immediate, Instruction, Operand
 from warploom.isa.kinds import OpKind
 from warploom.isa.moves import Piece, matrix_move, pieces
 from warploom.isa.ops.matrix import product_of
@@ -35,7 +36,6 @@ from warploom.lower.tensor.products import (
 )
 from warploom.lower.tensor.warp_group import WarpGroupCode
 from warploom.program.accesses import space_of
-from warploom.ptx.ir import Immediate, Instruction, Operand
 
 
 class MatrixCode:

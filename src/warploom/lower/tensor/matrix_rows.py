@@ -11,6 +11,7 @@ from __future__ import annotations
 from warploom.abi.access_type import AccessType
 from warploom.core.types import B32, ScalarType
 from warploom.ir.kernel_accesses import elements
+from warploom.isa.instruction import Instruction, Operand
 from warploom.isa.kinds import OpKind
 from warploom.isa.row_matrices import WORDS, RowMatrices, row_matrices, unpacked_words
 from warploom.isa.scales import BYTE_BITS
@@ -20,7 +21,6 @@ from warploom.lower.access.memory import MemoryCode
 from warploom.lower.tensor.products import constant
 from warploom.lower.terms.terms import Lowering
 from warploom.program.accesses import space_of
-from warploom.ptx.ir import Instruction, Operand
 
 Results = list[tuple[Operand, Value, ScalarType]]
 """The results of an instruction: destination, value, type."""

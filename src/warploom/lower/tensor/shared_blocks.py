@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from warploom.abi.access_type import AccessType
 from warploom.core.types import B32
+from warploom.isa.instruction import Space
 from warploom.isa.shared_matrices import SharedOperand, unit_address
 from warploom.llvm.lanes import I32, LANES, Value, splat_constant
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.tensor.group_products import WORDS
 from warploom.lower.tensor.products import constant
-from warploom.ptx.ir import Space
 
 
 class SharedBlocks:

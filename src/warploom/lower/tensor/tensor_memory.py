@@ -22,6 +22,7 @@ from warploom.asynchronous.tensor_memory.layout import (
 )
 from warploom.core.types import B32, PRED, U32
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I1, I8, I32, I64, LANES, Value, splat_constant, vector
 from warploom.lower.frame.in_flight import InFlightCode, InFlightOperation
@@ -32,7 +33,6 @@ from warploom.program.requests.tensor_memory import (
     TensorMemoryRequest,
     tensor_memory_request,
 )
-from warploom.ptx.ir import Instruction, Space
 
 VECTOR_BYTES = 4 * LANES
 

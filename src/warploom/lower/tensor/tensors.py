@@ -18,6 +18,7 @@ from warploom.asynchronous.tensors.entries import ORIGIN, SCRATCH_WORDS
 from warploom.asynchronous.tensors.requests import BARRIER_ROW, DATA_ROWS, MAP_ROW, VALUE_ROW
 from warploom.cost.fields import RECORD_WIDTH
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Instruction, Space
 from warploom.llvm.lanes import I8, I64, LANES, PTR, Value, splat_constant, vector
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.frame.operands import WINDOWS
@@ -30,7 +31,6 @@ from warploom.program.effects.tensor_waits import (
 )
 from warploom.program.requests.tensor_memory import work_words
 from warploom.program.requests.tensors import RequestOperand, tensor_request
-from warploom.ptx.ir import Instruction, Space
 
 ROW_BYTES = 8 * LANES
 

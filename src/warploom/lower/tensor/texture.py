@@ -11,6 +11,7 @@ from llvmlite import ir
 from warploom.abi.environment import SPACE_CODES, Slot, Status
 from warploom.core.types import PRED, U64, ScalarType
 from warploom.helpers.calls import call
+from warploom.isa.instruction import Address, Instruction, Operand, Space, Symbol
 from warploom.llvm.lanes import (
     I8,
     I64,
@@ -23,7 +24,6 @@ from warploom.llvm.lanes import (
 )
 from warploom.lower.access.memory import MemoryCode
 from warploom.program.requests.texture import texel_request
-from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol
 from warploom.texture.descriptors import (
     BASE,
     DATA_ROWS,

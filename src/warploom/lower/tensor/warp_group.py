@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from warploom.abi.environment import Slot
 from warploom.core.types import PRED, U32, U64
+from warploom.isa.instruction import Immediate, Instruction
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I1, I32, I64, Value
 from warploom.lower.access.memory import MemoryCode
@@ -15,7 +16,6 @@ from warploom.lower.frame.in_flight import InFlightCode, InFlightOperation, Ring
 from warploom.lower.operations.moves import Result
 from warploom.lower.tensor.group_sums import GroupSums
 from warploom.program.warp_groups import group_operands
-from warploom.ptx.ir import Immediate, Instruction
 from warploom.simt.schedule_layout import GROUP_WARPS
 
 PART_OF_A_WARP_GROUP, TOO_MANY_IN_FLIGHT = 21, 22

@@ -15,10 +15,10 @@ import numpy as np
 from warploom.cost.device_rules import AccessRules
 from warploom.cost.fields import RECORD_WIDTH
 from warploom.helpers.table import count_compiled
+from warploom.isa.instruction import Space
 from warploom.machine.tally import Counts
 from warploom.program.accesses import FIELDS, AccessRecord, bytes_of, route_of
 from warploom.program.program import Program
-from warploom.ptx.ir import Space
 
 ALL_LANES = 0xFFFFFFFF
 

@@ -36,10 +36,10 @@ from warploom.cost.fields import (
     EXAMPLE_MASK,
     TRANSACTIONS,
 )
+from warploom.isa.instruction import Space
 from warploom.machine.compiled.access_costs import RowRule, row_rule
 from warploom.machine.tally import Counts, Tally
 from warploom.program.accesses import FIELDS
-from warploom.ptx.ir import Space
 from warploom.shapes.vector_shape import LANES
 from warploom.simt.lane_counts import ALL_LANES
 

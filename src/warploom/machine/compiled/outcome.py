@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warploom.abi.environment import SPACE_CODES, Slot, Status
 from warploom.core.errors import Allocation
+from warploom.isa.instruction import Space
 from warploom.isa.preconditions import PRECONDITIONS
 from warploom.machine.cancellation import cancellation_error
 from warploom.machine.compiled.work import WorkerLaunch
@@ -12,7 +13,6 @@ from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error, 
 from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
 from warploom.machine.launch import shared_bytes
 from warploom.machine.tally import Tally
-from warploom.ptx.ir import Space
 
 ALL_ONES = (1 << 64) - 1
 ACCESSES = {

@@ -25,6 +25,7 @@ from warploom.core.errors import (
 )
 from warploom.core.source import BUILT_IN_HEADER
 from warploom.isa import preconditions
+from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.preconditions import PRECONDITIONS
 from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
@@ -35,7 +36,6 @@ from warploom.machine.faults.texture_faults import texel_fault
 from warploom.machine.launch import Launch
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
-from warploom.ptx.ir import Instruction, Space
 from warploom.simt import register_pool
 from warploom.simt.product_groups import CAPACITY
 from warploom.simt.register_pool import BEYOND_BLOCK, CODE_AT, HAS_LESS

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from warploom.core.errors import LaunchError
 from warploom.core.types import ScalarType
+from warploom.isa.instruction import Immediate, Space, Symbol
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.program.callgraph import CallGraph
-from warploom.ptx.ir import Immediate, Initializer, Masked, Module, Space, Symbol, Variable
+from warploom.ptx.module import Initializer, Masked, Module, Variable
 
 Scalar = Immediate | Symbol | Masked
 

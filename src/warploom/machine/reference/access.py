@@ -15,6 +15,7 @@ import numpy as np
 from warploom.core.types import ScalarType
 from warploom.cost.atomics import lane_order
 from warploom.cost.writes import lasting
+from warploom.isa.instruction import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.machine.reference.evaluate import evaluate
 from warploom.machine.reference.lane_access import LANES, AccessRequest, LaneAccess, lane_requests
 from warploom.machine.reference.lane_checks import lane_accesses
@@ -24,7 +25,6 @@ from warploom.machine.reference.preconditions import check_word
 from warploom.machine.reference.state import Bytes, Warp
 from warploom.program.accesses import accesses
 from warploom.program.effects.tensor_waits import wait_request
-from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol, Vector
 from warploom.simt.schedule_layout import (
     CHANGES,
 )

@@ -9,13 +9,13 @@ that arrived. Releasing the waiting warps is left to `simt.scheduling`.
 from __future__ import annotations
 
 from warploom.core.types import PRED, U32
+from warploom.isa.instruction import Instruction
 from warploom.isa.kinds import OpKind
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.lanes import from_mask, splat, to_mask
 from warploom.machine.reference.operands import guard_mask, read, write
 from warploom.machine.reference.state import Warp
 from warploom.program.uses import is_reducing_barrier, sources
-from warploom.ptx.ir import Instruction
 from warploom.simt import clusters, schedule_layout
 from warploom.simt.schedule_layout import (
     RUNNABLE,

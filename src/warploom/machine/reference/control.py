@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from warploom.core.types import B32, U32
+from warploom.isa.instruction import Instruction, Symbol
 from warploom.isa.kinds import OpKind
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference import barriers
@@ -21,7 +22,6 @@ from warploom.machine.reference.splits import BranchSide
 from warploom.machine.reference.state import Warp
 from warploom.program.cfg import indexed_targets
 from warploom.program.uses import gathering_mask, member_mask
-from warploom.ptx.ir import Instruction, Symbol
 from warploom.simt import schedule_layout, scheduling
 from warploom.simt.schedule_layout import (
     RUNNABLE,

@@ -21,6 +21,7 @@ from warploom.asynchronous.tensors.requests import (
     VALUE_ROW,
 )
 from warploom.core.types import PRED, U32, U64
+from warploom.isa.instruction import Address, Immediate, Instruction, Register, Space
 from warploom.isa.kinds import OpKind
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.machine.reference import access
@@ -41,7 +42,6 @@ from warploom.program.accesses import (
     space_of,
 )
 from warploom.program.effects.completions import completion
-from warploom.ptx.ir import Address, Immediate, Instruction, Register, Space
 from warploom.simt.schedule_layout import (
     CHANGES,
 )

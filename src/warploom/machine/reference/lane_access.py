@@ -16,10 +16,10 @@ from warploom.cost.caches import count_cached
 from warploom.cost.costliest_access import keep_example
 from warploom.cost.device_rules import RULES
 from warploom.cost.fields import EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
+from warploom.isa.instruction import Space
 from warploom.machine.compiled.caches import local_address
 from warploom.machine.reference.state import Bytes, Warp, Words
 from warploom.program.accesses import route_of
-from warploom.ptx.ir import Space
 from warploom.simt.lane_counts import Addresses
 
 LANES = 32

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from warploom.core.errors import Allocation
+from warploom.isa.instruction import Space
 from warploom.isa.kinds import Needs
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import shared_stride
@@ -24,7 +25,6 @@ from warploom.machine.reference.operands import WINDOWS
 from warploom.machine.reference.state import AttemptedAccess, Warp, WarpAccess
 from warploom.program.accesses import spaces_of as accessible_spaces
 from warploom.program.effects.clusters import accesses_cluster
-from warploom.ptx.ir import Space
 from warploom.simt.address_windows import BLOCK_BITS, WINDOW_SIZE
 from warploom.simt.clusters import NO_SUCH_BLOCK, cluster_offset, live_blocks
 

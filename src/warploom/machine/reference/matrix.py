@@ -16,6 +16,7 @@ import numpy.typing as npt
 from warploom.core.types import F32, U16, U32, U64, ScalarType
 from warploom.isa.elements import calculated, encoded, number, scale_number
 from warploom.isa.fragments import WARP, Fragment, Product
+from warploom.isa.instruction import Address, Immediate, Instruction, Operand
 from warploom.isa.moves import Piece, matrix_move, pieces
 from warploom.isa.ops.matrix import product_of
 from warploom.isa.scales import (
@@ -36,7 +37,6 @@ from warploom.machine.reference.lanes import Values, as_numbers, collect, lane_b
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import Warp
 from warploom.program.accesses import space_of
-from warploom.ptx.ir import Address, Immediate, Instruction, Operand
 
 Matrix = npt.NDArray[Any]
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.core.types import B16, B32
+from warploom.isa.instruction import Address, Instruction
 from warploom.isa.row_matrices import (
     ROW_BYTES,
     WARP,
@@ -25,7 +26,6 @@ from warploom.machine.reference.lanes import Values, collect
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import Warp
 from warploom.program.accesses import MATRIX_ROW_BYTES, space_of
-from warploom.ptx.ir import Address, Instruction
 
 Bytes = npt.NDArray[Any]
 

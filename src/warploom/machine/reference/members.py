@@ -8,12 +8,12 @@ but contributes nothing; such uses are counted.
 from __future__ import annotations
 
 from warploom.core.types import B32
+from warploom.isa.instruction import Instruction
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.lanes import lanes_of
 from warploom.machine.reference.operands import guard_mask, read
 from warploom.machine.reference.state import Warp
 from warploom.program.uses import member_mask
-from warploom.ptx.ir import Instruction
 
 
 def check_members(warp: Warp, index: int, instruction: Instruction) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from warploom.isa.instruction import Instruction
 from warploom.machine.observation import ObservedLaunch
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.program.effects.observed import KINDS, SPACES, is_observed_access, is_observed_branch
-from warploom.ptx.ir import Instruction
 from warploom.simt import event_layout as words
 
 _CALLBACK = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)

@@ -6,11 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.core.types import B64, PRED, U64, ScalarType
-from warploom.isa.special import SPECIAL_REGISTERS
-from warploom.machine.reference import exact
-from warploom.machine.reference.lanes import Values, resized, splat, to_mask
-from warploom.machine.reference.state import Warp
-from warploom.ptx.ir import (
+from warploom.isa.instruction import (
     Address,
     Immediate,
     Instruction,
@@ -22,6 +18,10 @@ from warploom.ptx.ir import (
     Special,
     Symbol,
 )
+from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.machine.reference import exact
+from warploom.machine.reference.lanes import Values, resized, splat, to_mask
+from warploom.machine.reference.state import Warp
 from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW
 from warploom.simt.schedule_layout import (
     CLOCK_READ,

@@ -4,6 +4,7 @@ lane that executes them, and raises their faults."""
 from __future__ import annotations
 
 from warploom.core.types import U32, U64
+from warploom.isa.instruction import Address, Instruction, Operand, Space
 from warploom.isa.preconditions import Precondition
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.evaluate import evaluate
@@ -11,7 +12,6 @@ from warploom.machine.reference.lanes import Values, collect, lanes_of, to_mask
 from warploom.machine.reference.operands import addresses, read
 from warploom.machine.reference.state import Warp
 from warploom.program.preconditions import operand_checks
-from warploom.ptx.ir import Address, Instruction, Operand, Space
 
 
 def check_operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:

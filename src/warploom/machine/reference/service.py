@@ -4,6 +4,7 @@ machine."""
 from __future__ import annotations
 
 from warploom.core.types import U64
+from warploom.isa.instruction import Instruction, Space, Vector
 from warploom.machine.reference.lane_access import AccessRequest
 from warploom.machine.reference.lane_checks import peek
 from warploom.machine.reference.lanes import Values, collect, lanes_of
@@ -11,7 +12,6 @@ from warploom.machine.reference.operands import read, write
 from warploom.machine.reference.state import Warp
 from warploom.machine.services import ServiceCall
 from warploom.program.services import service_of
-from warploom.ptx.ir import Instruction, Space, Vector
 
 
 def serve(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:

@@ -21,6 +21,7 @@ from warploom.asynchronous.tensor_memory.layout import LANE_BYTES, LANES
 from warploom.core.errors import Dim3
 from warploom.core.types import PRED, U32, U64
 from warploom.cost.device_rules import AccessRules
+from warploom.isa.instruction import Instruction, Space
 from warploom.machine.faults.fault_errors import limit_error
 from warploom.machine.launch import (
     Launch,
@@ -38,7 +39,6 @@ from warploom.machine.services import Services
 from warploom.machine.tally import Tally
 from warploom.program.program import Program
 from warploom.program.requests.tensor_memory import queue_words
-from warploom.ptx.ir import Instruction, Space
 from warploom.simt.schedule_layout import ISSUED, Words
 from warploom.simt.warp_table import Table
 

@@ -23,6 +23,7 @@ from warploom.asynchronous.tensor_memory.layout import (
     part,
 )
 from warploom.core.types import B32, U32
+from warploom.isa.instruction import Address, Instruction, Space
 from warploom.isa.kinds import OpKind
 from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.lanes import Values
@@ -39,7 +40,6 @@ from warploom.program.requests.tensor_memory import (
     TensorMemoryRequest,
     tensor_memory_request,
 )
-from warploom.ptx.ir import Address, Instruction, Space
 from warploom.simt.product_groups import CAPACITY, completes_late
 
 

@@ -19,6 +19,7 @@ from warploom.asynchronous.tensors import entries
 from warploom.asynchronous.tensors.requests import BARRIER_ROW, DATA_ROWS, MAP_ROW, VALUE_ROW
 from warploom.core.errors import Allocation
 from warploom.cost.fields import RECORD_WIDTH
+from warploom.isa.instruction import Address, Instruction, Operand, Space
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import shared_stride
 from warploom.machine.memory.host_memory import host_memory
@@ -29,7 +30,6 @@ from warploom.machine.reference.state import LaunchState, TensorCopies, ThreadBl
 from warploom.program.effects.tensor_waits import group_request, late_copy, wait_request
 from warploom.program.requests.tensor_memory import work_words
 from warploom.program.requests.tensors import tensor_request
-from warploom.ptx.ir import Address, Instruction, Operand, Space
 from warploom.simt.clusters import live_blocks
 from warploom.simt.lane_counts import ALL_LANES
 

@@ -7,13 +7,13 @@ import numpy as np
 
 from warploom.core.types import PRED, U64
 from warploom.cost.fields import RECORD_WIDTH
+from warploom.isa.instruction import Address, Instruction, Operand, Space, Symbol
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.reference.lane_access import LANES
 from warploom.machine.reference.lanes import Values, resized
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import TexelWork, Warp
 from warploom.program.requests.texture import texel_request
-from warploom.ptx.ir import Address, Instruction, Operand, Space, Symbol
 from warploom.simt.lane_counts import ALL_LANES
 from warploom.texture.descriptors import (
     DATA_ROWS,

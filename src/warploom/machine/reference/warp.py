@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from warploom.core.types import B32, PRED, TYPES, U32, U64
+from warploom.isa.instruction import Immediate, Instruction, Operand, Pair, Space, Vector, spread
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.routines import ordinary_results
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
@@ -37,7 +38,6 @@ from warploom.machine.reference.preconditions import check_operands
 from warploom.machine.reference.state import Warp
 from warploom.program.program import PARAMETERS
 from warploom.program.uses import member_mask
-from warploom.ptx.ir import Immediate, Instruction, Operand, Pair, Space, Vector, spread
 from warploom.simt.address_windows import BLOCK_BITS, WINDOW_SIZE
 from warploom.simt.register_pool import set_registers
 from warploom.simt.schedule_layout import RUNNABLE, SLOT, TURN_END, WARPS

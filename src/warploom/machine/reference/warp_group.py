@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warploom.core.types import B32, PRED, U32, U64
+from warploom.isa.instruction import Immediate, Instruction, Space
 from warploom.isa.kinds import OpKind
 from warploom.isa.shared_matrices import UNIT_BYTES, SharedOperand, unit_address
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
@@ -31,7 +32,6 @@ from warploom.machine.reference.matrix import (
 from warploom.machine.reference.operands import read
 from warploom.machine.reference.state import Warp
 from warploom.program.warp_groups import GroupOperands, group_operands
-from warploom.ptx.ir import Immediate, Instruction, Space
 from warploom.simt.product_groups import CAPACITY, completes_late
 from warploom.simt.schedule_layout import GROUP_WARPS
 

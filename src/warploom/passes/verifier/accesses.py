@@ -9,9 +9,9 @@ from dataclasses import replace
 from warploom.ir.access_groups import AccessGroup
 from warploom.ir.access_plans import ANYWHERE, TABLE, Addresses, Exit, Guard, general, select
 from warploom.ir.warp_ir import BasicBlock, BlockAccesses, WarpIR
+from warploom.isa.instruction import Address
 from warploom.isa.kinds import OpKind
 from warploom.passes.plans import access_type_of
-from warploom.ptx.ir import Address
 from warploom.shapes.operand_shapes import RUNS, OperandShapes
 
 GROUPED = (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE)

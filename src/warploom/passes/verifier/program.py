@@ -5,13 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from warploom.isa.kinds import OpKind
-from warploom.isa.special import SPECIAL_REGISTERS
-from warploom.program.accesses import space_of
-from warploom.program.cfg import ProgramBlock, successors_of
-from warploom.program.layout import DYNAMIC_SHARED_ALIGNMENT, reserved_bytes
-from warploom.program.program import PARAMETERS, Program
-from warploom.ptx.ir import (
+from warploom.isa.instruction import (
     Address,
     Immediate,
     Instruction,
@@ -23,6 +17,12 @@ from warploom.ptx.ir import (
     Symbol,
     spread,
 )
+from warploom.isa.kinds import OpKind
+from warploom.isa.special import SPECIAL_REGISTERS
+from warploom.program.accesses import space_of
+from warploom.program.cfg import ProgramBlock, successors_of
+from warploom.program.layout import DYNAMIC_SHARED_ALIGNMENT, reserved_bytes
+from warploom.program.program import PARAMETERS, Program
 
 MOST_ALIGNED = 1 << 10
 """More than the bytes that alignment leaves between two variables."""

@@ -14,11 +14,11 @@ from enum import Enum, auto
 from warploom.asynchronous.issue.waits import END_GROUP
 from warploom.asynchronous.late_copies.entries import ASYNC_GROUP, NO_GROUP
 from warploom.asynchronous.tensors.requests import BARRIER_ROW
+from warploom.isa.instruction import Immediate, Instruction, Operand
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.ops.memory import COMPLETES
 from warploom.program.effects.tensor_waits import group_request, late_copy, wait_request
 from warploom.program.requests.tensors import tensor_accesses, tensor_request
-from warploom.ptx.ir import Immediate, Instruction, Operand
 
 KINDS = (
     "copy by threads",

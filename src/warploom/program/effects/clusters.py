@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from warploom.isa.instruction import Instruction, Space
 from warploom.program.accesses import accesses
-from warploom.ptx.ir import Instruction, Space
 
 CLUSTER_SPACE = "shared::cluster"
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from warploom.isa.instruction import Immediate, Instruction
 from warploom.isa.kinds import OpKind
 from warploom.isa.ops.mbarrier import COMPLETE_TX
 from warploom.program.accesses import bytes_of
-from warploom.ptx.ir import Immediate, Instruction
 
 
 def completion(instruction: Instruction) -> Instruction | None:

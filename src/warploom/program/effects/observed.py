@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from warploom.isa.instruction import Instruction, Space
 from warploom.isa.kinds import Effect
 from warploom.program.program import Program
-from warploom.ptx.ir import Instruction, Space
 from warploom.simt.event_layout import AccessKind, MemorySpace
 
 SPACES = {

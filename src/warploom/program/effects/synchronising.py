@@ -4,8 +4,8 @@ events of the race detector."""
 from __future__ import annotations
 
 from warploom.detector import layout as words
+from warploom.isa.instruction import Instruction
 from warploom.isa.kinds import OpKind
-from warploom.ptx.ir import Instruction
 
 EVENTS = {
     OpKind.WARP_BARRIER: words.WARP_SYNC,

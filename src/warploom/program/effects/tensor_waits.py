@@ -22,11 +22,11 @@ from warploom.asynchronous.tensors.maps import U32 as U32_NUMBERS
 from warploom.asynchronous.tensors.maps import U64 as U64_NUMBERS
 from warploom.asynchronous.tensors.numbers import OPERATIONS
 from warploom.core.types import U32, U64, ScalarType
+from warploom.isa.instruction import Immediate, Instruction, Operand, Space
 from warploom.isa.kinds import OpKind
 from warploom.isa.ops.memory import COMPLETES
 from warploom.isa.spec import Operation
 from warploom.program.accesses import accesses
-from warploom.ptx.ir import Immediate, Instruction, Operand, Space
 
 INTEGERS = {"u32": U32_NUMBERS, "b32": U32_NUMBERS, "s32": S32_NUMBERS, "u64": U64_NUMBERS}
 """Maps the types of `red.async` to their numbers in `asynchronous.tensors.numbers`."""

@@ -18,9 +18,9 @@ from warploom.asynchronous.issue.queue import QUEUE_WORDS
 from warploom.asynchronous.tensor_memory import layout as w
 from warploom.asynchronous.tensors.entries import ENTRY_WORDS
 from warploom.core.types import PRED, U16, U32, U64, ScalarType
+from warploom.isa.instruction import Address, Immediate, Instruction, Operand, Space, Vector
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Modifiers, Operation
-from warploom.ptx.ir import Address, Immediate, Instruction, Operand, Space, Vector
 
 RequestOperand = tuple[int, Operand, ScalarType | None]
 """An operand: its number in the request, the PTX operand, and the type to read it as (None: it is

@@ -14,10 +14,10 @@ from functools import cache
 from warploom.asynchronous.tensors import maps
 from warploom.asynchronous.tensors import requests as r
 from warploom.core.types import S32, U16, U32, U64, ScalarType
+from warploom.isa.instruction import Immediate, Instruction, Operand, Space, Vector
 from warploom.isa.kinds import OpKind
 from warploom.isa.ops.tensors import HINT, MULTICAST, OPERATIONS, WIDE
 from warploom.isa.spec import Operation
-from warploom.ptx.ir import Immediate, Instruction, Operand, Space, Vector
 
 RequestOperand = tuple[int, Operand, ScalarType | None]
 """An operand: its number in the request, the PTX operand, and the type to read it as (None: it is

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from warploom.core.types import B16, B32, F32, PRED, S32, U32, ScalarType, unsigned
+from warploom.isa.instruction import Instruction, Operand, Pair, Vector
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Modifiers
-from warploom.ptx.ir import Instruction, Operand, Pair, Vector
 from warploom.texture import descriptors as d
 
 RequestOperand = tuple[int, Operand, ScalarType]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warploom.isa.instruction import Instruction, Space, Special
 from warploom.isa.kinds import OpKind
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
 from warploom.program.uses import leaf_operands, reads, sources, writes
-from warploom.ptx.ir import Instruction, Space, Special
 from warploom.report.advice.case import Advice, Case
 
 OFTEN = 0.1

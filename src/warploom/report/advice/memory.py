@@ -9,11 +9,11 @@ import numpy as np
 
 from warploom.cost.device_rules import RULES
 from warploom.cost.fields import BANK_CONFLICTS, RECORD_WIDTH
+from warploom.isa.instruction import Space
 from warploom.isa.kinds import OpKind
 from warploom.observe.asynchronous import BY_THREAD, BY_WARP
 from warploom.observe.examples import Example
 from warploom.program.program import Program
-from warploom.ptx.ir import Space
 from warploom.report.advice.case import Advice, Case
 
 WASTEFUL = 0.5

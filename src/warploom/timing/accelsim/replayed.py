@@ -14,9 +14,9 @@ import numpy as np
 
 from warploom.abi.access_kinds import pack_kind
 from warploom.core.errors import WarploomError
+from warploom.isa.instruction import Space
 from warploom.machine.launch import Launch
 from warploom.machinecode.opcodes import execution_of
-from warploom.ptx.ir import Space
 from warploom.timing import layout as w
 from warploom.timing.accelsim.files import KernelHead, TracedBlock
 from warploom.timing.accelsim.lines import LANES, TracedInstruction, width_of

@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
+from warploom.isa.instruction import Space
 from warploom.machinecode.listing import Listing, MachineInstruction
-from warploom.ptx.ir import Space
 from warploom.timing.accelsim.files import KernelHead, TracedBlock
 from warploom.timing.accelsim.lines import MOST_SOURCES, TracedInstruction, width_of
 from warploom.timing.machinecode.record import MachineCodeRecord

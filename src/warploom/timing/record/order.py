@@ -17,13 +17,13 @@ from enum import Enum
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, cast
 
+from warploom.isa.instruction import Instruction, Register, Space
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.program.accesses import accesses
 from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program
 from warploom.program.uses import reads, reads_clock, writes
-from warploom.ptx.ir import Instruction, Register, Space
 
 WINDOW = 64
 _CACHE_KEY = "order of issue"

@@ -31,9 +31,9 @@ from warploom.cost.fields import PASSES, RECORD_WIDTH, WAVEFRONTS
 from warploom.cost.paired_banks import count_return_cycles
 from warploom.cost.served import list_transactions
 from warploom.helpers.table import count_compiled
+from warploom.isa.instruction import Space
 from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import WARP_SIZE
-from warploom.ptx.ir import Space
 from warploom.simt.lane_counts import ALL_LANES, count_distinct
 from warploom.simt.warp_table import NONE
 from warploom.timing import layout as w

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from warploom.abi import log as words
 from warploom.abi.access_kinds import operation_number, space_number
 from warploom.abi.log import OPS, SPACES
+from warploom.isa.instruction import Space
 from warploom.isa.spec import Unit
 from warploom.machine.compiled.caches import LINE_BYTES, LOCAL_BASE, local_lines
 from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import Launch, shared_stride
 from warploom.program.program import Program
-from warploom.ptx.ir import Space
 from warploom.simt.warp_table import NONE
 from warploom.timing.record.distinct import hash_rows, unique_rows
 from warploom.timing.record.mbarriers import owners_of, phases_of, waits_for_phases

@@ -7,10 +7,10 @@ Instructions that every compiler folds into others are FREE: copies, address con
 
 from __future__ import annotations
 
+from warploom.isa.instruction import Instruction, Special
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Modifiers, Operation, Unit
 from warploom.isa.special import SPECIAL_REGISTERS, Varies
-from warploom.ptx.ir import Instruction, Special
 
 FREE = "free"
 """No issue slot; the result is ready when the sources are."""

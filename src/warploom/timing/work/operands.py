@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from warploom.devices.timing import TimingSpec
 from warploom.isa.fragments import WIDTHS, extents
+from warploom.isa.instruction import Immediate, Instruction, Space, Vector
 from warploom.isa.kinds import OpKind
 from warploom.isa.ops.matrix import element_type
 from warploom.isa.ops.tcgen05 import COPY_SHAPES
 from warploom.isa.spec import Unit
-from warploom.ptx.ir import Immediate, Instruction, Space, Vector
 
 
 def sleep_cycles(instruction: Instruction, timing: TimingSpec) -> int:

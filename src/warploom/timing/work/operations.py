@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from warploom.isa.instruction import Address, Immediate, Instruction, Register
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.spec import Operation, Unit
 from warploom.program.program import Program
 from warploom.program.uses import reads, writes
-from warploom.ptx.ir import Address, Immediate, Instruction, Register
 from warploom.timing import layout as words
 from warploom.timing.records import TimedOperation
 from warploom.timing.work.classes import FREE, class_of, is_bulk
