@@ -16,13 +16,7 @@ copy 7 are known:
 
 from __future__ import annotations
 
-from warploom.detector.layout import (
-    AGENT,
-    AGENT_KIND_AT,
-    LOADS_OF_WARP,
-    LOW,
-    WORK_OF_THREAD,
-)
+from warploom.detector.layout import AGENT, AGENT_KIND_AT, LOADS_OF_WARP, LOW, WORK_OF_THREAD
 from warploom.detector.records import DetectorState, ThreadKnowledge
 from warploom.simt.lane_counts import jitable
 

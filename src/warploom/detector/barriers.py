@@ -24,12 +24,7 @@ from warploom.detector.clocks import (
 )
 from warploom.detector.cluster_barriers import learn_cluster_barrier
 from warploom.detector.knowledge import set_current_thread
-from warploom.detector.layout import (
-    K_OTHER_BARRIER,
-    OF_ALL,
-    OF_CLUSTER,
-    SYNC,
-)
+from warploom.detector.layout import K_OTHER_BARRIER, OF_ALL, OF_CLUSTER, SYNC
 from warploom.detector.other_blocks import join_sets
 from warploom.detector.pool import report
 from warploom.detector.records import (

@@ -113,15 +113,7 @@ def check_list(state: DetectorState, node: AccessNode, access_word: int, value: 
     """Checks an access, which writes `value`, against each record of a linked list, whose first
     node is at index `node` (0: empty)."""
     while node.at:
-        check_record(
-            state,
-            node.interval,
-            node.thread,
-            node.access,
-            node.value,
-            access_word,
-            value,
-        )
+        check_record(state, node.interval, node.thread, node.access, node.value, access_word, value)
         node = AccessNode(state, node.next)
 
 
@@ -319,11 +311,7 @@ def record_strong_access(
     node, seen = AccessNode(state, head), 0
     op = access_word >> OP_AT & 3
     while node.at and seen < MERGE_DEPTH:
-        other_interval, other_thread, other_access = (
-            node.interval,
-            node.thread,
-            node.access,
-        )
+        other_interval, other_thread, other_access = (node.interval, node.thread, node.access)
         alike = (
             other_access >> OP_AT & 3 == op
             and other_access >> FLAGS_AT & STRONG
@@ -333,11 +321,7 @@ def record_strong_access(
             supersedes(state, other_interval, other_thread, other_access, bytes_)
             or (state.exact == 0 and seen > 0)
         ):
-            node.interval, node.thread, node.access = (
-                interval_word,
-                thread_word,
-                access_word,
-            )
+            node.interval, node.thread, node.access = (interval_word, thread_word, access_word)
             node.value = value
             return
         if (

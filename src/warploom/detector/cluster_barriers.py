@@ -10,16 +10,9 @@ that leaves a phase joins the records of all blocks in one block set. Source: PT
 from __future__ import annotations
 
 from warploom.detector.agents import block_agent_words, join_agent_words
-from warploom.detector.clocks import (
-    add_to_clock,
-    current_set,
-    learn_own,
-)
+from warploom.detector.clocks import add_to_clock, current_set, learn_own
 from warploom.detector.knowledge import set_current_thread
-from warploom.detector.layout import (
-    OF_CLUSTER,
-    RELEASES,
-)
+from warploom.detector.layout import OF_CLUSTER, RELEASES
 from warploom.detector.other_blocks import join_sets
 from warploom.detector.pool import allocate
 from warploom.detector.records import (
@@ -156,11 +149,7 @@ def set_of_phase(state: DetectorState, phase: int) -> int:
                 state.words[entry],
                 BlockSetEntry(state, entry).interval,
                 BlockSetEntry(state, entry).clock,
-            ) = (
-                slot.block,
-                phase_record.interval,
-                clock,
-            )
+            ) = (slot.block, phase_record.interval, clock)
             block_set = join_sets(state, block_set, phase_record.own_set)
             entry += BlockSetEntry.WORDS
     state.words[joined] = (entry - joined - 1) // BlockSetEntry.WORDS

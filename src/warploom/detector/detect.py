@@ -45,11 +45,7 @@ from warploom.detector.releases import fence, fence_proxies
 from warploom.detector.shared_memory_owners import select_own_memory
 from warploom.detector.skips import report_skips
 from warploom.detector.tensor.copies import commit_group, wait_for_copies
-from warploom.detector.tensor.tensor_fences import (
-    fence_after,
-    fence_before,
-    wait_for_moves,
-)
+from warploom.detector.tensor.tensor_fences import fence_after, fence_before, wait_for_moves
 from warploom.simt.clusters import first_slot, peer_block
 from warploom.simt.lane_counts import jitable
 from warploom.simt.schedule_layout import ALL_BARRIERS, SLOT

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from warploom.detector.clocks import learn_set
 from warploom.detector.knowledge import knows_other_block, set_current_thread
-from warploom.detector.layout import (
-    AFTER_WAIT,
-    BEFORE_WAIT,
-)
+from warploom.detector.layout import AFTER_WAIT, BEFORE_WAIT
 from warploom.detector.other_blocks import set_knows
 from warploom.detector.records import DetectorEvent, DetectorState, ResidentBlock
 from warploom.simt.lane_counts import first_lane, jitable

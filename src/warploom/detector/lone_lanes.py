@@ -55,11 +55,7 @@ def prefetch_records(state: DetectorState, event: DetectorEvent, addresses: Any,
         allocation = TrackedAllocation(state, find_allocation(state, addresses[first_lane(lanes)]))
         if allocation.at < 0:
             return 0
-        low, high, base = (
-            allocation.start,
-            allocation.end,
-            allocation.start & -LINE_BYTES,
-        )
+        low, high, base = (allocation.start, allocation.end, allocation.start & -LINE_BYTES)
         lines, cells = allocation.lines, allocation.cells
     elif event.space != SHARED:
         return 0

@@ -172,11 +172,7 @@ def check_words(
         0,
     )
     if not shared:
-        lines, cells, base = (
-            allocation.lines,
-            allocation.cells,
-            allocation.start & -LINE_BYTES,
-        )
+        lines, cells, base = (allocation.lines, allocation.cells, allocation.start & -LINE_BYTES)
     number = at - base >> LINE_SHIFT
     line, offset = LineShadow(state, lines, number), at - base & LINE_BYTES - 1
     cell = ShadowCell(state, cells, at - base >> 2)

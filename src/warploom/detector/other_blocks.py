@@ -11,11 +11,7 @@ before time 4.
 from __future__ import annotations
 
 from warploom.detector.agents import agent_index, begun_index, includes_copy, join_agent_word
-from warploom.detector.layout import (
-    AGENT,
-    AGENT_KIND_AT,
-    WORK_OF_THREAD,
-)
+from warploom.detector.layout import AGENT, AGENT_KIND_AT, WORK_OF_THREAD
 from warploom.detector.pool import allocate
 from warploom.detector.records import BlockSetEntry, DetectorState
 from warploom.simt.lane_counts import jitable

@@ -3,10 +3,7 @@ during a launch, except for nodes of lists; and counts findings."""
 
 from __future__ import annotations
 
-from warploom.detector.layout import (
-    LOW,
-    MOST_FINDINGS,
-)
+from warploom.detector.layout import LOW, MOST_FINDINGS
 from warploom.detector.records import AccessNode, DetectorFinding, DetectorState
 from warploom.simt.lane_counts import jitable
 

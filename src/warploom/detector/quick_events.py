@@ -86,10 +86,11 @@ def detect_lane_runs(
 def record_lane_run(
     state: DetectorState, event: DetectorEvent, slot: ResidentBlock, address: int, lanes: int
 ) -> int:
-    """Records the access of `lanes`, which access contiguous bytes from `address` on (of the first
-    of them), in the block whose state is at index `slot`. Returns 1; ALL_SETTLED if it needed no
-    record; 0 if the general code has to decide: the bytes are not all in one allocation, touched
-    bytes are tracked, some are unwritten, or the lines cannot decide."""
+    """Records the access of `lanes` in the block with state `slot`: each accesses the bytes right
+    after those of the lane number before (lanes may be missing), the first those at `address`. With
+    INIT also marks what a store writes as written. Returns 1; ALL_SETTLED if reads there need no
+    record; 0, and the general code has to decide, if the bytes are not all in one allocation,
+    touched bytes are tracked, some are unwritten (INIT), or the lines cannot decide."""
     present = lanes >> first_lane(lanes)
     end = address + lanes_up_to_last(present) * event.size
     allocation = TrackedAllocation(state, allocation_of_range(state, event, address, end))
@@ -97,11 +98,7 @@ def record_lane_run(
         return 0
     lines, bits, start = slot.at + state.slot_lines, slot.at + state.slot_written, 0
     if event.space == GLOBAL:
-        lines, bits, start = (
-            allocation.lines,
-            allocation.written,
-            allocation.start,
-        )
+        lines, bits, start = (allocation.lines, allocation.written, allocation.start)
     if state.tools & INIT and bits:
         # No lane is missing. `first_unwritten` also sets the bits of what a store writes.
         contiguous = present & present + 1 == 0

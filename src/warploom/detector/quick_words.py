@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.cells import (
-    ALL_BYTES,
-    distance,
-    is_wide,
-    max_distance,
-    pack_access,
-)
+from warploom.detector.cells import ALL_BYTES, distance, is_wide, max_distance, pack_access
 from warploom.detector.layout import (
     AGENT,
     BLOCK_AT,
@@ -202,12 +196,7 @@ def retained_pair_covers_strong(state: DetectorState, node: AccessNode, access_w
     other = AccessNode(state, node.next)
     if not (matches_record(state, node, access_word) and matches_record(state, other, access_word)):
         return 0
-    spread = distance(
-        node.interval,
-        node.thread,
-        other.interval,
-        other.thread,
-    )
+    spread = distance(node.interval, node.thread, other.interval, other.thread)
     return int(spread >= max_distance(state))
 
 

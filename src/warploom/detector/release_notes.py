@@ -6,10 +6,7 @@ from __future__ import annotations
 from warploom.detector.agents import block_agent_words, join_agent_words
 from warploom.detector.clocks import current_clock, current_set, has_clock, join_clocks, learn_set
 from warploom.detector.knowledge import is_ordered
-from warploom.detector.layout import (
-    BLOCK_AT,
-    TIME_AT,
-)
+from warploom.detector.layout import BLOCK_AT, TIME_AT
 from warploom.detector.other_blocks import join_sets
 from warploom.detector.pool import allocate
 from warploom.detector.records import DetectorState, ReleaseRecord, ResidentBlock

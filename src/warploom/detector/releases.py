@@ -14,13 +14,7 @@ Source: PTX ISA, "Release and Acquire Patterns", "Synchronizes-with".
 from __future__ import annotations
 
 from warploom.detector.knowledge import set_current_thread
-from warploom.detector.layout import (
-    ACQUIRES,
-    CLUSTER,
-    GPU,
-    RELEASES,
-    SCOPE_AT,
-)
+from warploom.detector.layout import ACQUIRES, CLUSTER, GPU, RELEASES, SCOPE_AT
 from warploom.detector.pool import allocate, push_record
 from warploom.detector.records import (
     AccessNode,

@@ -8,11 +8,7 @@ that exit before a barrier, as CUDA allows, do not execute the code after it
 
 from __future__ import annotations
 
-from warploom.detector.layout import (
-    K_SKIPPED,
-    PASSED_BY_ALL,
-    SYNC,
-)
+from warploom.detector.layout import K_SKIPPED, PASSED_BY_ALL, SYNC
 from warploom.detector.pool import report
 from warploom.detector.records import DetectorState, InstructionSite, ResidentBlock, WarpKnowledge
 from warploom.simt.lane_counts import first_lane, jitable

@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from warploom.asynchronous.tensor_memory.memory import column_of, lane_of
 from warploom.core.errors import Allocation, WarploomError
 from warploom.detector import layout as words
-from warploom.detector.conflicts import (
-    D_COPY,
-    D_NARROW,
-    D_OTHER_COPY,
-    D_OTHER_OP,
-)
+from warploom.detector.conflicts import D_COPY, D_NARROW, D_OTHER_COPY, D_OTHER_OP
 from warploom.detector.records import DetectorFinding, DetectorState
 from warploom.detector.tensor.tensor_fences import D_AFTER, D_BEFORE
 from warploom.isa.instruction import Space

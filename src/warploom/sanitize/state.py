@@ -222,11 +222,7 @@ class _Layout:
     """Lays out the array of a launch: regions one after the other."""
 
     def __init__(
-        self,
-        program: Program,
-        launch: Launch,
-        memory: DeviceMemory,
-        tracked: _Tracked,
+        self, program: Program, launch: Launch, memory: DeviceMemory, tracked: _Tracked
     ) -> None:
         self.program, self.launch, self.memory, self.tracked = program, launch, memory, tracked
         self.sites: Sites = sites_of(program)

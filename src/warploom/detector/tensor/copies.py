@@ -218,11 +218,7 @@ def record_completion(
                 state.words[single_set],
                 state.words[single_set + 1],
                 BlockSetEntry(state, single_set + 1).clock,
-            ) = (
-                1,
-                state.current_block + 1,
-                clock,
-            )
+            ) = (1, state.current_block + 1, clock)
             state.words[clock + state.threads + agent] = copies
             state.words[set_at] = join_sets(state, state.words[set_at], single_set)
         return

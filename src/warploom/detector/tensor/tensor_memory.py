@@ -14,11 +14,7 @@ from typing import Any
 from warploom.asynchronous.issue.allocation import ADDRESS_BYTES, is_size
 from warploom.asynchronous.issue.tensor_copies import check_shared
 from warploom.asynchronous.issue.tensor_memory import check_move, fill_entry, has_peer
-from warploom.asynchronous.tensor_memory.checks import (
-    check_columns,
-    check_copy,
-    check_product,
-)
+from warploom.asynchronous.tensor_memory.checks import check_columns, check_copy, check_product
 from warploom.asynchronous.tensor_memory.copies import (
     ROW_SHIFT_BYTES,
     SHIFTED_ROWS,
@@ -258,11 +254,7 @@ def record_move(
     stores = int(part(request, OP) == STORE)
     warp = WarpKnowledge(state, state.current_warp_at)
     set_current_lane(state, event.warp << 5)
-    act_as_agent(
-        state,
-        STORES_OF_WARP if stores else LOADS_OF_WARP,
-        warp.begun[stores],
-    )
+    act_as_agent(state, STORES_OF_WARP if stores else LOADS_OF_WARP, warp.begun[stores])
     for register in range(registers):
         for thread in range(WARP_LANES):
             column = halves * column_in(shape, thread, register, 0)

@@ -48,10 +48,7 @@ class BlockDispatcher:
     def launched_blocks(self) -> set[int]:
         """Returns the blocks that have been launched on an SM, also those that have ended: all that
         were assigned, less those that are still reserved."""
-        base, ring = (
-            int(self._params.at_reserved),
-            int(self._params.reserved),
-        )
+        base, ring = (int(self._params.at_reserved), int(self._params.reserved))
         launched = set(range(self._next))
         for sm in self._sms[self._sms[:, SmState.reserved_count] > 0]:
             head, count = int(sm[SmState.reserved_head]), int(sm[SmState.reserved_count])
@@ -88,10 +85,7 @@ class BlockDispatcher:
     def _reserve(self, target_sms: Words, blocks: Words) -> None:
         """Appends each of the `blocks` to the ring buffer of reserved blocks of its SM in
         `target_sms`."""
-        base, ring = (
-            int(self._params.at_reserved),
-            int(self._params.reserved),
-        )
+        base, ring = (int(self._params.at_reserved), int(self._params.reserved))
         by_sm = np.argsort(target_sms, kind="stable")
         # Stable, so that the blocks of an SM keep their order.
         counts = np.bincount(target_sms, minlength=len(self._sms))
@@ -104,10 +98,7 @@ class BlockDispatcher:
 
     def _reclaim_reserved(self) -> list[int]:
         """Removes all reserved blocks from the SMs and returns them."""
-        base, ring = (
-            int(self._params.at_reserved),
-            int(self._params.reserved),
-        )
+        base, ring = (int(self._params.at_reserved), int(self._params.reserved))
         reclaimed: list[int] = []
         for sm in self._sms[self._sms[:, SmState.reserved_count] > 0]:
             head, count = int(sm[SmState.reserved_head]), int(sm[SmState.reserved_count])

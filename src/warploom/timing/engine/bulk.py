@@ -60,10 +60,7 @@ def request_copy(arrays: EngineArrays, sm: SmState, flight: Flight, access: int,
     base = arrays.warps[number * arrays.params.warp_words + 1 + timed_access.site]
     line = (base + timed_access.delta) >> w.LINE_BITS
     first = pattern.lines_at
-    kind, spare_mshr = (
-        pattern.kind & w.KIND,
-        arrays.params.at_mshrs + arrays.params.mshrs,
-    )
+    kind, spare_mshr = (pattern.kind & w.KIND, arrays.params.at_mshrs + arrays.params.mshrs)
     # The copy issued a cycle before. It occupies no real register: a spare one takes the answer.
     for index in range(first, first + lines):
         line_number, sectors = line + arrays.lines[2 * index], arrays.lines[2 * index + 1]

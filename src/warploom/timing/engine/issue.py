@@ -77,12 +77,7 @@ def blocked_until(
 
 
 @jitable
-def bank_reads(
-    scheduler: SchedulerState,
-    warp: int,
-    operation: TimedOperation,
-    bank: int,
-) -> int:
+def bank_reads(scheduler: SchedulerState, warp: int, operation: TimedOperation, bank: int) -> int:
     """Returns how many registers of bank number `bank` of the register file a warp's operation (row
     at `operation`) reads, less those that the operand cache holds, if the warp also issued the
     scheduler's operation before."""
@@ -94,12 +89,7 @@ def bank_reads(
 
 
 @jitable
-def banks_free_at(
-    scheduler: SchedulerState,
-    warp: int,
-    operation: TimedOperation,
-    now: int,
-) -> int:
+def banks_free_at(scheduler: SchedulerState, warp: int, operation: TimedOperation, now: int) -> int:
     """Returns the first cycle from `now` on in which a warp's operation (row at `operation`) can
     issue so that the banks of the scheduler's register file, after earlier reads, serve its reads
     within READ_WINDOW cycles."""
@@ -114,11 +104,7 @@ def banks_free_at(
 
 @jitable
 def occupy_banks(
-    sm: SmState,
-    scheduler: SchedulerState,
-    warp: int,
-    operation: TimedOperation,
-    now: int,
+    sm: SmState, scheduler: SchedulerState, warp: int, operation: TimedOperation, now: int
 ) -> None:
     """Occupies the banks of the scheduler's register file for the reads of a warp's operation (row
     at `operation`), one cycle for each register of a bank, after the reads before."""

@@ -80,12 +80,7 @@ def l2(params: EngineParameters, memory: MemorySystem) -> Cache:
     # The address of the policy, and the offset of its memory.
     replacement = params.l2_replacement, params.at_l2_user
     return Cache(
-        memory.words,
-        params.at_l2,
-        params.l2_sets,
-        params.l2_ways,
-        replacement[0],
-        replacement[1],
+        memory.words, params.at_l2, params.l2_sets, params.l2_ways, replacement[0], replacement[1]
     )
 
 

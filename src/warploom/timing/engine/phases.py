@@ -49,10 +49,7 @@ def request_phase(arrays: EngineArrays, sm: SmState, flight: Flight, access: int
     the latency of shared memory; an incomplete one adds the flight to its list of waiting ones.
     Nothing if it names no phase."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
-    phase_id, arrivals = (
-        timed_access.phase_id,
-        timed_access.arrivals,
-    )
+    phase_id, arrivals = (timed_access.phase_id, timed_access.arrivals)
     if phase_id == 0:
         return
     phase = PhaseState(sm, phase_at(arrays, WarpSlot(sm, flight.warp), phase_id))
@@ -75,10 +72,7 @@ def signal_phase(
     """Arrives at the phase that an access of a flight names, if any, at the cycle `time`: that of
     the own block, if this is still resident, or by a message to another block of the cluster."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
-    phase_id, owner = (
-        timed_access.phase_id,
-        timed_access.owner,
-    )
+    phase_id, owner = (timed_access.phase_id, timed_access.owner)
     if phase_id == 0:
         return
     if owner != 0:
@@ -108,17 +102,10 @@ def signal_after_products(
     warp.access += count
     for access in range(first, first + count):
         timed_access = TimedAccess(arrays.accesses, 0, access)
-        phase_id, owner = (
-            timed_access.phase_id,
-            timed_access.owner,
-        )
+        phase_id, owner = (timed_access.phase_id, timed_access.owner)
         if phase_id != 0 and owner != 0:
             send_message(
-                arrays,
-                sm,
-                warp.warp // arrays.params.warps_per_block + owner,
-                phase_id,
-                time,
+                arrays, sm, warp.warp // arrays.params.warps_per_block + owner, phase_id, time
             )
         elif phase_id != 0:
             add_arrival(arrays, sm, PhaseState(sm, phase_at(arrays, warp, phase_id)), time, now)
@@ -138,7 +125,8 @@ def send_message(arrays: EngineArrays, sm: SmState, block: int, phase_id: int, t
 
 @jitable
 def receive_messages(arrays: EngineArrays, sm: SmState, now: int) -> None:
-    """Applies the arrivals that blocks on other SMs have sent, and empties the buffer."""
+    """Applies the arrivals at mbarriers that blocks on other SMs have sent, each at the time of its
+    message, and empties the buffer; what an arrival wakes goes on from the cycle `now` on."""
     for number in range(sm.received_count):
         message = ArrivalMessage(sm, arrays.params.at_received, number)
         add_arrival(arrays, sm, PhaseState(sm, message.block), message.time, now)

@@ -216,56 +216,32 @@ def _shared_units_mask(costs: WorkCosts) -> int:
 
 
 def _lay_out_sm(params: EngineParameters) -> int:
-    """Writes the offsets of the parts of an SM's state to `params` (AT_*), each part aligned to a
+    """Writes the offsets of the parts of an SM's state to `params` (`at_*`), each part aligned to a
     cache line of the host; returns the size of the state in words. The sizes that it is computed
     from must be set in `params`."""
     end = w.LINE * -(-SmState.WORDS // w.LINE)
     for index, words in (
         (EngineParameters.at_warps, params.slots * WarpSlot.WORDS),
-        (
-            EngineParameters.at_schedulers,
-            params.schedulers * SchedulerState.WORDS,
-        ),
-        (
-            EngineParameters.at_units,
-            params.schedulers * params.unit_count,
-        ),
-        (
-            EngineParameters.at_queue,
-            params.schedulers * params.lsu_queue * QueueEntry.WORDS,
-        ),
-        (
-            EngineParameters.at_ready,
-            params.slots * params.registers,
-        ),
-        (
-            EngineParameters.at_mshrs,
-            params.mshrs + 1,
-        ),  # the last one: for copies, which need none
-        (
-            EngineParameters.at_l1,
-            params.l1_sets * (1 + params.l1_ways * (1 + w.SECTORS)),
-        ),
+        (EngineParameters.at_schedulers, params.schedulers * SchedulerState.WORDS),
+        (EngineParameters.at_units, params.schedulers * params.unit_count),
+        (EngineParameters.at_queue, params.schedulers * params.lsu_queue * QueueEntry.WORDS),
+        (EngineParameters.at_ready, params.slots * params.registers),
+        (EngineParameters.at_mshrs, params.mshrs + 1),  # the last one: for copies, which need none
+        (EngineParameters.at_l1, params.l1_sets * (1 + params.l1_ways * (1 + w.SECTORS))),
         (EngineParameters.at_flights, params.flights * Flight.WORDS),
         (EngineParameters.at_free, params.flights),
         (EngineParameters.at_pairs, params.pairs * FlightRequest.WORDS),
         (EngineParameters.at_requests, params.requests * MemoryRequest.WORDS),
         (EngineParameters.at_blocks, params.block_slots * BlockSlot.WORDS),
         (EngineParameters.at_reserved, params.reserved),
-        (
-            EngineParameters.at_fetch,
-            params.schedulers * params.fetch_lines,
-        ),
+        (EngineParameters.at_fetch, params.schedulers * params.fetch_lines),
         (EngineParameters.at_events, params.events * TimelineEvent.WORDS),
         (EngineParameters.at_user, len(w.USER_FUNCTIONS) * w.USER_STRIDE),
         (
             EngineParameters.at_l1_user,
             params.l1_sets * w.SET_STRIDE if params.l1_replacement else 0,
         ),
-        (
-            EngineParameters.at_phases,
-            params.block_slots * params.phases * PhaseState.WORDS,
-        ),
+        (EngineParameters.at_phases, params.block_slots * params.phases * PhaseState.WORDS),
         (EngineParameters.at_tma, params.flights * QueueEntry.WORDS),
         (EngineParameters.at_sent, params.messages * ArrivalMessage.WORDS),
         (EngineParameters.at_received, params.messages * ArrivalMessage.WORDS),
@@ -276,21 +252,15 @@ def _lay_out_sm(params: EngineParameters) -> int:
 
 
 def _lay_out_memory(params: EngineParameters) -> int:
-    """Writes the offsets of the parts of the memory system's state to `params` (AT_*); returns the
-    size in words."""
+    """Writes the offsets of the parts of the memory system's state to `params` (`at_*`); returns
+    the size in words."""
     end = MemorySystem.WORDS
     for index, words in (
         (EngineParameters.at_slices, params.slices),
         (EngineParameters.at_banks, 2 << params.bank_bits),
         (EngineParameters.at_ports, params.sms),
-        (
-            EngineParameters.at_order,
-            params.quantum + 8 + params.sms * params.requests,
-        ),
-        (
-            EngineParameters.at_l2,
-            params.l2_sets * (1 + params.l2_ways * (1 + w.SECTORS)),
-        ),
+        (EngineParameters.at_order, params.quantum + 8 + params.sms * params.requests),
+        (EngineParameters.at_l2, params.l2_sets * (1 + params.l2_ways * (1 + w.SECTORS))),
         (
             EngineParameters.at_l2_user,
             params.l2_sets * w.SET_STRIDE if params.l2_replacement else 0,
@@ -311,10 +281,7 @@ def empty_sms(setting: EngineSetting) -> Words:
     raw = np.zeros(size + w.LINE, np.int64)
     first = -raw.ctypes.data // raw.itemsize % w.LINE
     sms = raw[first : first + size].reshape(setting.sms, -1)
-    sms[
-        :,
-        params.at_free : params.at_free + params.flights,
-    ] = np.arange(params.flights)
+    sms[:, params.at_free : params.at_free + params.flights] = np.arange(params.flights)
     sms[:, SmState.free_count] = params.flights
     for number in range(int(params.schedulers)):
         scheduler = int(params.at_schedulers) + number * SchedulerState.WORDS

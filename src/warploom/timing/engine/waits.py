@@ -46,8 +46,9 @@ def set_state(arrays: EngineArrays, sm: SmState, warp: WarpSlot, state: int, now
 
 @jitable
 def count_as(sm: SmState, warp: WarpSlot, state: int) -> None:
-    """Counts a warp in the state `state` among its scheduler's warps (`warps`), instead of in the
-    state before. Charges no cycles."""
+    """Moves a warp, in its scheduler's counts of warps by state (`SchedulerState.warps`), from the
+    state as which it was counted to `state`. Only what the scheduler counts changes, not the warp's
+    own state and stall reason; no cycles are charged."""
     counts = warp.scheduler + SchedulerState.warps
     sm.words[counts + warp.counted] -= 1
     sm.words[counts + state] += 1
