@@ -58,6 +58,16 @@ __global__ void shared2(const float *p, float *y, int n) {
     for (int r = 0; r < 16; r++) sum += own[2*t + r] * own[2*t + r + 1];
     y[i] = sum;
 }
+__global__ void flip(const float *p, float *y, int n) { AT; y[n - 1 - i] = 2 * p[i]; }
+__global__ void convolve(const float *p, float *y, int n) {
+    AT;
+    float sum = 0;
+    for (int k = 0; k < 8; k++) if (i >= 8) sum += p[k] * p[n - 1 - i + k];
+    y[i] = sum;
+}
+__global__ void flip_bytes(const unsigned char *p, unsigned char *y, int n) {
+    AT; y[n - 1 - i] = 255 - p[i];
+}
 }
 """
 KERNELS = {
@@ -69,6 +79,9 @@ KERNELS = {
     "some_of_6": (np.float32, 6),
     "some_of_8": (np.float32, 8),
     "shared2": (np.float32, 2),
+    "flip": (np.float32, 1),
+    "convolve": (np.float32, 1),
+    "flip_bytes": (np.uint8, 1),
 }
 """Kernels by their type and the elements that a thread's structure has."""
 

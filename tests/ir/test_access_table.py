@@ -94,6 +94,21 @@ def test_stores_that_may_overlap_are_not_inlined_under_a_policy() -> None:
                 assert plan.is_general
 
 
+@pytest.mark.parametrize("width", [1, 4, 8])
+@pytest.mark.parametrize(("bits", "parts"), [(8, 1), (16, 1), (32, 1), (64, 1), (32, 2), (64, 2)])
+def test_elements_that_lie_backwards_are_moved_in_reverse_order(
+    width: int, bits: int, parts: int
+) -> None:
+    for op, space in product(("load", "store"), (Space.GLOBAL, Space.SHARED)):
+        access_type = AccessType(op, space, unsigned(bits), parts, "")
+        at = Addresses.of(access_type, VectorShape(width, -access_type.size), width)
+        assert select(access_type, at, Facts()).move is Move.REVERSED
+        pairs = Addresses.of(access_type, VectorShape(16, -access_type.size), 16)
+        assert select(access_type, pairs, Facts()).move is not Move.REVERSED
+        apart = Addresses.of(access_type, VectorShape(width, -2 * access_type.size), width)
+        assert select(access_type, apart, Facts()).move is not Move.REVERSED
+
+
 def test_every_move_has_a_function_that_emits_it() -> None:
     for row in TABLE:
         plan = row.plan

@@ -312,6 +312,65 @@ def strided_chains(draw: st.DrawFn) -> str:
     return "\n".join(["{", ".reg .u64 %w<2>, %x<2>, %s<2>;", *begin, *body, "}"])
 
 
+BACKWARDS = {
+    1: ("ld.{s}.u8 {d}, [%back];", "st.{s}.u8 [%back], {d};"),
+    2: ("ld.{s}.u16 {d}, [%back];", "st.{s}.u16 [%back], {d};"),
+    4: ("ld.{s}.u32 {d}, [%back];", "st.{s}.u32 [%back], {d};"),
+    8: ("ld.{s}.u64 {w}, [%back];", "st.{s}.u64 [%back], {w};",
+        "ld.{s}.v2.u32 {{{d}, {c}}}, [%back];", "st.{s}.v2.u32 [%back], {{{d}, {c}}};"),
+    16: ("ld.{s}.v2.u64 {{{w}, {v}}}, [%back];", "st.{s}.v4.u32 [%back], {{{d}, {c}, {d}, %x}};"),
+}  # fmt: skip
+"""Accesses by their bytes, which are those from each lane's address to the one before."""
+
+BACKWARDS_IN = {
+    "%base": ("global", "mov.u64 %begin, %base;", 4096),
+    "cells": ("global", "mov.u64 %begin, cells;", 128),
+    "block": ("shared", "cvt.u64.u32 %begin, %block;", 1024),
+}
+
+
+@st.composite
+def backwards(draw: st.DrawFn) -> str:
+    """Draws loops of accesses at addresses that fall from lane to lane by an access, up to both
+    ends of memory; of some, the lanes that would be outside are off, or others."""
+    return "\n".join(_backwards(draw) for _ in range(draw(st.integers(1, 3))))
+
+
+def _backwards(draw: st.DrawFn) -> str:
+    name = draw(st.sampled_from(list(BACKWARDS_IN)))
+    space, begin, length = BACKWARDS_IN[name]
+    size = draw(st.sampled_from(list(BACKWARDS)))
+    # The page is read only. Registers are written once: of others no shape is known.
+    accesses = BACKWARDS[size][::2] if name == "%base" else BACKWARDS[size]
+    # Lanes below 16 are off where the first address is beyond the end, else those after `lane`.
+    lane = draw(st.sampled_from([31, 31, 15, 16, 7, 3]))
+    at_end, who = draw(st.booleans()), draw(st.sampled_from(["@%q ", "@%q ", "@%q ", "@%q ", ""]))
+    start = length + 15 * size if at_end else size * lane
+    start += draw(st.sampled_from([0] * 20 + [1, size // 2]))
+    mask = "setp.ge.u32 %q, %x, 16;" if at_end else f"setp.le.u32 %q, %x, {lane};"
+    lines = [
+        who
+        + draw(st.sampled_from(accesses)).format(
+            s=space, d=draw(_R), c=draw(_R), w=draw(_D), v=draw(_D)
+        )
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    body = _loop(draw, "\n".join(lines), 2)
+    return "\n".join(
+        [
+            "{",
+            ".reg .u64 %begin, %step, %from, %back; .reg .pred %q;",
+            begin,
+            f"mul.wide.s32 %step, %x, -{size};",
+            f"add.s64 %from, %begin, {start};",
+            "add.s64 %back, %from, %step;",
+            mask,
+            *body,
+            "}",
+        ]
+    )
+
+
 @st.composite
 def empty_warp_laps(draw: st.DrawFn) -> str:
     """Draws a loop with a barrier in which only threads below, or from, some index have work:

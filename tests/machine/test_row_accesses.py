@@ -224,6 +224,79 @@ def test_costs_of_structure_members(modules, device, name, block, a, n) -> None:
     assert told[0] == told[1]
 
 
+BACKWARDS = """
+#define AT (first + 40 * (int)threadIdx.y + 8 * lap - (int)threadIdx.x)
+#define LANE (threadIdx.y * blockDim.x + threadIdx.x)
+template <typename T> __device__ T plus(T a, T b) { return a + b; }
+template <> __device__ int4 plus(int4 a, int4 b) {
+    return make_int4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+template <typename T> __device__ void read(const T *from, T *out, int first, int n) {
+    T sum = out[LANE];
+    #pragma unroll 1
+    for (int lap = 0; lap < 3; ++lap) if (LANE < n) sum = plus(sum, from[AT]);
+    out[LANE] = sum;
+}
+template <typename T> __device__ void write(T *to, const T *x, int first, int n) {
+    T value = x[LANE];
+    #pragma unroll 1
+    for (int lap = 0; lap < 3; ++lap) if (LANE < n) to[AT] = value;
+}
+template <typename T> __device__ void fill(T *to, const T *from) {
+    for (int i = LANE; i < 256; i += 32) to[i] = from[i];
+    __syncthreads();
+}
+#define BOTH(name, T) \\
+    __global__ void read_##name(const T *x, T *y, int a, int n) { read<T>(x, y, a, n); } \\
+    __global__ void write_##name(const T *x, T *y, int a, int n) { write<T>(y, x, a, n); } \\
+    __global__ void read_shared_##name(const T *x, T *y, int a, int n) { \\
+        __shared__ T own[256]; fill(own, x); read<T>(own, y, a, n); \\
+    } \\
+    __global__ void write_shared_##name(const T *x, T *y, int a, int n) { \\
+        __shared__ T own[256]; fill(own, (const T *)y); write<T>(own, x, a, n); \\
+        __syncthreads(); fill(y, (const T *)own); \\
+    }
+extern "C" {
+BOTH(bytes, unsigned char) BOTH(halves, short) BOTH(words, int) BOTH(wides, long long)
+BOTH(fours, int4)
+}
+"""
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(DEVICES),
+    st.sampled_from(["read", "write", "read_shared", "write_shared"]),
+    st.sampled_from([*TYPES, "fours"]),
+    st.sampled_from([(32,), (8, 4), (16, 2)]),
+    st.integers(31, 64),
+    st.sampled_from([32, 32, 31, 8, 1]),
+)
+def test_costs_of_elements_that_lie_backwards(modules, device, way, name, block, a, n) -> None:
+    """Reads and writes addresses that fall from lane to lane, in warps of which some lanes may be
+    inactive: moved in reverse order, but for two rows of 16 threads."""
+    members = (4,) if name == "fours" else ()
+    host = (np.arange(256 * 4).reshape(256, 4) * 37 % 60).astype(TYPES.get(name, np.int32))
+    host = host if members else host[:, 0].copy()
+    lanes = np.arange(32)
+    places = [a + 40 * (lanes // block[0]) + 8 * lap - lanes % block[0] for lap in range(3)]
+    expected = host[::-1].copy()
+    for at in places:
+        for lane in range(n):
+            if "read" in way:
+                expected[lane] += host[at[lane]]
+            else:
+                expected[at[lane]] = host[lane]
+    told = []
+    for engine in ("compiled", "reference"):
+        gpu, module = modules(BACKWARDS, device, engine)
+        out = gpu.to_device(host[::-1].copy())
+        run = module[f"{way}_{name}"][1, block](gpu.to_device(host), out, a, n)
+        assert np.array_equal(out.copy_to_host(), expected)
+        told.append((dict(run.counters), [(e.cost, e.lanes) for e in run.examples]))
+    assert told[0] == told[1]
+
+
 PITCHED = """
 .version 8.0
 .target sm_80

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shaped_programs import (
+    backwards,
     empty_warp_laps,
     jumps,
     masked_loops,
@@ -122,6 +123,19 @@ def test_machines_agree_on_strided_chains(random_examples: int) -> None:
     @given(
         text=shaped_kernels(strided_chains()), block=st.sampled_from(BLOCKS), schedule=schedules()
     )
+    def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
+        expected = outcome_of(text, block, schedule, ReferenceEngine(), 3)
+        assert outcome_of(text, block, schedule, CompiledEngine(), 3) == expected
+
+    agree()
+
+
+def test_machines_agree_on_addresses_that_fall_from_lane_to_lane(random_examples: int) -> None:
+    """Checks accesses that are moved in reverse order, with lanes off, at the ends of memory and
+    misaligned."""
+
+    @settings(max_examples=random_examples)
+    @given(text=shaped_kernels(backwards()), block=st.sampled_from(BLOCKS), schedule=schedules())
     def agree(text: str, block: tuple[int, int], schedule: Schedule) -> None:
         expected = outcome_of(text, block, schedule, ReferenceEngine(), 3)
         assert outcome_of(text, block, schedule, CompiledEngine(), 3) == expected

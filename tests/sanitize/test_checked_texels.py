@@ -91,3 +91,35 @@ def test_texels(name: str, engine: str) -> None:
     assert {one.kind for one in found} == kinds, shown
     places = {int(p.rpartition(":")[2]) for one in found for p in (one.line, one.other_line)}
     assert places == marked, shown
+
+
+GATHERS = r"""
+#define KERNEL(name) extern "C" __global__ void name(cudaTextureObject_t t, cudaSurfaceObject_t s, \
+    float *out)
+KERNEL(wrong) {
+  int i = threadIdx.x;
+  surf2Dwrite((float)i, s, 4 * (i % 8), i / 8);
+  __syncthreads();
+  out[i] = tex2Dgather<float4>(t, 3.0f, 3.0f).x;
+}
+KERNEL(right) {
+  int i = threadIdx.x;
+  out[i] = tex2Dgather<float4>(t, 3.0f, 3.0f).x;
+  __syncthreads();
+  surf2Dwrite((float)i, s, 4 * (i % 8), i / 8);
+}
+"""
+"""`tld4` reads four texels, which are as stale as those of `tex` are."""
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_gathered_texels(engine: str) -> None:
+    gpu = wl.Device(engine=engine)
+    module = gpu.compile(GATHERS)
+    kinds: dict[str, set[str]] = {}
+    for name in ("wrong", "right"):
+        surface = gpu.surface(np.zeros((8, 8), np.float32))
+        given = gpu.texture(surface), surface, gpu.zeros(64, np.float32, "out")
+        found = module[name][1, 64](*given, sanitize=("race",)).findings
+        kinds[name] = {one.kind for one in found}
+    assert kinds == {"wrong": {"stale"}, "right": set()}

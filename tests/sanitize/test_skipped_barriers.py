@@ -42,6 +42,11 @@ extern "C" __global__ void skip_in_a_loop(int *o) {
 extern "C" __global__ void alone(int *o) {
   if (threadIdx.x < 40) __syncthreads();
 }
+extern "C" __global__ void skip_of_lanes(int *o) {
+  int i = threadIdx.x;
+  if (i % 32 < 16) __syncwarp();
+  o[i] = 1;
+}
 """
 SKIPPED = {
     "leave": "",
@@ -50,10 +55,11 @@ SKIPPED = {
     "skip_by_a_warp": "kernel.cu:23",
     "skip_in_a_loop": "kernel.cu:28",
     "alone": "",
+    "skip_of_lanes": "kernel.cu:36",
 }
 """The line of the barrier that is skipped. Nothing is behind that of the last kernel, so threads
 that do not come to it may as well have left."""
-BY_WARPS = SKIPPED | {"skip": ""}
+BY_WARPS = SKIPPED | {"skip": "", "skip_of_lanes": ""}
 """Below 7.0 a warp comes to a barrier as a whole, if some of its lanes do (PTX ISA, "bar")."""
 
 

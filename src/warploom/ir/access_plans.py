@@ -63,6 +63,7 @@ class Move(Enum):
     EACH = "a gather of one element for each run of lanes"
     PAIRS = "a gather or a scatter of two words at once"
     STRUCTURES = "vectors that cover each run, and shuffles; a gather where some lanes are off"
+    REVERSED = "a vector for each run of lanes, in reverse order"
     GATHER = "a gather"
     SCATTER = "a scatter"
     BY_STEP = "vectors where the step is the element's size, else a gather or a scatter"
@@ -179,6 +180,7 @@ class Need(Enum):
     ONE_WORD = "one element of 4 bytes"
     ONE_ELEMENT = "one element of 4 or 8 bytes"
     NEAR = f"up to {MOST_ELEMENTS_BETWEEN} elements from lane to lane"
+    BACKWARDS = "elements follow each other backwards, in runs of four lanes or more"
     ONE_RUN = "the warp is one run"
     PAIRS = "runs of two lanes"
     NO_OVERLAP = "no policy chooses whose store lasts, or lanes are known not to overlap"
@@ -206,6 +208,9 @@ _HOLDS: Mapping[Need, Callable[[AccessType, Addresses, Facts], bool]] = {
     Need.PAIRS: lambda _access_type, addresses, _facts: addresses.lanes.width == LANES // 2,
     Need.NEAR: lambda access_type, addresses, _facts: (
         addresses.lanes.stride in _near_strides(access_type)
+    ),
+    Need.BACKWARDS: lambda access_type, addresses, _facts: (
+        addresses.lanes.stride == -access_type.size and addresses.lanes.width < LANES // 2
     ),
     Need.ONE_RUN: lambda _access_type, addresses, _facts: addresses.lanes.width == 1,
     Need.NO_OVERLAP: lambda access_type, addresses, facts: (
@@ -269,6 +274,7 @@ LINEAR = (Space.GLOBAL, Space.SHARED, Space.CONST)
 LOCAL = (Space.LOCAL,)
 ANY_OP, ANY_SPACE = LOAD_STORE + ATOMIC, tuple(Space)
 _WORDS, _PAIRS = (Need.WORDS, Need.NO_OVERLAP), (Need.PAIRS, Need.NO_OVERLAP)
+_BACKWARDS = (Need.BACKWARDS, Need.NO_OVERLAP)
 _STEPS = (Need.STEPS, Need.NOT_SCATTERED)
 
 _DEFERRED = AccessPlan(
@@ -285,12 +291,14 @@ TABLE = (
     PlanRow(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.GATHER), (Need.PAIRS,)),
     PlanRow(LOAD, LINEAR, _cached(Pattern.AGREED, Move.SCALAR)),
     PlanRow(LOAD, LINEAR, _cached(Pattern.CONSECUTIVE, Move.VECTOR)),
+    PlanRow(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.REVERSED), (Need.BACKWARDS,)),
     PlanRow(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.STRUCTURES), (Need.NEAR,)),
     PlanRow(LOAD, LINEAR, _cached(Pattern.STRIDED, Move.GATHER)),
     PlanRow(STORE, LINEAR, _cached(Pattern.AGREED, Move.SCALAR), (*_WORDS, Need.ONE_RUN)),
     PlanRow(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.PAIRS), (*_PAIRS, Need.ONE_WORD)),
     PlanRow(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.SCATTER), (*_PAIRS, Need.WORDS)),
     PlanRow(STORE, LINEAR, _cached(Pattern.CONSECUTIVE, Move.VECTOR), (Need.NO_OVERLAP,)),
+    PlanRow(STORE, LINEAR, _cached(Pattern.STRIDED, Move.REVERSED), _BACKWARDS),
     PlanRow(STORE, LINEAR, _cached(Pattern.STRIDED, Move.SCATTER), _WORDS),
     PlanRow(LOAD, LINEAR, _by_step(Guard.STEP, Move.BY_STEP), (*_STEPS, Need.WORDS)),
     PlanRow(LOAD, LINEAR, _by_step(Guard.ELEMENT, Move.VECTOR), _STEPS),

@@ -34,7 +34,7 @@ from warploom.detector.records import (
 from warploom.detector.skips import report_skips
 from warploom.ir.variant import Sanitizing
 from warploom.isa.instruction import Space
-from warploom.isa.kinds import Needs
+from warploom.isa.kinds import Needs, OpKind
 from warploom.machine.launch import Launch, all_shared_bytes, shared_stride
 from warploom.machine.memory.device_memory import WRITTEN_BITS, DeviceMemory
 from warploom.program.program import Program
@@ -198,7 +198,10 @@ def _required_events(
         spaces.add(Space.SHARED)
     synchronisation = "race" in tools
     if "sync" in tools:
-        synchronisation |= not has_uniform_barriers(program)
+        # Uniform barriers of the block say nothing of `bar.warp.sync` and the lanes that it names.
+        synchronisation |= not has_uniform_barriers(program) or any(
+            made.operation.kind is OpKind.WARP_BARRIER for made in program.instructions
+        )
     in_order = "race" in tools
     known = unchecked.always, unchecked.aligned, unchecked.written
     return Sanitizing(frozenset(spaces), synchronisation, in_order, aligned, *known)

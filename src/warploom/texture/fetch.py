@@ -129,8 +129,9 @@ def gather(
 ) -> None:  # fmt: skip
     """Executes `tld4` in one lane: stores one component of the four texels of level 0 that linear
     filtering would mix in the result rows of `data`, in the order (x, y) = (0, 1), (1, 1), (1, 0),
-    (0, 0) (PTX ISA, tld4), and counts their sectors. A component that the texture lacks is 0, the
-    fourth 1, and counts nothing."""
+    (0, 0) (PTX ISA, tld4), and counts their sectors; leaves the texels in the scratch array, as
+    corners of weight 0. A component that the texture lacks is 0, the fourth 1; no texel is read for
+    it."""
     component = request >> COMPONENT & 3
     exists = component < table[texture + COMPONENTS]
     missing = 0
@@ -144,6 +145,7 @@ def gather(
     du, dv = offset_of(data, lane, 0), offset_of(data, lane, 1)
     x0, x1, _ = axis_texels(u, du, width, mode_of(sampler, 0), scale, linear)
     y0, y1, _ = axis_texels(v, dv, height, mode_of(sampler, 1), scale, linear)
+    scratch[CORNERS] = 0
     for texel_index in range(4):
         x = x0 if texel_index == 0 or texel_index == 3 else x1
         y = y1 if texel_index < 2 else y0
@@ -151,6 +153,7 @@ def gather(
         word = missing
         if exists:
             word = corner_word(table, texture, memory, address, component)
+            add_corner(address, 0, scratch)
             if address >= 0:
                 touch(address, scratch, record)
         data[32 * (RESULT_ROW + texel_index) + lane] = word

@@ -68,9 +68,9 @@ def detect_texels(
 ) -> int:
     """Records which texels the lanes of an event read or write by a request of a texture or surface
     instruction, whose operands are those of `texture.requests.serve_texels`; nothing for queries. A
-    fetch is executed on scratch buffers (`scratch`, `counts`) to find its texels, which `tex`
-    leaves there as corners; `tld4` leaves none, so its texels are not recorded. `all_memory` is
-    the host's memory by address; `values` is a buffer for stored bytes. Returns 0; faults are
+    fetch is executed on scratch buffers (`scratch`, `counts`) to find its texels, which it leaves
+    there as corners; those outside of the texture read nothing. `all_memory` is the host's memory
+    by address; `values` is a buffer for stored bytes. Returns 0; faults are
     reported by the code that executes the request."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     op = request >> OP & 15
@@ -97,8 +97,10 @@ def detect_texels(
                 fetch(table, start, sampler, memory, data, lane, request, scratch, counts)
             size = format_bytes(int(table[start + FORMAT])) * int(table[start + COMPONENTS])
             for corner in range(int(scratch[CORNERS])):
-                at = int(table[BASE]) + int(scratch[CORNERS + 1 + 2 * corner])
-                record_bytes(state, event, all_memory, values, lane, (GLOBAL, READS), at, size)
+                address = int(scratch[CORNERS + 1 + 2 * corner])
+                if address >= 0:
+                    at = int(table[BASE]) + address
+                    record_bytes(state, event, all_memory, values, lane, (GLOBAL, READS), at, size)
         elif locate_access(table, start, data, lane, request) == 0:
             address = int(np.int64(data[LANES * ADDRESS_ROW + lane]))
             if address >= 0:

@@ -3,6 +3,7 @@ move (scalar, vector, gather, ...) of an access plan.
 
     SCALAR      affine<0>        load 4 bytes, once for each lane run
     VECTOR      affine<4>        load <32 x i32>, or <8 x i32> for each of four runs
+    REVERSED    affine<-4>       load <32 x i32> from the last lane, and a shuffle
     STRUCTURES  affine<12>       loads of whole runs, and shuffles that select every third word
     GATHER      any stride       one gather instruction
     ROWS        local memory     word w of all lanes is one row of 128 bytes
@@ -84,6 +85,30 @@ def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
             whole, whole, selection(range(part, LANES * access_type.parts, access_type.parts))
         )
         for part in range(access_type.parts)
+    ]
+
+
+def load_reversed(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
+    """Loads the elements of each lane run, which lie in memory from its last lane to its first, by
+    one vector load from the last, under the mask if there is one; returns one vector of 32 lanes
+    for each part."""
+    b, access_type = transfers.b, lane_addresses.access_type
+    length, parts = LANES // len(lane_addresses.firsts), access_type.parts
+    type = ir.VectorType(access_type.element, length * parts)
+    runs: list[Value] = []
+    for run, first in enumerate(lane_addresses.firsts):
+        pointer = transfers.last_pointer(lane_addresses, first)
+        if lane_addresses.on is None:
+            runs.append(b.load(pointer, typ=type, align=access_type.type.bytes))
+        else:
+            run_mask = transfers.run_mask_of(lane_addresses, run, reverse=True)
+            runs.append(masked_load(transfers.lanes, pointer, run_mask, access_type.element))
+    whole = _concatenated(b, runs)
+    # Lane n of a run is element length - 1 - n of what was loaded for it.
+    places = [lane + length - 1 - 2 * (lane % length) for lane in range(LANES)]
+    return [
+        b.shuffle_vector(whole, whole, selection(place * parts + part for place in places))
+        for part in range(parts)
     ]
 
 
@@ -269,6 +294,7 @@ LOADS: Mapping[Move, Load] = {
     Move.VECTOR: load_vectors,
     Move.EACH: load_each,
     Move.PAIRS: load_pairs,
+    Move.REVERSED: load_reversed,
     Move.STRUCTURES: load_structures,
     Move.GATHER: load_gathered,
     Move.BY_STEP: load_by_step,

@@ -63,6 +63,25 @@ def store_vectors(
             )
 
 
+def store_reversed(
+    transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
+) -> None:
+    """Stores the elements of each lane run, from its last lane to its first, from the last one's
+    address, with the parts of each lane side by side, under the mask if there is one."""
+    b, access_type, runs = transfers.b, lane_addresses.access_type, len(lane_addresses.firsts)
+    whole, length, parts = _interleaved(b, values), LANES // runs, access_type.parts
+    for run, first in enumerate(lane_addresses.firsts):
+        lanes = range(run * length, (run + 1) * length)[::-1]
+        elements = [lane * parts + part for lane in lanes for part in range(parts)]
+        value = b.shuffle_vector(whole, whole, selection(elements))
+        pointer = transfers.last_pointer(lane_addresses, first)
+        if lane_addresses.on is None:
+            b.store(value, pointer, align=access_type.type.bytes)
+        else:
+            run_mask = transfers.run_mask_of(lane_addresses, run, reverse=True)
+            masked_store(transfers.lanes, value, pointer, run_mask)
+
+
 def _interleaved(b: Value, values: Sequence[Value]) -> Value:
     """Returns one vector with the parts of each lane side by side: a0 b0 a1 b1 ... for parts a and
     b."""
@@ -144,6 +163,7 @@ STORES: Mapping[Move, Store] = {
     Move.SCALAR: store_scalar,
     Move.VECTOR: store_vectors,
     Move.PAIRS: store_pairs,
+    Move.REVERSED: store_reversed,
     Move.SCATTER: store_scattered,
     Move.BY_STEP: store_by_step,
     Move.ROWS: store_rows,

@@ -107,14 +107,24 @@ class Transfers:
         differ = b.and_(b.xor(bits, b.lshr(bits, I32(1))), I32(0x55555555))
         return b.icmp_unsigned("!=", first, zero(both)), b.icmp_unsigned("!=", differ, I32(0))
 
-    def run_mask_of(self, lane_addresses: LaneAddresses, run: int) -> Value:
-        """Returns the mask of one lane run, each lane repeated once for each of its parts; the
-        access has a mask."""
+    def last_pointer(self, lane_addresses: LaneAddresses, first: Value) -> Value:
+        """Returns the host pointer of the last lane of a lane run that begins at the address
+        `first`, by the constant stride."""
+        last = LANES // len(lane_addresses.firsts) - 1
+        pointer = self.pointer(lane_addresses.access_type, first)
+        return self.b.gep(pointer, [I64(last * lane_addresses.stride)], source_etype=I8)
+
+    def run_mask_of(
+        self, lane_addresses: LaneAddresses, run: int, *, reverse: bool = False
+    ) -> Value:
+        """Returns the mask of one lane run, each lane repeated once for each of its parts, the last
+        lane first with `reverse`; the access has a mask."""
         runs, parts = len(lane_addresses.firsts), lane_addresses.access_type.parts
-        if runs == 1 and parts == 1:
+        if runs == 1 and parts == 1 and not reverse:
             return lane_addresses.on
         length = LANES // runs
-        lanes = [run * length + lane for lane in range(length) for _ in range(parts)]
+        order = range(length)[::-1] if reverse else range(length)
+        lanes = [run * length + lane for lane in order for _ in range(parts)]
         return self.b.shuffle_vector(lane_addresses.on, lane_addresses.on, selection(lanes))
 
     def local_row(self, pointer: Value, number: int) -> Value:
