@@ -173,7 +173,7 @@ def arrive_at_named_barrier(state: DetectorState, number: int) -> None:
 
 @jitable
 def count_named_arrivals(barrier: BarrierShadow, arrived: int, awaited: int) -> None:
-    """Counts `arrived` threads at a barrier of some threads, whose record is at index `barrier`.
+    """Counts `arrived` threads at a barrier of some threads.
     When `awaited` have arrived, sets the count to 0 and begins the next generation."""
     barrier.arrived += arrived
     if barrier.arrived >= awaited:
@@ -183,8 +183,8 @@ def count_named_arrivals(barrier: BarrierShadow, arrived: int, awaited: int) -> 
 
 @jitable
 def clear_generation(state: DetectorState, barrier: BarrierShadow) -> None:
-    """Clears the clock and block set of the present generation in the barrier record at index
-    `barrier`: an earlier generation of the same parity has left its values there."""
+    """Clears the clock and block set of the present generation in a barrier's record: an earlier
+    generation of the same parity has left its values there."""
     odd = barrier.generation & 1
     barrier.set[odd] = 0
     clock = barrier.at + BarrierShadow.WORDS + odd * state.clock_words

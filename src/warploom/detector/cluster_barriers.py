@@ -82,9 +82,9 @@ def open_cluster_barrier(state: DetectorState, slot: int, phase: int) -> int:
 
 @jitable
 def add_to_cluster_phase(state: DetectorState, phase: ClusterBarrierShadow) -> None:
-    """Adds what the current thread knows to its block's record of a phase of the cluster's barrier,
-    at index `phase`; clears the record's clock first if it is of an earlier interval of the block,
-    which the later one implies."""
+    """Adds what the current thread knows to its block's record of a phase of the cluster's barrier;
+    clears the record's clock first if it is of an earlier interval of the block, which the later
+    one implies."""
     if phase.interval < state.current_interval:
         phase.interval = state.current_interval
         for thread in range(state.threads):

@@ -150,8 +150,8 @@ def begin_cluster(state: DetectorState, plan: Any) -> None:
 
 @jitable
 def begin_block(state: DetectorState, slot: ResidentBlock, block: int) -> None:
-    """Prepares the state at index `slot` for block number `block`: clears what is recorded of its
-    threads, barriers and written bytes of shared memory. First reports barriers that the slot's
+    """Prepares the state of the slot `slot` for block number `block`: clears what is recorded of
+    its threads, barriers and written bytes of shared memory. First reports barriers that the slot's
     last block has skipped. Lines of shared memory are reset when they are next accessed, by their
     tags."""
     if slot.block:

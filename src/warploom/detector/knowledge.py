@@ -43,8 +43,7 @@ def set_current_thread(state: DetectorState, thread: int) -> None:
 @jitable
 def interval_of(state: DetectorState, slot: ResidentBlock, own_warp: WarpKnowledge) -> int:
     """Returns the interval (stretch between barriers of all threads) that a warp is in: if barriers
-    are `aligned`, how many the warp has passed, else the interval of the block at `slot`.
-    `own_warp` is the index of the warp's words."""
+    are `aligned`, how many the warp has passed, else the interval of its block (`slot`)."""
     return int(own_warp.passed if state.aligned else slot.interval)
 
 

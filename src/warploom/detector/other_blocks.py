@@ -182,9 +182,9 @@ def copy_entry(state: DetectorState, to: int, source: int) -> None:
 def join_entries(
     state: DetectorState, to: BlockSetEntry, a: BlockSetEntry, b: BlockSetEntry
 ) -> None:
-    """Writes the union of two entries of the same block to index `to`: one of them if that includes
-    the other, else the entry of the later interval with a new clock that has the times of both;
-    without the earlier one's times if the pool is exhausted."""
+    """Writes the union of two entries of the same block to the entry `to`: one of them if that
+    includes the other, else the entry of the later interval with a new clock that has the times of
+    both; without the earlier one's times if the pool is exhausted."""
     if entry_includes(state, a, b):
         copy_entry(state, to.at, a.at)
     elif entry_includes(state, b, a):

@@ -238,8 +238,8 @@ def clear_bits(state: DetectorState, at: int) -> None:
 
 @jitable
 def has_weak_reads_only(state: DetectorState, lists: int) -> int:
-    """Returns whether the lists of a cell, packed as in `lists`, have weak reads only, or are
-    empty."""
+    """Returns whether the lists of a cell, packed as in `ShadowCell.lists`, have weak reads only,
+    or are empty."""
     node = AccessNode(state, lists & LOW)
     only = int(lists >> 32 == 0)
     while node.at and only:

@@ -16,7 +16,7 @@ from warploom.simt.lane_counts import first_lane, jitable
 
 @jitable
 def report_skips(state: DetectorState, slot: ResidentBlock, block: int) -> None:
-    """Reports the first thread of block number `block`, whose state is at index `slot`, that has
+    """Reports the first thread of block number `block`, whose state is `slot`, that has
     not arrived at the barrier of all threads at which others have (`report_skip`); in lockstep a
     warp of which a lane has arrived counts whole. Nothing if none has arrived, all have, or without
     SYNC. Called when the next interval begins or the block has ended."""

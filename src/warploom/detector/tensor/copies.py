@@ -149,9 +149,9 @@ def is_mbarrier(state: DetectorState, key: int) -> int:
 
 @jitable
 def add_to_phase(state: DetectorState, barrier: BarrierShadow, phase: int) -> None:
-    """Adds what the current thread knows to a phase (modulo 4) of the mbarrier whose record is at
-    index `barrier`: to the phase's vector clock and block set, if the thread is of the block that
-    owns the mbarrier, else to the block set only, as a release."""
+    """Adds what the current thread knows to a phase (modulo 4) of an mbarrier: to the phase's
+    vector clock and block set, if the thread is of the block that owns the mbarrier, else to the
+    block set only, as a release."""
     set_at = barrier.at + BarrierShadow.set + (phase & 1)
     if state.current_owner == state.current_block:
         add_to_clock(state, barrier.at + BarrierShadow.WORDS + (phase & 1) * state.clock_words)
@@ -203,9 +203,9 @@ def signal_for_agent(state: DetectorState, key: int, word: int, agent: int, copi
 def record_completion(
     state: DetectorState, barrier: BarrierShadow, phase: int, agent: int, copies: int
 ) -> None:
-    """Adds copies of an agent of the current block, given as an agent word, to what a phase of the
-    mbarrier at index `barrier` makes known to the threads that wait for it: in the phase's clock,
-    or in its block set if another block owns the mbarrier."""
+    """Adds copies of an agent of the current block, given as an agent word, to what a phase of an
+    mbarrier makes known to the threads that wait for it: in the phase's clock, or in its block set
+    if another block owns the mbarrier."""
     if state.current_owner != state.current_block:
         single_set, set_at = (
             allocate(state, 1 + BlockSetEntry.WORDS),

@@ -78,9 +78,9 @@ def blocked_until(
 
 @jitable
 def bank_reads(scheduler: SchedulerState, warp: int, operation: TimedOperation, bank: int) -> int:
-    """Returns how many registers of bank number `bank` of the register file a warp's operation (row
-    at `operation`) reads, less those that the operand cache holds, if the warp also issued the
-    scheduler's operation before."""
+    """Returns how many registers of bank number `bank` of the register file a warp's operation
+    reads, less those that the operand cache holds, if the warp also issued the scheduler's
+    operation before."""
     reads = operation.reads >> w.READ_BITS * bank
     mask = (1 << w.READ_BITS) - 1
     # `reads`: READ_BITS for each bank, then READ_BITS for each bank of those cached.
@@ -90,7 +90,7 @@ def bank_reads(scheduler: SchedulerState, warp: int, operation: TimedOperation, 
 
 @jitable
 def banks_free_at(scheduler: SchedulerState, warp: int, operation: TimedOperation, now: int) -> int:
-    """Returns the first cycle from `now` on in which a warp's operation (row at `operation`) can
+    """Returns the first cycle from `now` on in which a warp's operation can
     issue so that the banks of the scheduler's register file, after earlier reads, serve its reads
     within READ_WINDOW cycles."""
     until = now
@@ -106,8 +106,8 @@ def banks_free_at(scheduler: SchedulerState, warp: int, operation: TimedOperatio
 def occupy_banks(
     sm: SmState, scheduler: SchedulerState, warp: int, operation: TimedOperation, now: int
 ) -> None:
-    """Occupies the banks of the scheduler's register file for the reads of a warp's operation (row
-    at `operation`), one cycle for each register of a bank, after the reads before."""
+    """Occupies the banks of the scheduler's register file for the reads of a warp's operation, one
+    cycle for each register of a bank, after the reads before."""
     if operation.reads != 0:
         for bank in range(w.REGISTER_BANKS):
             bank_free = scheduler.at + SchedulerState.banks + bank
@@ -246,9 +246,8 @@ def delay_warp(
 
 @jitable
 def access_count(arrays: EngineArrays, warp: WarpSlot, operation: TimedOperation) -> int:
-    """Returns how many accesses of the warp's stream belong to the instruction that it issues
-    (operation at `operation`): those from its next access on that name the instruction, within the
-    current basic block."""
+    """Returns how many accesses of the warp's stream belong to the instruction that it issues:
+    those from its next access on that name the instruction, within the current basic block."""
     stop = StreamEntry(arrays.entries, 0, warp.entry + 1).access
     access, count = warp.access, 0
     instruction = operation.instruction
