@@ -21,7 +21,7 @@ class Sanitizing:
     `accesses`: accesses to these state spaces. `synchronisation`: instructions that order threads.
     `in_order`: an access is performed before its event is recorded, as the detector reads the
     memory; otherwise the detector only stores which bytes are written. `together`: warps count the
-    barriers that they pass (`detector.layout.TOGETHER`).
+    barriers that they pass (`DetectorState.aligned`).
 
     Instructions whose accesses are proven to be free of findings (`sanitize.unchecked`) record
     nothing: `unchecked` ones never; `aligned` ones while all threads of a block wait at the same
