@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from warploom.simt.lane_counts import register_jitables
-from warploom.simt.records import WordRecord, Words
+from warploom.simt.records import RECORDS, WordRecord, Words
 
 
 class Account(WordRecord, align=4):
@@ -16,6 +16,10 @@ class Account(WordRecord, align=4):
     parts: Annotated[Words, 3]
     last: int
     newest: Annotated[int, "last"]
+
+
+class Later(WordRecord):
+    value: int
 
 
 def add_part(words: Words, index: int, value: int) -> int:
@@ -51,3 +55,23 @@ def test_python_and_compiled_code_access_the_same_words() -> None:
     pointer = in_machine_code.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
     assert compiled.ctypes(pointer, 1, 5) == 14
     assert in_machine_code.tolist() == expected.tolist()
+
+
+def read_later(words: Words) -> int:
+    account = Account(words, 0)
+    return Later(account, 1).value + Later.WORDS
+
+
+def test_a_record_that_is_registered_later_is_viewed_from_an_earlier_one() -> None:
+    if Later in RECORDS:
+        RECORDS.remove(Later)
+    register_jitables()
+    RECORDS.append(Later)
+    register_jitables()
+    import numba
+
+    numba_: Any = numba
+    compiled = numba_.cfunc("int64(CPointer(int64))", nopython=True)(read_later)
+    words = np.arange(40, 48)
+    pointer = words.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
+    assert compiled.ctypes(pointer) == read_later(words) == 42

@@ -3,6 +3,7 @@ written at constant offsets."""
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -12,17 +13,15 @@ from warploom.simt.records import RECORDS, WordRecord
 def register_records() -> None:
     """Registers with Numba the records that have been defined; has to run before functions that use
     them are compiled."""
-    if RECORDS:
-        compiled = _register_fields()
-        while RECORDS:
-            _register_constructor(RECORDS.pop(), compiled)
+    while RECORDS:
+        _register_constructor(RECORDS.pop())
 
 
-def _register_fields() -> Any:
-    """Registers how fields of a record are read and written, and what a class says of
-    their layout; returns Numba's type of records, made from a class and a type of pointer."""
+@cache
+def _record_type() -> Any:
+    """Returns Numba's type of the views of records, made from a class of records and a type of
+    pointer; registers, once, how it is laid out and what its attributes are."""
     types: Any = import_module("numba.core.types")
-    templates: Any = import_module("numba.core.typing.templates")
     extending: Any = import_module("numba.extending")
 
     class RecordType(types.Type):
@@ -30,9 +29,8 @@ def _register_fields() -> Any:
 
         def __init__(self, record: type[WordRecord], words: Any) -> None:
             self.record, self.words = record, words
-            types.Type.__init__(
-                self, f"WordRecord({record.__module__}.{record.__qualname__}, {words})"
-            )
+            name = f"WordRecord({record.__module__}.{record.__qualname__}, {words})"
+            types.Type.__init__(self, name)
 
     @extending.register_model(RecordType)
     class RecordModel(extending.models.StructModel):
@@ -42,23 +40,60 @@ def _register_fields() -> Any:
             members = [("words", record.words), ("at", types.int64)]
             extending.models.StructModel.__init__(self, manager, record, members)
 
+    _register_fields(RecordType)
+    _register_layout()
+    return RecordType
+
+
+def _register_fields(record_type: Any) -> None:
+    """Registers how fields of a record are typed, read and written: a word is a load or a store, a
+    field of several words a pointer to the first."""
+    types: Any = import_module("numba.core.types")
+    templates: Any = import_module("numba.core.typing.templates")
+    extending: Any = import_module("numba.extending")
+
     @templates.infer_getattr
     class FieldTemplate(templates.AttributeTemplate):
-        """Types the fields: a word, or a pointer to the first of several."""
+        """Types the fields, and `words` and `at`."""
 
-        key = RecordType
+        key = record_type
 
         def generic_resolve(self, record: Any, name: str) -> Any:
             if name in ("words", "at"):
                 return record.words if name == "words" else types.int64
             if name not in record.record.OFFSETS:
                 return None
-            is_run = name in record.record.RUNS
-            return record.words if is_run else record.words.dtype
+            return record.words if name in record.record.RUNS else record.words.dtype
+
+    def address(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
+        """Emits the address of a field's first word."""
+        view = context.make_helper(builder, record, value=value)
+        at = builder.add(view.at, view.at.type(record.record.OFFSETS[name]))
+        return builder.gep(view.words, [at])
+
+    @extending.lower_getattr_generic(record_type)
+    def read_field(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
+        if name in ("words", "at"):
+            return getattr(context.make_helper(builder, record, value=value), name)
+        pointer = address(context, builder, record, value, name)
+        return pointer if name in record.record.RUNS else builder.load(pointer)
+
+    @extending.lower_setattr_generic(record_type)
+    def write_field(context: Any, builder: Any, signature: Any, args: Any, name: str) -> None:
+        record, value = args
+        builder.store(value, address(context, builder, signature.args[0], record, name))
+
+
+def _register_layout() -> None:
+    """Registers what a class of records says of its layout, as constants: `WORDS`, and the offset
+    of each field."""
+    types: Any = import_module("numba.core.types")
+    templates: Any = import_module("numba.core.typing.templates")
+    extending: Any = import_module("numba.extending")
 
     @templates.infer_getattr
     class LayoutTemplate(templates.AttributeTemplate):
-        """Types what a class of records says of its layout: `WORDS`, and a field's offset."""
+        """Types these attributes; Numba's type of a class is that of a function."""
 
         key = types.Function
 
@@ -72,33 +107,14 @@ def _register_fields() -> Any:
     def read_layout(context: Any, _builder: Any, function: Any, _value: Any, name: str) -> Any:
         return context.get_constant(types.int64, getattr(function.typing_key, name))
 
-    def address(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
-        """Emits the address of a field's first word."""
-        view = context.make_helper(builder, record, value=value)
-        at = builder.add(view.at, view.at.type(record.record.OFFSETS[name]))
-        return builder.gep(view.words, [at])
 
-    @extending.lower_getattr_generic(RecordType)
-    def read_field(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
-        if name in ("words", "at"):
-            return getattr(context.make_helper(builder, record, value=value), name)
-        pointer = address(context, builder, record, value, name)
-        return pointer if name in record.record.RUNS else builder.load(pointer)
-
-    @extending.lower_setattr_generic(RecordType)
-    def write_field(context: Any, builder: Any, signature: Any, args: Any, name: str) -> None:
-        record, value = args
-        builder.store(value, address(context, builder, signature.args[0], record, name))
-
-    return RecordType
-
-
-def _register_constructor(record: type[WordRecord], record_type: Any) -> None:
+def _register_constructor(record: type[WordRecord]) -> None:
     """Registers how a record is made: of a pointer, or of another record, and one or two
     integers."""
     types: Any = import_module("numba.core.types")
     templates: Any = import_module("numba.core.typing.templates")
     extending: Any = import_module("numba.extending")
+    record_type = _record_type()
 
     @templates.infer_global(record)
     class Constructor(templates.AbstractTemplate):
