@@ -62,54 +62,50 @@ def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 
 
 def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads consecutive elements from the first address of each lane run by one vector load, under
-    the mask if there is one, joins the runs, and returns one vector of 32 lanes for each part."""
-    b, access_type = transfers.b, lane_addresses.access_type
-    count = LANES // len(lane_addresses.firsts) * access_type.parts
-    runs: list[Value] = []
-    for run, first in enumerate(lane_addresses.firsts):
-        pointer, type = (
-            transfers.pointer(access_type, first),
-            ir.VectorType(access_type.element, count),
-        )
-        if lane_addresses.on is None:
-            runs.append(b.load(pointer, typ=type, align=access_type.type.bytes))
-        else:
-            run_mask = transfers.run_mask_of(lane_addresses, run)
-            runs.append(masked_load(transfers.lanes, pointer, run_mask, access_type.element))
-    whole = _concatenated(b, runs)
-    if access_type.parts == 1:
+    """Loads consecutive elements of each lane run by one vector load, joins the runs, and returns
+    one vector of 32 lanes for each part."""
+    b, parts = transfers.b, lane_addresses.access_type.parts
+    whole = _load_runs(transfers, lane_addresses)
+    if parts == 1:
         return [whole]
     return [
-        b.shuffle_vector(
-            whole, whole, selection(range(part, LANES * access_type.parts, access_type.parts))
-        )
-        for part in range(access_type.parts)
+        b.shuffle_vector(whole, whole, selection(range(part, LANES * parts, parts)))
+        for part in range(parts)
     ]
 
 
 def load_reversed(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads the elements of each lane run, which lie in memory from its last lane to its first, by
-    one vector load from the last, under the mask if there is one; returns one vector of 32 lanes
-    for each part."""
-    b, access_type = transfers.b, lane_addresses.access_type
-    length, parts = LANES // len(lane_addresses.firsts), access_type.parts
-    type = ir.VectorType(access_type.element, length * parts)
-    runs: list[Value] = []
-    for run, first in enumerate(lane_addresses.firsts):
-        pointer = transfers.last_pointer(lane_addresses, first)
-        if lane_addresses.on is None:
-            runs.append(b.load(pointer, typ=type, align=access_type.type.bytes))
-        else:
-            run_mask = transfers.run_mask_of(lane_addresses, run, reverse=True)
-            runs.append(masked_load(transfers.lanes, pointer, run_mask, access_type.element))
-    whole = _concatenated(b, runs)
+    one vector load; returns one vector of 32 lanes for each part."""
+    b, parts = transfers.b, lane_addresses.access_type.parts
+    whole = _load_runs(transfers, lane_addresses, reverse=True)
     # Lane n of a run is element length - 1 - n of what was loaded for it.
+    length = LANES // len(lane_addresses.firsts)
     places = [lane + length - 1 - 2 * (lane % length) for lane in range(LANES)]
     return [
         b.shuffle_vector(whole, whole, selection(place * parts + part for place in places))
         for part in range(parts)
     ]
+
+
+def _load_runs(
+    transfers: Transfers, lane_addresses: LaneAddresses, *, reverse: bool = False
+) -> Value:
+    """Loads each lane run by one vector load from the address of its first lane, of its last one
+    with `reverse`, under the mask if there is one; returns all runs joined, as they lie in
+    memory."""
+    b, access_type = transfers.b, lane_addresses.access_type
+    count = LANES // len(lane_addresses.firsts) * access_type.parts
+    type = ir.VectorType(access_type.element, count)
+    runs: list[Value] = []
+    for run in range(len(lane_addresses.firsts)):
+        pointer = transfers.run_pointer(lane_addresses, run, reverse=reverse)
+        if lane_addresses.on is None:
+            runs.append(b.load(pointer, typ=type, align=access_type.type.bytes))
+        else:
+            run_mask = transfers.run_mask_of(lane_addresses, run, reverse=reverse)
+            runs.append(masked_load(transfers.lanes, pointer, run_mask, access_type.element))
+    return _concatenated(b, runs)
 
 
 def _concatenated(b: Value, runs: list[Value]) -> Value:

@@ -48,19 +48,13 @@ def store_vectors(
 ) -> None:
     """Stores consecutive elements from the first address of each lane run, with the parts of each
     lane side by side, under the mask if there is one."""
-    b, access_type, runs = transfers.b, lane_addresses.access_type, len(lane_addresses.firsts)
-    whole, count = _interleaved(b, values), LANES // runs * access_type.parts
-    for run, first in enumerate(lane_addresses.firsts):
+    b, parts, runs = transfers.b, lane_addresses.access_type.parts, len(lane_addresses.firsts)
+    whole, count = _interleaved(b, values), LANES // runs * parts
+    for run in range(runs):
         value = whole
         if runs > 1:
             value = b.shuffle_vector(whole, whole, selection(range(run * count, (run + 1) * count)))
-        pointer = transfers.pointer(access_type, first)
-        if lane_addresses.on is None:
-            b.store(value, pointer, align=access_type.type.bytes)
-        else:
-            masked_store(
-                transfers.lanes, value, pointer, transfers.run_mask_of(lane_addresses, run)
-            )
+        _store_run(transfers, lane_addresses, run, value)
 
 
 def store_reversed(
@@ -68,18 +62,31 @@ def store_reversed(
 ) -> None:
     """Stores the elements of each lane run, from its last lane to its first, from the last one's
     address, with the parts of each lane side by side, under the mask if there is one."""
-    b, access_type, runs = transfers.b, lane_addresses.access_type, len(lane_addresses.firsts)
-    whole, length, parts = _interleaved(b, values), LANES // runs, access_type.parts
-    for run, first in enumerate(lane_addresses.firsts):
+    b, parts, runs = transfers.b, lane_addresses.access_type.parts, len(lane_addresses.firsts)
+    whole, length = _interleaved(b, values), LANES // runs
+    for run in range(runs):
         lanes = range(run * length, (run + 1) * length)[::-1]
         elements = [lane * parts + part for lane in lanes for part in range(parts)]
         value = b.shuffle_vector(whole, whole, selection(elements))
-        pointer = transfers.last_pointer(lane_addresses, first)
-        if lane_addresses.on is None:
-            b.store(value, pointer, align=access_type.type.bytes)
-        else:
-            run_mask = transfers.run_mask_of(lane_addresses, run, reverse=True)
-            masked_store(transfers.lanes, value, pointer, run_mask)
+        _store_run(transfers, lane_addresses, run, value, reverse=True)
+
+
+def _store_run(
+    transfers: Transfers,
+    lane_addresses: LaneAddresses,
+    run: int,
+    value: Value,
+    *,
+    reverse: bool = False,
+) -> None:
+    """Stores the vector of a lane run at the address of its first lane, of its last one with
+    `reverse`, under the mask if there is one."""
+    pointer = transfers.run_pointer(lane_addresses, run, reverse=reverse)
+    if lane_addresses.on is None:
+        transfers.b.store(value, pointer, align=lane_addresses.access_type.type.bytes)
+    else:
+        run_mask = transfers.run_mask_of(lane_addresses, run, reverse=reverse)
+        masked_store(transfers.lanes, value, pointer, run_mask)
 
 
 def _interleaved(b: Value, values: Sequence[Value]) -> Value:

@@ -107,11 +107,13 @@ class Transfers:
         differ = b.and_(b.xor(bits, b.lshr(bits, I32(1))), I32(0x55555555))
         return b.icmp_unsigned("!=", first, zero(both)), b.icmp_unsigned("!=", differ, I32(0))
 
-    def last_pointer(self, lane_addresses: LaneAddresses, first: Value) -> Value:
-        """Returns the host pointer of the last lane of a lane run that begins at the address
-        `first`, by the constant stride."""
+    def run_pointer(self, lane_addresses: LaneAddresses, run: int, *, reverse: bool) -> Value:
+        """Returns the host pointer of the first lane of a lane run; with `reverse` of the last one,
+        by the constant stride."""
+        pointer = self.pointer(lane_addresses.access_type, lane_addresses.firsts[run])
+        if not reverse:
+            return pointer
         last = LANES // len(lane_addresses.firsts) - 1
-        pointer = self.pointer(lane_addresses.access_type, first)
         return self.b.gep(pointer, [I64(last * lane_addresses.stride)], source_etype=I8)
 
     def run_mask_of(
