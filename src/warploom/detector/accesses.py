@@ -75,7 +75,7 @@ def check_access(
     or a signal to an mbarrier. Returns the mask of lanes that may access memory: all of them unless
     accesses out of bounds are to be suppressed (MEM)."""
     lanes = event.lanes
-    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    flags = InstructionSite(state, state.sites_at, event.instruction).flags
     state.current_space, state.current_size = event.space, event.size
     set_current_thread(state, event.warp << 5)
     weak = event.op != ATOMIC and flags & ~COPIES == 0
@@ -218,7 +218,7 @@ def record_lanes(
     because the cluster lacks the block they address."""
     # `swapped`: lanes that have written, whose values later compare-and-swaps of the event find.
     admitted, swapped, fast_allocation = 0, 0, TrackedAllocation(state, 0)
-    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    flags = InstructionSite(state, state.sites_at, event.instruction).flags
     if state.tools & RACE:
         fast_allocation = TrackedAllocation(state, prefetch_records(state, event, addresses, lanes))
     # Packed as by `lane_order`: the first lane, and from bit 5 on the step to the next one; here 0,
@@ -281,10 +281,8 @@ def record_lane_access(
     strong one is also a release or an acquire (`exact`). `allocation` is the table row of its
     allocation, 1 for shared memory; `writes` is 0 for loads and for a compare-and-swap that fails.
     """
-    at, flags = (
-        state.current_address,
-        state.words[state.sites_at + event.instruction * InstructionSite.WORDS],
-    )
+    at = state.current_address
+    flags = InstructionSite(state, state.sites_at, event.instruction).flags
     key = at if event.space == GLOBAL else shared_key(state, at)
     completes = flags & BULK and event.op == STORE and event.size == MBARRIER_BYTES
     if flags & COMPLETES:

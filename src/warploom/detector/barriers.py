@@ -145,10 +145,8 @@ def arrive_at_block_barrier(state: DetectorState) -> None:
     """Processes the arrival of the current thread at a barrier of all threads: adds what it knows
     of other blocks and of agents to words of the block, which `begin_interval` makes known to all
     threads. Of the block's own threads nothing is needed: the interval orders them."""
-    block, holder = (
-        ResidentBlock(state, state.current_slot),
-        ThreadKnowledge(state, state.current_holder_at),
-    )
+    block = ResidentBlock(state, state.current_slot)
+    holder = ThreadKnowledge(state, state.current_holder_at)
     ThreadKnowledge(state, state.current_lane_at).generation = state.current_interval
     if holder.set_stamp == state.current_interval + 1:
         block.next_set = join_sets(state, block.next_set, current_set(state))
@@ -173,8 +171,8 @@ def arrive_at_named_barrier(state: DetectorState, number: int) -> None:
 
 @jitable
 def count_named_arrivals(barrier: BarrierShadow, arrived: int, awaited: int) -> None:
-    """Counts `arrived` threads at a barrier of some threads.
-    When `awaited` have arrived, sets the count to 0 and begins the next generation."""
+    """Counts `arrived` threads at a barrier of some threads. When `awaited` have arrived, sets the
+    count to 0 and begins the next generation."""
     barrier.arrived += arrived
     if barrier.arrived >= awaited:
         barrier.arrived = 0

@@ -32,7 +32,7 @@ from warploom.detector.layout import (
     WHO_BITS,
 )
 from warploom.detector.pool import free_node, push_record
-from warploom.detector.records import AccessNode, DetectorState, ShadowCell
+from warploom.detector.records import AccessNode, DetectorState, ShadowCell, ShadowRecord
 from warploom.simt.lane_counts import jitable
 
 ALL_BYTES = 15
@@ -57,26 +57,23 @@ def check_and_record(state: DetectorState, cell: ShadowCell, access_word: int, v
     interval_word = state.current_block + 1 << BLOCK_AT | state.current_interval
     thread_word = state.current_time << TIME_AT | state.current_thread | state.current_agent
     op, bytes_ = access_word >> OP_AT & 3, access_word >> BYTES_AT & ALL_BYTES
-    # The words of a record in a cell: interval, thread, access, and of a write its value.
     if cell.write_interval:
-        write_at = cell.at + ShadowCell.write_interval
         check_record(
             state,
-            state.words[write_at],
-            state.words[write_at + 1],
-            state.words[write_at + 2],
-            state.words[write_at + 3],
+            cell.write_interval,
+            cell.write_thread,
+            cell.write_access,
+            cell.write_value,
             access_word,
             value,
         )
     if op != LOAD and cell.read_interval:
-        read_at = cell.at + ShadowCell.read_interval
         # A read has no value: 0.
         check_record(
             state,
-            state.words[read_at],
-            state.words[read_at + 1],
-            state.words[read_at + 2],
+            cell.read_interval,
+            cell.read_thread,
+            cell.read_access,
             0,
             access_word,
             value,
@@ -136,16 +133,14 @@ def record_weak_write(
     if lists:
         low = drop_covered(state, low, bytes_)
         high = drop_covered(state, high, bytes_)
-    # The four words of the write: interval, thread, access, value.
     if cell.write_interval and cell.write_access >> BYTES_AT & ALL_BYTES & ~bytes_:
-        write_at = cell.at + ShadowCell.write_interval
         low = push_record(
             state,
             low,
-            state.words[write_at],
-            state.words[write_at + 1],
-            state.words[write_at + 2],
-            state.words[write_at + 3],
+            cell.write_interval,
+            cell.write_thread,
+            cell.write_access,
+            cell.write_value,
         )
     if cell.read_interval and cell.read_access >> BYTES_AT & ALL_BYTES & ~bytes_ == 0:
         cell.read_interval = 0
@@ -186,31 +181,30 @@ def record_weak_read(
     a barrier of the block orders a write after both, and that orders it after the other 31 lanes,
     too.
     """
-    read_at, bytes_ = cell.at + ShadowCell.read_interval, access_word >> BYTES_AT & ALL_BYTES
+    read = read_of(cell)
+    bytes_ = access_word >> BYTES_AT & ALL_BYTES
     state.current_distance = 0
-    # The three words of a read: interval, thread, access.
-    if state.words[read_at] == 0 or supersedes(
-        state, state.words[read_at], state.words[read_at + 1], state.words[read_at + 2], bytes_
-    ):
-        write_record(state, read_at, interval_word, thread_word, access_word)
+    if read.interval == 0 or supersedes(state, read.interval, read.thread, read.access, bytes_):
+        write_record(read, interval_word, thread_word, access_word)
         return
+    # Indices of records; 0 for none.
     first_reader, second_reader, seen = 0, 0, 0
-    if state.words[read_at + 2] >> BYTES_AT & ALL_BYTES == bytes_:
-        first_reader = read_at
+    if read.access >> BYTES_AT & ALL_BYTES == bytes_:
+        first_reader = read.at
     lists = cell.lists
     node = AccessNode(state, lists & LOW)
     while node.at and second_reader == 0 and (seen < MERGE_DEPTH or state.exact == 0):
-        record, node_access = node.at + AccessNode.interval, node.access
+        record, node_access = ShadowRecord(node, node.at + AccessNode.interval), node.access
         is_read = node_access >> OP_AT & 3 == LOAD and node_access >> FLAGS_AT & STRONG == 0
         if is_read and node_access >> BYTES_AT & ALL_BYTES == bytes_:
-            if supersedes(state, state.words[record], state.words[record + 1], node_access, bytes_):
-                write_record(state, record, interval_word, thread_word, access_word)
-                state.current_distance = distance_between(state, first_reader, record)
+            if supersedes(state, record.interval, record.thread, node_access, bytes_):
+                write_record(record, interval_word, thread_word, access_word)
+                state.current_distance = distance_between(state, first_reader, record.at)
                 return
             if first_reader == 0:
-                first_reader = record
+                first_reader = record.at
             elif state.exact == 0:
-                second_reader = record
+                second_reader = record.at
         node = AccessNode(state, node.next)
         seen += 1
     if second_reader == 0:
@@ -222,34 +216,42 @@ def record_weak_read(
             state, first_reader, (cell.lists & LOW) + AccessNode.interval
         )
         return
+    first = ShadowRecord(state, first_reader)
     if distance_between(state, first_reader, second_reader) < distance(
-        state.words[first_reader], state.words[first_reader + 1], interval_word, thread_word
+        first.interval, first.thread, interval_word, thread_word
     ):
-        write_record(state, second_reader, interval_word, thread_word, access_word)
+        write_record(ShadowRecord(state, second_reader), interval_word, thread_word, access_word)
     state.current_distance = distance_between(state, first_reader, second_reader)
 
 
 @jitable
+def write_of(cell: ShadowCell) -> ShadowRecord:
+    """Returns the record of a cell's last weak write."""
+    return ShadowRecord(cell, cell.at + ShadowCell.write_interval)
+
+
+@jitable
+def read_of(cell: ShadowCell) -> ShadowRecord:
+    """Returns the record of a cell's weak read, which has no value."""
+    return ShadowRecord(cell, cell.at + ShadowCell.read_interval)
+
+
+@jitable
 def write_record(
-    state: DetectorState, at: int, interval_word: int, thread_word: int, access_word: int
+    record: ShadowRecord, interval_word: int, thread_word: int, access_word: int
 ) -> None:
-    """Writes the three words of a record to index `at`."""
-    state.words[at], state.words[at + 1], state.words[at + 2] = (
-        interval_word,
-        thread_word,
-        access_word,
-    )
+    """Writes the three words of a record, without a value."""
+    record.interval, record.thread, record.access = interval_word, thread_word, access_word
 
 
 @jitable
 def distance_between(state: DetectorState, one: int, two: int) -> int:
     """Returns the distance (1 to 3, `distance`) of the threads of the access records at indices
     `one` and `two` of the state; 0 if `one` is 0, which means no record."""
-    return (
-        distance(state.words[one], state.words[one + 1], state.words[two], state.words[two + 1])
-        if one
-        else 0
-    )
+    if one == 0:
+        return 0
+    a, b = ShadowRecord(state, one), ShadowRecord(state, two)
+    return distance(a.interval, a.thread, b.interval, b.thread)
 
 
 @jitable

@@ -23,11 +23,9 @@ def current_clock(state: DetectorState) -> int:
     """Returns the index in the state of the current thread's vector clock, made valid for reading
     and writing: its words of threads are cleared if they are of an earlier interval (before the
     last barrier of all threads), those of agents if never used."""
-    holder, clock, threads = (
-        ThreadKnowledge(state, state.current_holder_at),
-        state.current_clock_at,
-        state.threads,
-    )
+    holder = ThreadKnowledge(state, state.current_holder_at)
+    clock = state.current_clock_at
+    threads = state.threads
     # Stamps are the interval and one, so that 0, in cleared memory, is never valid.
     if holder.clock_stamp != state.current_interval + 1:
         holder.clock_stamp = state.current_interval + 1
@@ -76,10 +74,8 @@ def current_set(state: DetectorState) -> int:
     """Returns the block set (sparse vector clock of other blocks) that the current thread knows:
     that of all threads of its block, joined with its own if that is of this interval; 0 if empty.
     """
-    holder, block_set = (
-        ThreadKnowledge(state, state.current_holder_at),
-        ResidentBlock(state, state.current_slot).set,
-    )
+    holder = ThreadKnowledge(state, state.current_holder_at)
+    block_set = ResidentBlock(state, state.current_slot).set
     if holder.set_stamp != state.current_interval + 1:
         return int(block_set)
     return join_sets(state, block_set, holder.set)

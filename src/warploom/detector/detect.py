@@ -104,7 +104,7 @@ def synchronise(state: DetectorState, event: DetectorEvent, masks: Any) -> None:
     """Processes an event that is no access by the function for its kind. `masks` has the mask of
     lanes that each lane of a `bar.warp.sync` names; other kinds ignore it."""
     kind = event.kind
-    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    flags = InstructionSite(state, state.sites_at, event.instruction).flags
     if kind == BARRIER_SYNC:
         arrive_at_barrier(state, event, 1)
     elif kind == BARRIER_ARRIVE:

@@ -104,8 +104,8 @@ T_READER_AT, T_WRITER_AT, T_NUMBER_BITS = 16, 39, (1 << 23) - 1
 the number, and one, of the instruction that read there last, and of the last that wrote."""
 
 # ---- a line: the records of 128 bytes while few runs of lanes have accessed them ----
-RUN_WORDS, MOST_RUNS = 4, 32
-"""Words of a run, and how many a line has at most."""
+MOST_RUNS = 32
+"""Runs that a line has at most."""
 FEW_FROM, MORE_FROM = 2, 6
 """From which run on a line's extension has their indices in `few`, and in `more`."""
 IN_FORCE = 1

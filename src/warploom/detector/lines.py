@@ -26,7 +26,6 @@ from warploom.detector.layout import (
     MORE_FROM,
     MOST_RUNS,
     OP_AT,
-    RUN_WORDS,
     SHARED,
     SITE_BITS,
     THREAD_BITS,
@@ -37,6 +36,7 @@ from warploom.detector.quick_words import stored_word
 from warploom.detector.records import (
     DetectorEvent,
     DetectorState,
+    LaneRun,
     LineExtension,
     LineShadow,
     ShadowCell,
@@ -63,7 +63,10 @@ from warploom.simt.lane_counts import jitable
 RUN_BITS = SITE_BITS | 3 << OP_AT
 """The bits of a run's access word that a record of a cell has, too: instruction and op."""
 
-FEW_WORDS, MORE_WORDS = (MORE_FROM - FEW_FROM) * RUN_WORDS, (MOST_RUNS - MORE_FROM) * RUN_WORDS
+FEW_WORDS, MORE_WORDS = (
+    (MORE_FROM - FEW_FROM) * LaneRun.WORDS,
+    (MOST_RUNS - MORE_FROM) * LaneRun.WORDS,
+)
 """Words of the parts of a line that have the runs from FEW_FROM on, and from MORE_FROM on."""
 
 
@@ -85,8 +88,7 @@ def record_run(
     covered, first_reader, second_reader = 0, 0, 0
     for number in range(line.count):
         run = run_at(state, line, number)
-        # Words 2 and 3 of a run: access word, and mask of the line's words.
-        access_word, run_words = state.words[run + 2], state.words[run + 3]
+        access_word, run_words = run.access, run.mask
         if run_words & words == 0:
             continue
         is_read = access_word >> OP_AT & 3 == LOAD
@@ -103,15 +105,13 @@ def record_run(
         elif is_read and not before and covers(access_word, run_words, footprint, words):
             if first_reader and (
                 second_reader == 0
-                or distance_between(state, first_reader, run)
+                or distance_between(state, first_reader, run.at)
                 > distance_between(state, first_reader, second_reader)
             ):
-                second_reader = run
-            first_reader = run if first_reader == 0 else first_reader
-    interval_word, thread_word = (
-        state.current_block + 1 << BLOCK_AT | state.current_interval,
-        state.current_time << TIME_AT | thread,
-    )
+                second_reader = run.at
+            first_reader = run.at if first_reader == 0 else first_reader
+    interval_word = state.current_block + 1 << BLOCK_AT | state.current_interval
+    thread_word = state.current_time << TIME_AT | thread
     redundant = (
         op == LOAD
         and state.exact == 0
@@ -128,12 +128,8 @@ def record_run(
         return 0
     run = run_at(state, line, run_count)
     line.count = run_count + 1
-    # The four words of a run: interval, thread, access, and the mask of the line's words.
-    state.words[run], state.words[run + 1] = interval_word, thread_word
-    state.words[run + 2], state.words[run + 3] = (
-        state.current_instruction | op << OP_AT | footprint,
-        words,
-    )
+    run.interval, run.thread = interval_word, thread_word
+    run.access, run.mask = state.current_instruction | op << OP_AT | footprint, words
     return 1
 
 
@@ -144,7 +140,7 @@ def drop_runs(state: DetectorState, line: LineShadow, numbers: int) -> None:
     kept = 0
     for number in range(line.count):
         if numbers >> number & 1 == 0:
-            move_run(state, run_at(state, line, kept), run_at(state, line, number))
+            move_run(run_at(state, line, kept), run_at(state, line, number))
             kept += 1
     line.count = kept
 
@@ -169,42 +165,31 @@ def record_ordered_run(
     is_read = access_word >> OP_AT & 3 == LOAD
     for number in range(run_count):
         run = run_at(state, line, number)
-        # Words (3 of a run: its mask of them) are compared, not bytes: stricter for lanes of less
-        # than a word, and never wrong. Word 2 of a run is its access word.
-        if state.words[run + 3] & words:
-            if not is_run_before(state, run, interval_word, thread_word, access_word):
+        # Words are compared, not bytes: stricter for lanes of less than a word, and never wrong.
+        if run.mask & words:
+            if not is_run_before(run, interval_word, thread_word, access_word):
                 return 0
-            covers_run = state.words[run + 3] & ~words == 0 and size_of(access_word) >= WORD
-            if covers_run and (not is_read or state.words[run + 2] >> OP_AT & 3 == LOAD):
+            covers_run = run.mask & ~words == 0 and size_of(access_word) >= WORD
+            if covers_run and (not is_read or run.access >> OP_AT & 3 == LOAD):
                 replaced = number
     if replaced < 0:
         if not reserve_run(state, line, run_count):
             return 0
         line.count, replaced = run_count + 1, run_count
     run = run_at(state, line, replaced)
-    state.words[run], state.words[run + 1], state.words[run + 2], state.words[run + 3] = (
-        interval_word,
-        thread_word,
-        access_word,
-        words,
-    )
+    run.interval, run.thread, run.access, run.mask = interval_word, thread_word, access_word, words
     return 1
 
 
 @jitable
-def is_run_before(
-    state: DetectorState, run: int, interval_word: int, thread_word: int, access_word: int
-) -> int:
+def is_run_before(run: LaneRun, interval_word: int, thread_word: int, access_word: int) -> int:
     """Returns whether a run is of an earlier interval of the block than an access, or is of this
     interval and each byte in common is accessed by the same thread in both."""
-    if state.words[run] != interval_word:
-        return int(
-            state.words[run] >> BLOCK_AT == interval_word >> BLOCK_AT
-            and state.words[run] < interval_word
-        )
-    # Words 1 and 2 of a run: thread word and access word.
-    lanes = (thread_word & THREAD_BITS) - (state.words[run + 1] & THREAD_BITS)
-    return overlap_is_same_thread(state.words[run + 2], access_word, lanes)
+    if run.interval != interval_word:
+        same_block = run.interval >> BLOCK_AT == interval_word >> BLOCK_AT
+        return int(same_block and run.interval < interval_word)
+    lanes = (thread_word & THREAD_BITS) - (run.thread & THREAD_BITS)
+    return overlap_is_same_thread(run.access, access_word, lanes)
 
 
 @jitable
@@ -225,11 +210,11 @@ def reserve_run(state: DetectorState, line: LineShadow, number: int) -> int:
 
 
 @jitable
-def is_run_ordered(state: DetectorState, run: int, thread: int, footprint: int) -> int:
+def is_run_ordered(state: DetectorState, run: LaneRun, thread: int, footprint: int) -> int:
     """Returns whether a run is ordered before the current warp's access by lanes from `thread` on:
     by a barrier, by a synchronisation of the warp, or because the same threads access all common
     bytes. 0 for a run of another block, and if only its lanes one by one would show that."""
-    interval_word, thread_word = state.words[run], state.words[run + 1]
+    interval_word, thread_word = run.interval, run.thread
     if interval_word >> BLOCK_AT != state.current_block + 1:
         return 0
     if interval_word & LOW < state.current_interval:
@@ -237,8 +222,7 @@ def is_run_ordered(state: DetectorState, run: int, thread: int, footprint: int) 
     first_thread = thread_word & THREAD_BITS
     if first_thread >> 5 == thread >> 5 and thread_word >> TIME_AT < state.current_synced:
         return 1
-    # Word 2 of a run, its access word, has its footprint.
-    return overlap_is_same_thread(state.words[run + 2], footprint, thread - first_thread)
+    return overlap_is_same_thread(run.access, footprint, thread - first_thread)
 
 
 @jitable
@@ -254,25 +238,17 @@ def retained_pair_covers(
     later write ordered after both is ordered after it. Leaves their distance in
     `current_distance`."""
     between = state.current_distance = distance_between(state, first_reader, second_reader)
-    if between < distance(
-        state.words[first_reader], state.words[first_reader + 1], interval_word, thread_word
-    ):
+    first, second = LaneRun(state, first_reader), LaneRun(state, second_reader)
+    if between < distance(first.interval, first.thread, interval_word, thread_word):
         return 0
-    return int(
-        between
-        >= distance(
-            state.words[second_reader], state.words[second_reader + 1], interval_word, thread_word
-        )
-    )
+    return int(between >= distance(second.interval, second.thread, interval_word, thread_word))
 
 
 @jitable
-def move_run(state: DetectorState, to: int, run: int) -> None:
-    """Copies the RUN_WORDS words of a run from index `run` of the state to index `to`, another
-    place in its line; nothing if they are equal."""
-    if to != run:
-        for word in range(RUN_WORDS):
-            state.words[to + word] = state.words[run + word]
+def move_run(to: LaneRun, run: LaneRun) -> None:
+    """Copies a run to another place in its line; nothing if it is there."""
+    if to.at != run.at:
+        to.interval, to.thread, to.access, to.mask = run.interval, run.thread, run.access, run.mask
 
 
 @jitable
@@ -353,7 +329,7 @@ def clear_cell(state: DetectorState, cell: ShadowCell) -> None:
 def expand_run(
     state: DetectorState,
     event: DetectorEvent,
-    run: int,
+    run: LaneRun,
     cells: int,
     line_address: int,
     memory: Any,
@@ -363,15 +339,14 @@ def expand_run(
     """Writes a run into the cells of its words, lane by lane, as weak reads or writes; lanes that
     are missing in the run are skipped. The value that a lane has written is read from memory, or
     from `data` if the current event stores it."""
-    # Word 3 is the mask of the line's words that the run has.
-    access_word, thread_word = state.words[run + 2], state.words[run + 1]
+    access_word, thread_word = run.access, run.thread
     at, size = begin_of(access_word), size_of(access_word)
     # A run of one lane has stride 0, which would not advance.
     stride = max(stride_of(access_word), size)
     step = -1 if access_word & FALLS else 1
     bytes_per_cell = min(size, 4)
     while at < end_of(access_word):
-        if state.words[run + 3] >> (at >> 2) & 1 == 0:
+        if run.mask >> (at >> 2) & 1 == 0:
             at, thread_word = at + stride, thread_word + step
             continue
         for byte in range(at, at + size, bytes_per_cell):
@@ -379,35 +354,27 @@ def expand_run(
             bytes_ = (1 << bytes_per_cell) - 1 << (byte & 3)
             cell_access = access_word & RUN_BITS | bytes_ << BYTES_AT
             if access_word >> OP_AT & 3 == LOAD:
-                add_weak_read(state, cell, state.words[run], thread_word, cell_access)
+                add_weak_read(state, cell, run.interval, thread_word, cell_access)
             else:
                 value = read_word(memory, state.current_base + line_address + (byte & -4))
                 lane = thread_word & 31
-                if (
-                    is_of_event(state, event, run, thread_word)
-                    and addresses[lane] == line_address + at
-                ):
+                if is_of_event(event, run, thread_word) and addresses[lane] == line_address + at:
                     value = stored_word(event, data, lane, (byte & -4) - at)
                 record_weak_write(
-                    state, cell, bytes_, state.words[run], thread_word, cell_access, value
+                    state, cell, bytes_, run.interval, thread_word, cell_access, value
                 )
         at += stride
         thread_word += step
 
 
 @jitable
-def is_of_event(state: DetectorState, event: DetectorEvent, run: int, thread_word: int) -> int:
+def is_of_event(event: DetectorEvent, run: LaneRun, thread_word: int) -> int:
     """Returns whether a run is of the current event's block and instruction, and the thread of
     `thread_word` is one of the event's lanes: what it stores is not in memory yet."""
-    run_words = (
-        state.words[run] >> BLOCK_AT == event.block + 1
-        and thread_word >> 5 & THREAD_BITS >> 5 == event.warp
-    )
-    here = (
-        state.words[run + 2] & SITE_BITS == event.instruction
-        and event.lanes >> (thread_word & 31) & 1
-    )
-    return int(run_words and here)
+    in_block = run.interval >> BLOCK_AT == event.block + 1
+    in_warp = thread_word >> 5 & THREAD_BITS >> 5 == event.warp
+    of_instruction = run.access & SITE_BITS == event.instruction
+    return int(in_block and in_warp and of_instruction and event.lanes >> (thread_word & 31) & 1)
 
 
 @jitable

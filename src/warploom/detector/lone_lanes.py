@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.detector.bounds import find_allocation
-from warploom.detector.cells import ALL_BYTES, pack_access
+from warploom.detector.cells import ALL_BYTES, pack_access, read_of, write_of
 from warploom.detector.layout import (
     ATOMIC,
     COPIES,
@@ -47,10 +47,8 @@ def prefetch_records(state: DetectorState, event: DetectorEvent, addresses: Any,
     Returns 0 if not, if there is no such allocation, and for shared memory."""
     # Shared memory: from byte 0 up to `limit`, without a table row.
     low, high, base, allocation = 0, event.limit, 0, TrackedAllocation(state, 0)
-    lines, cells = (
-        state.current_owner_slot + state.slot_lines,
-        state.current_owner_slot + state.slot_cells,
-    )
+    lines = state.current_owner_slot + state.slot_lines
+    cells = state.current_owner_slot + state.slot_cells
     if event.space == GLOBAL:
         allocation = TrackedAllocation(state, find_allocation(state, addresses[first_lane(lanes)]))
         if allocation.at < 0:
@@ -74,7 +72,7 @@ def allows_fast_path(
     """Returns whether an access may be tried by `record_lone_lane`: it is weak, of whole words, and
     to an allocation that is checked for races only. That is, touched and unwritten bytes of this
     are not tracked, and it is not a write to constant or CLOSED memory."""
-    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    flags = InstructionSite(state, state.sites_at, event.instruction).flags
     if event.op == ATOMIC or flags & ~COPIES or event.part < WORD or allocation.touched:
         return 0
     if state.tools & INIT and allocation.written:
@@ -108,26 +106,21 @@ def record_lone_lane(
     if line.count != IN_CELLS:
         return 0
     state.current_thread = thread
-    cell = allocation.cells + (address - base >> 2) * ShadowCell.WORDS
-    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    first_cell = address - base >> 2
+    flags = InstructionSite(state, state.sites_at, event.instruction).flags
     access_word = pack_access(state, event.op, ALL_BYTES, flags)
     for word in range(size // WORD):
-        if ShadowCell(state, cell).lists or (
-            ShadowCell(state, cell).write_interval
-            and not is_ordered_by_barriers(state, cell + ShadowCell.write_interval)
-        ):
+        cell = ShadowCell(state, allocation.cells, first_cell + word)
+        write, read = write_of(cell), read_of(cell)
+        if cell.lists or (write.interval and not is_ordered_by_barriers(state, write)):
             return 0
-        if ShadowCell(state, cell).read_interval and not is_ordered_by_barriers(
-            state, cell + ShadowCell.read_interval
-        ):
+        if read.interval and not is_ordered_by_barriers(state, read):
             return 0
         if event.op == LOAD:
-            write_current_record(state, cell + ShadowCell.read_interval, access_word)
+            write_current_record(state, read, access_word)
         else:
-            write_current_record(state, cell + ShadowCell.write_interval, access_word)
-            ShadowCell(state, cell).write_value = stored_whole_word(event, data, lane, word)
-            ShadowCell(state, cell).read_interval = 0
-        cell += ShadowCell.WORDS
+            write_current_record(state, write, access_word)
+            write.value, read.interval = stored_whole_word(event, data, lane, word), 0
     return 1
 
 

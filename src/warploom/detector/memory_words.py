@@ -124,7 +124,7 @@ def check_run_written(
     and complete, else lane by lane. `lanes` masks the lanes that are there. The current thread and
     access are as before afterwards."""
     size, start = event.size, state.current_address
-    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    flags = InstructionSite(state, state.sites_at, event.instruction).flags
     stride, step = abs(state.current_stride), 1 if state.current_stride > 0 else -1
     # A mask plus one shares no bit with it if it has no gaps.
     contiguous = state.current_stride == size and lanes & lanes + 1 == 0
@@ -144,7 +144,7 @@ def check_run_written(
 def effective_flags(state: DetectorState, event: DetectorEvent) -> int:
     """Returns the flags of an event's instruction, without STRONG for the reads of a reduction by
     an agent: it is strong when it writes, not when it reads its addends."""
-    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    flags = InstructionSite(state, state.sites_at, event.instruction).flags
     return int(flags & ~STRONG if flags & ASYNC and event.op == LOAD else flags)
 
 
@@ -166,11 +166,9 @@ def check_words(
     load; `data` has what the lanes store."""
     at, shared = state.current_address, int(event.space == SHARED)
     flags = effective_flags(state, event)
-    lines, cells, base = (
-        state.current_owner_slot + state.slot_lines,
-        state.current_owner_slot + state.slot_cells,
-        0,
-    )
+    lines = state.current_owner_slot + state.slot_lines
+    cells = state.current_owner_slot + state.slot_cells
+    base = 0
     if not shared:
         lines, cells, base = (allocation.lines, allocation.cells, allocation.start & -LINE_BYTES)
     number = at - base >> LINE_SHIFT
@@ -202,20 +200,16 @@ def check_cells(
     data: Any,
     lane: int,
     line: LineShadow,
-    cell: int,
+    cells: int,
     writes: int,
 ) -> None:
     """Checks each aligned four bytes of one lane's access against the earlier accesses in their
-    cells, from index `cell` on, reports races, and records the access, as a load if `writes` is 0.
+    cells, from index `cells` on, reports races, and records the access, as a load if `writes` is 0.
     After a weak load, marks bytes of `line` as settled where the retained readers permit
     (`settle`). With `exact` a weak store, if its cell had lists, ends the location's chain of
     releases. `data` has the stored bytes, to compare equal stores."""
-    at, end, op = (
-        state.current_address,
-        state.current_address + event.size,
-        event.op if writes else LOAD,
-    )
-    flags = effective_flags(state, event)
+    at, end = state.current_address, state.current_address + event.size
+    op, flags = event.op if writes else LOAD, effective_flags(state, event)
     word = at & ~3
     while word < end:
         bytes_, value = 15, 0
@@ -224,14 +218,12 @@ def check_cells(
             bytes_ = (15 << max(at - word, 0) & 15) & (15 >> max(word + 4 - end, 0))
         if op == STORE:
             value = stored_word(event, data, lane, word - at)
-        strong = check_and_record(
-            state, ShadowCell(state, cell), pack_access(state, op, bytes_, flags), value
-        )
+        cell = ShadowCell(state, cells, word - (at & ~3) >> 2)
+        strong = check_and_record(state, cell, pack_access(state, op, bytes_, flags), value)
         if op == LOAD and flags & ~COPIES == 0:
-            settle(state, line, ShadowCell(state, cell), word & LINE_BYTES - 1, bytes_)
+            settle(state, line, cell, word & LINE_BYTES - 1, bytes_)
         elif strong and op == STORE and state.exact and flags & STRONG == 0:
             end_chain(state, shared_key(state, at) if event.space == SHARED else at)
-        cell += ShadowCell.WORDS
         word += 4
 
 

@@ -56,7 +56,7 @@ def detect_lane_runs(
     recorded; to record them again changes nothing."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     slot = ResidentBlock(state, slot_of_event(state, event, plan))
-    weak = state.words[state.sites_at + event.instruction * InstructionSite.WORDS] & ~COPIES == 0
+    weak = InstructionSite(state, state.sites_at, event.instruction).flags & ~COPIES == 0
     if not weak or slot.at == 0:
         return 0
     heads, last_settled, last_address, last_mask = event.heads, 0, 0, 0
@@ -73,11 +73,9 @@ def detect_lane_runs(
             outcome = record_lane_run(state, event, slot, address, run)
             if outcome == 0:
                 return 0
-            last_settled, last_address, last_mask = (
-                int(outcome == ALL_SETTLED),
-                address,
-                run >> head,
-            )
+            last_settled = int(outcome == ALL_SETTLED)
+            last_address = address
+            last_mask = run >> head
         heads = following
     return 1
 
@@ -132,10 +130,8 @@ def record_lines_of_run(
         present = lanes & (1 << count) - 1
         if present:
             end = begin + (lanes_up_to_last(present) << shift)
-            footprint, words = (
-                footprint_of_contiguous(size, begin, end),
-                words_of_contiguous(size, begin, end, present),
-            )
+            footprint = footprint_of_contiguous(size, begin, end)
+            words = words_of_contiguous(size, begin, end, present)
             line = LineShadow(state, lines, at >> LINE_SHIFT)
             tag_line(state, line, interval_word, event.space)
             if event.op != LOAD or are_settled_for_all(state, line, words) == 0:

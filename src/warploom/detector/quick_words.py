@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.cells import ALL_BYTES, distance, is_wide, max_distance, pack_access
+from warploom.detector.cells import (
+    ALL_BYTES,
+    distance,
+    is_wide,
+    max_distance,
+    pack_access,
+    read_of,
+    write_of,
+)
 from warploom.detector.layout import (
     AGENT,
     BLOCK_AT,
@@ -28,6 +36,7 @@ from warploom.detector.records import (
     InstructionSite,
     LineShadow,
     ShadowCell,
+    ShadowRecord,
 )
 from warploom.detector.shared_memory_owners import is_peer
 from warploom.simt.lane_counts import jitable
@@ -35,10 +44,10 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def try_record_words(
-    state: DetectorState, event: DetectorEvent, data: Any, lane: int, line: LineShadow, cell: int
+    state: DetectorState, event: DetectorEvent, data: Any, lane: int, line: LineShadow, cells: int
 ) -> int:
     """Records the current thread's access, which is weak or wide (`cells.is_wide`), in the cells
-    from index `cell` on, which belong to `line`. A wide access is not recorded: two retained ones
+    from index `cells` on, which belong to `line`. A wide access is not recorded: two retained ones
     must make it redundant. Returns whether it did; 0 if its words have to be checked one by one:
     the line is not in cells or, in shared memory, of an earlier interval or block, a cell has
     records that barriers do not order, or no two retained ones make a wide access redundant."""
@@ -56,28 +65,23 @@ def try_record_words(
         state,
         event.op,
         bytes_,
-        state.words[state.sites_at + event.instruction * InstructionSite.WORDS],
+        InstructionSite(state, state.sites_at, event.instruction).flags,
     )
     for word in range((size + 3) // 4):
+        cell = ShadowCell(state, cells, word)
         # Words before this one are recorded already; to record them again changes nothing.
-        if not is_cell_ordered(state, ShadowCell(state, cell), access_word):
+        if not is_cell_ordered(state, cell, access_word):
             return 0
         if is_wide(access_word):
-            if not retained_pair_covers_strong(
-                state, AccessNode(state, ShadowCell(state, cell).lists >> 32), access_word
-            ):
+            strong = AccessNode(state, cell.lists >> 32)
+            if not retained_pair_covers_strong(state, strong, access_word):
                 return 0
         elif event.op == LOAD:
-            if not record_read(state, ShadowCell(state, cell), access_word):
+            if not record_read(state, cell, access_word):
                 return 0
         else:
-            record_write(
-                state,
-                ShadowCell(state, cell),
-                access_word,
-                stored_word(event, data, lane, 4 * word - offset),
-            )
-        cell += ShadowCell.WORDS
+            stored = stored_word(event, data, lane, 4 * word - offset)
+            record_write(state, cell, access_word, stored)
     return 1
 
 
@@ -106,17 +110,12 @@ def is_cell_ordered(state: DetectorState, cell: ShadowCell, access_word: int) ->
     access, and a write would replace them without leaving bytes of others; 0 where lists would have
     to be searched."""
     lists = cell.lists
-    if cell.write_interval and not is_ordered_by_barriers(
-        state, cell.at + ShadowCell.write_interval
-    ):
+    if cell.write_interval and not is_ordered_by_barriers(state, write_of(cell)):
         return 0
     if is_wide(access_word):
         return int(
             lists & LOW == 0
-            and (
-                cell.read_interval == 0
-                or is_ordered_by_barriers(state, cell.at + ShadowCell.read_interval)
-            )
+            and (cell.read_interval == 0 or is_ordered_by_barriers(state, read_of(cell)))
         )
     if access_word >> OP_AT & 3 == LOAD:
         # Reads do not conflict with the cell's read; lists may have writes.
@@ -128,19 +127,18 @@ def is_cell_ordered(state: DetectorState, cell: ShadowCell, access_word: int) ->
         return 0
     if cell.read_interval:
         return int(
-            is_ordered_by_barriers(state, cell.at + ShadowCell.read_interval)
+            is_ordered_by_barriers(state, read_of(cell))
             and cell.read_access >> BYTES_AT & others == 0
         )
     return 1
 
 
 @jitable
-def is_ordered_by_barriers(state: DetectorState, record: int) -> int:
-    """Returns whether the record at index `record` of the state is of the current thread, or
-    barriers order it before the current access: the part of `knowledge.is_ordered` that needs no
-    vector clocks. 0 for agents, and for other blocks unless they were earlier owners of shared
-    memory."""
-    interval_word, thread_word = state.words[record], state.words[record + 1]
+def is_ordered_by_barriers(state: DetectorState, record: ShadowRecord) -> int:
+    """Returns whether a record is of the current thread, or barriers order it before the current
+    access: the part of `knowledge.is_ordered` that needs no vector clocks. 0 for agents, and for
+    other blocks unless they were earlier owners of shared memory."""
+    interval_word, thread_word = record.interval, record.thread
     if interval_word >> BLOCK_AT != state.current_block + 1:
         return int(state.current_space == SHARED and not is_peer(state, interval_word >> BLOCK_AT))
     thread = thread_word & THREAD_BITS
@@ -157,33 +155,31 @@ def is_ordered_by_barriers(state: DetectorState, record: int) -> int:
 def record_read(state: DetectorState, cell: ShadowCell, access_word: int) -> int:
     """Records a weak read as the cell's read record, if it has none, or one that this makes
     redundant; returns whether it did."""
-    read_at = cell.at + ShadowCell.read_interval
+    read = read_of(cell)
     others = ~(access_word >> BYTES_AT & ALL_BYTES)
-    # Word 2 of a record: its access word.
-    if state.words[read_at] == 0 or (
-        state.words[read_at + 2] >> BYTES_AT & ALL_BYTES & others == 0
-        and is_ordered_by_barriers(state, read_at)
+    if read.interval == 0 or (
+        read.access >> BYTES_AT & ALL_BYTES & others == 0 and is_ordered_by_barriers(state, read)
     ):
-        write_current_record(state, read_at, access_word)
+        write_current_record(state, read, access_word)
         return 1
     return 0
 
 
 @jitable
 def record_write(state: DetectorState, cell: ShadowCell, access_word: int, value: int) -> None:
-    """Records a weak write of the word `value` as a cell's W_ record, in place of the earlier write
-    and of the cell's read, which must be ordered before it and within its bytes."""
-    write_current_record(state, cell.at + ShadowCell.write_interval, access_word)
+    """Records a weak write of the word `value` as a cell's write record, in place of the earlier
+    write and of the cell's read, which must be ordered before it and within its bytes."""
+    write_current_record(state, write_of(cell), access_word)
     cell.write_value = value
     cell.read_interval = 0
 
 
 @jitable
-def write_current_record(state: DetectorState, at: int, access_word: int) -> None:
-    """Writes the three words of a record of the current access to the state from index `at` on."""
-    state.words[at] = state.current_block + 1 << BLOCK_AT | state.current_interval
-    state.words[at + 1] = state.current_time << TIME_AT | state.current_thread
-    state.words[at + 2] = access_word
+def write_current_record(state: DetectorState, record: ShadowRecord, access_word: int) -> None:
+    """Writes the three words of a record of the current access, without a value."""
+    record.interval = state.current_block + 1 << BLOCK_AT | state.current_interval
+    record.thread = state.current_time << TIME_AT | state.current_thread
+    record.access = access_word
 
 
 @jitable

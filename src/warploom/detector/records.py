@@ -29,6 +29,25 @@ class ReleaseRecord(WordRecord):
     scope: int
 
 
+class ShadowRecord(WordRecord):
+    """An access to four bytes: three packed words (`layout`), and the value of a write."""
+
+    interval: int
+    thread: int
+    access: int
+    value: int
+
+
+class LaneRun(WordRecord):
+    """An access of lanes that are evenly spaced in a line: the words of a record, with the run's
+    footprint in the access word, and a mask of the line's aligned four bytes."""
+
+    interval: int
+    thread: int
+    access: int
+    mask: int
+
+
 class DetectorState(WordRecord):
     """The head of the detector's state, at the start of its array. `tools`: bits of MEM to INIT.
     `exact`: the kernel synchronises by more than barriers of whole blocks and warps, so vector
@@ -210,7 +229,7 @@ class LineShadow(WordRecord):
     touched: int
     tag: int
     count: int
-    run: Annotated[Words, w.RUN_WORDS]
+    run: Annotated[Words, LaneRun.WORDS]
     extension: int
 
 
@@ -224,7 +243,7 @@ class LineExtension(WordRecord):
     grid_words: int
     few: int
     more: int
-    run: Annotated[Words, w.RUN_WORDS]
+    run: Annotated[Words, LaneRun.WORDS]
 
 
 class SettledBytes(WordRecord):

@@ -107,11 +107,9 @@ def is_continuation(state: DetectorState, chain: ReleaseChain, earlier: int) -> 
 def acquire_chain(state: DetectorState, chain: ReleaseChain, scope: int) -> None:
     """Lets the current thread acquire the releases of a chain whose scopes include it, newest
     first, up to the part that it acquired last (`acquired`, updated if `scope` is gpu or wider)."""
-    last_acquired, newest, lane = (
-        ThreadKnowledge(state, state.current_lane_at).acquired,
-        chain.at,
-        ThreadKnowledge(state, state.current_lane_at),
-    )
+    last_acquired = ThreadKnowledge(state, state.current_lane_at).acquired
+    newest = chain.at
+    lane = ThreadKnowledge(state, state.current_lane_at)
     while chain.at and chain.at != last_acquired:
         if is_in_scope(state, ReleaseRecord(state, chain.release), scope):
             acquire_release(state, ReleaseRecord(state, chain.release))
@@ -129,10 +127,8 @@ def release_by_write(state: DetectorState, key: int, flags: int, is_atomic: int)
     narrower scope than the write's, the last wider fence (`wide_fence`) is released, too. Nothing
     for a location without record to which nothing is released, nor for a read-modify-write that
     would repeat the newest release."""
-    scope, fence = (
-        flags >> SCOPE_AT & 3,
-        ReleaseRecord(state, state.current_lane_at + ThreadKnowledge.fence),
-    )
+    scope = flags >> SCOPE_AT & 3
+    fence = ReleaseRecord(state, state.current_lane_at + ThreadKnowledge.fence)
     releases = flags & RELEASES or fence.block == state.current_block + 1
     entry = ReleaseLocation(state, find_location(state, key, releases))
     if entry.at == 0:

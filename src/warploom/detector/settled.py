@@ -21,7 +21,6 @@ from warploom.detector.layout import (
     LOW,
     MORE_FROM,
     OP_AT,
-    RUN_WORDS,
     SHARED,
     STRONG,
 )
@@ -29,6 +28,7 @@ from warploom.detector.pool import allocate
 from warploom.detector.records import (
     AccessNode,
     DetectorState,
+    LaneRun,
     LineExtension,
     LineShadow,
     SettledBytes,
@@ -131,26 +131,24 @@ def settle_run(state: DetectorState, line: LineShadow, footprint: int, words: in
         return
     for number in range(line.count):
         run = run_at(state, line, number)
-        # Words 2 and 3 of a run: access word, and mask of the line's words.
-        if state.words[run + 2] >> OP_AT & 3 != LOAD and state.words[run + 3] & words:
+        if run.access >> OP_AT & 3 != LOAD and run.mask & words:
             return
     for word in range(begin_of(footprint) >> 5, (end_of(footprint) + 31) >> 5):
         mark_settled(state, line, word, bytes_of(footprint, words, word))
 
 
 @jitable
-def run_at(state: DetectorState, line: LineShadow, number: int) -> int:
-    """Returns the index in the state of run number `number` of a line: the first is in the line,
-    the second in its extension, further ones in the extension's two parts, which must be allocated.
-    """
+def run_at(state: DetectorState, line: LineShadow, number: int) -> LaneRun:
+    """Returns run number `number` of a line: the first is in the line, the second in its extension,
+    further ones in the extension's two parts, which must be allocated."""
     if number == 0:
-        return line.at + LineShadow.run
+        return LaneRun(state, line.at + LineShadow.run)
     extension = LineExtension(state, line.extension)
     if number < FEW_FROM:
-        return int(extension.at + LineExtension.run)
+        return LaneRun(state, extension.at + LineExtension.run)
     if number < MORE_FROM:
-        return int(extension.few + (number - FEW_FROM) * RUN_WORDS)
-    return int(extension.more + (number - MORE_FROM) * RUN_WORDS)
+        return LaneRun(state, extension.few, number - FEW_FROM)
+    return LaneRun(state, extension.more, number - MORE_FROM)
 
 
 @jitable
@@ -179,10 +177,8 @@ def mark_settled(state: DetectorState, line: LineShadow, word: int, bits: int) -
     the module's docstring), those of `bits` in group `word` of 32, for the scope that follows from
     `current_distance`: block and interval for OTHER_WARP, grid for OTHER_BLOCK, else the warp.
     Nothing if the pool is exhausted."""
-    tag, settled = (
-        state.current_block + 1 << BLOCK_AT | state.current_interval,
-        SettledBytes(state, enable_settled(state, line)),
-    )
+    tag = state.current_block + 1 << BLOCK_AT | state.current_interval
+    settled = SettledBytes(state, enable_settled(state, line))
     if settled.at == 0:
         return
     if state.current_distance == OTHER_BLOCK:

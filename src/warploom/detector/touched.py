@@ -80,7 +80,7 @@ def record_touched_bytes(
     `early` if the current thread does not know that the previous launch has ended: sets the bytes'
     bits, those for strong accesses if it is STRONG or an atomic, and replaces the last reader's or
     writer's number by its own (its index and one)."""
-    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    flags = InstructionSite(state, state.sites_at, event.instruction).flags
     read_at, written_at = T_READ_AT, T_WRITTEN_AT
     if flags & STRONG or event.op == ATOMIC:
         read_at, written_at = T_STRONG_READ_AT, T_STRONG_WRITTEN_AT

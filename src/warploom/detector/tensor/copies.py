@@ -207,10 +207,8 @@ def record_completion(
     mbarrier makes known to the threads that wait for it: in the phase's clock, or in its block set
     if another block owns the mbarrier."""
     if state.current_owner != state.current_block:
-        single_set, set_at = (
-            allocate(state, 1 + BlockSetEntry.WORDS),
-            barrier.at + BarrierShadow.set + (phase & 1),
-        )
+        single_set = allocate(state, 1 + BlockSetEntry.WORDS)
+        set_at = barrier.at + BarrierShadow.set + (phase & 1)
         clock = allocate(state, state.clock_words)
         if single_set and clock:
             # A count of 1 and one entry: block, interval (0: agents have none), clock.

@@ -255,7 +255,7 @@ def record_bytes(
     `access` is a space and an op; `values` has the stored bytes of `lane`, the same for each piece.
     Pieces that begin in no global allocation are skipped. Overwrites space, op and sizes of `event`
     and of the current access."""
-    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
+    flags = InstructionSite(state, state.sites_at, event.instruction).flags
     event.space, event.op = access
     state.current_space = event.space
     if event.space == GLOBAL:

@@ -1,10 +1,8 @@
 """Records in the race detector the accesses of `tcgen05` instructions: to words of tensor memory,
 and to bytes of shared memory.
 
-Products (`mma`), copies (`cp`) and shifts are accesses by the tensor core of the thread that issues
-them; loads and stores by an agent of their warp (`agents`). A `tcgen05.mma` of 128 rows and 64
-columns of 32 bits writes lanes 0 to 127, columns d to d + 63, a cell each, and reads both matrices
-in shared memory, 16 bytes at a time.
+Loads and stores are accesses by an agent of their warp (`agents`), allocations by the warp itself;
+what the tensor core of a thread does is recorded by `tensor_core`.
 """
 
 from __future__ import annotations
@@ -14,62 +12,25 @@ from typing import Any
 from warploom.asynchronous.issue.allocation import ADDRESS_BYTES, is_size
 from warploom.asynchronous.issue.tensor_copies import check_shared
 from warploom.asynchronous.issue.tensor_memory import check_move, fill_entry, has_peer
-from warploom.asynchronous.tensor_memory.checks import check_columns, check_copy, check_product
-from warploom.asynchronous.tensor_memory.copies import (
-    ROW_SHIFT_BYTES,
-    SHIFTED_ROWS,
-    copied_lane,
-    copied_rows,
-    copied_units,
-    copies_of,
-)
-from warploom.asynchronous.tensor_memory.descriptors import (
-    UNIT_BYTES,
-    columns_of,
-    depth_of,
-    is_scaled,
-    rows_of,
-    tensor_memory_bits,
-    unit_address,
-    unit_elements,
-)
 from warploom.asynchronous.tensor_memory.fragments import column_in, lane_in
 from warploom.asynchronous.tensor_memory.layout import (
-    A_IN_TENSOR_MEMORY,
     A_ROW,
     ALLOC,
     BLOCKS_ROW,
-    COLUMN_BYTES,
     COLUMNS,
     COLUMNS_ROW,
     COMMIT,
-    COPY,
     D_ROW,
-    E_A,
-    E_B,
-    E_D,
-    E_DESCRIPTOR,
-    E_DISABLED,
-    E_MEMORY,
-    E_METADATA,
-    E_OWN,
-    E_SCALE_A,
-    E_SCALE_B,
     FREE,
     HALVES,
-    KIND,
-    LANE_AT,
     LANES,
     LOAD,
-    MULTIPLY,
     OP,
     PAIR,
     REGISTERS,
     RELINQUISH,
     SHAPE,
     SHARED_ROW,
-    SHIFT,
-    SPARSE,
     STORE,
     part,
 )
@@ -79,33 +40,22 @@ from warploom.asynchronous.tensor_memory.memory import (
     own_rank,
     to_tensor_memory,
 )
-from warploom.asynchronous.tensor_memory.products import (
-    TRANSPOSE_A,
-    TRANSPOSE_B,
-    parts_of,
-    row_lane,
-)
 from warploom.asynchronous.tensors.entries import OWN_SHARED, SHARED_BYTES
 from warploom.detector.accesses import read_host_word
-from warploom.detector.cells import check_and_record, pack_access
 from warploom.detector.detect import begin_event
 from warploom.detector.knowledge import set_current_lane, set_current_thread
+from warploom.detector.layout import LOAD as READS
 from warploom.detector.layout import (
-    AGENT_KIND_AT,
     LOADS_OF_WARP,
     RACE,
     SHARED,
     STORES_OF_WARP,
-    TENSOR,
-    WORK_OF_THREAD,
 )
-from warploom.detector.layout import LOAD as READS
 from warploom.detector.layout import STORE as WRITES
 from warploom.detector.pool import free_lists
 from warploom.detector.records import (
     DetectorEvent,
     DetectorState,
-    InstructionSite,
     ShadowCell,
     ThreadKnowledge,
     WarpKnowledge,
@@ -113,11 +63,10 @@ from warploom.detector.records import (
 from warploom.detector.shared_memory_owners import select_memory, select_memory_of_rank, shared_key
 from warploom.detector.tensor.copies import signal_for_agent
 from warploom.detector.tensor.tensor_copies import act_as_agent, record_bytes
+from warploom.detector.tensor.tensor_core import cell_of, record_tensor_core_op, record_words
 from warploom.simt.lane_counts import jitable
 
 WARP_LANES = 32
-SCALED_ROWS = 32
-"""Rows of a matrix whose scales are in one column."""
 
 
 def detect_tensor_memory(
@@ -164,68 +113,6 @@ def detect_tensor_memory(
         if op <= STORE:
             return 0
     return 0
-
-
-# ---- words --------------------------------------------------------------------------------------
-
-
-@jitable
-def cell_of(state: DetectorState, lane: int, column: int) -> int:
-    """Returns the index in the state of the cell (access records) of a word of tensor memory, by
-    its lane and column, of the block whose memory is selected."""
-    return int(
-        state.current_owner_slot + state.slot_tensor + (lane * COLUMNS + column) * ShadowCell.WORDS
-    )
-
-
-@jitable
-def record_words(
-    state: DetectorState, event: DetectorEvent, op: int, lane: int, column: int, count: int
-) -> None:
-    """Records an access (`op`) of the current agent to `count` words of lane `lane` of tensor
-    memory, in contiguous columns from `column` on, each checked in its cell; nothing for lanes and
-    columns beyond tensor memory, or without RACE."""
-    if state.tools & RACE == 0 or lane >= LANES:
-        return
-    state.current_space, state.current_size = TENSOR, COLUMN_BYTES
-    flags = state.words[state.sites_at + event.instruction * InstructionSite.WORDS]
-    # 15: all four bytes of the cell.
-    access_word = pack_access(state, op, 15, flags)
-    # A value that no other access has, so that no race is reported as "same-value".
-    value = (
-        state.current_time << 12 | state.current_thread << 2 | state.current_agent >> AGENT_KIND_AT
-    )
-    for word_column in range(column, min(column + count, COLUMNS)):
-        state.current_address = lane << LANE_AT | word_column
-        check_and_record(
-            state,
-            ShadowCell(state, cell_of(state, lane, word_column)),
-            access_word,
-            value & 0xFFFFFFFF,
-        )
-
-
-@jitable
-def record_matrix_reads(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    values: Any,
-    lane: int,
-    descriptor: int,
-    transposed: int,
-    rows: int,
-    depth: int,
-    elements_per_unit: int,
-) -> None:
-    """Records the current agent's reads of the matrix of `descriptor` in the selected shared
-    memory, in units of 16 bytes: `rows` rows of `depth` elements along k, `elements_per_unit` of
-    them in a unit. If `transposed`, rows are contiguous in it, else k."""
-    lines, along = (depth, rows) if transposed else (rows, depth)
-    for line in range(lines):
-        for unit_number in range((along + elements_per_unit - 1) // elements_per_unit):
-            unit_at = unit_address(descriptor, transposed != 0, line, unit_number)
-            record_bytes(state, event, memory, values, lane, (SHARED, READS), unit_at, UNIT_BYTES)
 
 
 # ---- loads and stores ---------------------------------------------------------------------------
@@ -332,10 +219,8 @@ def record_commit(
         return
     # The bound of an agent word: a tensor core completes its work in order. `agent` is the index of
     # that word, after those of copies.
-    done, agent = (
-        ThreadKnowledge(state, state.current_lane_at).works + 1,
-        state.threads + state.current_thread,
-    )
+    done = ThreadKnowledge(state, state.current_lane_at).works + 1
+    agent = state.threads + state.current_thread
     if blocks == 0:
         signal_for_agent(
             state,
@@ -354,153 +239,3 @@ def record_commit(
                 agent,
                 done,
             )
-
-
-@jitable
-def record_tensor_core_op(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    all_memory: Any,
-    scratch: Any,
-    values: Any,
-    lane: int,
-    request: int,
-) -> None:
-    """Records what a product, a copy or a shift (entry in `scratch`) of the current thread's tensor
-    core reads and writes, in both blocks of a pair, as its next work (`works`); nothing for a
-    request that faults."""
-    op, rank = part(request, OP), own_rank(scratch)
-    failed = 0
-    if op == MULTIPLY:
-        failed = check_product(memory, scratch, request)
-    elif op == COPY:
-        failed = check_copy(memory, scratch, request)
-    else:
-        start = int(scratch[E_OWN]) + int(scratch[E_MEMORY])
-        columns = ROW_SHIFT_BYTES // COLUMN_BYTES
-        failed = check_columns(memory, scratch, start, int(scratch[E_D]), columns)
-    if failed:
-        return
-    ThreadKnowledge(state, state.current_lane_at).works += 1
-    act_as_agent(state, WORK_OF_THREAD, ThreadKnowledge(state, state.current_lane_at).works)
-    for block in range(2 if request & PAIR else 1):
-        select_memory_of_rank(state, event, (rank & ~1) + block if request & PAIR else rank)
-        if op == MULTIPLY:
-            record_factors(state, event, all_memory, scratch, values, lane, request)
-            record_accumulator_writes(state, event, scratch, block, request)
-        elif op == COPY:
-            record_copied(state, event, all_memory, scratch, values, lane, request)
-        elif op == SHIFT:
-            record_shifted(state, event, scratch)
-
-
-@jitable
-def record_factors(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    scratch: Any,
-    values: Any,
-    lane: int,
-    request: int,
-) -> None:
-    """Records what a product reads in the block whose memory is selected: A (in tensor or shared
-    memory), its part of B, and, if the product has them, metadata and scales, as whole columns of
-    all lanes."""
-    descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
-    pair, sparse = 2 if request & PAIR else 1, request & SPARSE
-    rows, columns = rows_of(descriptor) // pair, columns_of(descriptor)
-    depth, unit = depth_of(kind, descriptor, sparse != 0), unit_elements(kind)
-    stored = depth // 2 if sparse else depth
-    transposed = descriptor >> TRANSPOSE_B & 1
-    matrix = int(scratch[E_B])
-    record_matrix_reads(
-        state, event, memory, values, lane, matrix, transposed, columns // pair, depth, unit
-    )
-    if request & A_IN_TENSOR_MEMORY:
-        address, columns_per_row = int(scratch[E_A]), stored * tensor_memory_bits(kind) // 32
-        for row in range(rows):
-            # Rows of A are in the lanes of the first part of D (0).
-            tensor_lane = lane_of(address) + row_lane(rows, parts_of(request, rows), row, 0)
-            record_words(state, event, READS, tensor_lane, column_of(address), columns_per_row)
-    else:
-        transposed = descriptor >> TRANSPOSE_A & 1
-        record_matrix_reads(
-            state, event, memory, values, lane, int(scratch[E_A]), transposed, rows, stored, unit
-        )
-    if sparse:
-        record_column_reads(state, event, int(scratch[E_METADATA]), 1)
-    if is_scaled(kind):
-        record_column_reads(
-            state, event, int(scratch[E_SCALE_A]), (rows + SCALED_ROWS - 1) // SCALED_ROWS
-        )
-        record_column_reads(
-            state, event, int(scratch[E_SCALE_B]), (columns + SCALED_ROWS - 1) // SCALED_ROWS
-        )
-
-
-@jitable
-def record_column_reads(
-    state: DetectorState, event: DetectorEvent, address: int, count: int
-) -> None:
-    """Records reads of `count` columns of all lanes of tensor memory, from the column of `address`
-    on."""
-    for tensor_lane in range(LANES):
-        record_words(state, event, READS, tensor_lane, column_of(address), count)
-
-
-@jitable
-def record_accumulator_writes(
-    state: DetectorState, event: DetectorEvent, scratch: Any, block: int, request: int
-) -> None:
-    """Records the writes of a product to D in one block (`block`: 0, or 1 for the second of a
-    pair), but for disabled lanes. D is not recorded as read even where the product adds to it: the
-    write conflicts with all that a read does."""
-    descriptor, address = int(scratch[E_DESCRIPTOR]), int(scratch[E_D])
-    rows = rows_of(descriptor) // (2 if request & PAIR else 1)
-    parts = parts_of(request, rows)
-    for part_of_d in range(parts):
-        for row in range(rows):
-            lane = lane_of(address) + row_lane(rows, parts, row, part_of_d)
-            disabled = int(scratch[E_DISABLED + 2 * block + (lane >> 6 & 1)])
-            if disabled >> (lane & 63) & 1 == 0:
-                record_words(
-                    state, event, WRITES, lane, column_of(address), columns_of(descriptor) // parts
-                )
-
-
-@jitable
-def record_copied(
-    state: DetectorState,
-    event: DetectorEvent,
-    memory: Any,
-    scratch: Any,
-    values: Any,
-    lane: int,
-    request: int,
-) -> None:
-    """Records the accesses of a `tcgen05.cp` in one block: reads of shared memory, and writes of
-    each row to every lane that it is multicast to."""
-    shape, address = part(request, SHAPE), int(scratch[E_D])
-    rows, units = copied_rows(shape), copied_units(shape)
-    record_matrix_reads(state, event, memory, values, lane, int(scratch[E_B]), 0, rows, units, 1)
-    for row in range(rows):
-        for number in range(copies_of(shape)):
-            tensor_lane = lane_of(address) + copied_lane(shape, row, number)
-            columns_per_row = units * UNIT_BYTES // COLUMN_BYTES
-            record_words(state, event, WRITES, tensor_lane, column_of(address), columns_per_row)
-
-
-@jitable
-def record_shifted(state: DetectorState, event: DetectorEvent, scratch: Any) -> None:
-    """Records the accesses of a `tcgen05.shift` in one block: writes of each row but the last, and
-    a read of the last one; the writes cover the reads of the others."""
-    address, columns_per_row = int(scratch[E_D]), ROW_SHIFT_BYTES // COLUMN_BYTES
-    for row in range(SHIFTED_ROWS):
-        record_words(
-            state, event, WRITES, lane_of(address) + row, column_of(address), columns_per_row
-        )
-    record_words(
-        state, event, READS, lane_of(address) + SHIFTED_ROWS, column_of(address), columns_per_row
-    )
