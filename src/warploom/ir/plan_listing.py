@@ -55,8 +55,7 @@ def planned_accesses(ir: WarpIR) -> list[PlannedAccess]:
     `warploom ptx --plan`: those in a group with the group's; others with each different plan for
     any addresses in the spaces that they may access. An access without a plan in the IR (copies,
     matrices) has that of an out-of-line access to its bytes, whatever their type. Of an instruction
-    with several accesses the first in PLANNED_SPACES
-    counts; accesses to other spaces are left
+    with several accesses the first in PLANNED_SPACES counts; accesses to other spaces are left
     out."""
     planned: list[PlannedAccess] = []
     groups = by_instruction(group for block in ir.blocks for group in block.accesses.groups)

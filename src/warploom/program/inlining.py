@@ -41,8 +41,8 @@ class _Size:
 def retained_functions(graph: CallGraph, kernel: Function) -> frozenset[str]:
     """Returns the names of functions that could be inlined but are not, because the kernel would
     exceed MAX_INLINED instructions or MAX_DEPTH nested calls. First only functions that are too
-    deep are retained; while the kernel is too large, also those of
-    several calls and more instructions than a threshold, which falls.
+    deep are retained; while the kernel is too large, also those of several calls and more
+    instructions than a threshold, which falls.
 
     Raises CompileError if the kernel exceeds MAX_INSTRUCTIONS even at the lowest threshold."""
     order = _callees_first(graph, kernel)

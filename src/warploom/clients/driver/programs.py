@@ -60,8 +60,8 @@ class LoadedProgram:
             self._release()
 
     def unload(self) -> None:
-        """Release its functions; its memory goes with the last launch.
-        Doing so twice is harmless."""
+        """Release its functions; its memory goes with the last launch. Doing so twice is
+        harmless."""
         if self.unloaded:
             return
         self.unloaded = True

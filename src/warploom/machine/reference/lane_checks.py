@@ -132,9 +132,9 @@ def _is_in_cluster(warp: Warp, request: AccessRequest) -> bool:
 
 def _to_cluster_offset(warp: Warp, request: AccessRequest, lane_access: LaneAccess) -> LaneAccess:
     """Returns an access to shared memory with its offset in the shared memory of the whole cluster,
-    and that memory as its store.
-    The address has the rank of the block plus 1 from bit BLOCK_BITS on, 0 for the own block. Raises
-    the fault of an access beyond that block's memory, or to a block that is not live."""
+    and that memory as its store. The address has the rank of the block plus 1 from bit BLOCK_BITS
+    on, 0 for the own block. Raises the fault of an access beyond that block's memory, or to a block
+    that is not live."""
     run, block, address = warp.run, warp.block, lane_access.address
     live, size = live_blocks(run.plan, run.slots), len(block.shared)
     stride = shared_stride(run.program, run.launch)

@@ -48,9 +48,8 @@ class TensorRequest:
 
 
 def tensor_request(instruction: Instruction) -> TensorRequest:
-    """Returns the request of an instruction for the TMA (`Effect.USES_TMA`): a
-    change of a tensor map, a cancellation of a launch, a copy of a box, or a copy of contiguous
-    bytes."""
+    """Returns the request of an instruction for the TMA (`Effect.USES_TMA`): a change of a tensor
+    map, a cancellation of a launch, a copy of a box, or a copy of contiguous bytes."""
     return ENCODERS[instruction.operation.kind](instruction)
 
 

@@ -90,9 +90,9 @@ def bank_reads(scheduler: SchedulerState, warp: int, operation: TimedOperation, 
 
 @jitable
 def banks_free_at(scheduler: SchedulerState, warp: int, operation: TimedOperation, now: int) -> int:
-    """Returns the first cycle from `now` on in which a warp's operation can
-    issue so that the banks of the scheduler's register file, after earlier reads, serve its reads
-    within READ_WINDOW cycles."""
+    """Returns the first cycle from `now` on in which a warp's operation can issue so that the banks
+    of the scheduler's register file, after earlier reads, serve its reads within READ_WINDOW
+    cycles."""
     until = now
     if operation.reads != 0:
         for bank in range(w.REGISTER_BANKS):

@@ -40,9 +40,9 @@ def l1_set(arrays: EngineArrays, sm: SmState, line: int) -> int:
 
 @jitable
 def l1_cycles(arrays: EngineArrays, pattern: TimedPattern) -> int:
-    """Returns the cycles of L1 that an access with this pattern takes: its
-    wavefronts or, for a load whose bank conflicts are known, the largest of the times for its tags,
-    its banks and the transfer to registers."""
+    """Returns the cycles of L1 that an access with this pattern takes: its wavefronts or, for a
+    load whose bank conflicts are known, the largest of the times for its tags, its banks and the
+    transfer to registers."""
     if arrays.params.l1_lines == 0 or pattern.banks == 0:
         return int(pattern.wavefronts * arrays.params.l1_wavefront_cycles)
     lines = pattern.lines

@@ -99,10 +99,10 @@ def fetch_set(cache: Cache, set_index: int) -> None:
 def serve(
     params: EngineParameters, sms: Words, memory: MemorySystem, request: MemoryRequest, sm: int
 ) -> None:
-    """Serves a request of SM number `sm`: by its slice of L2, by L2, by DRAM
-    where L2 misses, and through the port of its SM back, each after its earlier work. Stores the
-    cycle of the answer in the request (`answer`), and as `last_answer` if none is later; adds the
-    sectors' bytes to `l2_bytes`."""
+    """Serves a request of SM number `sm`: by its slice of L2, by L2, by DRAM where L2 misses, and
+    through the port of its SM back, each after its earlier work. Stores the cycle of the answer in
+    the request (`answer`), and as `last_answer` if none is later; adds the sectors' bytes to
+    `l2_bytes`."""
     line, sectors = request.line, request.sectors & w.SECTOR_MASK
     kind = request.kind
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)

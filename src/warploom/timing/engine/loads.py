@@ -138,10 +138,8 @@ def request_lines(
         extend_flight(flight, start + arrays.params.latency_texture)
     cache = l1(arrays, sm)
     for index in range(first, first + pattern.lines):
-        line_number, sectors = (
-            line + arrays.lines[2 * index],
-            arrays.lines[2 * index + 1] & w.SECTOR_MASK,
-        )
+        line_number = line + arrays.lines[2 * index]
+        sectors = arrays.lines[2 * index + 1] & w.SECTOR_MASK
         entry, set_index = NO_ENTRY, 0
         unwritten = arrays.lines[2 * index + 1] & ~w.SECTOR_MASK
         if cache.sets > 0 and kind & (w.DROPS_L1 | w.THROUGH_L1):
