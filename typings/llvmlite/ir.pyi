@@ -33,6 +33,9 @@ class FunctionType(Type):
 
 Undefined: Any
 
+instructions: Any
+"""The module of instruction classes."""
+
 class Constant:
     type: Type
     def __init__(self, typ: Type, constant: object) -> None: ...

@@ -22,6 +22,7 @@ from warploom.isa.kinds import Needs
 from warploom.llvm.deadline import Deadline
 from warploom.llvm.objects import object_of
 from warploom.llvm.opt_level import Effort
+from warploom.llvm.printing import ModulePrinter
 from warploom.lower.access.shared_functions import Define
 from warploom.lower.kernel.blocks import BlockOptions
 from warploom.lower.kernel.grid import GridFunction, GridOptions
@@ -111,7 +112,7 @@ def emit_warp_ir(kernel: WarpIR) -> KernelIR:
         )
         grid = GridFunction(module, options, blocks)
         grid.emit()
-        text, functions = str(module), warp.functions.definitions
+        text, functions = ModulePrinter(module).text(), warp.functions.definitions
         _clear(module)
         return KernelIR(text, scheduled, warp.frame.context_layout.size, functions)
 

@@ -89,8 +89,15 @@ class _SpelledConstant(ir.Constant):
 
 def selection(order: Iterable[int]) -> ir.Constant:
     """Returns the index vector of a `shufflevector` that selects lanes, in the order of `order`."""
-    indices = [I32(lane) for lane in order]
-    return ir.Constant(ir.VectorType(I32, len(indices)), indices)
+    return _integers(I32, tuple(order))
+
+
+@lru_cache(maxsize=4096)
+def _integers(element: ir.Type, values: tuple[int, ...]) -> ir.Constant:
+    """Returns a constant vector of integers. Each is made once in a process: a kernel has hundreds
+    that are equal, of 32 elements each."""
+    elements = [ir.Constant(element, value) for value in values]
+    return ir.Constant(ir.VectorType(element, len(values)), elements)
 
 
 @lru_cache
@@ -99,10 +106,9 @@ def first(width: int) -> ir.Constant:
     return _SpelledConstant(ir.VectorType(I32, width), "zeroinitializer", [I32(0)] * width)
 
 
-@lru_cache(maxsize=256)
 def lane_numbers(element: ir.Type, stride: int = 1) -> ir.Constant:
     """Returns the constant <0, stride, 2 * stride, ..., 31 * stride>."""
-    return ir.Constant(vector(element), [ir.Constant(element, stride * i) for i in range(LANES)])
+    return _integers(element, tuple([stride * lane for lane in range(LANES)]))
 
 
 def constant_table(module: ir.Module, name: str, words: Sequence[int]) -> Value:
@@ -112,7 +118,8 @@ def constant_table(module: ir.Module, name: str, words: Sequence[int]) -> Value:
         type = ir.ArrayType(ir.IntType(64), len(words))
         table = ir.GlobalVariable(module, type, name)
         table.linkage, table.global_constant = "internal", True
-        table.initializer = ir.Constant(type, [I64(word) for word in words])
+        spelling = f"[{', '.join([f'i64 {word}' for word in words])}]"
+        table.initializer = _SpelledConstant(type, spelling)
         table.type = PTR
     return module.globals[name]
 
@@ -176,14 +183,12 @@ class Lanes:
             # LLVM lowers a shuffle of i1 elements to 16 instructions.
             return self.mask(self.b.sext(self.lane(value, 0), I32))
         part, step = width // count, LANES // width
-        sources = [I32(lane // part) for lane in range(width)]
-        order = ir.Constant(ir.VectorType(I32, width), sources)
+        order = selection([lane // part for lane in range(width)])
         spread = self.b.shuffle_vector(value, value, order)
         if not stride:
             return spread
-        element = value.type.element
-        steps = [ir.Constant(element, stride * (lane % part) * step) for lane in range(width)]
-        return self.b.add(spread, ir.Constant(spread.type, steps))
+        steps = tuple([stride * (lane % part) * step for lane in range(width)])
+        return self.b.add(spread, _integers(value.type.element, steps))
 
     def firsts(self, value: Value, width: int) -> Value:
         """Returns a vector with `width` elements: the first lane of each of `width` equal parts of
@@ -211,7 +216,7 @@ class Lanes:
         On processors without mask registers (AVX2), LLVM extracts the bits of a bitcast mask one
         by one; a comparison of vectors gives lanes of the elements' width at once.
         """
-        own = ir.Constant(vector(I32), [I32(1 << lane) for lane in range(LANES)])
+        own = _integers(I32, tuple([1 << lane for lane in range(LANES)]))
         return self.b.icmp_unsigned("!=", self.b.and_(self.splat(bits), own), zero(vector(I32)))
 
     def any(self, mask: Value) -> Value:

@@ -23,6 +23,7 @@ from warploom.llvm import disk_cache
 from warploom.llvm.lanes import Value
 from warploom.llvm.objects import object_of
 from warploom.llvm.opt_level import Effort
+from warploom.llvm.printing import ModulePrinter
 from warploom.llvm.target import Processor, levels, target_machine
 
 Define = Callable[[ir.Module], None]
@@ -97,7 +98,7 @@ def _compiled(name: str, define: Define, processor: Processor | None = None) -> 
     """Compiles a function into object code for a processor, by default the host's."""
     module = ir.Module(name)
     define(module)
-    return object_of(str(module), Effort.FULL, name, processor)
+    return object_of(ModulePrinter(module).text(), Effort.FULL, name, processor)
 
 
 # ---- the functions that the package holds ------------------------------------------------------
