@@ -14,12 +14,13 @@ import numpy as np
 
 from warploom.abi.access_kinds import pack_kind
 from warploom.core.errors import WarploomError
+from warploom.cost.address_pattern import AddressPattern
 from warploom.isa.instruction import Space
 from warploom.machine.launch import Launch
 from warploom.machinecode.opcodes import execution_of
 from warploom.timing import layout as w
 from warploom.timing.accelsim.files import KernelHead, TracedBlock
-from warploom.timing.accelsim.lines import LANES, TracedInstruction, width_of
+from warploom.timing.accelsim.lines import TracedInstruction, width_of
 from warploom.timing.accelsim.writing import ZERO_REGISTER
 from warploom.timing.machinecode.work import ON_CHIP_OPCODES, accesses_memory
 from warploom.timing.record.patterns import PatternTable
@@ -121,11 +122,9 @@ class TraceRecordBuilder:
             addresses = [address & ((1 << _SHARED_BITS) - 1) for address in addresses]
         # Bases are multiples of a line in global memory, 0 in shared and local memory.
         base = min(addresses) // 128 * 128 if space is Space.GLOBAL else 0
-        lanes = [lane for lane in range(LANES) if instruction.mask >> lane & 1]
-        offsets = dict(zip(lanes, (address - base for address in addresses), strict=True))
+        offsets = tuple([address - base for address in addresses])
         kind = pack_kind(space, op, width_of(instruction.opcode))
-        row = [offsets.get(lane, 0) for lane in range(LANES)]
-        return self.patterns.number((0, kind, instruction.mask, *row)), base
+        return self.patterns.number(0, kind, AddressPattern(instruction.mask, offsets)), base
 
     def record(self) -> tuple[Record, TracedCode]:
         """Returns the record of all that was added, with instructions renumbered in the order of
