@@ -40,6 +40,9 @@ ALL_BYTES = 15
 MERGE_DEPTH = 4
 """Number of records at the head of a list that are compared with a new one; deeper ones stay."""
 
+SAME_WARP, OTHER_WARP, OTHER_BLOCK = 1, 2, 3
+"""Distances of two threads (`distance`): of one warp, of two warps of a block, of two blocks."""
+
 
 @jitable
 def pack_access(state: DetectorState, op: int, bytes_: int, flags: int) -> int:
@@ -246,7 +249,7 @@ def write_record(
 
 @jitable
 def distance_between(state: DetectorState, one: int, two: int) -> int:
-    """Returns the distance (1 to 3, `distance`) of the threads of the access records at indices
+    """Returns the distance (`distance`) of the threads of the access records at indices
     `one` and `two` of the state; 0 if `one` is 0, which means no record."""
     if one == 0:
         return 0
@@ -257,20 +260,20 @@ def distance_between(state: DetectorState, one: int, two: int) -> int:
 @jitable
 def max_distance(state: DetectorState) -> int:
     """Returns the largest `distance` of two threads that can access the same memory of the current
-    space: 3 (two blocks) for global memory, else 2 (two warps)."""
-    return 3 if state.current_space == GLOBAL else 2
+    space: OTHER_BLOCK for global memory, else OTHER_WARP."""
+    return OTHER_BLOCK if state.current_space == GLOBAL else OTHER_WARP
 
 
 @jitable
 def distance(
     interval_word: int, thread_word: int, other_interval_word: int, other_thread_word: int
 ) -> int:
-    """Returns the distance of the threads of two records, by their interval and thread words: 3 in
-    two blocks, 2 in two warps of a block, 1 in a warp."""
+    """Returns the distance of the threads of two records, by their interval and thread words:
+    SAME_WARP, OTHER_WARP or OTHER_BLOCK."""
     if interval_word >> BLOCK_AT != other_interval_word >> BLOCK_AT:
-        return 3
+        return OTHER_BLOCK
     a, b = thread_word & THREAD_BITS, other_thread_word & THREAD_BITS
-    return 2 if a >> 5 != b >> 5 else 1
+    return OTHER_WARP if a >> 5 != b >> 5 else SAME_WARP
 
 
 @jitable
@@ -303,10 +306,14 @@ def record_strong_access(
     access_word: int,
     value: int,
 ) -> None:
-    """Records a strong access in the cell's list of wide accesses (`is_wide`), or in its list of
-    all others, replacing a record of the same op and flags, among the first MERGE_DEPTH, that it
-    makes redundant. Without `exact` two alike are enough, as for weak reads: the first, and the
-    latest of another warp or block; one of the first's warp is not recorded."""
+    """Records a strong access, which writes `value`, in the cell's list of wide accesses
+    (`is_wide`), or in its list of all others: in place of a record of the same op and flags or, if
+    there is none to replace, as the new head.
+
+    Of the first MERGE_DEPTH records, the first with its op and flags is replaced that it makes
+    redundant (`supersedes`). Without `exact`, records of two threads are enough, as for weak reads:
+    a record with its op and flags behind the head is replaced even if it is not redundant; if the
+    head has them, nothing is recorded for another thread of the head's warp."""
     lists = cell.lists
     is_wide_access, bytes_ = is_wide(access_word), access_word >> BYTES_AT & ALL_BYTES
     head = lists >> 32 if is_wide_access else lists & LOW
@@ -329,7 +336,7 @@ def record_strong_access(
         if (
             alike
             and state.exact == 0
-            and distance(other_interval, other_thread, interval_word, thread_word) < 2
+            and distance(other_interval, other_thread, interval_word, thread_word) == SAME_WARP
         ):
             return
         node = AccessNode(state, node.next)

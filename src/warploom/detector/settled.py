@@ -11,6 +11,7 @@ Does nothing with `exact`.
 
 from __future__ import annotations
 
+from warploom.detector.cells import OTHER_BLOCK, OTHER_WARP
 from warploom.detector.layout import (
     BLOCK_AT,
     FEW_FROM,
@@ -36,9 +37,6 @@ from warploom.detector.records import (
 )
 from warploom.detector.runs import begin_of, bytes_of, end_of
 from warploom.simt.lane_counts import jitable
-
-OTHER_WARP, OTHER_BLOCK = 2, 3
-"""Distances of two threads (`cells.distance`)."""
 
 POOL_FOR_THREADS = 1 << 27
 """Words of the pool that are reserved for vector clocks and releases; lines can do without

@@ -73,8 +73,10 @@ def emit_count_stretches(lanes: Lanes, arguments: Sequence[Value]) -> list[Value
 
 def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.overlap.count_in_columns` of addresses in memory, a mask, a shift and a number of
-    columns (i64); returns the numbers of distinct segments, of aligned groups of 8 and of 32, and
-    the most distinct segments of one column (bank); zeros if lanes are too distant."""
+    columns (i64), a power of 2 up to 32; returns the numbers of distinct segments, of aligned
+    groups of 8 and of 32, and the most distinct segments of one column (bank): its number is the
+    segment's modulo `columns`. Zeros if the lanes' segments differ in more than FURTHEST_BITS bits,
+    which `_count_by_keys` tests."""
     *accesses, columns = arguments
 
     def count(keys: Value, on: Value) -> list[Value]:
@@ -93,7 +95,8 @@ def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Valu
             within = lanes.splat(b.trunc(b.sub(columns, I64(1)), I8))
             banks = b.and_(b.trunc(keys, BYTES), within)
             differing = b.or_(lane_numbers(I8), splat_constant(LANES, I8))
-            # A duplicate gets a number of its own above all banks, so that it counts for none.
+            # A duplicate gets a number of its own (32 + lane), above all banks, which are below 32,
+            # so that it counts for none.
             own = b.select(first, banks, differing)
             return [*counts, b.zext(_highest_byte(lanes, _count_equal_lanes(lanes, own)), I64)]
 

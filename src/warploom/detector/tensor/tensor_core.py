@@ -87,7 +87,7 @@ from warploom.detector.tensor.tensor_copies import act_as_agent, record_bytes
 from warploom.simt.lane_counts import jitable
 
 SCALED_ROWS = 32
-"""Rows of a matrix whose scales are in one column."""
+"""Rows of A, or columns of B, whose scales are in one column of tensor memory."""
 
 
 @jitable
@@ -198,9 +198,13 @@ def record_factors(
     lane: int,
     request: int,
 ) -> None:
-    """Records what a product reads in the block whose memory is selected: A (in tensor or shared
-    memory), its part of B, and, if the product has them, metadata and scales, as whole columns of
-    all lanes."""
+    """Records what a product reads in the block whose memory is selected. Of a pair, each block
+    reads half of the rows of A and half of the columns of B.
+
+    B is read in shared memory, A there or in tensor memory: for each of its rows, the columns of
+    one lane, that of the row in part 0 of D. Metadata of a sparse A (a column) and scales (a column
+    for each SCALED_ROWS rows) are read in tensor memory, in all lanes. Both blocks read the scales
+    of all columns of B."""
     descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
     pair, sparse = 2 if request & PAIR else 1, request & SPARSE
     rows, columns = rows_of(descriptor) // pair, columns_of(descriptor)

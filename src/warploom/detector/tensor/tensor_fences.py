@@ -163,12 +163,14 @@ def is_unfenced(state: DetectorState, who: int, time: int) -> int:
 
 @jitable
 def is_taken_over(state: DetectorState, who: int, time: int, block: int) -> int:
-    """Returns whether the current warp knew access number `time` of agent `who`, of the block with
-    number `block` - 1, at its last `tcgen05.fence::after_thread_sync`. For work of a tensor core in
-    its own block, it is enough that it had begun."""
+    """Returns whether the current warp knew, at its last `tcgen05.fence::after_thread_sync`, that
+    access number `time` of agent `who` was complete. `block` is 1 plus the number of the agent's
+    block, as in interval words. For work of a tensor core in the current block, it is enough that
+    the warp knew of a `tcgen05.fence::before_thread_sync` after it had begun; in other blocks
+    `entry_knows_agent` decides."""
     at = after_at(state)
     if block != state.current_block + 1:
-        # An interval is not compared: agents have their own count.
+        # The interval is 0, since it is not compared: agents have their own count.
         return set_knows(state, state.words[at], block, 0, who, time)
     if includes_copy(state.words[at + 1 + agent_index(state, who)], time):
         return 1

@@ -6,7 +6,7 @@ warp loops, and a switch at the entry that resumes a suspended warp:
     entry:  load the warp's state; switch over its resume point
     begin:  set the active mask; branch to the convergent copy of block 0
     c0..cN  convergent copies     d0..dN  divergent copies     r0..rN  region copies
-    exit:   store fuel and state; return the status
+    exit:   store fuel and variables of warp order; return the status
 """
 
 from __future__ import annotations
@@ -199,7 +199,10 @@ class WarpFunction:
         return begin
 
     def _emit_exit(self) -> None:
-        """Emits the exit block: it stores the warp's fuel and state, and returns the status."""
+        """Emits the exit block, to which `FunctionFrame.leave` branches: it stores in the
+        environment the variables of warp order (WARP, SITE, START), the fuel left and whether a
+        wait has failed, and returns the status that `leave` has stored in the frame's variable.
+        The warp's registers, lanes and table have been saved before."""
         self.b.position_at_end(self.frame.exit_block)
         self.control.warp_order.state.record()
         self.frame.fuel.record()

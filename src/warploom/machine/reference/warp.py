@@ -62,13 +62,17 @@ def step_in_turn(warp: Warp) -> int:
 
 
 def step(warp: Warp) -> int:
-    """Executes the next instruction of a runnable warp in the active lanes whose guard holds, after
-    it is counted and reported to listener, sanitizer and observer; returns the warp's status. If no
-    guard holds, only control flow has an effect."""
+    """Executes the next instruction of a runnable warp in the active lanes whose guard holds;
+    returns the warp's status (`simt.scheduling`), RUNNABLE if it can go on.
+
+    First it counts the instruction, in the launch (`issue`, which raises InstructionLimit and
+    LaunchCancelled) and in the turn (`warp.used`), unless it is hidden (maintains the stack of
+    calls). Then it reports it: to the listener, to the observer of branches and, if a guard holds
+    in any lane, to the sanitizer. If no guard holds, only control flow has an effect, and the warp
+    advances."""
     index, run = warp.next, warp.run
     instruction = run.program.instructions[index]
     active = warp.splits.active
-    # Instructions that calls were lowered to are not counted against the turn.
     warp.used += index not in run.program.hidden
     mask = active & guard_mask(warp, instruction)
     run.issue(index, active, mask)

@@ -129,9 +129,17 @@ class TraceRecordBuilder:
 
     def record(self) -> tuple[Record, TracedCode]:
         """Returns the record of all that was added, with instructions renumbered in the order of
-        their PCs, and the code that has them in that order."""
-        # Instructions are numbered by first use; the code is in the order of PCs.
-        static_instructions = sorted(self._numbers, key=lambda key: (key[0], key[4]))
+        their PCs (of one PC, that which ends its warp last), and the code that has them in that
+        order. Each warp has a stream of its own, and one site, of base address 0, so that
+        accesses have their whole addresses. There are no polls, and no operations of the Tensor
+        Memory Accelerator. The builder stays as it was."""
+
+        def order(instruction: StaticInstruction) -> tuple[int, bool]:
+            pc, _, _, _, ends_warp = instruction
+            return pc, ends_warp
+
+        # So far, instructions are numbered by first use.
+        static_instructions = sorted(self._numbers, key=order)
         position = np.zeros(max(1, len(static_instructions)), np.int64)
         position[[self._numbers[key] for key in static_instructions]] = np.arange(
             len(static_instructions)
@@ -155,8 +163,8 @@ class TraceRecordBuilder:
             accesses,
             warps,
             self.patterns,
-            np.zeros(len(self._streams), np.int64),
-            np.zeros(max(1, len(static_instructions)), np.bool_),
+            poll_counts=np.zeros(len(self._streams), np.int64),
+            bulk=np.zeros(max(1, len(static_instructions)), np.bool_),
             copies=False,
         )
         return record, TracedCode(self.head.name, tuple(static_instructions))

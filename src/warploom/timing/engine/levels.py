@@ -206,9 +206,10 @@ def access_l2(
 
 @jitable
 def write_back(params: EngineParameters, memory: MemorySystem, tag: int, now: int) -> int:
-    """Writes the dirty sectors of an evicted line to DRAM, so that their bytes count as
-    `dram_written` and not as `l2_dirty`; `tag` is the offset of its tag word. Returns the tick at
-    which that begins, `now` if none is dirty."""
+    """Counts and times the write of an evicted line's dirty sectors to DRAM: moves their bytes from
+    `l2_dirty` to `dram_written` and occupies the line's bank. `tag` is the offset of the tag word,
+    which still holds the line and its dirty bits and is not changed: the caller replaces the line
+    (`replace_line`). Returns the tick at which the transfer begins, `now` if none is dirty."""
     line, count = (memory.words[tag] >> w.TAG_BITS) - 1, 0
     for sector in range(w.SECTORS):
         count += memory.words[tag] >> (w.DIRTY_BITS + sector) & 1
