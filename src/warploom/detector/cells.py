@@ -127,7 +127,7 @@ def record_weak_write(
     access_word: int,
     value: int,
 ) -> None:
-    """Records a weak write as the cell's W_ record, and removes the reads and list records whose
+    """Records a weak write as the cell's write record, and removes the reads and list records whose
     bytes it covers: a later access that is ordered after the write is ordered after them, and those
     that are not ordered with the write have been reported. The earlier write moves to the list if
     it has bytes that this does not."""

@@ -73,10 +73,10 @@ def detect_event(
 
 @jitable
 def begin_event(state: DetectorState, event: DetectorEvent, plan: Any) -> int:
-    """Selects the block, the warp and the instruction of an event (ME_ words of the state), and the
-    block's own shared memory; returns the index of the warp's words. Begins a block, with its
-    cluster, whose slot was another's; lets lanes that waited at a barrier leave it; in lockstep,
-    synchronises the warp's lanes."""
+    """Selects the block, the warp and the instruction of an event (`current_` words of the state),
+    and the block's own shared memory; returns the index of the warp's words. Begins a block, with
+    its cluster, whose slot was another's; lets lanes that waited at a barrier leave it; in
+    lockstep, synchronises the warp's lanes."""
     state.current_slot = state.slots_at + max(plan[SLOT], 0) * state.slot_words
     state.current_block = event.block
     state.current_instruction = event.instruction

@@ -80,8 +80,8 @@ def is_settled(state: DetectorState, line: LineShadow, footprint: int, words: in
 
 @jitable
 def settled_at(state: DetectorState, line: LineShadow) -> int:
-    """Returns the index in the state of a line's settled bytes (masks Q_); 0 if it has none or they
-    do not count (IN_FORCE)."""
+    """Returns the index in the state of a line's settled bytes (`SettledBytes`); 0 if it has none
+    or they do not count (IN_FORCE)."""
     extension = LineExtension(state, line.extension)
     if extension.at == 0 or extension.settled & IN_FORCE == 0:
         return 0

@@ -332,8 +332,10 @@ def leave_slot(plan: Words, slots: Words) -> None:
 
 @jitable
 def delays_next_block(plan: Words) -> bool:
-    """Returns whether no block begins although a slot is free, so that running blocks can cancel
-    it: under RANDOM and ADVERSARIAL, unless resident blocks are stuck and may wait for it."""
+    """Returns whether no block begins now although a slot is free, so that running blocks can
+    cancel it. Only if blocks of the program cancel clusters (CANCELS) and no resident block is
+    stuck, as it may wait for the next one: always under ADVERSARIAL, by a hash of seed and round
+    under RANDOM, never under other policies."""
     if not plan[CANCELS] or plan[STUCK_BLOCKS] != 0:
         return False
     if plan[POLICY] == RANDOM:

@@ -41,7 +41,7 @@ class ReplayOutcome:
 
 class Replay:
     """Runs a replay, which can be stopped, saved and resumed (`state`, `restore`). `now` is the
-    next cycle; `sms` and `memory` are the engine's state (`timing.layout`); `totals` counts, for
+    next cycle; `sms` and `memory` are the engine's state (`timing.records`); `totals` counts, for
     each worker, the cycles of warps by operation and state, and then the issues of each
     operation."""
 

@@ -262,8 +262,8 @@ def _operation_row(
 
 
 def _kind(name: str, opcode: str, costs: WorkCosts, *, ends: bool) -> tuple[int, int, int]:
-    """Returns the kind of an operation, by the name of its opcode, and its operands X and Y
-    (`layout`); `ends`: it is the last instruction of a warp, which exits."""
+    """Returns the kind of an operation, by the name of its opcode, and its operands `x` and `y`
+    (`TimedOperation`); `ends`: it is the last instruction of a warp, which exits."""
     if ends:
         return w.EXIT, 0, 0
     if name in ("MEMBAR", "FENCE"):

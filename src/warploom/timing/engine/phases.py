@@ -33,8 +33,8 @@ def extend_flight(flight: Flight, time: int) -> None:
 
 @jitable
 def phase_at(arrays: EngineArrays, warp: WarpSlot, phase_id: int) -> int:
-    """Returns the offset of the record (H_) of a phase of an mbarrier, of the block of a warp;
-    `phase_id` is the number that the phase has in the block, from 1."""
+    """Returns the offset, in the state of an SM, of the record (`PhaseState`) of a phase of an
+    mbarrier, of the block of a warp; `phase_id` is the number of the phase in the block, from 1."""
     block = warp.block
     slot = (block - arrays.params.at_blocks) // BlockSlot.WORDS
     return int(

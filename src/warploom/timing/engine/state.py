@@ -73,7 +73,7 @@ class LaunchSizes(NamedTuple):
 
 @dataclass(frozen=True)
 class EngineSetting:
-    """Holds the parameters of a replay (`timing.layout`) and sizes that follow from them."""
+    """Holds the parameters of a replay (`EngineParameters`) and sizes that follow from them."""
 
     parameters: EngineParameters
     memory_words: int

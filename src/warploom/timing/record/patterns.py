@@ -67,7 +67,7 @@ class PatternTable:
 
     @property
     def rows(self) -> Words:
-        """Returns the patterns, shape (patterns, P_WORDS)."""
+        """Returns the patterns, shape (patterns, words of a `TimedPattern`)."""
         return np.array(self._rows, np.int64).reshape(-1, TimedPattern.WORDS)
 
     @property
@@ -179,7 +179,7 @@ class PatternTable:
         return self._numbers[key]
 
     def _row(self, instruction: int, kind: int, lanes: int, offsets: list[int]) -> list[int]:
-        """Returns the row (`layout`, P_) of a pattern by its space and operation: passes and
+        """Returns the row (`TimedPattern`) of a pattern by its space and operation: passes and
         wavefronts by the cost rules and, where it goes through the caches, its lines, which are
         added to those of the table."""
         space, size = SPACES[space_number(kind)], lane_bytes(kind)
