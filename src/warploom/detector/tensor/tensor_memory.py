@@ -109,7 +109,7 @@ def detect_tensor_memory(
         else:
             fill_entry(data, scratch, lane, request)
             record_tensor_core_op(state, event, memory, all_memory, scratch, values, lane, request)
-        # An operation of the whole warp has its operands in the first lane.
+        # Ops up to STORE are of the whole warp, with their operands in the lowest executing lane.
         if op <= STORE:
             return 0
     return 0

@@ -149,9 +149,11 @@ class Suspension:
         }
 
     def _resume(self, copy: Copy, block: int) -> ir.Block:
-        """Emits the entry after a barrier at the end of `block`, which restores the live lanes and
-        registers that `wait_together` has saved, and jumps to the next block in `copy`; in the
-        region copy all 32 lanes are live. Returns the entry."""
+        """Emits the entry after a barrier at the end of `block`, which restores the live lanes,
+        which become the active ones, and the live registers that `wait_together` has saved; enters
+        the masked loops around the next block, marks registers as having their shapes (*stale* of
+        `LayoutRecovery`), and jumps to that block in `copy`. In the region copy all 32 lanes are
+        live. Returns the entry."""
         following = self._following(block)
         resume_block = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(resume_block)

@@ -109,8 +109,10 @@ class StridedLoopCode:
     def emit(self, copy: Copy, batched: BatchedLoop) -> None:
         """Emits the batch of a loop in one copy of its blocks, as the LLVM block that its back edge
         jumps to: after the backoff, the check, then the iterations if they are at least LEAST; then
-        an ordinary iteration. A failed check fills range caches and lengthens the backoff (2n + 1
-        iterations, at most LONGEST_BACKOFF); a successful one resets it."""
+        an ordinary iteration. A failed check, or fewer iterations, lengthen the backoff (2n + 1
+        iterations, at most LONGEST_BACKOFF), and fill the range caches of groups that missed,
+        unless the fuel and the comparisons alone leave too few; a successful check resets the
+        backoff."""
         b, header = self.b, batched.loop.header
         ordinary = self.blocks.copies[copy, header]
         b.position_at_end(self.blocks.batches[copy, header])

@@ -218,9 +218,10 @@ def launch_reserved(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def launch_block(arrays: EngineArrays, sm: SmState, block: BlockSlot, now: int) -> None:
-    """Launches the next reserved block in the free slot `block`: takes its number out of the SM's
-    ring buffer of reserved blocks, counts it and its warps as live, resets the slot's barriers and
-    mbarrier phases, and places its warps."""
+    """Launches the next reserved block in the free slot `block`: takes its grid number out of the
+    SM's ring buffer of reserved blocks, counts it and its warps as live (after the residency so far
+    has been accounted), resets the slot's barriers and mbarrier phases, and places its warps. The
+    block's own `number` is how many warps the SM had launched before."""
     head = sm.reserved_head
     number = sm.words[arrays.params.at_reserved + head]
     sm.reserved_head = (head + 1) % arrays.params.reserved
