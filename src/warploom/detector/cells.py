@@ -111,7 +111,7 @@ def is_wide(access_word: int) -> int:
 @jitable
 def check_list(state: DetectorState, node: AccessNode, access_word: int, value: int) -> None:
     """Checks an access, which writes `value`, against each record of a linked list that begins with
-    `node` (index 0: empty)."""
+    `node` (`node.at` 0: empty)."""
     while node.at:
         check_record(state, node.interval, node.thread, node.access, node.value, access_word, value)
         node = AccessNode(state, node.next)

@@ -160,7 +160,7 @@ def release_by_write(state: DetectorState, key: int, flags: int, is_atomic: int)
 def prepend_fence_release(
     state: DetectorState, fence: ReleaseRecord, scope: int, chain: int
 ) -> int:
-    """Returns `chain` with a copy of a fence's release (`fence`: its index) before it, in the
+    """Returns `chain` with a copy of the release of a fence (`fence`) before it, in the
     narrower of the fence's scope and that of the write that publishes it (`scope`); `chain` itself
     if the pool is exhausted."""
     release = ReleaseRecord(state, allocate(state, ReleaseRecord.WORDS + ReleaseChain.WORDS))

@@ -221,9 +221,10 @@ def _operation_row(
     registers: list[int],
     numbers: dict[int, int],
 ) -> list[int]:
-    """Returns the row (`TimedOperation`) of an instruction with number `number`: its unit and that
-    unit's costs, its kind, and the registers that it waits for and writes. Appends these registers
-    to `registers`, as the numbers that `numbers` gives them."""
+    """Returns the row (`TimedOperation`) of an instruction with number `number`: its unit
+    ("control" for opcodes without one) and that unit's costs, its kind, the registers that it
+    writes, and those that it waits for: its sources and those that it writes, of earlier writers.
+    Appends these registers to `registers`, as the numbers that `numbers` gives them."""
     _, opcode, destinations, sources, last = row
     name = opcode.partition(".")[0]
     unit = execution_of(name).unit

@@ -103,15 +103,16 @@ def copy_registers(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int) -
 
 @jitable
 def arrive_at_barrier(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int, now: int) -> bool:
-    """Counts the arrival of a warp at a barrier of its block by operation `op`, whose `awaited` is
-    how many warps it awaits (0: all live ones); the last arrival releases the barrier. Returns
+    """Counts the arrival of a warp at a barrier of its block by operation `op`, notes the barrier
+    in the warp, and releases it if that is the last arrival. The operation's `awaited` is how many
+    warps it awaits (0: all live ones), of one that only arrives -1 less that number. Returns
     whether the warp has to wait there: not if it released the barrier or only arrives. If then all
-    warps of the block wait, at different barriers, all are released."""
+    warps of the block wait, at different barriers, all barriers are released, and the warp does not
+    wait."""
     operation, block = TimedOperation(arrays.ops, 0, op), BlockSlot(sm, warp.block)
     number = operation.barrier % w.BARRIERS
     need = operation.awaited
     waits = need >= 0
-    # Arrivals without a wait have a negative number of warps.
     if not waits:
         need = -1 - need
     arrivals = block.at + BlockSlot.arrived + number

@@ -272,8 +272,9 @@ class _PtxWorkBuilder:
         row[TimedOperation.kind], row[TimedOperation.x], row[TimedOperation.y] = kind, x, y
 
     def _kind(self, work_class: str, instruction: Instruction) -> tuple[int, int, int]:
-        """Returns the kind of an operation, and its operands `x` and `y` (`TimedOperation`), by its
-        kind, else by its class."""
+        """Returns the kind of an instruction's operation, and its operands `x` and `y`, whose
+        meaning follows from the kind (`TimedOperation`): by the kind of the instruction, by its
+        class for barriers and memory accesses, else ALU."""
         operation = instruction.operation
         if operation.has(Effect.BRANCHES):
             return words.BRANCH, 0, 0
