@@ -158,8 +158,9 @@ def record_block(
 
 @jitable
 def write_control(log: LogWords, table: WarpTable) -> None:
-    """Appends to CONTROLS the diverged state of a warp, from its table: the nodes of its SIMT stack
-    that are in use, and its parked splits."""
+    """Appends to CONTROLS the diverged state of a warp, from its table, and advances the count of
+    CONTROLS: numbers of nodes and splits, TOP; the nodes of its SIMT stack that are in use; its
+    parked splits. The caller has checked that MOST_STATE_WORDS fit."""
     start = log[CONTROLS_AT] + log[CONTROLS]
     at = start + 3
     nodes, splits = 0, 0

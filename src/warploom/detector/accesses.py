@@ -95,8 +95,9 @@ def record_runs(
 ) -> int:
     """Records a weak access by runs of evenly spaced lanes; goes over to `record_lanes` if there
     are more than MOST_LANE_RUNS, or a run is misaligned or not within one writable allocation.
-    Returns the mask of lanes that may access memory. Tries contiguous runs, then strided ones. A
-    full warp with descending addresses is one run that begins with its last lane."""
+    Returns the mask of lanes that may access memory. Tries contiguous runs, then strided ones;
+    without `exact`, loads leave out lanes that others make redundant (`without_repeats`). A full
+    warp with descending addresses is one run that begins with its last lane."""
     lanes, retained, descending = event.lanes, event.lanes, 0
     heads = heads_of_contiguous_runs(addresses, lanes, event.size)
     contiguous = 1

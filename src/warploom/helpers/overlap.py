@@ -44,9 +44,10 @@ wherever they begin."""
 HALF = LANES // 2
 
 
-def emit_count_stretches(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
+def emit_count_segments(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.overlap.count_segments` of addresses in memory, a mask and a shift (i64);
-    returns the numbers of distinct segments and of aligned groups of 4."""
+    returns the numbers of distinct segments and of aligned groups of 4. Zeros if the lanes'
+    segments differ in more than FURTHEST_BITS bits."""
 
     def count(keys: Value, on: Value) -> list[Value]:
         """Emits the two counts of `keys`: by the bits of a window if they fit one, else by the

@@ -158,9 +158,10 @@ class Replay:
         return words[..., at : at + sets * w.SET_STRIDE]
 
     def _quantum(self, pool: ThreadPoolExecutor) -> bool:
-        """Runs one quantum: reserves blocks, runs the busy SMs on the workers, serves their
-        requests, and delivers messages between SMs; returns False if no SM is busy, so nothing is
-        left to run."""
+        """Runs one quantum: reserves blocks, runs the busy SMs (those with blocks, reserved ones or
+        requests) on the workers, serves their requests, and delivers messages between SMs; then
+        advances `now`, and notes how many blocks have ended by then. Returns False, at the same
+        `now`, if no SM is busy, so nothing is left to run."""
         self._dispatcher.reserve_blocks()
         self._release_stalled()
         state = self.sms[:, [SmState.live_blocks, SmState.reserved_count, SmState.request_count]]

@@ -285,8 +285,9 @@ class WarpFunction:
     def _emit_control(
         self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction
     ) -> bool:
-        """Emits a branch, exit, trap or barrier that ends a basic block, and returns True; returns
-        False, and emits nothing, for another instruction."""
+        """Emits a branch, exit, trap or barrier that ends a basic block, after the count of its
+        guard and the observer's event, and returns True; returns False, and emits nothing, for
+        another instruction, and for barriers of a warp and those that return a count."""
         operation = instruction.operation
         barrier = operation.has(Effect.SYNCHRONISES_BLOCK)
         if barrier and not self.barriers.ends(instruction):

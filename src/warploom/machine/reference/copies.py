@@ -172,8 +172,9 @@ def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
 
 
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `st` of a register, `st.async`, which then completes bytes at its mbarrier, or
-    `st.bulk`, with which every lane zeroes `size` bytes."""
+    """Executes `st` of a register; `st.async`, which then completes bytes at its mbarrier, both
+    late if the policy defers copies; or `st.bulk`, with which every lane zeroes the bytes that its
+    operand says, in requests of BULK_FILL_BYTES."""
     completing = completion(instruction)
     if completing is not None:
         with deferring(warp, instruction, mask, _late_copy_operands(warp, instruction)):

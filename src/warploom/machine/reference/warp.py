@@ -259,8 +259,9 @@ def _by_members(warp: Warp, index: int, instruction: Instruction, mask: int, on:
 
 
 def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes a shuffle, vote, match, reduction, `activemask` or `elect` among the lanes of
-    `mask`, and writes its results."""
+    """Executes a shuffle, vote, match, reduction, `activemask` or `elect` among the lanes of `mask`
+    (`on`: the same set as a predicate), and writes its result there: shuffles, `elect` and
+    `match.all` write a pair of a value and a predicate."""
     operation, operands = instruction.operation, instruction.operands
     mode = operation.modifiers.text("mode", "")
     match operation.kind:

@@ -38,12 +38,13 @@ than the host's caches."""
 def serve_requests(
     params: EngineParameters, sms: Words, memory: MemorySystem, start: int, stop: int
 ) -> int:
-    """Serves the requests that the SMs made from cycle `start` to `stop`; returns their number.
-    Sorts them by cycle with a counting sort."""
+    """Serves the requests that the SMs made from cycle `start` to `stop`, in the order of their
+    cycles, those of one cycle in the order of their SMs; returns their number. They stay in the
+    SMs' buffers, with the cycle of the answer (`serve`). Sorts their offsets by a counting sort, in
+    the words of `memory` from `at_order` on."""
     span = stop - start + 1
     buckets = params.at_order
-    # A counting sort with a bucket for each cycle. SMs are visited in order, so requests of one
-    # cycle keep the order of their SMs.
+    # A bucket for each cycle.
     for cycle in range(span + 1):
         memory.words[buckets + cycle] = 0
     for sm in range(params.sms):

@@ -153,9 +153,10 @@ class _MachineCodeWorkBuilder:
         return self._costs.unit_latency("int" if unit in ("control", "lsu") else unit)
 
     def _kind(self, unit: str, instruction: MachineInstruction) -> tuple[int, int, int]:
-        """Returns the kind of an operation of a unit, and its operands `x` and `y`
-        (`TimedOperation`), by its opcode; of barriers and sleeps, by the PTX instruction from which
-        it was made."""
+        """Returns the kind of an operation of a unit, and its operands `x` and `y`, whose meaning
+        follows from the kind (`TimedOperation`), by its opcode, ALU for all others; of barriers and
+        sleeps, by the PTX instruction from which it was made. An EXIT with a guard, which may leave
+        the warp running, is not of the kind EXIT."""
         index = self._ptx_index(instruction)
         ptx = self._matching.program.instructions[index] if index >= 0 else None
         timing = self._costs.timing

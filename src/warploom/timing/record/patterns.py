@@ -179,9 +179,12 @@ class PatternTable:
         return self._numbers[key]
 
     def _row(self, instruction: int, kind: int, lanes: int, offsets: list[int]) -> list[int]:
-        """Returns the row (`TimedPattern`) of a pattern by its space and operation: passes and
-        wavefronts by the cost rules and, where it goes through the caches, its lines, which are
-        added to those of the table."""
+        """Returns the row (`TimedPattern`) of a pattern by its space and operation: passes (of
+        atomics, else 1) and wavefronts by the cost rules and, where it goes through the caches, its
+        lines, which are appended to those of the table. Copies and texels have rows of their own
+        (`_copy_row`, `_texel_row`). Wavefronts of shared memory are multiplied by the passes; those
+        of constant memory are distinct addresses; those of other accesses are its lines, or the
+        wavefronts that move its registers, WAVEFRONT_BYTES each, if these are more."""
         space, size = SPACES[space_number(kind)], lane_bytes(kind)
         op_number = operation_number(kind)
         if op_number >= len(OPS):
