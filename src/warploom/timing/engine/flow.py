@@ -251,8 +251,10 @@ def place_warp(
     arrays: EngineArrays, sm: SmState, warp: WarpSlot, number: int, block: int, now: int
 ) -> None:
     """Initialises a slot for warp `number` of the launch, at the first operation of its stream; it
-    may issue after `block_launch_cycles`, and waits until then as NO_INSTRUCTION. Its registers are
-    ready, its scheduler follows from the slot. `block`: the offset of its block's slot."""
+    may issue after `block_launch_cycles`, and sleeps until then as NO_INSTRUCTION; if its stream is
+    empty, it ends at once. Its registers are ready, its scheduler follows from the slot, its age is
+    how many warps the SM had `launched` before, a count that this advances. `block`: the offset of
+    its block's slot."""
     for word in range(WarpSlot.WORDS):
         sm.words[warp.at + word] = 0
     slot = (warp.at - arrays.params.at_warps) // WarpSlot.WORDS
