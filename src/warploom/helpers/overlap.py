@@ -117,7 +117,8 @@ def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Valu
 
 def emit_count_coinciding(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.overlap.count_coinciding` of addresses in memory, a mask and a shift (i64);
-    returns the most lanes on one segment."""
+    returns the most active lanes on one segment; 0 if the lanes' segments differ in more than
+    FURTHEST_BITS bits."""
 
     def count(keys: Value, on: Value) -> list[Value]:
         """Emits the most lanes of `on` that have one key."""

@@ -53,8 +53,9 @@ class Suspension:
     def suspend(self, status: Status, index: int | Value) -> None:
         """Emits the running lanes' exit from the warp function with a status; a later call
         continues them at block `index` (a constant or a run-time i64), which is stored in the
-        warp's table. In convergent code registers are saved lane by lane first; in divergent code
-        they are in the context already."""
+        warp's table. In convergent code registers are saved lane by lane first: those live at
+        `index` if it is a constant, else all that blocks share; in divergent code they are in the
+        context already."""
         b, frame = self.b, self.frame
         is_whole = (
             frame.position.convergent and status is not Status.DIVERGED and isinstance(index, int)
