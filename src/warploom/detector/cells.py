@@ -15,6 +15,7 @@ from warploom.detector.knowledge import is_ordered
 from warploom.detector.layout import (
     AGENT,
     AGENT_KIND_AT,
+    ALL_BYTES,
     BLOCK_AT,
     BYTES_AT,
     COPIES_OF_THREAD,
@@ -24,7 +25,9 @@ from warploom.detector.layout import (
     LOAD,
     LOW,
     OP_AT,
+    OP_BITS,
     SCOPE_AT,
+    SCOPE_BITS,
     STRONG,
     THREAD_BITS,
     TIME_AT,
@@ -34,8 +37,6 @@ from warploom.detector.layout import (
 from warploom.detector.pool import free_node, push_record
 from warploom.detector.records import AccessNode, DetectorState, ShadowCell, ShadowRecord
 from warploom.simt.lane_counts import jitable
-
-ALL_BYTES = 15
 
 MERGE_DEPTH = 4
 """Number of records at the head of a list that are compared with a new one; deeper ones stay."""
@@ -59,7 +60,7 @@ def check_and_record(state: DetectorState, cell: ShadowCell, access_word: int, v
     whether the cell had lists before, which hold all its strong accesses."""
     interval_word = state.current_block + 1 << BLOCK_AT | state.current_interval
     thread_word = state.current_time << TIME_AT | state.current_thread | state.current_agent
-    op, bytes_ = access_word >> OP_AT & 3, access_word >> BYTES_AT & ALL_BYTES
+    op, bytes_ = access_word >> OP_AT & OP_BITS, access_word >> BYTES_AT & ALL_BYTES
     if cell.write_interval:
         check_record(
             state,
@@ -105,7 +106,7 @@ def is_wide(access_word: int) -> int:
     flags = access_word >> FLAGS_AT
     whole = access_word >> BYTES_AT & ALL_BYTES == ALL_BYTES
     strong = flags & (STRONG | VOLATILE) == STRONG
-    return int(strong and whole and flags >> SCOPE_AT & 3 >= GPU)
+    return int(strong and whole and flags >> SCOPE_AT & SCOPE_BITS >= GPU)
 
 
 @jitable
@@ -198,7 +199,7 @@ def record_weak_read(
     node = AccessNode(state, lists & LOW)
     while node.at and second_reader == 0 and (seen < MERGE_DEPTH or state.exact == 0):
         record, node_access = ShadowRecord(node, node.at + AccessNode.interval), node.access
-        is_read = node_access >> OP_AT & 3 == LOAD and node_access >> FLAGS_AT & STRONG == 0
+        is_read = node_access >> OP_AT & OP_BITS == LOAD and node_access >> FLAGS_AT & STRONG == 0
         if is_read and node_access >> BYTES_AT & ALL_BYTES == bytes_:
             if supersedes(state, record.interval, record.thread, node_access, bytes_):
                 write_record(record, interval_word, thread_word, access_word)
@@ -318,11 +319,11 @@ def record_strong_access(
     is_wide_access, bytes_ = is_wide(access_word), access_word >> BYTES_AT & ALL_BYTES
     head = lists >> 32 if is_wide_access else lists & LOW
     node, seen = AccessNode(state, head), 0
-    op = access_word >> OP_AT & 3
+    op = access_word >> OP_AT & OP_BITS
     while node.at and seen < MERGE_DEPTH:
         other_interval, other_thread, other_access = (node.interval, node.thread, node.access)
         alike = (
-            other_access >> OP_AT & 3 == op
+            other_access >> OP_AT & OP_BITS == op
             and other_access >> FLAGS_AT & STRONG
             and other_access >> FLAGS_AT == access_word >> FLAGS_AT
         )

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.detector.bounds import find_allocation
-from warploom.detector.cells import ALL_BYTES, pack_access, read_of, write_of
+from warploom.detector.cells import pack_access, read_of, write_of
 from warploom.detector.layout import (
+    ALL_BYTES,
     ATOMIC,
     COPIES,
     GLOBAL,

@@ -22,6 +22,7 @@ from warploom.detector.layout import (
     LOW,
     MORE_FROM,
     OP_AT,
+    OP_BITS,
     SHARED,
     STRONG,
 )
@@ -129,7 +130,7 @@ def settle_run(state: DetectorState, line: LineShadow, footprint: int, words: in
         return
     for number in range(line.count):
         run = run_at(state, line, number)
-        if run.access >> OP_AT & 3 != LOAD and run.mask & words:
+        if run.access >> OP_AT & OP_BITS != LOAD and run.mask & words:
             return
     for word in range(begin_of(footprint) >> 5, (end_of(footprint) + 31) >> 5):
         mark_settled(state, line, word, bytes_of(footprint, words, word))
@@ -238,7 +239,7 @@ def has_weak_reads_only(state: DetectorState, lists: int) -> int:
     only = int(lists >> 32 == 0)
     while node.at and only:
         access_word = node.access
-        only = int(access_word >> OP_AT & 3 == LOAD and access_word >> FLAGS_AT & STRONG == 0)
+        only = int(access_word >> OP_AT & OP_BITS == LOAD and access_word >> FLAGS_AT & STRONG == 0)
         node = AccessNode(state, node.next)
     return only
 

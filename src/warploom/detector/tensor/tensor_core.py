@@ -68,6 +68,7 @@ from warploom.asynchronous.tensor_memory.products import (
 from warploom.detector.cells import check_and_record, pack_access
 from warploom.detector.layout import (
     AGENT_KIND_AT,
+    ALL_BYTES,
     RACE,
     SHARED,
     TENSOR,
@@ -110,8 +111,7 @@ def record_words(
         return
     state.current_space, state.current_size = TENSOR, COLUMN_BYTES
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
-    # 15: all four bytes of the cell.
-    access_word = pack_access(state, op, 15, flags)
+    access_word = pack_access(state, op, ALL_BYTES, flags)
     # A value that no other access has, so that no race is reported as "same-value".
     value = (
         state.current_time << 12 | state.current_thread << 2 | state.current_agent >> AGENT_KIND_AT

@@ -32,6 +32,7 @@ from warploom.detector.layout import (
     K_UNFENCED,
     LOADS_OF_WARP,
     OP_AT,
+    OP_BITS,
     SITE_BITS,
     THREAD_BITS,
     TIME_AT,
@@ -137,7 +138,7 @@ def check_fences(
     before = int(same_block and is_unfenced(state, who, time) != 0)
     after = 1 - is_taken_over(state, who, time, block)
     if before or after:
-        detail = own_access >> OP_AT & 3 | (access_word >> OP_AT & 3) << D_OTHER_OP
+        detail = own_access >> OP_AT & OP_BITS | (access_word >> OP_AT & OP_BITS) << D_OTHER_OP
         detail |= before << D_BEFORE | after << D_AFTER
         other = block - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
         report(
