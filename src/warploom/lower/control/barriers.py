@@ -122,8 +122,9 @@ class BarrierCode:
         number: Value,
         threads: Value,
     ) -> None:
-        """Emits the wait at a barrier of all living lanes together: saves the warp; a call in warp
-        order then runs the next warp, another one stores the barrier in the warp's state and leaves
+        """Emits the wait of all living lanes together at barrier `number`, for `threads` threads
+        (0: all): saves the warp; a call in warp order then runs the next warp, if the number is a
+        constant and all are awaited; another one stores the barrier in the warp's state and leaves
         with BARRIER."""
         self.control.suspension.wait_together(block.index, index, _plain_number(instruction))
         self._store_barrier(index, number, threads)
@@ -237,7 +238,8 @@ class BarrierCode:
         return number, threads
 
     def _record_arrival(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emits the records of the arrival of lanes `on` for all of `arrivals`."""
+        """Emits, for all of `arrivals`, the records that the lanes `on` arrive at barrier `number`,
+        which awaits `threads` threads (0: all)."""
         for code in self.arrivals:
             code.barrier(index, on, number, threads)
 

@@ -135,8 +135,9 @@ def receive_messages(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def add_arrival(arrays: EngineArrays, sm: SmState, phase: PhaseState, time: int, now: int) -> None:
-    """Adds an arrival at the cycle `time` to a phase of an mbarrier (offset of its record), and
-    resumes the flights that wait for as many arrivals as it now has."""
+    """Adds an arrival at the cycle `time` to a phase of an mbarrier, and resumes the flights,
+    of the list of those that wait for it (`waiter`), that wait for as many arrivals as it now
+    has."""
     phase.arrivals += 1
     phase.time = max(phase.time, time)
     waiter = Flight(sm, phase.waiter)
