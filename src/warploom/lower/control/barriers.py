@@ -83,7 +83,8 @@ class BarrierCode:
     ) -> None:
         """Emits the barrier at the end of a basic block. If its guard holds in no active lane, code
         jumps to the next block. Otherwise an arrival alone (`arrive`) leaves with ARRIVED_ONLY, to
-        go on at once; a wait suspends the active lanes in the divergent copy, switches to the next
+        go on at once; a wait suspends the active lanes in the divergent copy (in baseline code,
+        which has no other, the warp as a whole if its lanes are together), switches to the next
         warp in a region version, and else suspends the warp as a whole. The barrier of a cluster is
         `_end_in_cluster`."""
         frame, following = self.frame, block.successors[-1]
@@ -103,8 +104,6 @@ class BarrierCode:
             self._store_operands(number, threads)
             self.control.suspension.suspend(Status.ARRIVED_ONLY, following)
         elif copy is Copy.DIVERGENT:
-            # Baseline code has the divergent copy alone: its warps may still be together, and then
-            # wait as a whole.
             if frame.variant.baseline and _plain_number(instruction) is not None:
                 with self.b.if_then(self.control.simt_stack.are_together(), likely=True):
                     self._wait_together(block, index, instruction, number, threads)

@@ -400,10 +400,9 @@ class StridedLoopCode:
 
     def _count(self, batch: _Batch, iterations: Value, left_at: int) -> None:
         """Adds, after a batch, its iterations to the counts of blocks, branches and accesses, and
-        subtracts their instructions from the fuel: the complete iterations, and of one more the
-        blocks up to position `left_at` (-1: none). The branch that ends that iteration is counted
-        where it is emitted.
-        """
+        its stores to the changes of memory, and subtracts its instructions from the fuel: the
+        complete iterations, and of one more the blocks up to position `left_at` (-1: none). The
+        branch that ends that iteration is counted where it is emitted."""
         b, frame, complete_iterations = self.b, self.frame, self.frame.get(iterations)
         with_partial = b.add(complete_iterations, I64(1)) if left_at >= 0 else complete_iterations
         stores, used = I64(0), I64(0)
