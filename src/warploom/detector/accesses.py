@@ -280,8 +280,8 @@ def record_lane_access(
     a copy's signal to one, is processed as that only. Any other is recorded as touched, and
     checked, as its agent's if ASYNC, in shadow memory (RACE) and for unwritten bytes (INIT); a
     strong one is also a release or an acquire (`exact`). `allocation` is the table row of its
-    allocation, 1 for shared memory; `writes` is 0 for loads and for a compare-and-swap that fails.
-    """
+    allocation, unused for shared memory; `writes` is 0 for loads and for a compare-and-swap that
+    fails."""
     at = state.current_address
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
     key = at if event.space == GLOBAL else shared_key(state, at)

@@ -177,9 +177,9 @@ def check_proxy(
         return
     # The interval of the current thread's last proxy fence, and below that of any thread's in the
     # block; -1 for none.
-    own_flags = ThreadKnowledge(state, state.current_lane_at).proxy_interval - 1
+    own_fence = ThreadKnowledge(state, state.current_lane_at).proxy_interval - 1
     between = ResidentBlock(state, state.current_slot).fenced - 1
-    if own_flags > interval or interval < between < state.current_interval:
+    if own_fence > interval or interval < between < state.current_interval:
         return
     detail = int(access_word >> OP_AT & OP_BITS == ATOMIC)
     other = state.current_block << 32 | thread_word & THREAD_BITS
