@@ -94,7 +94,8 @@ def record_lone_lane(
     """Records the access of a lane to an allocation, if it reads settled bytes (reads need no
     check), or words in cells that only this thread accesses or whose accesses barriers order.
     Returns whether it did; 0 also for addresses outside or misaligned. If it returns 0, the first
-    words may be recorded; to record them again changes nothing."""
+    words may be recorded; to record them again changes nothing. Of the current thread it sets only
+    `current_thread`, as the lanes of a warp share what it reads of the rest."""
     size, base = event.size, allocation.start & -LINE_BYTES
     if address < allocation.start or address + size > allocation.end or address & size - 1:
         return 0

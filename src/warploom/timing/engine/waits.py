@@ -103,7 +103,8 @@ def make_ready(sm: SmState, warp: WarpSlot) -> None:
 
 @jitable
 def remove_ready(sm: SmState, warp: WarpSlot) -> None:
-    """Removes a warp from the ready list of its scheduler, if it is in it."""
+    """Removes a warp from the ready list of its scheduler, if it is in it (READY); the caller
+    changes its state."""
     if warp.state != w.READY:
         return
     scheduler = SchedulerState(sm, warp.scheduler)
