@@ -161,7 +161,7 @@ class BarrierCode:
         """Emits the wait of a counting barrier (`bar.red`), which begins a basic block: stores in
         VOTE 1 plus the number of lanes whose predicate is true (for `and`: false), and suspends at
         this same block. Emits nothing for another instruction; at run time nothing happens without
-        executing lanes, or if they resume after the wait (SYNC_DONE)."""
+        executing lanes, or if they resume after the wait (SYNC_DONE, which is cleared)."""
         instruction = self.frame.program.instructions[block.start]
         if not is_reducing_barrier(instruction):
             return
