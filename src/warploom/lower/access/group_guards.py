@@ -237,7 +237,8 @@ class GroupGuards:
 
     def _fast_path_holds(self, group: GroupValues, instruction: Instruction, on: Value) -> Value:
         """Returns true (an i1) if the fast path can continue: the group hits in the full warp's
-        entry, all lanes are active, and its accesses are disjoint from pending stores."""
+        entry, all lanes are active, and its accesses are disjoint from pending stores. After one
+        group without a guard, the block tests the lanes only for groups with one."""
         b = self.b
         # The lookup by the full lane set needs no hash of the mask; that the mask is full is a
         # separate condition, tested once in a block.

@@ -120,7 +120,7 @@ class TraceRecordBuilder:
         if space is not Space.GLOBAL:
             addresses = [address & ((1 << _SHARED_BITS) - 1) for address in addresses]
         # Bases are multiples of a line in global memory, 0 in shared and local memory.
-        base = min(addresses) // 128 * 128 if space is Space.GLOBAL else 0
+        base = min(addresses) // w.LINE_BYTES * w.LINE_BYTES if space is Space.GLOBAL else 0
         lanes = [lane for lane in range(LANES) if instruction.mask >> lane & 1]
         offsets = dict(zip(lanes, (address - base for address in addresses), strict=True))
         kind = pack_kind(space, op, width_of(instruction.opcode))
