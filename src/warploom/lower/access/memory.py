@@ -209,13 +209,12 @@ class MemoryCode:
         self, index: int, access_type: AccessType, function: Value, addresses: Value, mask: Value
     ) -> None:
         """Emits the call of an access function with the access's record, bounds, buffer and space:
-        before it the translation of cluster addresses and the recordings, after it the exit on a
-        fault and the observer's event. In sanitized kernels, the call is in the lanes that the race
-        detector permits."""
+        before it the recordings, after it the exit on a fault and the observer's event. In
+        sanitized kernels, the call is in the lanes that the race detector permits. An access that
+        may be to another block's shared memory gets addresses relative to the cluster's first
+        block, and the bounds of the whole cluster."""
         base, limit = self.places.space(access_type.space)
         in_cluster = self._is_in_cluster(index, access_type)
-        # Accesses to another block's shared memory are relative to the first block's, and checked
-        # against the whole cluster.
         if in_cluster:
             if self.sanitizing:
                 memory = SpaceMemory(base, limit, self.places.at(0))

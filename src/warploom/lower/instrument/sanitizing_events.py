@@ -69,10 +69,8 @@ class EventCode:
                 state = self.frame.pointer(Slot.DETECTOR_AT)
                 warps = b.load(self.lanes.slot(state, DetectorState.slot_warps), typ=I64)
                 at = b.add(warps, b.mul(self.frame.warp, I64(WarpKnowledge.WORDS)))
-                issued_arguments = self.lanes.slot(
-                    self._block.state, b.add(at, I64(WarpKnowledge.passed))
-                )
-                self.lanes.add_to(issued_arguments, I64(1))
+                passed = self.lanes.slot(self._block.state, b.add(at, I64(WarpKnowledge.passed)))
+                self.lanes.add_to(passed, I64(1))
             with other:
                 record_event()
 

@@ -26,7 +26,8 @@ OP_BITS = {"load": LOAD, "store": STORE, "atomic": ATOMIC}
 
 
 def watch_access(watch: Any, addresses: Any, lanes: int, kind: int, warp: int) -> int:
-    """Counts an access of a warp if it touches the watched range. `kind` packs the space (8 bits),
+    """Counts an access of a warp, once, if a watched lane of it touches the watched range, and
+    space, operation and warp are watched ones. `kind` packs the space (8 bits),
     the bit of the operation (8 bits) and the bytes of a lane. Returns 0, as all helpers."""
     if kind & 255 != watch[SPACE] or kind >> 8 & 255 & watch[OPS] == 0:
         return 0

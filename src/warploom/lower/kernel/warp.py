@@ -6,7 +6,7 @@ warp loops, and a switch at the entry that resumes a suspended warp:
     entry:  load the warp's state; switch over its resume point
     begin:  set the active mask; branch to the convergent copy of block 0
     c0..cN  convergent copies     d0..dN  divergent copies     r0..rN  region copies
-    exit:   store fuel and state; return the status
+    exit:   store fuel and variables of warp order; return the status
 """
 
 from __future__ import annotations
@@ -199,7 +199,10 @@ class WarpFunction:
         return begin
 
     def _emit_exit(self) -> None:
-        """Emits the exit block: it stores the warp's fuel and state, and returns the status."""
+        """Emits the exit block, to which `FunctionFrame.leave` branches: it stores in the
+        environment the variables of warp order (WARP, SITE, START), the fuel left and whether a
+        wait has failed, and returns the status that `leave` has stored in the frame's variable.
+        The warp's registers, lanes and table have been saved before."""
         self.b.position_at_end(self.frame.exit_block)
         self.control.warp_order.state.record()
         self.frame.fuel.record()
@@ -282,8 +285,9 @@ class WarpFunction:
     def _emit_control(
         self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction
     ) -> bool:
-        """Emits a branch, exit, trap or barrier that ends a basic block, and returns True; returns
-        False, and emits nothing, for another instruction."""
+        """Emits a branch, exit, trap or barrier that ends a basic block, after the count of its
+        guard and the observer's event, and returns True; returns False, and emits nothing, for
+        another instruction, and for barriers of a warp and those that return a count."""
         operation = instruction.operation
         barrier = operation.has(Effect.SYNCHRONISES_BLOCK)
         if barrier and not self.barriers.ends(instruction):

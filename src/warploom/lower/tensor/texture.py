@@ -107,8 +107,9 @@ class TextureCode:
 
     def _serve(self, index: int, request: int, on: Value) -> None:
         """Emits the call of the rules for the lanes `on`, after the race detector's event; then the
-        exit on a fault, and in a recorded launch the record of the sectors. `request`: its packed
-        options (`program.requests.texture`)."""
+        exit on a fault, whose record is stored in the environment, and in a recorded launch the
+        record of the sectors. `request`: its packed options (`program.requests.texture`). A query
+        has no access record, so it is neither counted nor recorded."""
         b, frame = self.b, self.frame
         row = next((r for r in frame.layout.rows if r.instruction == index), None)
         space = row.space if row else Space.TEXTURE

@@ -123,8 +123,10 @@ def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
 
 
 def _entries(caches: RangeCacheLayout, row: int, words: Words, start: int) -> Words:
-    """Returns a view of the entries of the cache that starts at word `start`, shape (entries, words
-    of an entry): the cache of `row`, or of its group's leader, whose entries have equal lengths."""
+    """Returns a view of the entries of the range cache that starts at word `start`, shape (entries,
+    words of an entry). `row` only gives the length of an entry: callers pass the start of the row's
+    own cache, or of that of its group's leader, whose entries are as long (they access as many
+    bytes)."""
     shape = entries_of(caches.sets), caches.entry(row)
     return words[start + HEADER : start + HEADER + math.prod(shape)].reshape(shape)
 

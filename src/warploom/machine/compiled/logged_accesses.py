@@ -31,9 +31,9 @@ def distinct_accesses(log: Log, rows: Words, bases: Words) -> tuple[Words, Words
     # The lowest active lane, whose address is A_FIRST: its bit is a power of 2.
     leaders = np.log2((lanes & -lanes).astype(np.float64)).astype(np.int64)
     distances = (numbers - leaders[:, None]) * stride[:, None]
-    listed = scattered != NONE
+    single = scattered != NONE
     region = log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
-    distances[listed] = region[scattered[listed]]
+    distances[single] = region[scattered[single]]
     is_active = (lanes[:, None] >> numbers) & 1
     offsets = np.where(is_active, first[:, None] + distances, 0)
     distinct, _, of_distinct = unique_rows(np.concatenate([short[:, :3], offsets], axis=1))

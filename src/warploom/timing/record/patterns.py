@@ -67,7 +67,7 @@ class PatternTable:
 
     @property
     def rows(self) -> Words:
-        """Returns the patterns, shape (patterns, P_WORDS)."""
+        """Returns the patterns, shape (patterns, words of a `TimedPattern`)."""
         return np.array(self._rows, np.int64).reshape(-1, TimedPattern.WORDS)
 
     @property
@@ -135,9 +135,12 @@ class PatternTable:
         return self._numbers[key]
 
     def _row(self, instruction: int, kind: int, pattern: AddressPattern) -> list[int]:
-        """Returns the row (`records.TimedPattern`) of a pattern by its space and operation: passes
-        and wavefronts by the cost rules and, where it goes through the caches, its lines, which are
-        added to those of the table."""
+        """Returns the row (`TimedPattern`) of a pattern by its space and operation: passes (of
+        atomics, else 1) and wavefronts by the cost rules and, where it goes through the caches, its
+        lines, which are appended to those of the table. Copies and texels have rows of their own
+        (`_sector_row`). Wavefronts of shared memory are multiplied by the passes; those
+        of constant memory are distinct addresses; those of other accesses are its lines, or the
+        wavefronts that move its registers, WAVEFRONT_BYTES each, if these are more."""
         space, size = SPACES[space_number(kind)], lane_bytes(kind)
         op_number, lanes = operation_number(kind), pattern.lanes
         if op_number >= len(OPS):

@@ -103,8 +103,8 @@ class RecordBuilder:
         return int(broken.argmax()) if broken.any() else len(blocks)
 
     def record(self) -> Record:
-        """Returns the record of all that was added; warps and offsets of early parts are padded to
-        the sites that were found in all."""
+        """Returns the record of all that was added; warps and offsets of early parts, which had
+        fewer sites, are padded with zeros to the sites that were found in all."""
         count = len(self._sites)
         warps = [np.pad(part, ((0, 0), (0, 1 + count - part.shape[1]))) for part in self._warps]
         offsets = [np.pad(part, ((0, 0), (0, count - part.shape[1]))) for part in self._offsets]
