@@ -245,7 +245,7 @@ class CallCode:
         launches, for bulk fills and stores that signal an mbarrier, parameters of calls in
         registers, stores to parameters, other blocks of a cluster, and data that is wider than 64
         bits or cannot be passed."""
-        if self.memory.observing is not None:
+        if self.memory.instruments.observer is not None:
             return None
         if frame_access(self.frame.program, instruction) is not None:
             return None

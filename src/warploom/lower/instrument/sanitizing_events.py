@@ -20,7 +20,7 @@ from warploom.ir.variant import Sanitizing
 from warploom.isa.instruction import Instruction
 from warploom.llvm.lanes import I8, I32, I64, LANES, PTR, Value, vector
 from warploom.lower.frame.operands import Operands
-from warploom.lower.instrument.access_events import fill_event
+from warploom.lower.instrument.detector_accesses import fill_event
 from warploom.lower.instrument.uninitialised import DetectorBlock, block_of, is_current
 from warploom.program.effects.synchronising import event_of
 from warploom.program.uses import member_mask, sources

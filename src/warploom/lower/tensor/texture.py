@@ -117,8 +117,8 @@ class TextureCode:
         table = frame.pointer(Slot.TEXTURES_AT)
         start = b.load(self.lanes.slot(table, BASE), typ=I64)
         arguments = table, b.inttoptr(start, PTR), self._row(0), self._scratch(0)
-        if self.memory.sanitizing is not None:
-            self.memory.sanitizing.events.texels(index, on, arguments, request)
+        if self.memory.instruments.detector is not None:
+            self.memory.instruments.detector.events.texels(index, on, arguments, request)
         failed = call(
             self.lanes,
             "serve_texels",
@@ -138,8 +138,8 @@ class TextureCode:
             for slot, word in RECORD.items():
                 frame.record(slot, b.load(self._scratch(word), typ=I64))
             frame.leave(Status.FAULT)
-        if row and self.memory.recording:
-            self.memory.recording.texels(index, row, self._scratch(0))
+        if row and self.memory.instruments.log:
+            self.memory.instruments.log.texels(index, row, self._scratch(0))
 
     # ---- places ---------------------------------------------------------------------------------
 
