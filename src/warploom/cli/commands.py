@@ -30,7 +30,7 @@ BEFORE_A_PROGRAM = {"allow_interspersed_args": False}
 @dataclass(frozen=True, slots=True)
 class Command:
     """A command: the function `name` of the module `warploom.cli.<module>`, its group in the help
-    (None: not listed), a line about it that fits 60 columns, and settings for typer."""
+    (None: hidden), a line about it that fits 60 columns, and settings for typer."""
 
     module: str
     name: str
@@ -91,8 +91,8 @@ class LazyCommands(GroupedCommands):
         """Returns a command by its name; None if there is none."""
         return imported(cmd_name) if cmd_name in COMMANDS else None
 
-    def listed(self) -> list[tuple[str, str, str]]:
-        """Returns group, name and summary of each command that the help lists."""
+    def summaries(self) -> list[tuple[str, str, str]]:
+        """Returns group, name and summary of each command that the help shows."""
         every = COMMANDS.items()
         return [(one.group, name, one.summary) for name, one in every if one.group is not None]
 

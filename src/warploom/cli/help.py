@@ -36,14 +36,14 @@ class GroupedCommand(TyperCommand):
 class GroupedCommands(TyperGroup):
     """Commands whose list has a section for each of their groups."""
 
-    def listed(self) -> list[tuple[str, str, str]]:
+    def summaries(self) -> list[tuple[str, str, str]]:
         """Returns group, name and summary of each command in the list."""
         raise NotImplementedError
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group of commands."""
         sections: dict[str, list[tuple[str, str]]] = {}
-        for group, name, summary in self.listed():
+        for group, name, summary in self.summaries():
             sections.setdefault(group, []).append((name, summary))
         for title, records in sections.items():
             with formatter.section(title):
