@@ -146,7 +146,8 @@ def free_queue_slot(memory: Memory, queue: Ints, work: Ints) -> None:
 
 @jitable
 def append(queue: Ints, entry: Ints) -> None:
-    """Appends a copy of `entry` to the queue, which must have space for it (`free_queue_slot`)."""
+    """Appends a copy of `entry` to the queue, as number COUNT, which grows by one; the queue is an
+    array from entry 0 on and must have space (`free_queue_slot`)."""
     count = int(queue[COUNT])
     for word in range(ENTRY_WORDS):
         queue[entry_at(count) + word] = entry[word]
