@@ -12,7 +12,6 @@ import example_counts
 import pytest
 from hypothesis import HealthCheck, settings
 from needs import skip_without_nvrtc
-from nvrtc_cache import keep_compiled_sources
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 """Compiling a kernel for an example takes as long as it takes."""
@@ -53,11 +52,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuses two files of tests with one name, of which only one would be collected; skips what
-    cannot run without NVRTC, and keeps what it compiles; says whether all tests run."""
+    cannot run without NVRTC; says whether all tests run."""
     if config.getoption("--all"):
         os.environ[example_counts.VARIABLE] = "1"
     skip_without_nvrtc(config)
-    keep_compiled_sources()
     seen: dict[str, Path] = {}
     for file in sorted(Path(__file__).parent.rglob("test_*.py")):
         if file.name in seen:

@@ -264,10 +264,10 @@ class WarpLoopSearch:
         return isinstance(address.base, Symbol) or address.base in self._block_affine
 
     def _with_hoisted_comparison(self, warp_loop: WarpLoop) -> WarpLoop | None:
-        """Returns a warp loop whose comparison before the body is of kind NONE, since emitted code
-        computes once for all warps how many threads run the body; the loop itself without a body.
-        None if the comparison's result has other uses, or its operands are not affine in the thread
-        block."""
+        """Returns a warp loop in which the comparison that decides which threads run its body is
+        not emitted (kind NONE): code before the loop computes once for all warps how many do.
+        Returns the loop unchanged if it has no body; None if the comparison's result is read in the
+        body or live after it, or its operands are not affine in the thread block."""
         if warp_loop.body is None:
             return warp_loop
         block = self.program.blocks[warp_loop.before[-1]]

@@ -99,10 +99,11 @@ def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, recor
 @jitable
 def add_words(addresses: Addresses, mask: int, size: int, record: Ints) -> bool:
     """Adds the costs of a request of up to 4 bytes per lane over 32 banks of 4 bytes to an access
-    record: requests, wavefronts, transactions, bank conflicts, bytes requested and moved, sectors
-    and lines. Rising words of 32 active lanes within 128 bytes (all banks) cannot conflict. Others
-    are counted by `count_in_columns`, where a column is a bank and a group of 32 words a line.
-    Returns False, and adds nothing, if the lanes are too distant for it."""
+    record: requests, wavefronts, transactions, bank conflicts, bytes requested and moved (4 for
+    each distinct word), sectors and lines. Rising words of 32 active lanes within 128 bytes (all
+    banks) cannot conflict. Others are counted by `count_in_columns`, where a column is a bank and a
+    group of 32 words a line. Returns False, and adds nothing, if the lanes are too distant for it.
+    """
     if is_rising(addresses, mask) and addresses[31] - addresses[0] < np.uint64(BANKS << WORD_BITS):
         wavefronts = 1
         words = count_rising_segments(addresses, WORD_BITS)

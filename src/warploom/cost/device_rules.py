@@ -91,7 +91,8 @@ class AccessRules:
     def defers_atomics(self) -> bool:
         """Returns whether counting atomics on shared words can be deferred
         (`cost.deferred_atomics`): where stores, and with them atomics, cost the wavefronts of 32
-        banks of 4 bytes, which is what the deferred count computes."""
+        banks of 4 bytes, in quarters of a warp or not, which is what the deferred count
+        computes."""
         return self.shared_write in ("shared_32_banks", "shared_32_banks_quarters")
 
     @property

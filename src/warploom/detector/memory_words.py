@@ -58,10 +58,12 @@ def record_in_lines(
 ) -> None:
     """Records a weak access of a run, lanes whose addresses are evenly spaced, from the current
     address up to `end`, past the last lane's bytes, line by line; lane by lane in lines that cannot
-    decide. Also records touched and checks unwritten bytes. The current thread's lane accesses the
-    current address, the lanes after it the bytes that follow; the lanes before it, if the stride is
-    negative. The mask `lanes` begins with the bit of the current lane; lanes may be missing.
-    `allocation` is the table row of the accessed allocation; for shared memory its `at` is 1."""
+    decide. First records touched bytes, and checks unwritten ones with the tool INIT; records no
+    access without the tool RACE. `data` has what a store writes. The current thread's lane accesses
+    the current address, the lanes after it the bytes that follow; the lanes before it, if the
+    stride is negative. The mask `lanes` begins with the bit of the current lane; lanes may be
+    missing. `allocation` is the table row of the accessed allocation; for shared memory its `at` is
+    1."""
     size, stride, at = event.size, abs(state.current_stride), state.current_address
     thread, step = state.current_thread, 1 if state.current_stride > 0 else -1
     record_touched_run(state, event, end, allocation, lanes)

@@ -36,8 +36,10 @@ class KernelAccesses:
 
 
 def facts_of(layout: CountLayout, variant: KernelVariant) -> Facts:
-    """Returns the options of a kernel's variant that the choice of plans depends on; `layout` has
-    the device's access rules."""
+    """Returns the options of a kernel's variant that the choice of plans depends on: whether
+    accesses may be inlined, the order of lanes is fixed, strides are looked for at run time,
+    stores may be batched, and atomics on shared memory counted later. `layout` has the device's
+    access rules."""
     sanitizing = variant.sanitizes
     return Facts(
         inlined=_inlines(layout, variant),

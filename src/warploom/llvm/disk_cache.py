@@ -148,7 +148,7 @@ def _digest(part: str) -> bytes:
     return digest.digest()
 
 
-_DIGESTS = {part: _digest(part) for part in (*SOURCES, "machinecode", "timing")}
+_DIGESTS = {part: _digest(part) for part in (*SOURCES, "frontends", "machinecode", "timing")}
 """Digests by subpackage, computed when this module is imported: a file edited while the process
 runs is not the code that the process executes."""
 

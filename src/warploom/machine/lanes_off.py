@@ -51,9 +51,10 @@ class ReconvergencePoint:
 
 
 def lanes_off(table: Table, existing: int) -> LanesOff:
-    """Returns, by reason, the masks of a warp's inactive lanes, from its state table; `existing` is
-    the mask of lanes that have a thread. Live lanes that neither are active nor wait are on another
-    path of a branch."""
+    """Returns, by reason, the masks of a warp's inactive lanes, from its state table: lanes without
+    a thread, exited ones, those on another path of a branch (live, neither active nor waiting), and
+    those that wait at a reconvergence point, at a warp barrier and at a block barrier. `existing`
+    is the mask of lanes that have a thread."""
     live = int(table[warp_table.LIVE])
     parked = {warp_table.AT_SYNC: 0, warp_table.AT_BARRIER: 0}
     for offset in _parked_offsets(table):

@@ -187,7 +187,7 @@ def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], fro
 
 def _stays_in_allocation(access: BoundedAccess, allocations: Mapping[int, range]) -> bool:
     """Returns whether an access has known addresses and stays in the one allocation that its
-    pointer refers to."""
+    pointer refers to. False if its pointer may refer to one of several, or to an unknown one."""
     if access.at is None or access.origins is None or len(access.origins) != 1:
         return False
     allocation = allocations[next(iter(access.origins))]

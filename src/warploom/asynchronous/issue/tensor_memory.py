@@ -190,7 +190,9 @@ def transfer_registers(
 ) -> int:  # fmt: skip
     """Executes `tcgen05.ld` or `tcgen05.st` of a warp, with the operands of lane `lane`: loads
     tensor memory into `values`, or stores `values` in it. A store that completes late is appended
-    to the list of deferred stores in `queue` instead. Returns the kind of fault, or 0."""
+    to the list of deferred stores in `queue` instead; `plan`, the launch's, decides that by its
+    policy. `request` encodes operation, shape and number of registers. Returns the kind of fault,
+    or 0."""
     address = int(data[WARP_LANES * D_ROW + lane])
     split = int(data[WARP_LANES * A_ROW + lane])
     start = int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from warploom.core.collector import collector_paused
 from warploom.core.errors import CompileError, WarploomError
+from warploom.host.programs.cached_ptx import compile_cached
 from warploom.ptx.module import Module
 from warploom.ptx.parser import parse
 from warploom.ptx.verify import verify
@@ -48,9 +49,7 @@ def compiled(
 ) -> tuple[str, str]:
     """Return a text in "cuda", "opencl" or "ptx" as PTX, and what messages call that."""
     if language == "cuda":
-        from warploom.frontends.cuda_cpp import compile_cuda
-
-        return compile_cuda(text, name, compute_capability, options), f"{name}.ptx"
+        return compile_cached(text, name, compute_capability, options), f"{name}.ptx"
     if language == "opencl":
         from warploom.frontends.opencl import compile_opencl
 

@@ -65,7 +65,8 @@ class AccessMoves:
         return self.b.inttoptr(self.b.add(start, offsets), vector(PTR))
 
     def pointer(self, offset: Value) -> Value:
-        """Returns the host pointer of one lane's offset."""
+        """Returns the host pointer of one lane's offset; in global and constant memory, an offset
+        is the host address itself."""
         if self.access.access_type.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(offset, PTR)
         return self.lanes.slot(self.access.base, offset, I8)

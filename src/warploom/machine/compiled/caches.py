@@ -32,9 +32,10 @@ WAYS = {L1: 4, TEXTURE: 4, CONSTANT: 4, L2: 16}
 def empty_caches(
     spec: DeviceSpec, rules: AccessRules, program: Program, launch: Launch, memory: DeviceMemory
 ) -> npt.NDArray[np.int64]:
-    """Returns the array of the simulated caches (`cost.caches`): a header, then the lines of each
-    level, L2 once, the others once for each SM that can have a block. The size of L1 is what the
-    launch's shared memory leaves of it. A single word if the rules do not count caches."""
+    """Returns the array of the simulated caches (`cost.caches`), empty: a header (the number of
+    SMs, the base of device memory, sets of each level), then the lines, all 0, of L1, texture and
+    constant cache, once for each SM that can have a block, and of L2 once. The size of L1 is what
+    the launch's shared memory leaves of it. A single word if the rules do not count caches."""
     if not rules.caches:
         return np.zeros(1, np.int64)
     sizes = {

@@ -150,8 +150,9 @@ class Splits:
 
     def exit_lanes(self, mask: int) -> None:
         """Exits some of the active lanes, but not all: takes them out of the live and the active
-        lanes, and counts them as arrived at the innermost node. The nodes that contain them all
-        reconverge at the exit: a point that lanes can miss by exiting is not a post-dominator."""
+        lanes, and counts them as arrived at the innermost node; outer nodes stay as they are. (All
+        nodes that contain them reconverge at the kernel's exit, as a point that lanes can miss by
+        exiting is not a post-dominator, so that no other node waits for them.)"""
         table = self.table
         table[LIVE] &= ~mask
         table[MASK] &= ~mask

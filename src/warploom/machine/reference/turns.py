@@ -68,7 +68,8 @@ def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
 
 
 def _running(run: LaunchState, slot: int) -> list[WarpId]:
-    """Returns the warps in a slot that can run without a barrier being released."""
+    """Returns the warps in a slot that can run without a barrier being released (`_can_run`). May
+    make splits of lanes ready that spun on memory which has changed since."""
     warps, block = int(run.plan[p.WARPS]), int(run.slots[slot])
     return [(block, number) for number in range(warps) if _can_run(run, slot * warps + number)]
 

@@ -158,7 +158,8 @@ class RecordBuilder:
 
     @cached_property
     def _ends_with_barrier(self) -> npt.NDArray[np.bool_]:
-        """Returns, by basic block, whether it ends with a barrier."""
+        """Returns, by basic block, whether it ends with a barrier of a block, a cluster or a warp
+        group, but not of a warp."""
         last = [self.program.instructions[block.stop - 1] for block in self.program.blocks]
         return np.array([instruction.operation.spec.unit is Unit.BARRIER for instruction in last])
 

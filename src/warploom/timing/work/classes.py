@@ -29,8 +29,9 @@ _WARP = {
 
 
 def class_of(instruction: Instruction) -> str:
-    """Returns the class of an instruction's work, a row name of `work.json` or FREE, by its unit
-    and then by name and modifiers."""
+    """Returns the class of an instruction's work, by its unit and then by name and modifiers: a row
+    name of `work.json`, of units without a function here the unit's name; or FREE for what costs
+    no instruction of the machine."""
     operation = instruction.operation
     unit, name = operation.spec.unit, operation.name
     match unit:
@@ -81,8 +82,9 @@ def _float(name: str, modifiers: Modifiers) -> str:
 
 def _integer(name: str, modifiers: Modifiers) -> str:
     """Returns the class of an integer instruction, by name and by whether its type has 64 bits:
-    multiplications (`imul32.hi`), divisions, bit counts ("bits"), fields of bits (as shifts), video
-    instructions, else "int32" or "int64"."""
+    "imul32", "imul64" and their ".hi" for multiplications, "imul24", "imul32" for dot products,
+    "div.s32" or "div.s64" (signed or not), "bits" or "bits64" for bit counts, "shift32" or
+    "shift64" for fields of bits, "video", else "int32" or "int64"."""
     wide = "64" in modifiers.text("type", "")
     if name in ("mul", "mad", "madc"):
         part = ".hi" if "hi" in modifiers else ""

@@ -1,0 +1,115 @@
+"""Caches on disk the PTX that NVRTC makes of CUDA C++: a source that was compiled before is not
+compiled again, and the compiler, whose library takes long to load, is not loaded for it.
+
+The key covers the text, its name, which the PTX's line table holds, the options, NVIDIA's wheels,
+and the text of every other file that an `#include` may name. Files are looked for as the compiler
+does, whether or not the preprocessor would come to the line; the key says of a file that is missing
+that it is. What the text alone does not decide is compiled each time: the date, `__has_include`,
+a file named by a macro, and options that are not in PLAIN_OPTIONS.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from warploom.llvm import disk_cache
+
+_CONTINUED = re.compile(r"\\\r?\n")
+_INCLUDE = re.compile(r'#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)')
+_UNDECIDED = re.compile(
+    r"__(?:DATE|TIME|TIMESTAMP)__|__has_(?:include|embed)|%:|\?\?="
+    r"|#[ \t]*(?:/\*|include_next|embed|import|include(?![ \t]*[\"<]))"
+)
+"""What makes a compilation depend on more than the files that `_INCLUDE` finds, or writes a
+directive in a way in which that does not find it."""
+
+PLAIN_OPTIONS = (
+    *("-D", "--define-macro=", "-U", "--undefine-macro=", "-std", "--std", "-arch"),
+    *("--gpu-architecture", "-rdc", "--relocatable-device-code", "-use_fast_math"),
+    *("--use_fast_math", "-fmad", "--fmad", "-ftz", "--ftz", "-prec-", "--prec-"),
+    *("-maxrregcount", "--maxrregcount", "-lineinfo", "--generate-line-info", "-default-device"),
+    *("--device-as-default-execution-space", "-G", "--device-debug", "-restrict", "--restrict"),
+)
+"""The beginnings of options that name no file."""
+
+FOLDER_OPTIONS = ("-I", "--include-path=")
+
+
+def compile_cached(
+    text: str, name: str, compute_capability: tuple[int, int], options: Sequence[str]
+) -> str:
+    """Returns the PTX of a CUDA C++ text: from the cache, or compiled and then cached. Raises
+    CompileError as `frontends.cuda_cpp.compile_cuda`."""
+    key = _key(text, name, compute_capability, options)
+    found = None if key is None else disk_cache.find("ptx", key)
+    if found is not None:
+        return found.decode()
+    from warploom.frontends.cuda_cpp import compile_cuda
+
+    ptx = compile_cuda(text, name, compute_capability, options)
+    if key is not None:
+        disk_cache.store("ptx", key, ptx.encode())
+    return ptx
+
+
+def _key(
+    text: str, name: str, compute_capability: tuple[int, int], options: Sequence[str]
+) -> str | None:
+    """Returns the key of a source in the cache; None if it has to be compiled each time."""
+    folders = [Path(name).parent]
+    for option in options:
+        prefix = next((one for one in FOLDER_OPTIONS if option.startswith(one)), None)
+        if prefix is None and not option.startswith(PLAIN_OPTIONS):
+            return None
+        if prefix is not None:
+            if option == prefix:  # the folder is the next option
+                return None
+            folders.append(Path(option.removeprefix(prefix)))
+    compiler = _compiler()
+    files: dict[str, str] = {}
+    if compiler is None or not _add_files(text, folders[:1], folders, files):
+        return None
+    included = (part for pair in sorted(files.items()) for part in pair)
+    parts = (text, name, str(compute_capability), *options, "", *compiler, "", *included)
+    return disk_cache.key_of(parts, ("frontends",))
+
+
+def _add_files(text: str, own: list[Path], folders: list[Path], files: dict[str, str]) -> bool:
+    """Adds to `files` the text of each file that a text may include, and that those may, by path;
+    of one that is not found, what the text calls it, and nothing. `own`: the folder of the text,
+    which comes first for names in quotes. Returns False if the text alone does not decide what is
+    compiled."""
+    text = _CONTINUED.sub("", text)
+    if _UNDECIDED.search(text):
+        return False
+    for quoted, bracketed in _INCLUDE.findall(text):
+        places = (*(own if quoted else ()), *folders)
+        path = next((p for one in places if (p := one / (quoted or bracketed)).is_file()), None)
+        if path is None:  # a file of NVIDIA's wheels, or none
+            files.setdefault(quoted or bracketed, "")
+        elif str(path) not in files:
+            files[str(path)] = content = path.read_text("latin-1")
+            if not _add_files(content, [path.parent], folders, files):
+                return False
+    return True
+
+
+def _compiler() -> list[str] | None:
+    """Returns what identifies NVRTC and its headers, of NVIDIA's wheels: the times at which their
+    files were installed; None if they are not from wheels."""
+    try:
+        roots = list(importlib.import_module("nvidia.cu13").__path__)
+    except ImportError:
+        return None
+    return [
+        f"{path} {path.stat().st_mtime_ns}" for root in roots for path in _installed(Path(root))
+    ]
+
+
+def _installed(root: Path) -> Iterator[Path]:
+    """Yields NVRTC's libraries and the folders of headers below a folder of wheels."""
+    yield from sorted(root.glob("*/*nvrtc*"))
+    yield from (root / part for part in ("include", "include/cccl") if (root / part).is_dir())
