@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from warploom.simt.lane_counts import register_jitables
-from warploom.simt.records import RECORDS, WordRecord, Words
+from warploom.simt.records import RECORDS, WordRecord, Words, clear_record, copy_record
 
 
 class Account(WordRecord, align=4):
@@ -87,11 +87,14 @@ def test_a_record_that_is_registered_later_is_viewed_from_an_earlier_one() -> No
 
 
 def move_parts(words: Words) -> int:
-    """Adds what is at two views of the same words to a part of the record behind them."""
+    """Adds what is at two views of the same words to a part of the record behind them, which then
+    moves to the other one's place."""
     bank = Bank(words, 1)
     bank.first.total = bank.raw.value + 1
     bank.second.parts[2] += bank.first.total
-    return bank.second.parts[2] + Bank.second
+    copy_record(bank.first, bank.second)
+    clear_record(bank.second)
+    return bank.first.parts[2] + Bank.second
 
 
 def test_a_field_may_be_a_record() -> None:
@@ -105,5 +108,6 @@ def test_a_field_may_be_a_record() -> None:
     pointer = in_machine_code.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
     # 2 + 1, added to 13, and the offset 9.
     assert move_parts(in_python) == compiled.ctypes(pointer) == 16 + 9
-    assert in_python.tolist() == in_machine_code.tolist()
-    assert (in_python[2], in_python[13]) == (3, 16)
+    moved = [10, 11, 12, 16, 14, 15, 16, 17]
+    expected = [0, 1, *moved, *[0] * 8, 18, 19]
+    assert in_python.tolist() == in_machine_code.tolist() == expected

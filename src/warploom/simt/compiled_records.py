@@ -54,12 +54,12 @@ def _register_fields(record_type: Any) -> None:
 
     @templates.infer_getattr
     class FieldTemplate(templates.AttributeTemplate):
-        """Types the fields, and `words` and `at`."""
+        """Types the fields, and `words`, `at` and `WORDS`."""
 
         key = record_type
 
         def generic_resolve(self, record: Any, name: str) -> Any:
-            if name in ("words", "at"):
+            if name in ("words", "at", "WORDS"):
                 return record.words if name == "words" else types.int64
             if name not in record.record.OFFSETS:
                 return None
@@ -77,6 +77,8 @@ def _register_fields(record_type: Any) -> None:
     def read_field(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
         if name in ("words", "at"):
             return getattr(context.make_helper(builder, record, value=value), name)
+        if name == "WORDS":
+            return context.get_constant(types.int64, record.record.WORDS)
         view = first_word(context, builder, record, value, name)
         if name in record.record.PARTS:
             return view._getvalue()

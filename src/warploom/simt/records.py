@@ -24,6 +24,8 @@ from __future__ import annotations
 from inspect import get_annotations
 from typing import Any, ClassVar, get_args, get_type_hints
 
+from warploom.simt.lane_counts import jitable
+
 Words = Any
 """An array of 64-bit integers: a NumPy array in Python, a pointer in compiled code."""
 
@@ -60,17 +62,16 @@ class WordRecord:
         hints, end = get_type_hints(cls, include_extras=True), 0
         for name in get_annotations(cls):
             kind, shape = get_args(hints[name]) or (hints[name], 1)
-            offsets[name] = offset = offsets[shape] if isinstance(shape, str) else end
+            offset, words = (offsets[shape], 1) if isinstance(shape, str) else (end, int(shape))
             if isinstance(kind, type) and issubclass(kind, WordRecord):
-                setattr(cls, name, _Part(offset, kind))
-                parts[name], shape = kind, kind.WORDS
+                field, words, parts[name] = _Part(offset, kind), kind.WORDS, kind
             elif kind is int:
-                setattr(cls, name, _Word(offset))
-                shape = 1
+                field = _Word(offset)
             else:
-                setattr(cls, name, _Run(offset, shape))
+                field = _Run(offset, words)
                 runs.add(name)
-            end = max(end, offset + shape)
+            setattr(cls, name, field)
+            offsets[name], end = offset, max(end, offset + words)
         words = align * -(-end // align)
         layout = {"OFFSETS": offsets, "RUNS": frozenset(runs), "PARTS": parts, "WORDS": words}
         for name, value in layout.items():
@@ -112,3 +113,17 @@ class _Part:
 
     def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
         return self.offset if record is None else self.kind(record, record.at + self.offset)
+
+
+@jitable
+def copy_record(target: WordRecord, source: WordRecord) -> None:
+    """Copies all words of a record to another one of its class."""
+    for word in range(target.WORDS):
+        target.words[target.at + word] = source.words[source.at + word]
+
+
+@jitable
+def clear_record(record: WordRecord) -> None:
+    """Sets all words of a record to 0."""
+    for word in range(record.WORDS):
+        record.words[record.at + word] = 0

@@ -4,6 +4,7 @@ barriers, and starts and ends thread blocks on an SM."""
 from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
+from warploom.simt.records import clear_record
 from warploom.timing import layout as w
 from warploom.timing.engine.machine import EngineArrays
 from warploom.timing.engine.phases import clear_phases, release_phases
@@ -251,8 +252,7 @@ def place_warp(
     """Initialises a slot for warp `number` of the launch, at the first operation of its stream; it
     may issue after `block_launch_cycles`, and waits until then as NO_INSTRUCTION. Its registers are
     ready, its scheduler follows from the slot. `block`: the offset of its block's slot."""
-    for word in range(WarpSlot.WORDS):
-        sm.words[warp.at + word] = 0
+    clear_record(warp)
     slot = (warp.at - arrays.params.at_warps) // WarpSlot.WORDS
     scheduler_number = slot % arrays.params.schedulers
     scheduler = SchedulerState(sm, arrays.params.at_schedulers, scheduler_number)
