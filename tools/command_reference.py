@@ -30,14 +30,13 @@ hold (`litmus`) or the task is not done (`learn --check`), 2 bad usage, 3 compil
 def reference() -> str:
     """Returns the text of the page."""
     os.environ.update(COLUMNS=WIDTH, TERMINAL_WIDTH=WIDTH)
+    from warploom.cli.commands import COMMANDS
     from warploom.cli.main import app
 
     runner = CliRunner(env={"COLUMNS": WIDTH, "WARPLOOM_CACHE_DIR": "/tmp"})
     parts = [HEAD]
-    for command in app.registered_commands:
-        assert command.callback is not None
-        name = (command.name or command.callback.__name__).replace("_", "-")
-        if name == "nvcc":  # it passes its arguments on
+    for name, command in COMMANDS.items():
+        if not command.helps:
             continue
         told = runner.invoke(app, [name, "--help"], prog_name="warploom").output
         text = "\n".join(line.rstrip() for line in told.strip().splitlines())

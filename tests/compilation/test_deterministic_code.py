@@ -1,4 +1,5 @@
-"""Checks that the LLVM IR of a kernel is the same in every process, for any seed of string hashes
+"""Checks that the LLVM IR of a kernel, and its key in the cache on disk, are the same in every
+process, for any seed of string hashes
 (Python, "Command line and environment", PYTHONHASHSEED)."""
 
 from __future__ import annotations
@@ -45,11 +46,45 @@ program = build(parse(sys.stdin.read()), "k")
 print(CompiledEngine().llvm_ir(program, Launch((1, 1, 1), (256, 1, 1), b""), baseline=False))
 """
 
+KEYS = """
+import sys
+from dataclasses import replace
+from warploom.compilation import jit
+from warploom.cost.device_rules import access_rules
+from warploom.devices.catalog import find_device
+from warploom.ir.options import Pass
+from warploom.ir.variant import Debugging, KernelVariant, Observing, Sanitizing
+from warploom.isa.instruction import Space
+from warploom.program.build import build
+from warploom.ptx.parser import parse
+from warploom.shapes.operand_shapes import warp_layout_of
 
-def emitted(seed: int) -> str:
-    """Returns the LLVM IR of the kernel, emitted in a process with a seed."""
+program = build(parse(sys.stdin.read()), "k")
+plain = KernelVariant(
+    warp_layout_of((256, 1, 1)), alike=True, size=None, independent=True, mixes=False,
+    shuffles=False, records=False,
+)
+numbers = frozenset(range(0, 1 << 20, 4099))
+sanitized = Sanitizing(frozenset(Space), True, unchecked=numbers, aligned=numbers, written=numbers)
+variants = (
+    plain,
+    plain.for_baseline(),
+    replace(plain, records=True),
+    replace(plain, sanitizes=sanitized),
+    replace(plain, debugging=Debugging(True, True)),
+    replace(plain, observes=Observing(True, True)),
+    replace(plain, disabled=frozenset(Pass)),
+)
+for variant in variants:
+    print(jit._key(program, access_rules(find_device(), None), variant))
+"""
+"""Prints the keys of the kernel's code with each kind of instrumentation and of other options."""
+
+
+def printed(program: str, seed: int) -> str:
+    """Returns what a program about the kernel prints in a process with a seed."""
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", program],
         env={**os.environ, "PYTHONHASHSEED": str(seed)},
         input=KERNEL,
         capture_output=True,
@@ -60,6 +95,12 @@ def emitted(seed: int) -> str:
 
 
 def test_code_does_not_depend_on_the_order_of_sets() -> None:
-    first = emitted(1)
+    first = printed(PROGRAM, 1)
     assert "define" in first
-    assert all(emitted(seed) == first for seed in (2, 3))
+    assert all(printed(PROGRAM, seed) == first for seed in (2, 3))
+
+
+def test_keys_are_the_same_in_every_process() -> None:
+    keys = printed(KEYS, 1).split()
+    assert len(set(keys)) == 7
+    assert all(printed(KEYS, seed).split() == keys for seed in (2, 3))

@@ -130,7 +130,9 @@ class Slot(IntEnum):
 
 
 class Status(IntEnum):
-    """Names the values that `warp` and `run` return; the first are those of `simt.scheduling`."""
+    """Names the values that `warp` and `run` return. Those up to ARRIVED_ONLY are of
+    `simt.scheduling`: why a warp returned to the scheduler. FAULT and the later ones end a call of
+    `run`, which returns ENDED after all blocks; `GridFunction` relies on their greater values."""
 
     RUNNABLE = schedule_layout.RUNNABLE
     ENDED = schedule_layout.ENDED

@@ -104,8 +104,9 @@ def record_block(
 ) -> int:
     """Appends an entry for a warp that enters a basic block of `size` instructions, which becomes
     the current one (CURRENT); returns 0. If the warp is not recorded, or the log or the warp's
-    share is full, only counts the instructions as left out, and no entry is current. A warp that
-    enters its first block gets a number in the log, or NONE beyond WARP_CAPACITY.
+    share is full, only counts the instructions as left out, as all later ones of the warp
+    (LEFT_OUT), and no entry is current. A warp that enters its first block gets a number in the
+    log, or NONE beyond WARP_CAPACITY.
 
     `warp` is the warp's number in the launch, `table` its table, whose head the caller has stored;
     `counts` the array of counts, in which those of `branches` branches begin at `first`
@@ -158,8 +159,9 @@ def record_block(
 
 @jitable
 def write_control(log: LogWords, table: WarpTable) -> None:
-    """Appends to CONTROLS the diverged state of a warp, from its table: the nodes of its SIMT stack
-    that are in use, and its parked splits."""
+    """Appends to CONTROLS the diverged state of a warp, from its table, and advances the count of
+    CONTROLS: numbers of nodes and splits, TOP; the nodes of its SIMT stack that are in use; its
+    parked splits. The caller has checked that MOST_STATE_WORDS fit."""
     start = log[CONTROLS_AT] + log[CONTROLS]
     at = start + 3
     nodes, splits = 0, 0

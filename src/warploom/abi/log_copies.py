@@ -96,7 +96,7 @@ def record_copies(
 ) -> int:  # fmt: skip
     """Appends to the log the sectors of global memory that each lane's request in `scratch` moves
     (`asynchronous.tensors.requests`), and the mbarrier that it signals; nothing for requests that
-    move no data, and for one that will fault. Returns 0.
+    move no data, for one that will fault, and for the lanes after that. Returns 0.
 
     `touched` is a buffer of 32 words, `data` the operands, in rows of 32 lanes."""
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)

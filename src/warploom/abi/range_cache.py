@@ -112,7 +112,8 @@ class RangeCacheLayout:
     ) -> RangeCacheLayout:
         """Returns the layout for a program's plain loads and stores to global, shared, constant and
         local memory, in launches whose warps have that layout of threads. `rows` are the program's
-        access records, `unit` is that of `AccessRules`."""
+        access records, `unit` is that of `AccessRules`. FEW_SETS or MANY_SETS keys, by the number
+        of runs and the program's loops."""
         places: dict[int, int] = {}
         sizes: dict[int, int] = {}
         runs = min(RUNS_OF[warp_layout], LANES // 2)

@@ -249,7 +249,8 @@ class _Recurrences:
         self, index: int, instruction: Instruction, state: Mapping[Register, Recurrence]
     ) -> Sequence[Recurrence]:
         """Returns the recurrences of an instruction's results; empty if they are unknown, as for
-        instructions that do not compute or have a precondition."""
+        instructions that do not compute or have a precondition. A result that advances is NONLINEAR
+        where its register has another width."""
         operation = instruction.operation
         sources = tuple(spread(instruction.operands[len(operation.spec.destinations) :]))
         if operation.kind is OpKind.CONVERT_ADDRESS:

@@ -34,17 +34,17 @@ class GroupedCommand(TyperCommand):
 
 
 class GroupedCommands(TyperGroup):
-    """Commands whose list has a section for each of their groups (`rich_help_panel`)."""
+    """Commands whose list has a section for each of their groups."""
+
+    def summaries(self) -> list[tuple[str, str, str]]:
+        """Returns group, name and summary of each command in the list."""
+        raise NotImplementedError
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group of commands."""
         sections: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            if command is None or command.hidden:
-                continue
-            group = getattr(command, "rich_help_panel", None) or OTHER
-            sections.setdefault(group, []).append((name, command.short_help or ""))
+        for group, name, summary in self.summaries():
+            sections.setdefault(group, []).append((name, summary))
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -55,4 +55,6 @@ def usage_message(error: Exception) -> str:
     message = getattr(error, "format_message", lambda: str(error))()
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "warploom"
-    return f"error: {message.rstrip('.')}. See `{command} --help`."
+    sentence = message.rstrip(".")
+    end = "" if sentence.endswith("?") else "."
+    return f"error: {sentence}{end} See `{command} --help`."

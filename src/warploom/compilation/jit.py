@@ -23,6 +23,7 @@ from warploom.llvm import disk_cache
 from warploom.llvm.opt_level import Effort, chosen_effort
 from warploom.llvm.target import target_machine
 from warploom.lower.access.shared_functions import Define, load_functions
+from warploom.program.digest import digest
 from warploom.program.program import Program
 
 _LOCK = threading.Lock()
@@ -89,10 +90,9 @@ def _effort(program: Program, variant: KernelVariant) -> Effort:
 
 def _key(program: Program, rules: AccessRules, variant: KernelVariant) -> str:
     """Returns the key of a kernel in the cache: a digest of the program, the rules, the variant and
-    the level of optimisation.
-    """
+    the level of optimisation, the same in every process."""
     effort = _effort(program, variant)
-    return disk_cache.key_of((program.digest, repr(rules), repr(variant), effort.name))
+    return disk_cache.key_of((program.digest, digest(rules, variant), effort.name))
 
 
 def _link(

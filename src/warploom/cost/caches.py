@@ -14,8 +14,7 @@ here: see `warploom.timing`.
 
 All caches of a device are one array of int64: for each level four words (index of its first line,
 sets, ways, words per SM); the clock; the number of SMs; the address that counts as 0, so that
-counts do not depend on where the host allocated the memory; then three words for each line: line
-number plus 1, mask of valid sectors, clock of the last use.
+counts do not depend on where the host allocated the memory; then three words for each line.
 """
 
 from __future__ import annotations
@@ -25,16 +24,20 @@ import numpy as np
 from warploom.cost.fields import L1_HITS, L1_MISSES, L2_HITS, L2_MISSES
 from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable, without_segment
 
-L1, TEXTURE, CONSTANT, L2 = range(4)
-LEVELS = 4
-CLOCK = 4 * LEVELS
-SMS = CLOCK + 1
-ORIGIN = SMS + 1
-HEADER_WORDS = ORIGIN + 1
-ENTRY_WORDS = 3
-"""Layout: the words of level l are at 4 * l: index of its first entry, + 1: sets, + 2: ways (lines
-of a set), + 3: words per SM (0 for L2, which all share). An entry: 1 plus the line's number (0:
-empty), + 1: mask of valid sectors, + 2: clock of the last use."""
+L1, TEXTURE, CONSTANT, L2, LEVELS = range(5)
+
+FIRST_ENTRY, SETS, WAYS, WORDS_PER_SM, LEVEL_WORDS = range(5)
+"""Words of level l, from LEVEL_WORDS * l on: the index of its first entry; its sets, 0 without such
+a cache; the ways (lines) of a set; the words of all entries of one SM (of L2, which all SMs share,
+the words of all)."""
+
+CLOCK, SMS, ORIGIN, HEADER_WORDS = range(LEVEL_WORDS * LEVELS, LEVEL_WORDS * LEVELS + 4)
+"""Words after those of the levels: the number of look-ups so far, of SMs, and the address that
+counts as 0. The entries follow."""
+
+LINE, VALID, LAST_USE, ENTRY_WORDS = range(4)
+"""Words of an entry: 1 plus the line's number (0: empty), the mask of valid sectors, the CLOCK of
+the last use."""
 
 LOCAL_BASE = 1 << 56
 """The address of local memory in the caches; the warps' local memories follow each other there."""
@@ -83,7 +86,7 @@ def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, rec
     size 0 are skipped. `line` is the address >> 7, `sector` the sector's bit in its line."""
     if path & DROPS_L1:
         drop(caches, sm, line, sector)
-    first = -1
+    first = L2
     if path & THROUGH_L1:
         first = L1
     elif path & THROUGH_TEXTURE:
@@ -91,12 +94,11 @@ def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, rec
     elif path & THROUGH_CONSTANT:
         first = CONSTANT
     hit = 0
-    # A level's word 1 is its number of sets: 0 without such a cache.
-    if first >= 0 and caches[4 * first + 1] > 0:
+    if first != L2 and caches[LEVEL_WORDS * first + SETS] > 0:
         hit = touch(caches, first, sm, line, sector)
         record[L1_HITS] += hit
         record[L1_MISSES] += 1 - hit
-    if caches[4 * L2 + 1] > 0 and (hit == 0 or path & WRITES):
+    if caches[LEVEL_WORDS * L2 + SETS] > 0 and (hit == 0 or path & WRITES):
         hit = touch(caches, L2, 0, line, sector)
         record[L2_HITS] += hit
         record[L2_MISSES] += 1 - hit
@@ -104,27 +106,27 @@ def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, rec
 
 @jitable
 def touch(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
-    """Looks up a sector in one cache and marks its line as used now. On a miss, fetches the sector;
-    if its line is missing, that replaces the least recently used line of the set, with no other
-    sector valid. Returns 1 for a hit, 0 for a miss."""
-    # Word 2 of a level: its ways. Words of an entry: line plus 1, valid sectors, last use.
-    ways = caches[4 * level + 2]
+    """Looks up a sector in the cache of a level (L1, TEXTURE, CONSTANT or L2) of an SM (0 for L2),
+    advances CLOCK, and marks the line as used now. On a miss, fetches the sector; if its line is
+    missing, that replaces the least recently used line of the set, with no other sector valid.
+    Returns 1 for a hit, 0 for a miss. `line` is the address >> 7, `sector` the sector's bit in its
+    line."""
+    ways = caches[LEVEL_WORDS * level + WAYS]
     start = first_entry(caches, level, sm, line)
     caches[CLOCK] += 1
     oldest = start
     for way in range(ways):
         entry = start + ENTRY_WORDS * way
-        if caches[entry] == line + 1:
-            hit = 1 if caches[entry + 1] & sector else 0
-            caches[entry + 1] |= sector
-            caches[entry + 2] = caches[CLOCK]
+        if caches[entry + LINE] == line + 1:
+            hit = 1 if caches[entry + VALID] & sector else 0
+            caches[entry + VALID] |= sector
+            caches[entry + LAST_USE] = caches[CLOCK]
             return hit
-        if caches[entry + 2] < caches[oldest + 2]:
+        if caches[entry + LAST_USE] < caches[oldest + LAST_USE]:
             oldest = entry
-    # A line number of 0 marks an empty entry, so numbers are stored plus 1.
-    caches[oldest] = line + 1
-    caches[oldest + 1] = sector
-    caches[oldest + 2] = caches[CLOCK]
+    caches[oldest + LINE] = line + 1
+    caches[oldest + VALID] = sector
+    caches[oldest + LAST_USE] = caches[CLOCK]
     return 0
 
 
@@ -132,21 +134,19 @@ def touch(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
 def drop(caches: Ints, sm: int, line: int, sector: int) -> None:
     """Invalidates a sector of a line in the L1 of an SM, if it is there; nothing without L1. `line`
     is the address >> 7, `sector` the sector's bit in its line."""
-    # Words of level L1: 1: sets, 2: ways. Words of an entry: line plus 1, valid sectors, last use.
-    if caches[4 * L1 + 1] > 0:
+    if caches[LEVEL_WORDS * L1 + SETS] > 0:
         start = first_entry(caches, L1, sm, line)
-        for way in range(caches[4 * L1 + 2]):
+        for way in range(caches[LEVEL_WORDS * L1 + WAYS]):
             entry = start + ENTRY_WORDS * way
-            if caches[entry] == line + 1:
-                caches[entry + 1] &= ~sector
+            if caches[entry + LINE] == line + 1:
+                caches[entry + VALID] &= ~sector
 
 
 @jitable
 def first_entry(caches: Ints, level: int, sm: int, line: int) -> int:
     """Returns the index in `caches` of the first word of the set that a line (address >> 7) maps
-    to, the line modulo the sets, in the cache `level` (L1 to L2) of SM `sm`; for L2, which all SMs
-    share, `sm` has no effect."""
-    # The four words of a level: index of its first entry, sets, ways, words per SM (0 for L2).
-    set_words = caches[4 * level + 2] * ENTRY_WORDS
-    set_offset = (line % caches[4 * level + 1]) * set_words
-    return int(caches[4 * level] + sm * caches[4 * level + 3] + set_offset)
+    to, the line modulo the sets, in the cache `level` (L1 to L2) of SM `sm`; `sm` is 0 for L2,
+    which all SMs share."""
+    at = LEVEL_WORDS * level
+    set_offset = line % caches[at + SETS] * caches[at + WAYS] * ENTRY_WORDS
+    return int(caches[at + FIRST_ENTRY] + sm * caches[at + WORDS_PER_SM] + set_offset)

@@ -54,6 +54,8 @@ def shared_16_banks_write(addresses: Addresses, mask: int, size: int, record: In
 @jitable
 def count_steps(addresses: Addresses, remaining: int) -> int:
     """Returns the number of steps until a load has served the lanes `remaining` of a half-warp.
+    Each serves all lanes that load the word of the lowest remaining one (the broadcast), and the
+    lowest remaining lane of every other bank.
 
     Of wide accesses the first words are enough: the further ones have the same distances, so they
     conflict alike."""

@@ -25,6 +25,10 @@ from warploom.simt.lane_counts import Addresses, Ints, count_lanes, first_lane, 
 HALF = 16
 HALF_MASK = (1 << HALF) - 1
 
+WORD_STRIDE = 4 * 32
+"""Bytes from one word of a lane to its next in local memory, which is interleaved: a word of each
+of 32 lanes."""
+
 
 @jitable
 def global_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
@@ -45,20 +49,22 @@ def global_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -
 
 @jitable
 def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory on 1.0 and 1.1: one request, its transactions for
-    one 4-byte word of each lane after the other by the rule of global memory (`move_in_order`)."""
+    """Adds the costs of an access to local memory on 1.0 and 1.1: one request with the sectors,
+    lines and bytes of all its words (`count_touched_local`), and transactions by the rule of global
+    memory (`move_in_order`), for one 4-byte word of each lane after the other."""
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
-        move_in_order(addresses, mask, min(size, 4), 128 * word, record)
+        move_in_order(addresses, mask, min(size, 4), WORD_STRIDE * word, record)
 
 
 @jitable
 def local_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory on 1.2 and 1.3: one request, its transactions for
-    one 4-byte word of each lane after the other by the rule of global memory (`move_by_halves`)."""
+    """Adds the costs of an access to local memory on 1.2 and 1.3: one request with the sectors,
+    lines and bytes of all its words (`count_touched_local`), and transactions by the rule of global
+    memory (`move_by_halves`), for one 4-byte word of each lane after the other."""
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
-        move_by_halves(addresses, mask, min(size, 4), 128 * word, record)
+        move_by_halves(addresses, mask, min(size, 4), WORD_STRIDE * word, record)
 
 
 @jitable

@@ -313,13 +313,10 @@ class Stops:
             row = rows.get((access.instruction, access.space))
             if access.space not in spaces or row is None:
                 continue
-            mask = sum(1 << lane for lane in access.lanes)
-            addresses = [0] * 32
-            for lane, address in zip(access.lanes, access.addresses, strict=True):
-                addresses[lane] = address
-            cost = row_rule(self._program, row, self._rules).cost(mask, tuple(addresses))
+            pattern, _ = access.pattern(self._rules.unit)
+            cost = row_rule(self._program, row, self._rules).cost(pattern)
             if cost[what] >= least:
-                return mask
+                return pattern.lanes
         return 0
 
 

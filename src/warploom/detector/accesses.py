@@ -95,8 +95,9 @@ def record_runs(
 ) -> int:
     """Records a weak access by runs of evenly spaced lanes; goes over to `record_lanes` if there
     are more than MOST_LANE_RUNS, or a run is misaligned or not within one writable allocation.
-    Returns the mask of lanes that may access memory. Tries contiguous runs, then strided ones. A
-    full warp with descending addresses is one run that begins with its last lane."""
+    Returns the mask of lanes that may access memory. Tries contiguous runs, then strided ones;
+    without `exact`, loads leave out lanes that others make redundant (`without_repeats`). A full
+    warp with descending addresses is one run that begins with its last lane."""
     lanes, retained, descending = event.lanes, event.lanes, 0
     heads = heads_of_contiguous_runs(addresses, lanes, event.size)
     contiguous = 1
@@ -279,8 +280,8 @@ def record_lane_access(
     a copy's signal to one, is processed as that only. Any other is recorded as touched, and
     checked, as its agent's if ASYNC, in shadow memory (RACE) and for unwritten bytes (INIT); a
     strong one is also a release or an acquire (`exact`). `allocation` is the table row of its
-    allocation, 1 for shared memory; `writes` is 0 for loads and for a compare-and-swap that fails.
-    """
+    allocation, unused for shared memory; `writes` is 0 for loads and for a compare-and-swap that
+    fails."""
     at = state.current_address
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
     key = at if event.space == GLOBAL else shared_key(state, at)

@@ -15,6 +15,7 @@ from warploom.detector.knowledge import is_ordered
 from warploom.detector.layout import (
     AGENT,
     AGENT_KIND_AT,
+    ALL_BYTES,
     BLOCK_AT,
     BYTES_AT,
     COPIES_OF_THREAD,
@@ -24,7 +25,9 @@ from warploom.detector.layout import (
     LOAD,
     LOW,
     OP_AT,
+    OP_BITS,
     SCOPE_AT,
+    SCOPE_BITS,
     STRONG,
     THREAD_BITS,
     TIME_AT,
@@ -35,10 +38,11 @@ from warploom.detector.pool import free_node, push_record
 from warploom.detector.records import AccessNode, DetectorState, ShadowCell, ShadowRecord
 from warploom.simt.lane_counts import jitable
 
-ALL_BYTES = 15
-
 MERGE_DEPTH = 4
 """Number of records at the head of a list that are compared with a new one; deeper ones stay."""
+
+SAME_WARP, OTHER_WARP, OTHER_BLOCK = 1, 2, 3
+"""Distances of two threads (`distance`): of one warp, of two warps of a block, of two blocks."""
 
 
 @jitable
@@ -56,7 +60,7 @@ def check_and_record(state: DetectorState, cell: ShadowCell, access_word: int, v
     whether the cell had lists before, which hold all its strong accesses."""
     interval_word = state.current_block + 1 << BLOCK_AT | state.current_interval
     thread_word = state.current_time << TIME_AT | state.current_thread | state.current_agent
-    op, bytes_ = access_word >> OP_AT & 3, access_word >> BYTES_AT & ALL_BYTES
+    op, bytes_ = access_word >> OP_AT & OP_BITS, access_word >> BYTES_AT & ALL_BYTES
     if cell.write_interval:
         check_record(
             state,
@@ -102,13 +106,13 @@ def is_wide(access_word: int) -> int:
     flags = access_word >> FLAGS_AT
     whole = access_word >> BYTES_AT & ALL_BYTES == ALL_BYTES
     strong = flags & (STRONG | VOLATILE) == STRONG
-    return int(strong and whole and flags >> SCOPE_AT & 3 >= GPU)
+    return int(strong and whole and flags >> SCOPE_AT & SCOPE_BITS >= GPU)
 
 
 @jitable
 def check_list(state: DetectorState, node: AccessNode, access_word: int, value: int) -> None:
     """Checks an access, which writes `value`, against each record of a linked list that begins with
-    `node` (index 0: empty)."""
+    `node` (`node.at` 0: empty)."""
     while node.at:
         check_record(state, node.interval, node.thread, node.access, node.value, access_word, value)
         node = AccessNode(state, node.next)
@@ -124,7 +128,7 @@ def record_weak_write(
     access_word: int,
     value: int,
 ) -> None:
-    """Records a weak write as the cell's W_ record, and removes the reads and list records whose
+    """Records a weak write as the cell's write record, and removes the reads and list records whose
     bytes it covers: a later access that is ordered after the write is ordered after them, and those
     that are not ordered with the write have been reported. The earlier write moves to the list if
     it has bytes that this does not."""
@@ -195,7 +199,7 @@ def record_weak_read(
     node = AccessNode(state, lists & LOW)
     while node.at and second_reader == 0 and (seen < MERGE_DEPTH or state.exact == 0):
         record, node_access = ShadowRecord(node, node.at + AccessNode.interval), node.access
-        is_read = node_access >> OP_AT & 3 == LOAD and node_access >> FLAGS_AT & STRONG == 0
+        is_read = node_access >> OP_AT & OP_BITS == LOAD and node_access >> FLAGS_AT & STRONG == 0
         if is_read and node_access >> BYTES_AT & ALL_BYTES == bytes_:
             if supersedes(state, record.interval, record.thread, node_access, bytes_):
                 write_record(record, interval_word, thread_word, access_word)
@@ -246,7 +250,7 @@ def write_record(
 
 @jitable
 def distance_between(state: DetectorState, one: int, two: int) -> int:
-    """Returns the distance (1 to 3, `distance`) of the threads of the access records at indices
+    """Returns the distance (`distance`) of the threads of the access records at indices
     `one` and `two` of the state; 0 if `one` is 0, which means no record."""
     if one == 0:
         return 0
@@ -257,20 +261,20 @@ def distance_between(state: DetectorState, one: int, two: int) -> int:
 @jitable
 def max_distance(state: DetectorState) -> int:
     """Returns the largest `distance` of two threads that can access the same memory of the current
-    space: 3 (two blocks) for global memory, else 2 (two warps)."""
-    return 3 if state.current_space == GLOBAL else 2
+    space: OTHER_BLOCK for global memory, else OTHER_WARP."""
+    return OTHER_BLOCK if state.current_space == GLOBAL else OTHER_WARP
 
 
 @jitable
 def distance(
     interval_word: int, thread_word: int, other_interval_word: int, other_thread_word: int
 ) -> int:
-    """Returns the distance of the threads of two records, by their interval and thread words: 3 in
-    two blocks, 2 in two warps of a block, 1 in a warp."""
+    """Returns the distance of the threads of two records, by their interval and thread words:
+    SAME_WARP, OTHER_WARP or OTHER_BLOCK."""
     if interval_word >> BLOCK_AT != other_interval_word >> BLOCK_AT:
-        return 3
+        return OTHER_BLOCK
     a, b = thread_word & THREAD_BITS, other_thread_word & THREAD_BITS
-    return 2 if a >> 5 != b >> 5 else 1
+    return OTHER_WARP if a >> 5 != b >> 5 else SAME_WARP
 
 
 @jitable
@@ -303,19 +307,23 @@ def record_strong_access(
     access_word: int,
     value: int,
 ) -> None:
-    """Records a strong access in the cell's list of wide accesses (`is_wide`), or in its list of
-    all others, replacing a record of the same op and flags, among the first MERGE_DEPTH, that it
-    makes redundant. Without `exact` two alike are enough, as for weak reads: the first, and the
-    latest of another warp or block; one of the first's warp is not recorded."""
+    """Records a strong access, which writes `value`, in the cell's list of wide accesses
+    (`is_wide`), or in its list of all others: in place of a record of the same op and flags or, if
+    there is none to replace, as the new head.
+
+    Of the first MERGE_DEPTH records, the first with its op and flags is replaced that it makes
+    redundant (`supersedes`). Without `exact`, records of two threads are enough, as for weak reads:
+    a record with its op and flags behind the head is replaced even if it is not redundant; if the
+    head has them, nothing is recorded for another thread of the head's warp."""
     lists = cell.lists
     is_wide_access, bytes_ = is_wide(access_word), access_word >> BYTES_AT & ALL_BYTES
     head = lists >> 32 if is_wide_access else lists & LOW
     node, seen = AccessNode(state, head), 0
-    op = access_word >> OP_AT & 3
+    op = access_word >> OP_AT & OP_BITS
     while node.at and seen < MERGE_DEPTH:
         other_interval, other_thread, other_access = (node.interval, node.thread, node.access)
         alike = (
-            other_access >> OP_AT & 3 == op
+            other_access >> OP_AT & OP_BITS == op
             and other_access >> FLAGS_AT & STRONG
             and other_access >> FLAGS_AT == access_word >> FLAGS_AT
         )
@@ -329,7 +337,7 @@ def record_strong_access(
         if (
             alike
             and state.exact == 0
-            and distance(other_interval, other_thread, interval_word, thread_word) < 2
+            and distance(other_interval, other_thread, interval_word, thread_word) == SAME_WARP
         ):
             return
         node = AccessNode(state, node.next)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from warploom.detector.knowledge import is_ordered
 from warploom.detector.layout import (
     AGENT,
+    ALL_BYTES,
     ATOMIC,
     BLOCK_AT,
     BULK,
@@ -26,7 +27,9 @@ from warploom.detector.layout import (
     LOAD,
     LOW,
     OP_AT,
+    OP_BITS,
     SCOPE_AT,
+    SCOPE_BITS,
     SITE_BITS,
     STORE,
     STRONG,
@@ -61,8 +64,9 @@ def check_record(
     same four bytes, given by its three words; `old` and `value` are what the two wrote. Nothing if
     they have no byte in common or both are loads. Unordered ones go to `report_race`; ordered ones
     may lack a fence between proxies, or of tensor memory."""
-    bytes_ = access_word >> BYTES_AT & own_access >> BYTES_AT & 15
-    if bytes_ == 0 or (access_word >> OP_AT & 3 == LOAD and own_access >> OP_AT & 3 == LOAD):
+    bytes_ = access_word >> BYTES_AT & own_access >> BYTES_AT & ALL_BYTES
+    op, own_op = access_word >> OP_AT & OP_BITS, own_access >> OP_AT & OP_BITS
+    if bytes_ == 0 or op == own_op == LOAD:
         return
     if is_ordered(state, interval_word, thread_word):
         if state.current_space == TENSOR:
@@ -105,23 +109,20 @@ def report_race(
     stores of one value (`same_value`) that are not both strong, else K_RACE. The detail has the D_
     bits."""
     flags, own_flags = access_word >> FLAGS_AT, own_access >> FLAGS_AT
-    block, scope = interval_word >> BLOCK_AT, min(flags >> SCOPE_AT & 3, own_flags >> SCOPE_AT & 3)
+    op, own_op = access_word >> OP_AT & OP_BITS, own_access >> OP_AT & OP_BITS
+    block = interval_word >> BLOCK_AT
+    scope = min(flags >> SCOPE_AT & SCOPE_BITS, own_flags >> SCOPE_AT & SCOPE_BITS)
     both = flags & STRONG and own_flags & STRONG
     in_scope = block == state.current_block + 1 or scope >= GPU
     if scope == CLUSTER and not in_scope:
         in_scope = is_peer(state, block) != 0
-    whole = access_word >> BYTES_AT & 15 == own_access >> BYTES_AT & 15
-    kind, detail = K_RACE, (own_access >> OP_AT & 3) | (access_word >> OP_AT & 3) << D_OTHER_OP
+    whole = access_word >> BYTES_AT & ALL_BYTES == own_access >> BYTES_AT & ALL_BYTES
+    kind, detail = K_RACE, own_op | op << D_OTHER_OP
     if both and whole and in_scope:
         if (flags | own_flags) & VOLATILE == 0:
             return
         kind = K_UNPROMISED
-    elif (
-        access_word >> OP_AT & 3 == STORE
-        and own_access >> OP_AT & 3 == STORE
-        and same_value
-        and not both
-    ):
+    elif op == own_op == STORE and same_value and not both:
         kind = K_SAME_VALUE
     detail |= int(both and whole and not in_scope) << D_NARROW
     detail |= (
@@ -147,8 +148,8 @@ def check_proxy(
     (K_STALE); and a bulk copy that reads what ordinary stores of its block wrote, without a proxy
     fence by the writer after its store, by the reader, or by any thread in an interval between the
     two (K_PROXY; PTX ISA, "Causality order": proxy-preserved)."""
-    if own_access >> FLAGS_AT & TEXELS and own_access >> OP_AT & 3 == LOAD:
-        detail = access_word >> OP_AT & 3
+    if own_access >> FLAGS_AT & TEXELS and own_access >> OP_AT & OP_BITS == LOAD:
+        detail = access_word >> OP_AT & OP_BITS
         other = (interval_word >> BLOCK_AT) - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
         report(
             state,
@@ -161,7 +162,9 @@ def check_proxy(
         )
         return
     reads = (
-        state.current_agent and own_access >> FLAGS_AT & BULK and own_access >> OP_AT & 3 == LOAD
+        state.current_agent
+        and own_access >> FLAGS_AT & BULK
+        and own_access >> OP_AT & OP_BITS == LOAD
     )
     if not reads or thread_word & AGENT or interval_word >> BLOCK_AT != state.current_block + 1:
         return
@@ -174,11 +177,11 @@ def check_proxy(
         return
     # The interval of the current thread's last proxy fence, and below that of any thread's in the
     # block; -1 for none.
-    own_flags = ThreadKnowledge(state, state.current_lane_at).proxy_interval - 1
+    own_fence = ThreadKnowledge(state, state.current_lane_at).proxy_interval - 1
     between = ResidentBlock(state, state.current_slot).fenced - 1
-    if own_flags > interval or interval < between < state.current_interval:
+    if own_fence > interval or interval < between < state.current_interval:
         return
-    detail = int(access_word >> OP_AT & 3 == ATOMIC)
+    detail = int(access_word >> OP_AT & OP_BITS == ATOMIC)
     other = state.current_block << 32 | thread_word & THREAD_BITS
     report(
         state,

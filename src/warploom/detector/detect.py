@@ -73,10 +73,10 @@ def detect_event(
 
 @jitable
 def begin_event(state: DetectorState, event: DetectorEvent, plan: Any) -> int:
-    """Selects the block, the warp and the instruction of an event (ME_ words of the state), and the
-    block's own shared memory; returns the index of the warp's words. Begins a block, with its
-    cluster, whose slot was another's; lets lanes that waited at a barrier leave it; in lockstep,
-    synchronises the warp's lanes."""
+    """Selects the block, the warp and the instruction of an event (`current_` words of the state),
+    and the block's own shared memory; returns the index of the warp's words. Begins a block, with
+    its cluster, whose slot was another's; lets lanes that waited at a barrier leave it; in
+    lockstep, synchronises the warp's lanes."""
     state.current_slot = state.slots_at + max(plan[SLOT], 0) * state.slot_words
     state.current_block = event.block
     state.current_instruction = event.instruction
@@ -151,8 +151,9 @@ def begin_cluster(state: DetectorState, plan: Any) -> None:
 @jitable
 def begin_block(state: DetectorState, slot: ResidentBlock, block: int) -> None:
     """Prepares the state of the slot `slot` for block number `block`: clears what is recorded of
-    its threads, barriers and written bytes of shared memory. First reports barriers that the slot's
-    last block has skipped. Lines of shared memory are reset when they are next accessed, by their
+    its warps and of written bytes of shared memory and, with `exact`, of its threads and barriers
+    (without it, they are never read). First reports barriers that the slot's last block has
+    skipped. Lines of shared memory are reset when they are next accessed, by their
     tags."""
     if slot.block:
         report_skips(state, slot, slot.block - 1)
@@ -160,7 +161,6 @@ def begin_block(state: DetectorState, slot: ResidentBlock, block: int) -> None:
     slot.block = block + 1
     clear(state, slot.at + state.slot_warps, state.warps * WarpKnowledge.WORDS)
     clear(state, slot.at + state.slot_written, (state.shared_bytes + 31) // 32)
-    # Only barriers order such kernels: vector clocks and named barriers are never read.
     if state.exact == 0:
         return
     clear(state, slot.at + state.slot_lanes, state.threads * ThreadKnowledge.WORDS)

@@ -29,8 +29,8 @@ from warploom.simt.lane_counts import jitable
 
 @jitable
 def set_current_thread(state: DetectorState, thread: int) -> None:
-    """Makes a thread of the current block the current one: writes the ME_ words of its warp
-    (interval, index, last synchronisation) and of the thread itself."""
+    """Makes a thread of the current block the current one: writes the `current_` words of its
+    warp (interval, index, last synchronisation) and of the thread itself."""
     slot, warp = ResidentBlock(state, state.current_slot), thread >> 5
     own_warp = WarpKnowledge(state, slot.at + state.slot_warps, warp)
     state.current_interval = interval_of(state, slot, own_warp)
@@ -49,9 +49,10 @@ def interval_of(state: DetectorState, slot: ResidentBlock, own_warp: WarpKnowled
 
 @jitable
 def set_current_lane(state: DetectorState, thread: int) -> None:
-    """Makes another thread of the current thread's warp the current one: writes the ME_ words of
-    time, thread, and where its words and vector clock are (in lockstep, those of the warp's first
-    lane). The thread itself acts, not its agent."""
+    """Makes another thread of the current thread's warp the current one: writes the `current_`
+    words of time (its warp's), thread, and where its own words and its vector clock are, with the
+    words that say whether that is valid (in lockstep, those of the warp's first lane). The thread
+    itself acts, not its agent: `current_agent` becomes 0."""
     slot, holder = state.current_slot, thread
     if state.lockstep:
         holder = thread >> 5 << 5

@@ -67,14 +67,14 @@ STRONG, VOLATILE, ACQUIRES, RELEASES, COMPARES, ASYNC, BULK, MBARRIER, ARRIVES =
 WAITS, COPIES, COMPLETES, PLAIN_WRITE, ARRIVES_ASYNC, INVALIDATES = (
     1 << bit for bit in range(9, 15)
 )
-SCOPE_AT, PASSED_BY_ALL, TEXELS = 16, 1 << 18, 1 << 19
+SCOPE_AT, SCOPE_BITS, PASSED_BY_ALL, TEXELS = 16, 3, 1 << 18, 1 << 19
 CTA, CLUSTER, GPU, SYS = range(4)
-"""Flags of an instruction, and its scope from bit SCOPE_AT on. COMPARES: it writes only if the old
-value equals the first operand. MBARRIER: it operates on an mbarrier: ARRIVES there, WAITS for a
-phase, COMPLETES bytes, initialises it (PLAIN_WRITE) or INVALIDATES it. COPIES: a load whose value
-is only stored again. PASSED_BY_ALL: code after this barrier is executed by every thread, so a
-thread that ends without executing the barrier has skipped it. TEXELS: it reads a texture or a
-surface."""
+"""Flags of an instruction, and its scope (SCOPE_BITS from bit SCOPE_AT on; wider ones are greater).
+COMPARES: it writes only if the old value equals the first operand. MBARRIER: it operates on an
+mbarrier: ARRIVES there, WAITS for a phase, COMPLETES bytes, initialises it (PLAIN_WRITE) or
+INVALIDATES it. COPIES: a load whose value is only stored again. PASSED_BY_ALL: code after this
+barrier is executed by every thread, so a thread that ends without executing the barrier has skipped
+it. TEXELS: it reads a texture or a surface."""
 
 # ---- a record of an access: three words ----
 BLOCK_AT = 32
@@ -87,9 +87,9 @@ COPIES_OF_THREAD, WORK_OF_THREAD, LOADS_OF_WARP, STORES_OF_WARP = range(4)
 """Kinds of agents: copies; products, copies and shifts of a thread in tensor memory (`tcgen05.mma`,
 `.cp`, `.shift`); loads and stores of a warp there, recorded with the warp's first thread."""
 OP_AT, BYTES_AT, FLAGS_AT = 24, 26, 32
-SITE_BITS = (1 << 24) - 1
-"""Access word: instruction, op, a mask of the word's four bytes that are accessed, the
-instruction's flags."""
+SITE_BITS, OP_BITS, ALL_BYTES = (1 << 24) - 1, 3, 15
+"""Access word: instruction (SITE_BITS), op (OP_BITS from OP_AT on), a mask of the word's four bytes
+that are accessed (ALL_BYTES from BYTES_AT on), the instruction's flags."""
 LOW = (1 << 32) - 1
 
 # ---- an allocation ----

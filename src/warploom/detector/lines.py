@@ -26,6 +26,7 @@ from warploom.detector.layout import (
     MORE_FROM,
     MOST_RUNS,
     OP_AT,
+    OP_BITS,
     SHARED,
     SITE_BITS,
     THREAD_BITS,
@@ -92,7 +93,7 @@ def record_run(
         access_word, run_words = run.access, run.mask
         if run_words & words == 0:
             continue
-        is_read = access_word >> OP_AT & 3 == LOAD
+        is_read = access_word >> OP_AT & OP_BITS == LOAD
         before = is_run_ordered(state, run, thread, footprint)
         if not (
             before
@@ -163,7 +164,7 @@ def record_ordered_run(
     run_count, extension, replaced = line.count, LineExtension(state, line.extension), -1
     if run_count >= MORE_FROM or run_count < 0 or (extension.at and extension.settled & IN_FORCE):
         return 0
-    is_read = access_word >> OP_AT & 3 == LOAD
+    is_read = access_word >> OP_AT & OP_BITS == LOAD
     for number in range(run_count):
         run = run_at(state, line, number)
         # Words are compared, not bytes: stricter for lanes of less than a word, and never wrong.
@@ -171,7 +172,7 @@ def record_ordered_run(
             if not is_run_before(run, interval_word, thread_word, access_word):
                 return 0
             covers_run = run.mask & ~words == 0 and size_of(access_word) >= WORD
-            if covers_run and (not is_read or run.access >> OP_AT & 3 == LOAD):
+            if covers_run and (not is_read or run.access >> OP_AT & OP_BITS == LOAD):
                 replaced = number
     if replaced < 0:
         if not reserve_run(state, line, run_count):
@@ -353,7 +354,7 @@ def expand_run(
             cell = ShadowCell(state, cells, byte // 4)
             bytes_ = (1 << bytes_per_cell) - 1 << (byte & 3)
             cell_access = access_word & RUN_BITS | bytes_ << BYTES_AT
-            if access_word >> OP_AT & 3 == LOAD:
+            if access_word >> OP_AT & OP_BITS == LOAD:
                 add_weak_read(state, cell, run.interval, thread_word, cell_access)
             else:
                 value = read_word(memory, state.current_base + line_address + (byte & -4))

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.detector.bounds import find_allocation
-from warploom.detector.cells import ALL_BYTES, pack_access, read_of, write_of
+from warploom.detector.cells import pack_access, read_of, write_of
 from warploom.detector.layout import (
+    ALL_BYTES,
     ATOMIC,
     COPIES,
     GLOBAL,
@@ -93,7 +94,8 @@ def record_lone_lane(
     """Records the access of a lane to an allocation, if it reads settled bytes (reads need no
     check), or words in cells that only this thread accesses or whose accesses barriers order.
     Returns whether it did; 0 also for addresses outside or misaligned. If it returns 0, the first
-    words may be recorded; to record them again changes nothing."""
+    words may be recorded; to record them again changes nothing. Of the current thread it sets only
+    `current_thread`, as the lanes of a warp share what it reads of the rest."""
     size, base = event.size, allocation.start & -LINE_BYTES
     if address < allocation.start or address + size > allocation.end or address & size - 1:
         return 0

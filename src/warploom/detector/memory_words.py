@@ -61,7 +61,7 @@ def record_in_lines(
     decide. Also records touched and checks unwritten bytes. The current thread's lane accesses the
     current address, the lanes after it the bytes that follow; the lanes before it, if the stride is
     negative. The mask `lanes` begins with the bit of the current lane; lanes may be missing.
-    `allocation` is the table row of the accessed allocation, 1 for shared memory."""
+    `allocation` is the table row of the accessed allocation; for shared memory its `at` is 1."""
     size, stride, at = event.size, abs(state.current_stride), state.current_address
     thread, step = state.current_thread, 1 if state.current_stride > 0 else -1
     record_touched_run(state, event, end, allocation, lanes)
@@ -162,8 +162,8 @@ def check_words(
     """Checks the access of the current thread (`lane` of its warp), which lies in one line, against
     the earlier ones, and records it: not at all if it reads settled bytes, by `try_record_words` if
     that can, else in the cells, into which the line's runs move first. `allocation` is its table
-    row, 1 for shared memory; `writes` is 0 for a compare-and-swap that fails, which counts as a
-    load; `data` has what the lanes store."""
+    row, which shared memory does not use; `writes` is 0 for a compare-and-swap that fails, which
+    counts as a load; `data` has what the lanes store."""
     at, shared = state.current_address, int(event.space == SHARED)
     flags = effective_flags(state, event)
     lines = state.current_owner_slot + state.slot_lines

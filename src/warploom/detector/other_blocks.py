@@ -141,8 +141,9 @@ def set_includes(state: DetectorState, a: int, b: int) -> int:
 
 @jitable
 def join_sets(state: DetectorState, a: int, b: int) -> int:
-    """Returns the union of two sets (0: empty): one of the two if that includes the other, else a
-    new one from the pool; `a` if the pool is exhausted."""
+    """Returns the union of two block sets (0: empty): one of the two if that includes the other,
+    else a new one from the pool, with entries sorted by block and those of one block joined.
+    Neither is changed. `a` if the pool is exhausted."""
     if a == b or b == 0:
         return a
     if a == 0:

@@ -184,7 +184,8 @@ def slot_of_event(state: DetectorState, event: DetectorEvent, plan: Any) -> int:
 @jitable
 def select_warp(state: DetectorState, event: DetectorEvent, slot: int) -> None:
     """Makes the first thread of an event's warp the current one, in the block at index `slot`, and
-    sets the ME_ words of instruction and space; the block's own shared memory is selected."""
+    sets the `current_` words of instruction and space; the block's own shared memory is
+    selected."""
     state.current_slot, state.current_block, state.current_owner = slot, event.block, event.block
     state.current_instruction, state.current_space = event.instruction, event.space
     set_current_thread(state, event.warp << 5)

@@ -25,6 +25,7 @@ from warploom.detector.layout import (
     LOAD,
     LOW,
     OP_AT,
+    OP_BITS,
     SHARED,
     THREAD_BITS,
     TIME_AT,
@@ -117,7 +118,7 @@ def is_cell_ordered(state: DetectorState, cell: ShadowCell, access_word: int) ->
             lists & LOW == 0
             and (cell.read_interval == 0 or is_ordered_by_barriers(state, read_of(cell)))
         )
-    if access_word >> OP_AT & 3 == LOAD:
+    if access_word >> OP_AT & OP_BITS == LOAD:
         # Reads do not conflict with the cell's read; lists may have writes.
         return int(lists == 0)
     if lists:
@@ -201,7 +202,7 @@ def matches_record(state: DetectorState, node: AccessNode, access_word: int) -> 
     """Returns whether the record at list node `node` has the op and flags of the current access
     and, in shared memory, its block and interval."""
     old = node.access
-    if old >> FLAGS_AT != access_word >> FLAGS_AT or (old ^ access_word) >> OP_AT & 3:
+    if old >> FLAGS_AT != access_word >> FLAGS_AT or (old ^ access_word) >> OP_AT & OP_BITS:
         return 0
     now = state.current_block + 1 << BLOCK_AT | state.current_interval
     return int(state.current_space != SHARED or node.interval == now)

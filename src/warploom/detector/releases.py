@@ -14,7 +14,7 @@ Source: PTX ISA, "Release and Acquire Patterns", "Synchronizes-with".
 from __future__ import annotations
 
 from warploom.detector.knowledge import set_current_thread
-from warploom.detector.layout import ACQUIRES, CLUSTER, GPU, RELEASES, SCOPE_AT
+from warploom.detector.layout import ACQUIRES, CLUSTER, GPU, RELEASES, SCOPE_AT, SCOPE_BITS
 from warploom.detector.pool import allocate, push_record
 from warploom.detector.records import (
     AccessNode,
@@ -76,7 +76,7 @@ def acquire_by_read(state: DetectorState, key: int, flags: int) -> None:
     if entry.at == 0 or entry.chain == 0:
         return
     chain, lane = ReleaseChain(state, entry.chain), ThreadKnowledge(state, state.current_lane_at)
-    scope, last = flags >> SCOPE_AT & 3, AccessNode(state, lane.read)
+    scope, last = flags >> SCOPE_AT & SCOPE_BITS, AccessNode(state, lane.read)
     if flags & ACQUIRES:
         acquire_chain(state, chain, scope)
     elif (
@@ -128,7 +128,7 @@ def release_by_write(state: DetectorState, key: int, flags: int, is_atomic: int)
     narrower scope than the write's, the last wider fence (`wide_fence`) is released, too. Nothing
     for a location without record to which nothing is released, nor for a read-modify-write that
     would repeat the newest release."""
-    scope = flags >> SCOPE_AT & 3
+    scope = flags >> SCOPE_AT & SCOPE_BITS
     fence = ThreadKnowledge(state, state.current_lane_at).fence
     releases = flags & RELEASES or fence.block == state.current_block + 1
     entry = ReleaseLocation(state, find_location(state, key, releases))
@@ -161,7 +161,7 @@ def release_by_write(state: DetectorState, key: int, flags: int, is_atomic: int)
 def prepend_fence_release(
     state: DetectorState, fence: ReleaseRecord, scope: int, chain: int
 ) -> int:
-    """Returns `chain` with a copy of a fence's release (`fence`) before it, in the
+    """Returns `chain` with a copy of the release of a fence (`fence`) before it, in the
     narrower of the fence's scope and that of the write that publishes it (`scope`); `chain` itself
     if the pool is exhausted."""
     release = ReleaseRecord(state, allocate(state, ReleaseRecord.WORDS + ReleaseChain.WORDS))
@@ -208,7 +208,7 @@ def fence(state: DetectorState, event: DetectorEvent, flags: int) -> None:
     (ACQUIRES), and their later strong writes release what they know now (RELEASES, `fence`). The
     release of a wider fence before it is kept in `wide_fence`, which a fence of gpu scope or wider
     empties. Advances the warp's time."""
-    left, scope = event.lanes, flags >> SCOPE_AT & 3
+    left, scope = event.lanes, flags >> SCOPE_AT & SCOPE_BITS
     while left:
         set_current_thread(state, (event.warp << 5) + first_lane(left))
         left &= left - 1

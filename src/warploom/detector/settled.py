@@ -11,6 +11,7 @@ Does nothing with `exact`.
 
 from __future__ import annotations
 
+from warploom.detector.cells import OTHER_BLOCK, OTHER_WARP
 from warploom.detector.layout import (
     BLOCK_AT,
     FEW_FROM,
@@ -21,6 +22,7 @@ from warploom.detector.layout import (
     LOW,
     MORE_FROM,
     OP_AT,
+    OP_BITS,
     SHARED,
     STRONG,
 )
@@ -36,9 +38,6 @@ from warploom.detector.records import (
 )
 from warploom.detector.runs import begin_of, bytes_of, end_of
 from warploom.simt.lane_counts import jitable
-
-OTHER_WARP, OTHER_BLOCK = 2, 3
-"""Distances of two threads (`cells.distance`)."""
 
 POOL_FOR_THREADS = 1 << 27
 """Words of the pool that are reserved for vector clocks and releases; lines can do without
@@ -82,8 +81,8 @@ def is_settled(state: DetectorState, line: LineShadow, footprint: int, words: in
 
 @jitable
 def settled_at(state: DetectorState, line: LineShadow) -> int:
-    """Returns the index in the state of a line's settled bytes (masks Q_); 0 if it has none or they
-    do not count (IN_FORCE)."""
+    """Returns the index in the state of a line's settled bytes (`SettledBytes`); 0 if it has none
+    or they do not count (IN_FORCE)."""
     extension = LineExtension(state, line.extension)
     if extension.at == 0 or extension.settled & IN_FORCE == 0:
         return 0
@@ -131,7 +130,7 @@ def settle_run(state: DetectorState, line: LineShadow, footprint: int, words: in
         return
     for number in range(line.count):
         run = run_at(state, line, number)
-        if run.access >> OP_AT & 3 != LOAD and run.mask & words:
+        if run.access >> OP_AT & OP_BITS != LOAD and run.mask & words:
             return
     for word in range(begin_of(footprint) >> 5, (end_of(footprint) + 31) >> 5):
         mark_settled(state, line, word, bytes_of(footprint, words, word))
@@ -240,7 +239,7 @@ def has_weak_reads_only(state: DetectorState, lists: int) -> int:
     only = int(lists >> 32 == 0)
     while node.at and only:
         access_word = node.access
-        only = int(access_word >> OP_AT & 3 == LOAD and access_word >> FLAGS_AT & STRONG == 0)
+        only = int(access_word >> OP_AT & OP_BITS == LOAD and access_word >> FLAGS_AT & STRONG == 0)
         node = AccessNode(state, node.next)
     return only
 

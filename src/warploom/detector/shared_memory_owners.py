@@ -18,8 +18,8 @@ NO_BLOCK = -(1 << 62)
 
 @jitable
 def select_own_memory(state: DetectorState, event: DetectorEvent) -> None:
-    """Selects the shared memory of the current block, at the event's `base`: the ME_ words of the
-    owner (its slot, number and first byte on the host) are the current block's."""
+    """Selects the shared memory of the current block, at the event's `base`: the `current_` words
+    of the owner (its slot, number and first byte on the host) are the current block's."""
     state.current_owner_slot, state.current_owner, state.current_base = (
         state.current_slot,
         state.current_block,
@@ -29,8 +29,10 @@ def select_own_memory(state: DetectorState, event: DetectorEvent) -> None:
 
 @jitable
 def select_memory(state: DetectorState, event: DetectorEvent, address: int) -> int:
-    """Selects the shared memory that an address of an event is in (ME_ words of the owner); returns
-    the address without its rank, NO_BLOCK if the cluster has no such block."""
+    """Selects the shared memory that an address of an event is in (`current_` words of the owner):
+    that of the block whose rank the address names, else that of the current block. Returns the
+    address without its rank, a negative one as it is; NO_BLOCK, with the current block's memory
+    selected, if the cluster has no such block."""
     select_own_memory(state, event)
     # No rank: the block's own memory, or a negative address, which is out of bounds.
     if address >> BLOCK_BITS <= 0:
@@ -45,7 +47,7 @@ def select_memory(state: DetectorState, event: DetectorEvent, address: int) -> i
 @jitable
 def select_memory_of_rank(state: DetectorState, event: DetectorEvent, rank: int) -> None:
     """Selects the shared memory of the block with a rank in the cluster: writes its slot, number
-    and first byte on the host to the ME_ words of the owner."""
+    and first byte on the host to the `current_` words of the owner."""
     owner_slot = ResidentBlock(state, state.current_cluster_at + rank * state.slot_words)
     slots_away = (owner_slot.at - state.current_slot) // state.slot_words
     state.current_owner_slot, state.current_owner = owner_slot.at, owner_slot.block - 1

@@ -23,7 +23,7 @@ from warploom.helpers.deferred_counts import count_deferred
 from warploom.helpers.overlap import (
     emit_count_coinciding,
     emit_count_in_columns,
-    emit_count_stretches,
+    emit_count_segments,
 )
 from warploom.helpers.rising import emit_step
 from warploom.helpers.symbols import SHARED
@@ -59,7 +59,7 @@ def register() -> None:
 
     @intrinsic
     def segments(typing: Any, addresses: Any, mask: Any, shift: Any) -> Any:
-        return _define_intrinsic(emit_count_stretches, 2, addresses, mask, shift)
+        return _define_intrinsic(emit_count_segments, 2, addresses, mask, shift)
 
     @intrinsic
     def in_columns(typing: Any, addresses: Any, mask: Any, shift: Any, columns: Any) -> Any:
@@ -85,7 +85,7 @@ def register() -> None:
     def many(typing: Any, row: Any, count: Any) -> Any:
         return _define_intrinsic(count_deferred, 7, row, count)
 
-    def compiled_stretches(addresses: Any, mask: Any, shift: Any) -> Any:
+    def compiled_segments(addresses: Any, mask: Any, shift: Any) -> Any:
         return segments(addresses, mask, shift)
 
     def compiled_distinct(addresses: Any, mask: Any, shift: Any) -> Any:
@@ -116,7 +116,7 @@ def register() -> None:
 
     for function, compiled in (
         (sum_deferred_costs, compiled_many),
-        (count_segments, compiled_stretches),
+        (count_segments, compiled_segments),
         (count_in_columns, compiled_in_columns),
         (count_distinct, compiled_distinct),
         (count_ways, compiled_ways),

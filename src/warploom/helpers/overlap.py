@@ -44,9 +44,10 @@ wherever they begin."""
 HALF = LANES // 2
 
 
-def emit_count_stretches(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
+def emit_count_segments(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.overlap.count_segments` of addresses in memory, a mask and a shift (i64);
-    returns the numbers of distinct segments and of aligned groups of 4."""
+    returns the numbers of distinct segments and of aligned groups of 4. Zeros if the lanes'
+    segments differ in more than FURTHEST_BITS bits."""
 
     def count(keys: Value, on: Value) -> list[Value]:
         """Emits the two counts of `keys`: by the bits of a window if they fit one, else by the
@@ -73,8 +74,10 @@ def emit_count_stretches(lanes: Lanes, arguments: Sequence[Value]) -> list[Value
 
 def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.overlap.count_in_columns` of addresses in memory, a mask, a shift and a number of
-    columns (i64); returns the numbers of distinct segments, of aligned groups of 8 and of 32, and
-    the most distinct segments of one column (bank); zeros if lanes are too distant."""
+    columns (i64), a power of 2 up to 32; returns the numbers of distinct segments, of aligned
+    groups of 8 and of 32, and the most distinct segments of one column (bank): its number is the
+    segment's modulo `columns`. Zeros if the lanes' segments differ in more than FURTHEST_BITS bits,
+    which `_count_by_keys` tests."""
     *accesses, columns = arguments
 
     def count(keys: Value, on: Value) -> list[Value]:
@@ -93,7 +96,8 @@ def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Valu
             within = lanes.splat(b.trunc(b.sub(columns, I64(1)), I8))
             banks = b.and_(b.trunc(keys, BYTES), within)
             differing = b.or_(lane_numbers(I8), splat_constant(LANES, I8))
-            # A duplicate gets a number of its own above all banks, so that it counts for none.
+            # A duplicate gets a number of its own (32 + lane), above all banks, which are below 32,
+            # so that it counts for none.
             own = b.select(first, banks, differing)
             return [*counts, b.zext(_highest_byte(lanes, _count_equal_lanes(lanes, own)), I64)]
 
@@ -113,7 +117,8 @@ def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Valu
 
 def emit_count_coinciding(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.overlap.count_coinciding` of addresses in memory, a mask and a shift (i64);
-    returns the most lanes on one segment."""
+    returns the most active lanes on one segment; 0 if the lanes' segments differ in more than
+    FURTHEST_BITS bits."""
 
     def count(keys: Value, on: Value) -> list[Value]:
         """Emits the most lanes of `on` that have one key."""

@@ -104,11 +104,13 @@ def end_warp_order(
 ) -> int:
     """Writes the states of the block's warps, which warp order does not keep up to date, when a
     call in warp order returns before the end of the block. Returns 0. `states` are those of the
-    block, `sites` has two words for each site: the instruction, and the number of its barrier.
+    block, `contexts` their contexts, `stride` words each, `sites` has two words for each site: the
+    instruction, and the number of its barrier.
 
     Warps before the one that stopped wait at SITE; later ones are runnable at START, where the
-    region began; the stopped one waits at OWN_SITE, or its state is as `end_turn` records it. The
-    next turn is that of the warp after it."""
+    region began (0: they begin, with new tables); the stopped one waits at OWN_SITE, or if that is
+    NONE its state is as `end_turn` records it. Warps that have ended stay so. The next turn is that
+    of the warp after the stopped one (POSITION)."""
     stopped, own = environment[_WARP], environment[_OWN_SITE]
     for warp in range(plan[WARPS]):
         at = warp * STATE_WORDS
@@ -119,7 +121,7 @@ def end_warp_order(
             states[at + RESUME] = environment[_START]
             if environment[_START] == 0:
                 live = (1 << min(plan[THREADS] - 32 * warp, 32)) - 1
-                begin(carray(contexts, (plan[WARPS], stride))[warp], live, LANES, 0)
+                begin(carray(contexts, (plan[WARPS], stride))[warp], live, LANES, CONVERGE)
         else:
             site = environment[_SITE] if warp < stopped else own
             states[at + STATUS] = BARRIER_WAIT

@@ -56,7 +56,7 @@ class ModulePrinter:
 
     def _instruction(self, instruction: Any) -> str:
         """Returns the line of an instruction."""
-        kind: object = type(instruction)
+        kind: object = instruction.__class__
         form = FORMATS.get(kind)
         if form is None or instruction.metadata:
             return f"  {instruction}"

@@ -97,8 +97,8 @@ class InstructionCode:
 
         `guard` is the mask of its guard, None without one; `on` are the executing lanes: the active
         mask and the guard."""
-        if self.memory.sanitizing and self.memory.sanitizing.synchronisation:
-            self.memory.sanitizing.events.instruction(index, instruction, on)
+        if self.memory.instruments.detector and self.memory.instruments.detector.synchronisation:
+            self.memory.instruments.detector.events.instruction(index, instruction, on)
         self.preconditions.check(index, instruction, on)
         self.tensor_waits.emit(instruction, on)
         self.tensor_memory.wait(instruction, on)
@@ -290,7 +290,7 @@ class InstructionCode:
         arrival = completion(instruction)
         if arrival is None:
             return
-        recording = self.memory.copy_recording
+        recording = self.memory.instruments.copies
         with nullcontext() if recording is None else recording.completing():
             self.atomics.emit(index, arrival, on)
 

@@ -18,10 +18,11 @@ import numpy.typing as npt
 from warploom.abi import log as words
 from warploom.abi.access_kinds import lane_bytes, operation_number, space_number
 from warploom.abi.log import OPS, SPACES, TEXEL_SPACES
+from warploom.cost.address_pattern import AddressPattern
 from warploom.cost.device_rules import AccessRules
 from warploom.helpers.table import count_compiled
 from warploom.isa.instruction import Space
-from warploom.machine.compiled.access_costs import ALL_LANES
+from warploom.machine.compiled.logged_accesses import distinct_accesses
 from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.observe import schema
@@ -242,88 +243,26 @@ class CompiledRecording:
             # What a fault was found in has not happened.
             is_recorded &= step != len(self._entry_of_step) - 1
         rows, step = rows[is_recorded], step[is_recorded]
-        kinds, which = np.unique(
-            rows[:, [words.A_INSTRUCTION, words.A_KIND]], axis=0, return_inverse=True
-        )
-        site = np.array([self._site(*kind) for kind in kinds.tolist()], np.int64)[which.reshape(-1)]
-        base = np.zeros(len(rows), np.int64)
-        shape = np.zeros(len(rows), np.int64)
+        # The log has the places of local accesses in a thread's memory: their bases follow.
         local = space_number(rows[:, words.A_KIND]) == SPACES.index(Space.LOCAL)
-        strided = (rows[:, words.A_SCATTERED] == warp_table.NONE) & ~local
-        self._add_strided(rows, site, base, shape, strided)
-        self._add_scattered(rows, site, base, shape, np.flatnonzero(~strided))
-        return accesses_of(step, site, shape, base)
+        first = rows[:, words.A_FIRST]
+        base = np.where(local, 0, first - first % self._patterns.unit)
+        distinct, which = distinct_accesses(self.log, rows, base)
+        numbers = [self._number(*row) for row in distinct.tolist()]
+        site, shape, local_base = np.array(numbers, np.int64).reshape(-1, 3)[which].T
+        return accesses_of(step, site, shape, base + local_base)
 
-    def _site(self, instruction: int, kind: int) -> int:
-        """Returns the number of an access site, by a `kind` of `abi.access_kinds`."""
+    def _number(
+        self, instruction: int, kind: int, lanes: int, *offsets: int
+    ) -> tuple[int, int, int]:
+        """Returns the numbers of the site and of the pattern of an access of the log, and the base
+        of an access to local memory, in the interleaved layout; 0 for other spaces."""
         space, op = SPACES[space_number(kind)], OPS[operation_number(kind)]
-        return self._patterns.site(instruction, space, op, lane_bytes(kind))
-
-    def _add_strided(
-        self, rows: Words, site: Words, base: Words, shape: Words, strided: npt.NDArray[np.bool_]
-    ) -> None:
-        """Fills in base and pattern of accesses with a constant stride between lanes; each distinct
-        pattern is built once."""
-        if not strided.any():
-            return
-        first_address = rows[strided, words.A_FIRST]
-        base[strided] = first_address - first_address % self._patterns.unit
-        columns = (
-            rows[strided, words.A_LANES],
-            first_address - base[strided],
-            rows[strided, words.A_STRIDE],
-        )
-        keys = np.stack([site[strided], *columns], axis=1)
-        kinds, which = np.unique(keys, axis=0, return_inverse=True)
-        numbers = [self._strided_shape(*kind) for kind in kinds.tolist()]
-        shape[strided] = np.array(numbers)[which.reshape(-1)]
-
-    def _strided_shape(self, site: int, lanes: int, first_offset: int, stride: int) -> int:
-        active_lanes = [lane for lane in range(WARP_SIZE) if lanes >> lane & 1]
-        offsets = [first_offset + (lane - active_lanes[0]) * stride for lane in active_lanes]
-        return self._patterns.shape(site, lanes, offsets)
-
-    def _add_scattered(
-        self, rows: Words, site: Words, base: Words, shape: Words, which: Words
-    ) -> None:
-        """Fills in base and pattern of accesses with individual lane addresses, and of those to
-        local memory."""
-        if not len(which):
-            return
-        selected = rows[which]
-        masks = selected[:, words.A_LANES]
-        # Isolates the lowest set bit: the first active lane.
-        leaders = np.log2(masks & -masks).astype(np.int64)
-        addresses = self._addresses(selected, leaders)
-        first_address = addresses[np.arange(len(selected)), leaders]
-        base[which] = first_address - first_address % self._patterns.unit
-        offsets: list[list[int]] = (addresses - base[which][:, None]).tolist()
-        lanes = {
-            mask: [lane for lane in range(WARP_SIZE) if mask >> lane & 1]
-            for mask in np.unique(masks).tolist()
-        }
-        sites: list[int] = site[which].tolist()
-        for index, site_number, mask, row in zip(
-            which.tolist(), sites, masks.tolist(), offsets, strict=True
-        ):
-            chosen = row if mask == ALL_LANES else [row[lane] for lane in lanes[mask]]
-            shape[index] = self._patterns.shape(site_number, mask, chosen)
-
-    def _addresses(self, rows: Words, leaders: Words) -> Words:
-        """Returns the address of each lane of accesses, shape (accesses, 32); in local memory, in
-        the interleaved layout."""
-        region = self.log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
-        numbers = np.arange(WARP_SIZE)
-        strides = rows[:, words.A_STRIDE, None]
-        addresses = rows[:, words.A_FIRST, None] + (numbers - leaders[:, None]) * strides
-        scattered = rows[:, words.A_SCATTERED] != warp_table.NONE
-        distances = region[rows[scattered, words.A_SCATTERED]]
-        addresses[scattered] = rows[scattered, words.A_FIRST, None] + distances
-        local = space_number(rows[:, words.A_KIND]) == SPACES.index(Space.LOCAL)
-        # The log has offsets in a thread's local memory.
-        offsets = addresses[local]
-        addresses[local] = (offsets // 4 * WARP_SIZE + numbers) * 4 + offsets % 4
-        return addresses
+        site = self._patterns.site(instruction, space, op, lane_bytes(kind))
+        pattern, base = AddressPattern.by_lane(lanes, offsets), 0
+        if space is Space.LOCAL:
+            pattern, base = pattern.in_local(self._patterns.unit)
+        return site, self._patterns.shape(site, pattern), base
 
 
 def _table(mask: int, live: int, control: Words | None) -> Table:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warploom.cost.device_rules import AccessRules
-from warploom.isa.instruction import Register, Space
+from warploom.isa.instruction import Register
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.observe import schema
@@ -112,12 +112,8 @@ class Recorder:
             return
         self._flights.accessed(access)
         site = self._patterns.site(access.instruction, access.space, access.op, access.size)
-        addresses = access.addresses
-        if access.space is Space.LOCAL:
-            addresses = tuple(map(_in_local, access.lanes, addresses))
-        base = self._patterns.base(addresses[0])
-        mask = sum(1 << lane for lane in access.lanes)
-        shape = self._patterns.shape(site, mask, [address - base for address in addresses])
+        pattern, base = access.pattern(self._patterns.unit)
+        shape = self._patterns.shape(site, pattern)
         if self._last.registers:
             self._changes.expect(len(self._accesses), access)
         self._accesses.append((len(self._steps) - 1, site, shape, base))
@@ -250,9 +246,3 @@ def as_column(numbers: Values) -> bytes:
 def _columns(rows: list[tuple[int, ...]], width: int) -> Iterator[Values]:
     """Yields the columns of rows of `width` numbers."""
     yield from np.array(rows, np.uint64).reshape(-1, width).T
-
-
-def _in_local(lane: int, address: int) -> int:
-    """Returns the offset of a thread's local byte in the interleaved layout (CUDA C++ Programming
-    Guide, "Local Memory")."""
-    return (address // 4 * 32 + lane) * 4 + address % 4

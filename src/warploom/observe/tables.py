@@ -3,11 +3,12 @@ each distinct one once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 import numpy as np
 
+from warploom.cost.address_pattern import AddressPattern
 from warploom.cost.device_rules import RULES, AccessRules
 from warploom.cost.fields import RECORD_WIDTH, TRANSACTIONS
 from warploom.cost.served import list_transactions
@@ -78,17 +79,13 @@ def count_by_rule(rule: str, addresses: Addresses, mask: int, size: int, row: In
     RULES[rule](addresses, mask, size, row)
 
 
-ShapeKey = tuple[int, int, tuple[int, ...]]
-"""The key of an access pattern: the site, the lane mask, the offsets from the base."""
-
-
 class Patterns:
     """The tables of access sites and of access patterns; `count` applies a cost rule."""
 
     def __init__(self, program: Program, rules: AccessRules, count: Count) -> None:
         self._program, self._rules, self._count = program, rules, count
         self._sites: Numbered[tuple[int, Space, str], Site] = Numbered()
-        self._shapes: Numbered[ShapeKey, Shape] = Numbered()
+        self._shapes: Numbered[tuple[int, AddressPattern], Shape] = Numbered()
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -119,38 +116,25 @@ class Patterns:
         (`AccessRules.unit`)."""
         return self._rules.unit
 
-    def base(self, address: int) -> int:
-        """Returns the base of an access whose first active lane is at `address`."""
-        return address - address % self.unit
-
-    def shape(self, site: int, mask: int, offsets: Sequence[int]) -> int:
-        """Returns the number of the pattern of an access, with one offset for each lane of
-        `mask`."""
-        key = site, mask, tuple(offsets)
+    def shape(self, site: int, pattern: AddressPattern) -> int:
+        """Returns the number of an access pattern of a site."""
+        key = site, pattern
         number = self._shapes.find(key)
         return self._shapes.add(key, self._shape(*key)) if number is None else number
 
-    def _shape(self, site: int, mask: int, offsets: tuple[int, ...]) -> Shape:
-        """Builds a pattern with its transactions and costs."""
-        site_row = self._sites.rows[site]
-        if not site_row.rule or mask >> 32:  # rules are for warps of 32
-            return Shape(mask, offsets, (), NO_COST)
-        shift = -min(0, *offsets) if len(offsets) > 1 else 0
-        # Offsets may be negative and the rules take unsigned addresses, so they are moved up by
-        # whole units, and the transactions back down.
-        shift += -shift % self._rules.unit
-        lanes = [lane for lane in range(32) if mask >> lane & 1]
-        addresses = np.zeros(32, np.uint64)
-        addresses[lanes] = [offset + shift for offset in offsets] if shift else offsets
+    def _shape(self, site: int, pattern: AddressPattern) -> Shape:
+        """Builds the row of a pattern, with its transactions and costs."""
+        site_row, lanes = self._sites.rows[site], pattern.lanes
+        if not site_row.rule or lanes >> 32:  # rules are for warps of 32
+            return Shape(lanes, pattern.offsets, (), NO_COST)
+        addresses, moved = pattern.addresses()
         row = np.zeros(RECORD_WIDTH, np.int64)
         for rule in self._counting_rules(site_row):
-            self._count(rule, addresses, mask, site_row.size, row)
-        transactions = list_transactions(site_row.rule, addresses.tolist(), mask, site_row.size)
-        if not shift:
-            return Shape(mask, offsets, transactions, tuple(row[: len(NO_COST)].tolist()))
-        parts = tuple((part.start - (shift if part.size else 0), part.size, part.lanes)
-                      for part in transactions)  # fmt: skip
-        return Shape(mask, offsets, parts, tuple(row[: len(NO_COST)].tolist()))
+            self._count(rule, addresses, lanes, site_row.size, row)
+        parts = list_transactions(site_row.rule, addresses.tolist(), lanes, site_row.size)
+        # A pass over banks moves no bytes, and has no first one.
+        served = tuple([(one.start - moved if one.size else 0, *one[1:]) for one in parts])
+        return Shape(lanes, pattern.offsets, served, tuple(row[: len(NO_COST)].tolist()))
 
     def _counting_rules(self, site: Site) -> list[str]:
         """Returns the rules that count an access of a site, as both machines apply them."""

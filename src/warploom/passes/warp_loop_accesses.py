@@ -32,7 +32,7 @@ def planned_warp_loop(ir: WarpIR, warp_loop: WarpLoop) -> WarpLoopPath | None:
     are not the first ones of the block."""
     if warp_loop.condition is not None and not _runs_first_threads(ir, warp_loop):
         return None
-    planned = replace(warp_loop, groups=_full_warps(ir, warp_loop))
+    planned = replace(warp_loop, groups=_extrapolated_groups(ir, warp_loop))
     if warp_loop.body is None or warp_loop.needs_all_threads:
         return planned.path if planned.handles_full_warps else None
     accesses = _accesses(warp_loop, warp_loop.body_blocks)
@@ -61,8 +61,9 @@ def _runs_first_threads(ir: WarpIR, warp_loop: WarpLoop) -> bool:
     return holds_in_prefix(reading, condition, opposite=warp_loop.condition_is_negated, one=one)
 
 
-def _full_warps(ir: WarpIR, warp_loop: WarpLoop) -> tuple[AccessGroup, ...]:
-    """Returns the access groups of a warp loop that are extrapolated from the first warp."""
+def _extrapolated_groups(ir: WarpIR, warp_loop: WarpLoop) -> tuple[AccessGroup, ...]:
+    """Returns the access groups of a warp loop, its body included, whose accesses by full warps are
+    extrapolated from the first warp, each with the plan that it has in a block of one version."""
     return tuple(
         replace(group, plan=group.plan.in_one_version())
         for block in (*warp_loop.blocks, *warp_loop.body_blocks)

@@ -42,7 +42,9 @@ class _Serialiser:
         return write(value)
 
     def _writer_of(self, value: object) -> Callable[[Any], str]:
-        """Returns the function that serialises values of a value's type."""
+        """Returns the function that serialises values of a value's type: constants, enumerations
+        and operations by their texts, tuples in order, data classes field by field, mappings and
+        frozen sets in sorted order. Raises TypeError for other types."""
         if type(value) is Register:
             return self._register
         if value is None or isinstance(value, int | float | str | Enum):

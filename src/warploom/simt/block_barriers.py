@@ -225,8 +225,9 @@ def votes_at_barrier(table: Table, barrier: int) -> int:
 @jitable
 def deliver_vote_count(table: Table, at: int, votes: int) -> None:
     """Stores a barrier's vote count in the split at offset `at` of the table (S_VOTE: 1 plus the
-    count), if it waits in `bar.red`, and marks that as passed (S_ARGUMENT_2 becomes SYNC_DONE, so
-    the instruction that it repeats does not wait again); nothing for other splits."""
+    count), if it waits in `bar.red` (S_VOTE is not 0), and sets its S_ARGUMENT_2 to 1. That is
+    loaded into SYNC_DONE when the split runs next, so the `bar.red` that it repeats does not wait
+    again. Nothing for other splits."""
     if table[at + S_VOTE] != 0:
         table[at + S_VOTE] = 1 + votes
         table[at + S_ARGUMENT_2] = 1

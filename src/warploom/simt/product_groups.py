@@ -1,5 +1,5 @@
-"""Decides, by the launch's policy, whether asynchronous operations complete at issue or at the wait
-for them.
+"""Decides, by the launch's policy, whether asynchronous operations (groups of `wgmma` products, and
+copies) complete at issue or at the wait for them; limits the incomplete products of a warp.
 
 `wgmma.mma_async` may complete at any time from its issue to the wait for its group (PTX ISA,
 "wgmma.wait_group"). By default it completes at issue. Under the policy ADVERSARIAL it completes as
@@ -20,9 +20,9 @@ CAPACITY = 256
 
 @jitable
 def completes_late(plan: Ints, block: int, warp: int) -> bool:
-    """Returns whether a warp's asynchronous operations complete only at its wait for them: under
-    ADVERSARIAL, and under RANDOM for every second warp, by the seed. `block` is the grid index of
-    its block."""
+    """Returns whether a warp's asynchronous operations complete only at its wait for them: always
+    under ADVERSARIAL; under RANDOM if the sum of seed, `block` (grid index) and `warp` (number in
+    the block) is odd; never under other policies."""
     if plan[POLICY] == ADVERSARIAL:
         return True
     return plan[POLICY] == RANDOM and (plan[SEED] + block + warp) % 2 == 1

@@ -30,8 +30,9 @@ def set_registers(plan: Words, states: Words, warp: int, count: int, grows: int)
     (CODE_AT): `setmaxnreg.inc` to fewer registers than it has, `.dec` to more, or, once each warp
     of the block has set a count, more than the block was launched with.
 
-    `states` are the states of the block's warps; `grows` is 1 for `setmaxnreg.inc`. Does nothing if
-    the kernel's directives give no register count: `setmaxnreg` may have no effect then."""
+    `states` are the states of the block's warps; `grows` is 1 for `setmaxnreg.inc`. The count is
+    stored even if it makes the block's sum too large. Does nothing, and returns 0, if the kernel's
+    directives give no register count: `setmaxnreg` may have no effect then."""
     launched = plan[LAUNCH_REGISTERS]
     if launched == 0:
         return 0

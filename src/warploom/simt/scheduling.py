@@ -259,9 +259,13 @@ def can_start(plan: Words) -> bool:
 
 @jitable
 def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
-    """Begins the next block in a free slot, with the state and table of each of its warps
-    initialised, or else resumes the first resident block. Makes it the current block. Returns False
-    if there is neither."""
+    """Begins the next block in a free slot, if one can start (`can_start`), with the state and
+    table of each of its warps initialised; or else resumes the first resident block. Makes it the
+    current block. Returns False if there is neither.
+
+    A new block is FRESH, and ends the count of stuck blocks (STUCK_BLOCKS). Its warps begin at
+    block 0 (RESUME 0), or from their tables if the policy lets lanes begin as separate splits;
+    then their registers are cleared, as those of the slot's last block are still there."""
     if not can_start(plan):
         return resume_slot(plan, slots, 0)
     slot = free_slot(plan, slots)
@@ -286,7 +290,7 @@ def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
         separate = begin(tables[index], live, plan[WARP_SIZE], policy)
         state[RESUME] = FROM_TABLE if separate else 0
         if separate:
-            # The warp's registers follow its table; those of the previous block are still there.
+            # The warp's registers follow its table.
             for word in range(table_words(plan[WARP_SIZE]), tables.shape[1]):
                 tables[index, word] = 0
     return True
@@ -332,8 +336,10 @@ def leave_slot(plan: Words, slots: Words) -> None:
 
 @jitable
 def delays_next_block(plan: Words) -> bool:
-    """Returns whether no block begins although a slot is free, so that running blocks can cancel
-    it: under RANDOM and ADVERSARIAL, unless resident blocks are stuck and may wait for it."""
+    """Returns whether no block begins now although a slot is free, so that running blocks can
+    cancel it. Only if blocks of the program cancel clusters (CANCELS) and no resident block is
+    stuck, as it may wait for the next one: always under ADVERSARIAL, by a hash of seed and round
+    under RANDOM, never under other policies."""
     if not plan[CANCELS] or plan[STUCK_BLOCKS] != 0:
         return False
     if plan[POLICY] == RANDOM:

@@ -75,8 +75,8 @@ def remove_redundant_nodes(table: Table) -> None:
 
 @jitable
 def remove_if_single(table: Table, node: int) -> bool:
-    """Removes a node that has at most one child (parked split or inner node), which moves to the
-    node's parent. Returns whether it did."""
+    """Removes a node that has at most one child (parked split or inner node): the child moves to
+    the node's parent, and the node becomes free. Returns whether it did. TOP is not changed."""
     parts = 0
     parent_index = 0
     for inner in range(node_count(table[LANES])):

@@ -7,10 +7,11 @@ guide does not specify its rounding, here to nearest. Other unspecified details 
 docs/memory.md.
 
 Parameters: `table`: the textures (`texture.descriptors`); `texture`: the index of the texture's row
-in it; `memory`: device memory as bytes; `data`: the operands and results of 32 lanes; u, v, w:
-coordinates along x, y and z. A *corner* is a texel that filtering mixes: its offset from BASE, -1
-for the border, -2 out of bounds, and its weight. `record` holds the counters of the access.
-"""
+in it; `sampler`: an encoded sampler; `memory`: device memory as bytes; `data`: the operands and
+results of 32 lanes; `request`: the encoded instruction; `scratch`: corners and touched sectors; u,
+v, w: coordinates along x, y and z. A *corner* is a texel that filtering mixes: its offset from
+BASE, -1 for the border, -2 out of bounds, and its weight. `record` holds the counters of the
+access."""
 
 from __future__ import annotations
 

@@ -82,6 +82,7 @@ from warploom.texture.descriptors import (
     ROW_WORDS,
     SAMPLER,
     SAMPLER_ROW,
+    SAMPLER_TAG,
     SAMPLES_OF,
     SIZE,
     STORE,
@@ -192,11 +193,23 @@ def sampler_at(table: Ints, memory: Memory, data: Addresses, lane: int) -> int:
     """Returns the sampler operand of a lane as its encoded integer; for a texture's handle, that
     texture's sampler; 0 if it is neither."""
     value = lane_handle(table, memory, data, SAMPLER_ROW, lane)
-    start = descriptor_row(table, value)
+    return sampler_of(table, descriptor_row(table, value), value)
+
+
+@jitable
+def sampler_of(table: Ints, start: int, value: int) -> int:
+    """Returns the encoded sampler that the handle or sampler `value`, whose table row is `start`
+    (negative: none), stands for: that of its texture, or the value itself; 0 if it is neither."""
     if start >= 0:
         return int(table[start + SAMPLER])
-    # Bit 61 is SAMPLER_TAG; handles have bit 62 instead.
-    return value if value >> 61 == 1 else 0
+    return value if is_sampler(value) else 0
+
+
+@jitable
+def is_sampler(value: int) -> bool:
+    """Returns whether a value is an encoded sampler: SAMPLER_TAG is its highest bit (of handles
+    HANDLE_TAG, one above)."""
+    return SAMPLER_TAG <= value < HANDLE_TAG
 
 
 @jitable
@@ -345,10 +358,7 @@ def serve_query(
             if request >> OP & 15 == IS_TYPE:
                 result = is_kind(table, start, handle, query)
             else:
-                # Bit 61 is SAMPLER_TAG; handles have bit 62 instead.
-                sampler = handle if handle >> 61 == 1 else 0
-                if start >= 0:
-                    sampler = int(table[start + SAMPLER])
+                sampler = sampler_of(table, start, handle)
                 if sampler == 0 or (start < 0 and query < NORMALIZED_OF):
                     return fail(scratch, BAD_HANDLE, lane, handle, 0)
                 if query >= NORMALIZED_OF:
@@ -365,7 +375,7 @@ def is_kind(table: Ints, start: int, value: int, query: int) -> int:
     """Returns 1 if the handle or sampler `value`, whose table row is `start` (negative: none), is a
     texture, surface or sampler, as `query` (IS_TEXTURE, ...) names (PTX ISA, istypep), else 0."""
     if query == IS_SAMPLER:
-        return 1 if value >> 61 == 1 else 0
+        return 1 if is_sampler(value) else 0
     kind = SURFACE if query == IS_SURFACE else TEXTURE
     return 1 if start >= 0 and table[start + KIND] == kind else 0
 

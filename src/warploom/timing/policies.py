@@ -61,8 +61,9 @@ class _UserFunction:
 
     @cached_property
     def _compiled(self) -> Any:
-        """Returns the function, compiled by Numba, as a C callback with six arguments that sets the
-        word after its memory and returns 0 if it raises an exception."""
+        """Returns the function, compiled by Numba, as a C callback with six arguments (one that
+        takes fewer ignores the rest) that sets the word after its memory and returns 0 if it raises
+        an exception. Raises WarploomError if Numba cannot compile it."""
         from importlib import import_module
 
         numba: Any = import_module("numba")  # without types for what is used here

@@ -41,7 +41,7 @@ class ReplayOutcome:
 
 class Replay:
     """Runs a replay, which can be stopped, saved and resumed (`state`, `restore`). `now` is the
-    next cycle; `sms` and `memory` are the engine's state (`timing.layout`); `totals` counts, for
+    next cycle; `sms` and `memory` are the engine's state (`timing.records`); `totals` counts, for
     each worker, the cycles of warps by operation and state, and then the issues of each
     operation."""
 
@@ -158,9 +158,10 @@ class Replay:
         return words[..., at : at + sets * w.SET_STRIDE]
 
     def _quantum(self, pool: ThreadPoolExecutor) -> bool:
-        """Runs one quantum: reserves blocks, runs the busy SMs on the workers, serves their
-        requests, and delivers messages between SMs; returns False if no SM is busy, so nothing is
-        left to run."""
+        """Runs one quantum: reserves blocks, runs the busy SMs (those with blocks, reserved ones or
+        requests) on the workers, serves their requests, and delivers messages between SMs; then
+        advances `now`, and notes how many blocks have ended by then. Returns False, at the same
+        `now`, if no SM is busy, so nothing is left to run."""
         self._dispatcher.reserve_blocks()
         self._release_stalled()
         state = self.sms[:, [SmState.live_blocks, SmState.reserved_count, SmState.request_count]]

@@ -151,7 +151,8 @@ class Timing:
 
     @cached_property
     def _schedulers(self) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """Returns the state words of all schedulers, shape (SMs * schedulers, S_WORDS)."""
+        """Returns the state words of all schedulers, shape (SMs * schedulers, words of a
+        `SchedulerState`)."""
         start = int(self._p.at_schedulers)
         stop = start + int(self._p.schedulers) * SchedulerState.WORDS
         return self._outcome.sms[:, start:stop].reshape(-1, SchedulerState.WORDS)
@@ -365,7 +366,8 @@ class Timing:
         return [CopyInFlight(*row) for row in rows]
 
     def _events(self, sm: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """Returns the events of an SM's timeline, shape (events, EVENT_WORDS)."""
+        """Returns the events of an SM's timeline, shape (events, words of a
+        `TimelineEvent`)."""
         sm_words = self._outcome.sms[sm]
         start, count = int(self._p.at_events), int(sm_words[SmState.event_count])
         return sm_words[start : start + count * TimelineEvent.WORDS].reshape(

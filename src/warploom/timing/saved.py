@@ -39,7 +39,7 @@ FAILURES = (
 @dataclass(frozen=True)
 class ReplayState:
     """Holds a replay at the cycle `now`: the state of its SMs and of the memory system
-    (`timing.layout` has the fields), counters (`totals`), how many blocks had ended when (`ends`),
+    (`timing.records` has the fields), counters (`totals`), how many blocks had ended when (`ends`),
     and the state of the block dispatcher (`dealt`).
 
     `parameters` and checksums of the record (`of_what`) identify the launch and the options that

@@ -59,6 +59,7 @@ from warploom.asynchronous.tensor_memory.products import (
 from warploom.detector.cells import check_and_record, pack_access
 from warploom.detector.layout import (
     AGENT_KIND_AT,
+    ALL_BYTES,
     RACE,
     SHARED,
     TENSOR,
@@ -78,7 +79,7 @@ from warploom.detector.tensor.tensor_copies import act_as_agent, record_bytes
 from warploom.simt.lane_counts import jitable
 
 SCALED_ROWS = 32
-"""Rows of a matrix whose scales are in one column."""
+"""Rows of A, or columns of B, whose scales are in one column of tensor memory."""
 
 
 @jitable
@@ -101,8 +102,7 @@ def record_words(
         return
     state.current_space, state.current_size = TENSOR, COLUMN_BYTES
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
-    # 15: all four bytes of the cell.
-    access_word = pack_access(state, op, 15, flags)
+    access_word = pack_access(state, op, ALL_BYTES, flags)
     # A value that no other access has, so that no race is reported as "same-value".
     value = (
         state.current_time << 12 | state.current_thread << 2 | state.current_agent >> AGENT_KIND_AT
@@ -190,9 +190,13 @@ def record_factors(
     lane: int,
     request: int,
 ) -> None:
-    """Records what a product reads in the block whose memory is selected: A (in tensor or shared
-    memory), its part of B, and, if the product has them, metadata and scales, as whole columns of
-    all lanes."""
+    """Records what a product reads in the block whose memory is selected. Of a pair, each block
+    reads half of the rows of A and half of the columns of B.
+
+    B is read in shared memory, A there or in tensor memory: for each of its rows, the columns of
+    one lane, that of the row in part 0 of D. Metadata of a sparse A (a column) and scales (a column
+    for each SCALED_ROWS rows) are read in tensor memory, in all lanes. Both blocks read the scales
+    of all columns of B."""
     operands = scratch.entry.operands
     descriptor, kind = operands.descriptor, part(request, KIND)
     pair, sparse = 2 if request & PAIR else 1, request & SPARSE

@@ -32,6 +32,7 @@ from warploom.detector.layout import (
     K_UNFENCED,
     LOADS_OF_WARP,
     OP_AT,
+    OP_BITS,
     SITE_BITS,
     THREAD_BITS,
     TIME_AT,
@@ -137,7 +138,7 @@ def check_fences(
     before = int(same_block and is_unfenced(state, who, time) != 0)
     after = 1 - is_taken_over(state, who, time, block)
     if before or after:
-        detail = own_access >> OP_AT & 3 | (access_word >> OP_AT & 3) << D_OTHER_OP
+        detail = own_access >> OP_AT & OP_BITS | (access_word >> OP_AT & OP_BITS) << D_OTHER_OP
         detail |= before << D_BEFORE | after << D_AFTER
         other = block - 1 << 32 | thread_word & THREAD_BITS & ~AGENT
         report(
@@ -163,12 +164,14 @@ def is_unfenced(state: DetectorState, who: int, time: int) -> int:
 
 @jitable
 def is_taken_over(state: DetectorState, who: int, time: int, block: int) -> int:
-    """Returns whether the current warp knew access number `time` of agent `who`, of the block with
-    number `block` - 1, at its last `tcgen05.fence::after_thread_sync`. For work of a tensor core in
-    its own block, it is enough that it had begun."""
+    """Returns whether the current warp knew, at its last `tcgen05.fence::after_thread_sync`, that
+    access number `time` of agent `who` was complete. `block` is 1 plus the number of the agent's
+    block, as in interval words. For work of a tensor core in the current block, it is enough that
+    the warp knew of a `tcgen05.fence::before_thread_sync` after it had begun; in other blocks
+    `entry_knows_agent` decides."""
     at = after_at(state)
     if block != state.current_block + 1:
-        # An interval is not compared: agents have their own count.
+        # The interval is 0, since it is not compared: agents have their own count.
         return set_knows(state, state.words[at], block, 0, who, time)
     if includes_copy(state.words[at + 1 + agent_index(state, who)], time):
         return 1

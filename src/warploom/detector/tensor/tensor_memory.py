@@ -105,7 +105,7 @@ def detect_tensor_memory(
         else:
             fill_entry(data, scratch, lane, request)
             record_tensor_core_op(state, event, memory, all_memory, scratch, values, lane, request)
-        # An operation of the whole warp has its operands in the first lane.
+        # Ops up to STORE are of the whole warp, with their operands in the lowest executing lane.
         if op <= STORE:
             return 0
     return 0
@@ -207,16 +207,18 @@ def record_deallocation(
 def record_commit(
     state: DetectorState, event: DetectorEvent, memory: Any, data: TensorMemoryOperands, lane: int
 ) -> None:
-    """Processes `tcgen05.commit`: lets the threads that wait for its mbarrier (in each block of a
-    mask, if it has one) know all that the current thread's tensor core has begun. Nothing for an
-    address out of bounds."""
+    """Processes `tcgen05.commit`: lets the threads that wait for its mbarrier (at the same offset
+    in each block of a mask, if it has one) know as complete all that the current thread's tensor
+    core has begun: its first `works` works. Nothing if the 8 bytes of the mbarrier are out of
+    bounds (`event.limit`: of shared memory, which is as large in each block of the mask)."""
     address = int(data.shared[lane])
     blocks = int(data.blocks[lane])
     at = select_memory(state, event, address)
     if at < 0 or at + 8 > event.limit:
         return
-    # The bound of an agent word: a tensor core completes its work in order. `agent` is the index of
-    # that word, after those of copies.
+    # A tensor core completes its work in order, so the agent word has a bound alone: 1 plus the
+    # number of the last work (from 1). `agent` is the word's index (`agent_index`): after those of
+    # the copies of each thread.
     done = ThreadKnowledge(state, state.current_lane_at).works + 1
     agent = state.threads + state.current_thread
     if blocks == 0:

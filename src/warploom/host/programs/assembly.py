@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warploom.host.programs.ptxas import (
     INSTALL,
@@ -28,11 +29,10 @@ from warploom.host.programs.ptxas import (
     run_ptxas,
 )
 from warploom.llvm import disk_cache
-from warploom.machinecode.counted import Matching
-from warploom.machinecode.lines import own_lines
-from warploom.machinecode.listing import read_listing
-from warploom.machinecode.operands import ListingError
 from warploom.program.program import Program
+
+if TYPE_CHECKING:
+    from warploom.machinecode.counted import Matching
 
 FIRST = (7, 5)
 """The first compute capability that the tools of CUDA 13 know."""
@@ -68,6 +68,12 @@ def assembly_of(program: Program, compute_capability: tuple[int, int]) -> Assemb
         parts = {"ptxas": ptxas, "nvdisasm": nvdisasm, "SciPy": solver}
         missing = " and ".join(name for name, found in parts.items() if found is None)
         return NoAssembly(f"{missing} cannot be found; {INSTALL}")
+    # Most processes read no machine code; importing what does takes a tenth of a short command.
+    from warploom.machinecode.counted import Matching
+    from warploom.machinecode.lines import own_lines
+    from warploom.machinecode.listing import read_listing
+    from warploom.machinecode.operands import ListingError
+
     text, owners = own_lines(program.module)
     architecture = architecture_of(text, compute_capability)
     parts = (*identity(ptxas), *identity(nvdisasm), architecture, program.name, text)

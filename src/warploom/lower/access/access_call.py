@@ -37,8 +37,9 @@ class AccessCall:
         shuffles: bool,
         addresses: ir.Type = WIDE,
     ) -> None:
-        """Declares the function `name` in the module, begins its entry block, and names its
-        arguments.
+        """Declares the function `name` of `access_signature` in the module, begins its entry block,
+        and names its arguments. `rules` count the access; `shuffles`: an order policy may choose
+        among lanes; `addresses` is the type of that argument.
         """
         self.access_type, self.rules, self.shuffles = access_type, rules, shuffles
         self.plan = general(access_type)

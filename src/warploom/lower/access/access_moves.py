@@ -118,7 +118,7 @@ class AccessMoves:
         start = [I64(part * self.access.access_type.part_bytes)]
         return self.b.gep(self.access.data, start, source_etype=I8)
 
-    def each_lane(self, _lie: tuple[Value, Value] | None) -> None:
+    def each_lane(self, _first_and_step: tuple[Value, Value] | None) -> None:
         """Moves the active lanes' data part by part: a load by a gather, a store by a loop over
         lanes. The argument is not used."""
         access_type, mask = self.access.access_type, self.lanes.wide_mask(self.access.bits)
@@ -153,7 +153,7 @@ class AccessMoves:
         b.branch(head)
         b.position_at_end(done)
 
-    def words(self, _lie: tuple[Value, Value] | None) -> None:
+    def words(self, _first_and_step: tuple[Value, Value] | None) -> None:
         """Moves local memory in words of 4 bytes, part by part: an element of 8 or 16 bytes lies in
         several rows there. The argument is not used."""
         access_type, mask = self.access.access_type, self.lanes.wide_mask(self.access.bits)

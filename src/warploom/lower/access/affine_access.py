@@ -15,6 +15,7 @@ at any other addresses call the access function at once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from llvmlite import ir
 
@@ -31,9 +32,8 @@ from warploom.lower.access.memory import MemoryCode
 from warploom.lower.access.stores import store
 from warploom.lower.access.transfers import PREFETCH_DISTANCE, LaneAddresses, Transfers
 from warploom.lower.frame.registers import values_by_shape
-from warploom.lower.instrument.access_events import LaneRuns
+from warploom.lower.instrument.access_event import LaneRuns
 from warploom.lower.instrument.extents import extent_of
-from warploom.lower.instrument.sanitizing import SpaceMemory
 from warploom.program.accesses import space_of
 from warploom.program.cfg import ProgramBlock
 from warploom.shapes.vector_shape import VectorShape
@@ -237,13 +237,12 @@ class AffineAccess:
         """Emits the event of an inlined access for the race detector, with the values that a store
         writes, the extent of strided addresses and the lane runs of affine ones; nothing if it need
         not check this access."""
-        sanitizing, access_type = self.memory.sanitizing, group.access_type
-        if sanitizing is None or not sanitizing.must_check(index, access_type):
+        detector, access_type = self.memory.instruments.detector, group.access_type
+        if detector is None or not detector.must_check(index, access_type):
             return
         places = self.memory.places
         for number, value in enumerate(values):
             self.b.store(value, places.at(number * access_type.part_bytes), align=16)
-        memory = SpaceMemory(*places.space(access_type.space), places.at(0))
         addresses = self.operands.address(address)
         extent = runs = None
         if group.plan.guard is not Guard.COMPARED and group.base.is_affine:
@@ -251,7 +250,8 @@ class AffineAccess:
             extent = extent_of(self.lanes, access_type.size, group.base.width, step, addresses, on)
         if group.plan.guard is Guard.CACHE:
             runs = LaneRuns(self.operands.address(address, group.base.width), group.base)
-        sanitizing.access(index, access_type, addresses, on, memory, extent, runs)
+        event = self.memory.event(index, access_type, addresses, on)
+        detector.access(replace(event, extent=extent, runs=runs))
 
     def _lane_addresses(
         self, index: int, group: GroupValues, instruction: Instruction, on: Value

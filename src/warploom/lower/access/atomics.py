@@ -16,7 +16,6 @@ from warploom.isa.instruction import Address, Immediate, Instruction, Operand, R
 from warploom.llvm.lanes import I8, I32, LANES, PTR, Value, vector
 from warploom.lower.access.deferred_atomic import WindowKeys, window_keys
 from warploom.lower.access.memory import MemoryCode
-from warploom.lower.instrument.sanitizing import SpaceMemory
 from warploom.program.accesses import space_of
 from warploom.program.effects.tensor_waits import wait_request
 from warploom.program.uses import reads
@@ -125,12 +124,11 @@ class AtomicCode:
         """Emits the event of an atomic on the fast path, with its operands in the data buffer;
         nothing if the race detector need not check it. Out of the fast path, the call of the access
         function has its own."""
-        sanitizing, places = self.memory.sanitizing, self.memory.places
-        if sanitizing is None or not sanitizing.must_check(index, access_type):
+        detector = self.memory.instruments.detector
+        if detector is None or not detector.must_check(index, access_type):
             return
         self._store_operands(access_type, values)
-        memory = SpaceMemory(*places.space(access_type.space), places.at(0))
-        sanitizing.access(index, access_type, addresses, on, memory)
+        detector.access(self.memory.event(index, access_type, addresses, on))
 
     def _store_operands(self, access_type: AccessType, values: list[Value]) -> None:
         """Stores operands to the data buffer, in which access functions read them."""

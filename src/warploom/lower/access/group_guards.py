@@ -63,9 +63,9 @@ class GroupGuards:
         self._accesses = BlockAccesses()
         self._all_on = False
         """True where a guard before has established that all lanes are active."""
-        self._uncounted: dict[int, GroupValues] = {}
-        """Accesses already emitted that their groups count together, at the last member of each; by
-        instruction."""
+        self._awaiting_count: dict[int, GroupValues] = {}
+        """By instruction, the accesses already emitted that are not counted yet, as the last member
+        of their group, which counts them all, is still to be emitted."""
         self.prefetches_ahead = False
         """True if loads of consecutive elements prefetch in this basic block: its batched stores
         each wait for a line, and loads after them would queue up."""
@@ -151,7 +151,7 @@ class GroupGuards:
     def _forget(self) -> None:
         """Resets what holds of earlier code: no access that waits to be counted, pending store or
         mask test dominates the code that is emitted next."""
-        self._uncounted.clear()
+        self._awaiting_count.clear()
         self.store_batch.reset()
         self._all_on = False
 
@@ -237,7 +237,8 @@ class GroupGuards:
 
     def _fast_path_holds(self, group: GroupValues, instruction: Instruction, on: Value) -> Value:
         """Returns true (an i1) if the fast path can continue: the group hits in the full warp's
-        entry, all lanes are active, and its accesses are disjoint from pending stores."""
+        entry, all lanes are active, and its accesses are disjoint from pending stores. After one
+        group without a guard, the block tests the lanes only for groups with one."""
         b = self.b
         # The lookup by the full lane set needs no hash of the mask; that the mask is full is a
         # separate condition, tested once in a block.
@@ -266,7 +267,7 @@ class GroupGuards:
         emitted, since code enters it only at the first guard."""
         groups = [one for one in self._accesses.groups if one.plan.guard is Guard.CACHE]
         shared = any(len(one.members) > 1 for one in groups)
-        return shared and not (self._uncounted or self._slow_paths)
+        return shared and not (self._awaiting_count or self._slow_paths)
 
     def _exit_masked(self, index: int, on: Value) -> None:
         """Emits the exit to the masked version at instruction `index`, the first access of a block,
@@ -311,22 +312,25 @@ class GroupGuards:
             self.cache.count_separately(group, index)
             return
         if index != group.members[-1][0]:
-            self._uncounted[index] = group
+            self._awaiting_count[index] = group
             return
-        self._uncounted = {i: other for i, other in self._uncounted.items() if other is not group}
+        self._awaiting_count = {
+            i: other for i, other in self._awaiting_count.items() if other is not group
+        }
         self.cache.count(group, I64(1))
 
     def exit_fast_path(self) -> None:
         """Emits, on an exit in the middle of a block, the pending stores, and the counts of those
-        accesses that have been executed but whose group's last member has not."""
+        accesses that have been executed but whose group's last member has not, if their group has
+        hit. The emitter's own state stays, as the fast path continues after the exit."""
         self.store_batch.flush()
-        groups = {id(group): group for group in self._uncounted.values()}
+        groups = {id(group): group for group in self._awaiting_count.values()}
         for group in groups.values():
             assert group.hit is not None
             with self.b.if_then(group.hit):
                 self.cache.count(group, I64(1))
                 for index, _ in group.members:
-                    if index not in self._uncounted:
+                    if index not in self._awaiting_count:
                         # The entry counts whole groups: subtract the members after this exit, which
-                        # the slow version counts.
+                        # are not executed here; the slow version counts them.
                         self.cache.uncount(group, index)

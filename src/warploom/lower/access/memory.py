@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 from llvmlite import ir
 
@@ -40,46 +39,30 @@ from warploom.lower.control.clusters import ClusterCode
 from warploom.lower.frame.call_parameters import CallParameterCode
 from warploom.lower.frame.faults import FaultExit
 from warploom.lower.frame.operands import Operands
-from warploom.lower.instrument.observing import ObservingCode
-from warploom.lower.instrument.recording_copies import CopyRecordingCode
-from warploom.lower.instrument.sanitizing import SanitizingCode, SpaceMemory
-from warploom.program.accesses import AccessRecord, space_of
+from warploom.lower.instrument.access_event import AccessEvent, SpaceMemory
+from warploom.lower.instrument.instruments import Instruments
+from warploom.program.accesses import space_of
 from warploom.program.effects.clusters import accesses_cluster
 from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BITS
 from warploom.simt.clusters import MOST_BLOCKS
-
-
-class AccessObserver(Protocol):
-    """Emits code that records each access before it is performed: for a log or for watchpoints."""
-
-    def access(
-        self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
-    ) -> None: ...
-
-    def texels(self, instruction: int, row: AccessRecord, scratch: Value) -> None: ...
-
 
 EachSpace = Callable[[Space, Value, Value], None]
 """Emits code for the lanes in one space: takes the space, their addresses in it, and their mask."""
 
 
 class MemoryCode:
-    """Emits the memory instructions of one warp function by calls of access functions. `recording`,
-    `sanitizing`, `copy_recording` and `observing` emit what instruments record of each access, None
-    without them; `clusters` translates addresses in other blocks. `mask` has an instruction's
-    executing lanes, `index` is its number."""
+    """Emits the memory instructions of one warp function by calls of access functions, and passes
+    each access to the kernel's `instruments`. `clusters` translates addresses in other blocks.
+    `mask` has an instruction's executing lanes, `index` is its number."""
 
     def __init__(
         self,
         operands: Operands,
-        recording: AccessObserver | None,
-        sanitizing: SanitizingCode | None,
+        instruments: Instruments,
         clusters: ClusterCode,
         *,
         shuffles: bool,
         shared: SharedFunctions | None = None,
-        copy_recording: CopyRecordingCode | None = None,
-        observing: ObservingCode | None = None,
     ) -> None:
         """Creates the access functions and their storage. `shuffles`: an order policy may choose
         among lanes; `shared`: access functions are shared ones, in baseline code.
@@ -90,8 +73,7 @@ class MemoryCode:
         self.functions = AccessFunctions(self.frame.module, rules, shuffles=shuffles, shared=shared)
         self.places = AccessStorage(self.frame)
         self.pieces, self.faults = CallParameterCode(operands), FaultExit(self.frame)
-        self.recording, self.sanitizing, self.clusters = recording, sanitizing, clusters
-        self.copy_recording, self.observing = copy_recording, observing
+        self.instruments, self.clusters = instruments, clusters
         self.accesses = self.frame.warp_ir.accesses
 
     def plan(self, index: int, access_type: AccessType) -> AccessPlan:
@@ -209,24 +191,17 @@ class MemoryCode:
         self, index: int, access_type: AccessType, function: Value, addresses: Value, mask: Value
     ) -> None:
         """Emits the call of an access function with the access's record, bounds, buffer and space:
-        before it the translation of cluster addresses and the recordings, after it the exit on a
-        fault and the observer's event. In sanitized kernels, the call is in the lanes that the race
-        detector permits."""
-        base, limit = self.places.space(access_type.space)
-        in_cluster = self._is_in_cluster(index, access_type)
-        # Accesses to another block's shared memory are relative to the first block's, and checked
-        # against the whole cluster.
+        before it the recordings, after it the exit on a fault and the observer's event. In
+        sanitized kernels, the call is in the lanes that the race detector permits. An access that
+        may be to another block's shared memory gets addresses relative to the cluster's first
+        block, and the bounds of the whole cluster."""
+        event = self.event(index, access_type, addresses, mask)
+        detector, in_cluster = self.instruments.detector, self._is_in_cluster(index, access_type)
         if in_cluster:
-            if self.sanitizing:
-                memory = SpaceMemory(base, limit, self.places.at(0))
-                mask = self.sanitizing.filter(index, access_type, addresses, mask, memory)
-            addresses = self.clusters.offsets_in_cluster(index, addresses, mask, access_type.size)
-            base = self.b.inttoptr(self.clusters.start(), PTR)
-            limit = self.b.mul(self.frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
-        if self.recording:
-            self.recording.access(index, access_type, addresses, self.lanes.bits(mask))
-        if self.copy_recording:
-            self.copy_recording.barriers(index, addresses, self.lanes.bits(mask), base, limit)
+            if detector is not None:
+                event = replace(event, mask=detector.filter(event))
+            event = self._in_cluster(event)
+        self.instruments.before(event)
 
         def do_access(lanes: Value) -> Value:
             """Emits the call for some lanes; returns its fault code."""
@@ -234,24 +209,38 @@ class MemoryCode:
                 self.frame.environment,
                 self.places.row(index, access_type.space),
                 self.places.cache(index, access_type.space),
-                addresses,
+                event.addresses,
                 self.lanes.bits(lanes),
-                self.places.at(0),
-                base,
-                limit,
+                event.memory.data,
+                event.memory.base,
+                event.memory.limit,
             ]
             return self.b.call(function, arguments)
 
-        if self.sanitizing and not in_cluster:
-            memory = SpaceMemory(base, limit, self.places.at(0))
-            fault = self.sanitizing.do_access(
-                index, access_type, addresses, mask, memory, do_access
-            )
+        if detector is not None and not in_cluster:
+            fault = detector.do_access(event, do_access)
         else:
-            fault = do_access(mask)
+            fault = do_access(event.mask)
         self.faults.leave(I64(index), fault, I64(SPACE_CODES[access_type.space]))
-        if self.observing:
-            self.observing.access(index, access_type, addresses, mask)
+        self.instruments.after(event)
+
+    def event(
+        self, index: int, access_type: AccessType, addresses: Value, mask: Value
+    ) -> AccessEvent:
+        """Returns the event of an access by the lanes of a mask to the running block's memory."""
+        memory = SpaceMemory(*self.places.space(access_type.space), self.places.at(0))
+        return AccessEvent(index, access_type, addresses, mask, memory)
+
+    def _in_cluster(self, event: AccessEvent) -> AccessEvent:
+        """Returns an access to shared memory with addresses in that of the whole cluster, which
+        begins at its first block's."""
+        addresses = self.clusters.offsets_in_cluster(
+            event.index, event.addresses, event.mask, event.access_type.size
+        )
+        base = self.b.inttoptr(self.clusters.start(), PTR)
+        limit = self.b.mul(self.frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
+        memory = SpaceMemory(base, limit, event.memory.data)
+        return replace(event, addresses=addresses, memory=memory)
 
     def _is_in_cluster(self, index: int, access_type: AccessType) -> bool:
         """Returns true if an access to shared memory may be to another block of the cluster: the

@@ -29,8 +29,10 @@ class NarrowAccess:
         self.lanes, self.b = lanes, lanes.b
 
     def load(self, access_type: AccessType, pointer: Value, on: Value) -> Value:
-        """Returns the loaded consecutive elements in 32 lanes, zeros in inactive ones (`on` has the
-        active ones), so that no lane is undefined. The access type has one part."""
+        """Returns the consecutive elements loaded from `pointer` (lane 0's) by the lanes `on`, in
+        32 lanes, zeros in inactive ones, so that no lane is undefined: by a vector load of exactly
+        that width if the mask is the first 1, 2, 4, 8 or 16 lanes, else by a masked load. The
+        access type has one part."""
         b, blocks, done = self.b, *self._switch_on_mask(on)
         results = list[tuple[Value, ir.Block]]()
         for width, block in blocks.items():
@@ -50,8 +52,9 @@ class NarrowAccess:
         return result
 
     def store(self, access_type: AccessType, pointer: Value, value: Value, on: Value) -> None:
-        """Emits a store of consecutive elements of the active lanes, as a vector of exactly that
-        width if the mask is the first 1, 2, 4, 8 or 16 lanes, else under the mask."""
+        """Emits a store of consecutive elements of the lanes `on` to `pointer` (lane 0's), as a
+        vector of exactly that width if the mask is the first 1, 2, 4, 8 or 16 lanes, else under the
+        mask. The access type has one part."""
         b, blocks, done = self.b, *self._switch_on_mask(on)
         for width, block in blocks.items():
             b.position_at_end(block)

@@ -49,7 +49,7 @@ class AccessStorage:
 
     def is_within(self, index: int, space: Space, first: Value, extent: Value) -> Value:
         """Returns true (an i1) if `extent` bytes (an i64) from address `first` lie in the space,
-        or, in global memory, in the allocation that the instruction accessed last."""
+        or, in global and constant memory, in the allocation that the instruction accessed last."""
         b, low, high = self.b, I64(0), self.limit(space)
         if space in (Space.GLOBAL, Space.CONST):
             cache = self.cache(index, space)

@@ -26,6 +26,9 @@ class RangeCacheFilling:
     (active mask and thread layout)."""
 
     def __init__(self, memory: MemoryCode, sets: LaneSets) -> None:
+        """Allocates nothing: the arrays on the stack that pass base addresses and the bounds of
+        local and shared memory to the helper are emitted at their first use, and reused. `sets`
+        looks up lane sets."""
         self.places, self.sets, self.frame = memory.places, sets, memory.frame
         self.lanes, self.b = memory.lanes, memory.b
         self._layout = self.frame.layout.caches
@@ -103,10 +106,12 @@ class RangeCacheFilling:
 
     def _group_descriptor(self, group: GroupValues) -> Value:
         """Returns the address of a constant array that describes a group to the helper
-        `learn_access`: lane runs, stride (ANY_STRIDE if found at run time), element size, cache
-        layout, and the cache and offset of each member. Equal groups share one."""
-        result = group.step is not None and not group.accesses.is_laid_out
-        stride = ANY_STRIDE if result else group.base.stride
+        `learn_access` (the order of `G_RUNS` and the words after it): the number of lane runs,
+        stride (ANY_STRIDE if found at run time), element size, cost unit, number of members, of
+        lane sets and of pitches of an entry; then the cache and the offset of each member. Equal
+        groups share one."""
+        found_at_run_time = group.step is not None and not group.accesses.is_laid_out
+        stride = ANY_STRIDE if found_at_run_time else group.base.stride
         words = [group.base.width, stride, group.access_type.size, self._layout.unit]
         words += [len(group.members), self._layout.sets, self._layout.runs]
         for index, offset in group.members:

@@ -148,7 +148,7 @@ class CallCode:
         if ordinary_results(operation) is not None:  # its calls of a routine are counted
             return None
         if operation.kind is OpKind.MOVE and not (
-            is_copy(instruction) or _moves_number(instruction)
+            is_copy(instruction) or _moves_special_or_address(instruction)
         ):
             return None
         first = len(operation.spec.destinations)
@@ -245,7 +245,7 @@ class CallCode:
         launches, for bulk fills and stores that signal an mbarrier, parameters of calls in
         registers, stores to parameters, other blocks of a cluster, and data that is wider than 64
         bits or cannot be passed."""
-        if self.memory.observing is not None:
+        if self.memory.instruments.observer is not None:
             return None
         if frame_access(self.frame.program, instruction) is not None:
             return None
@@ -341,8 +341,9 @@ MOST_WORDS = 32
 """The capacity of the buffer for one call's words; a generic load of eight registers needs 16."""
 
 
-def _moves_number(instruction: Instruction) -> bool:
-    """Returns whether a `mov` writes a special register or a variable's address to a register."""
+def _moves_special_or_address(instruction: Instruction) -> bool:
+    """Returns whether a `mov` (always of two operands) writes a special register, or the address of
+    a variable, to one register; a vector destination, which is unpacked, is not one."""
     target, source = instruction.operands
     return isinstance(target, Register) and isinstance(source, Special | Symbol)
 

@@ -42,9 +42,10 @@ class RunWord(IntEnum):
 class SourceForm(NamedTuple):
     """Describes the form of a source operand, which is part of a function's name.
 
-    `r32`: a register of 32 bits; its word is the byte offset of its slot in the warp's context.
-    `r1`, `!r1`: a predicate, a negated one. `n` (`bits` is 0): a number, which is its word. `v`:
-    the address of a variable; its word is the index in `Program.globals`.
+    `r32`: a register of `bits` bits; its word is the byte offset of its slot in the warp's context.
+    `r1`, `!r1`: a predicate, a negated one. `n` (`bits` is 0): a number, which is its word. `v`
+    (`bits` is 0, `variable`): the address of a variable; its word is the index in
+    `Program.globals`.
     """
 
     bits: int
@@ -117,9 +118,10 @@ class SharedFunctionBody:
         return self.b.gep(self.registers, [self.word()], source_etype=I8)
 
     def source(self, form: SourceForm) -> Value:
-        """Returns the operand of the next word by its form: the address of a register, a number
-        (i64), or the address of a global variable, loaded from the launch's table by index."""
-        if form.bits:
+        """Emits the read of the next operand word and returns the operand by its form: a pointer to
+        the slot of a register (`bits` is not 0), not its value; a number (i64); or the address of a
+        global variable (i64), loaded from the launch's table by index."""
+        if form.bits:  # a register
             return self.place()
         if not form.variable:
             return self.word()

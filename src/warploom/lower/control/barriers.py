@@ -83,7 +83,8 @@ class BarrierCode:
     ) -> None:
         """Emits the barrier at the end of a basic block. If its guard holds in no active lane, code
         jumps to the next block. Otherwise an arrival alone (`arrive`) leaves with ARRIVED_ONLY, to
-        go on at once; a wait suspends the active lanes in the divergent copy, switches to the next
+        go on at once; a wait suspends the active lanes in the divergent copy (in baseline code,
+        which has no other, the warp as a whole if its lanes are together), switches to the next
         warp in a region version, and else suspends the warp as a whole. The barrier of a cluster is
         `_end_in_cluster`."""
         frame, following = self.frame, block.successors[-1]
@@ -103,8 +104,6 @@ class BarrierCode:
             self._store_operands(number, threads)
             self.control.suspension.suspend(Status.ARRIVED_ONLY, following)
         elif copy is Copy.DIVERGENT:
-            # Baseline code has the divergent copy alone: its warps may still be together, and then
-            # wait as a whole.
             if frame.variant.baseline and _plain_number(instruction) is not None:
                 with self.b.if_then(self.control.simt_stack.are_together(), likely=True):
                     self._wait_together(block, index, instruction, number, threads)
@@ -122,8 +121,9 @@ class BarrierCode:
         number: Value,
         threads: Value,
     ) -> None:
-        """Emits the wait at a barrier of all living lanes together: saves the warp; a call in warp
-        order then runs the next warp, another one stores the barrier in the warp's state and leaves
+        """Emits the wait of all living lanes together at barrier `number`, for `threads` threads
+        (0: all): saves the warp; a call in warp order then runs the next warp, if the number is a
+        constant and all are awaited; another one stores the barrier in the warp's state and leaves
         with BARRIER."""
         self.control.suspension.wait_together(block.index, index, _plain_number(instruction))
         self._store_barrier(index, number, threads)
@@ -161,7 +161,7 @@ class BarrierCode:
         """Emits the wait of a counting barrier (`bar.red`), which begins a basic block: stores in
         VOTE 1 plus the number of lanes whose predicate is true (for `and`: false), and suspends at
         this same block. Emits nothing for another instruction; at run time nothing happens without
-        executing lanes, or if they resume after the wait (SYNC_DONE)."""
+        executing lanes, or if they resume after the wait (SYNC_DONE, which is cleared)."""
         instruction = self.frame.program.instructions[block.start]
         if not is_reducing_barrier(instruction):
             return
@@ -237,7 +237,8 @@ class BarrierCode:
         return number, threads
 
     def _record_arrival(self, index: int, on: Value, number: Value, threads: Value) -> None:
-        """Emits the records of the arrival of lanes `on` for all of `arrivals`."""
+        """Emits, for all of `arrivals`, the records that the lanes `on` arrive at barrier `number`,
+        which awaits `threads` threads (0: all)."""
         for code in self.arrivals:
             code.barrier(index, on, number, threads)
 

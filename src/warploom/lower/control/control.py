@@ -40,9 +40,9 @@ class ControlFlow:
     what lanes do at the ends of blocks. `suspends`: a warp may return before it ends."""
 
     def __init__(self, frame: Frame, saved: SpillCode) -> None:
-        """Creates the LLVM blocks of all copies and the emitters of control flow that share them,
-        and has spilled registers stored at each write from now on.
-        """
+        """Creates the LLVM blocks of all copies and the emitters of control flow that share them;
+        emits no code but the variables of these. `saved` saves and restores the warp where it is
+        suspended and where it reconverges."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program = frame.program
         self.suspends = frame.warp_ir.reconvergence.suspends

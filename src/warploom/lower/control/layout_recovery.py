@@ -23,8 +23,8 @@ from warploom.lower.frame.spills import SpillCode
 
 class LayoutRecovery:
     """Emits the transitions to the convergent copy. A flag in a stack slot, *stale*, is set where
-    registers may have lost their shapes since lanes were last together; only then are shapes
-    checked."""
+    registers may have lost their shapes since lanes were last together. `reconverge` checks shapes
+    only if it is set, `recover` in any case."""
 
     def __init__(self, blocks: Blocks, saved: SpillCode, masked_loops: MaskedLoopCode) -> None:
         """Allocates the flag; the blocks of transitions are emitted at their first use and kept by
@@ -34,7 +34,7 @@ class LayoutRecovery:
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._stale = self.frame.variable(I1)
         self._recoveries: dict[int, ir.Block] = {}
-        self._settled_blocks: dict[int, ir.Block] = {}
+        self._convergent_entries: dict[int, ir.Block] = {}
 
     def set_stale(self, stale: bool) -> None:
         """Emits a store of a constant to the flag *stale*, which `reconverge` tests."""
@@ -49,15 +49,17 @@ class LayoutRecovery:
             self.b.branch(self.blocks.copies[self.blocks.main, index])
             return
         stale = self.b.load(self._stale, typ=I1)
-        self.b.cbranch(stale, self.recover(index), self._settled(index))
+        self.b.cbranch(stale, self.recover(index), self._convergent_entry(index))
 
     def recover(self, index: int) -> ir.Block:
         """Returns the LLVM block in which all living lanes continue at block `index` after
-        registers were kept lane by lane: it checks their shapes, and goes on in the convergent copy
-        with *stale* cleared if all hold, else in the divergent one with *stale* set. There is no
-        check if the kernel has no shapes, or at the exit."""
+        registers were kept lane by lane, emitted at the first call for `index`. Whatever *stale*
+        says, it checks the shapes of live registers; if all hold, it clears *stale* and enters the
+        convergent copy (`_convergent_entry`), else it sets *stale* and enters the divergent one.
+        Returns `_convergent_entry` itself, without a check, if the kernel has no shapes, or at the
+        program's exit."""
         if not self.frame.shapes or index == self.blocks.program.exit:
-            return self._settled(index)
+            return self._convergent_entry(index)
         if index not in self._recoveries:
             self._recoveries[index] = self.blocks.append(f"reshape{index}")
             emitting_block = self.frame.at_block(index, convergent=False)
@@ -65,7 +67,7 @@ class LayoutRecovery:
                 holds = self._recover_shapes(index)
                 self.b.store(self.b.not_(holds), self._stale)
                 self.b.cbranch(
-                    holds, self._settled(index), self.blocks.copies[Copy.DIVERGENT, index]
+                    holds, self._convergent_entry(index), self.blocks.copies[Copy.DIVERGENT, index]
                 )
         return self._recoveries[index]
 
@@ -107,21 +109,22 @@ class LayoutRecovery:
             for w in (by_lane + h, bits, half_bits, shaped + h, bits, half_bits, *vector_shape)
         ]
 
-    def _settled(self, index: int) -> ir.Block:
+    def _convergent_entry(self, index: int) -> ir.Block:
         """Returns the LLVM block through which all living lanes enter a block's convergent copy
-        once registers have their shapes: it loads live registers from the context, marks the SIMT
-        stack as empty there if registers are spilled, and enters the masked loops around the block.
-        For the exit it is the convergent copy's own end."""
+        once registers have their shapes, emitted at the first call for `index`: it loads live
+        registers from the context, marks the SIMT stack as empty there if registers are spilled,
+        and enters the masked loops around the block. For the program's exit it is the convergent
+        copy's own end."""
         regions = self.frame.shapes.around(index)
         if index == self.blocks.program.exit:
             return self.blocks.entrance(Copy.CONVERGENT, index)
-        if index not in self._settled_blocks:
-            self._settled_blocks[index] = self.blocks.append(f"settle{index}")
+        if index not in self._convergent_entries:
+            self._convergent_entries[index] = self.blocks.append(f"settle{index}")
             emitting_block = self.frame.at_block(index, convergent=True)
-            with self.b.goto_block(self._settled_blocks[index]), emitting_block:
+            with self.b.goto_block(self._convergent_entries[index]), emitting_block:
                 self.frame.transfers.load_reconverged(self.blocks.live(index))
                 if self.frame.position.spilled:
                     self.saved.settle()
                 self.masked_loops.reenter(regions)
                 self.b.branch(self.blocks.entrance(Copy.CONVERGENT, index))
-        return self._settled_blocks[index]
+        return self._convergent_entries[index]

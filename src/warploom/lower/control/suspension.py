@@ -53,8 +53,9 @@ class Suspension:
     def suspend(self, status: Status, index: int | Value) -> None:
         """Emits the running lanes' exit from the warp function with a status; a later call
         continues them at block `index` (a constant or a run-time i64), which is stored in the
-        warp's table. In convergent code registers are saved lane by lane first; in divergent code
-        they are in the context already."""
+        warp's table. In convergent code registers are saved lane by lane first: those live at
+        `index` if it is a constant, else all that blocks share; in divergent code they are in the
+        context already."""
         b, frame = self.b, self.frame
         is_whole = (
             frame.position.convergent and status is not Status.DIVERGED and isinstance(index, int)
@@ -149,9 +150,11 @@ class Suspension:
         }
 
     def _resume(self, copy: Copy, block: int) -> ir.Block:
-        """Emits the entry after a barrier at the end of `block`, which restores the live lanes and
-        registers that `wait_together` has saved, and jumps to the next block in `copy`; in the
-        region copy all 32 lanes are live. Returns the entry."""
+        """Emits the entry after a barrier at the end of `block`, which restores the live lanes,
+        which become the active ones, and the live registers that `wait_together` has saved; enters
+        the masked loops around the next block, marks registers as having their shapes (*stale* of
+        `LayoutRecovery`), and jumps to that block in `copy`. In the region copy all 32 lanes are
+        live. Returns the entry."""
         following = self._following(block)
         resume_block = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(resume_block)

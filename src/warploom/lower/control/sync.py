@@ -26,9 +26,9 @@ class SyncCode:
     def before(self, block: ProgramBlock) -> None:
         """Emits, at the begin of a basic block whose first instruction gathers lanes, the wait for
         the living lanes of its member mask (the lowest active lane's): if some are not active, the
-        active lanes are suspended with SYNC_WAIT, the mask in ARGUMENT, unless they have waited
-        already (SYNC_DONE, which is cleared). Emits nothing for other blocks, or without
-        independent thread scheduling."""
+        active lanes are suspended with SYNC_WAIT, the mask in ARGUMENT and the instruction in the
+        warp's state, unless they have waited already (SYNC_DONE, which is cleared). Emits nothing
+        for other blocks, or without independent thread scheduling."""
         instruction = self.program.instructions[block.start]
         mask = gathering_mask(instruction)
         if mask is None or not self.frame.variant.independent:

@@ -157,9 +157,10 @@ class FunctionFrame:
         self.lanes.b.branch(self.exit_block)
 
     def fault(self, kind: int, instruction: int, lane: Value, address: Value, size: Value) -> None:
-        """Emits stores of a lane's fault to the environment (`machine.faults.fault_errors`) and the
-        exit with FAULT. `lane` is an i32, `address` and `size` (bytes) are i64. The slot of the
-        space is not stored.
+        """Emits stores of a lane's fault in the running warp to the environment
+        (`machine.faults.fault_errors`) and the exit with FAULT: its `kind`, the number of the
+        instruction, the running warp's number, the lane (an i32), and `address` and `size` (bytes
+        of an access; i64), whose meaning the kind defines. The slot of the space is not stored.
         """
         b = self.lanes.b
         record = {

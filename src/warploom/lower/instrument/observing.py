@@ -7,12 +7,12 @@ from typing import Any
 
 from llvmlite import ir
 
-from warploom.abi.access_type import AccessType
 from warploom.abi.environment import Slot
 from warploom.ir.variant import Observing
 from warploom.isa.instruction import Instruction
 from warploom.llvm.lanes import I32, I64, LANES, PTR, Lanes, Value, splat_constant
 from warploom.lower.frame.frame import Frame
+from warploom.lower.instrument.access_event import AccessEvent
 from warploom.program.effects.observed import KINDS, SPACES, is_observed_access, is_observed_branch
 from warploom.simt import event_layout as words
 from warploom.simt.schedule_layout import ENDED, STATE_WORDS, STATUS
@@ -61,15 +61,13 @@ class ObservingCode:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._config, self._event = config, event_buffer(frame.prologue)
 
-    def access(self, index: int, access_type: AccessType, addresses: Value, mask: Value) -> None:
-        """Emits the event of an access that the lanes of a mask have performed, if the observer
-        receives accesses of this instruction and space, and the mask is not empty. Inactive lanes
-        have address 0.
-        """
-        config = self._config.accesses
+    def access(self, event: AccessEvent) -> None:
+        """Emits the event of an access that has been performed, if the observer receives accesses
+        of this instruction and space, and some lane made it. Inactive lanes have address 0."""
+        index, access_type, config = event.index, event.access_type, self._config.accesses
         if not config or not is_observed_access(self.frame.program, index, access_type.space):
             return
-        active_addresses = self.b.select(mask, addresses, splat_constant(0, I64))
+        active_addresses = self.b.select(event.mask, event.addresses, splat_constant(0, I64))
         fields = {
             words.E_FIRST: I64(SPACES[access_type.space]),
             words.E_SECOND: I64(KINDS[access_type.op]),
@@ -77,7 +75,7 @@ class ObservingCode:
             words.E_LANES: I64(LANES),
             words.E_ADDRESSES: active_addresses,
         }
-        self._call_if_some(words.ACCESS, index, self.lanes.bits(mask), fields)
+        self._call_if_some(words.ACCESS, index, self.lanes.bits(event.mask), fields)
 
     def branch(self, index: int, instruction: Instruction, guard: Value | None) -> None:
         """Emits the event of a branch with the active lanes and those that take it, if the observer

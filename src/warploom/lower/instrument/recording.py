@@ -11,6 +11,7 @@ from warploom.helpers.calls import call
 from warploom.llvm.lanes import I64, Lanes, Value, vector
 from warploom.lower.frame.frame import Frame
 from warploom.lower.frame.spills import SpillCode
+from warploom.lower.instrument.access_event import AccessEvent
 from warploom.program.accesses import AccessRecord
 from warploom.program.cfg import ProgramBlock
 
@@ -52,12 +53,10 @@ class RecordingCode:
         """Records the lanes (bits of an i32) in which an instruction's guard holds."""
         record_guard(self.lanes, self._log(), I64(instruction), lanes)
 
-    def access(
-        self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
-    ) -> None:
-        """Records that the lanes `lanes` (bits of an i32) access addresses by an instruction."""
-        arguments = self._log(), self._scratch, I64(instruction), access_type, addresses, lanes
-        record_access(self.lanes, *arguments)
+    def access(self, event: AccessEvent) -> None:
+        """Records an access."""
+        arguments = self._log(), self._scratch, I64(event.index), event.access_type
+        record_access(self.lanes, *arguments, event.addresses, self.lanes.bits(event.mask))
 
     def texels(self, instruction: int, row: AccessRecord, scratch: Value) -> None:
         """Records that a texture or surface request touched the sectors that the rules have stored

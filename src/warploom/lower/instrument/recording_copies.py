@@ -20,6 +20,7 @@ from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I64, PTR, Value, vector
 from warploom.lower.control.clusters import ClusterCode
 from warploom.lower.frame.frame import Frame
+from warploom.lower.instrument.access_event import AccessEvent
 from warploom.program.program import Program
 from warploom.simt.clusters import MOST_BLOCKS
 
@@ -45,32 +46,30 @@ class CopyRecordingCode:
         self._clusters, self._completes = clusters, False
         self._touched = frame.prologue.alloca(vector(I64))
 
-    def barriers(
-        self, index: int, addresses: Value, lanes: Value, base: Value, limit: Value
-    ) -> None:
-        """Records the mbarriers that the lanes `lanes` (bits of an i32) access, if the instruction
-        tests, waits for or signals one, or while `completing` is open; else emits nothing.
-        `addresses` are offsets from the host address `base` of memory of `limit` bytes."""
+    def access(self, event: AccessEvent) -> None:
+        """Records the mbarriers that an access touches, if the instruction tests, waits for or
+        signals one, or while `completing` is open; else emits nothing."""
         program: Program = self.frame.program
-        if not self._completes and not is_at_barrier(program.instructions[index]):
+        if not self._completes and not is_at_barrier(program.instructions[event.index]):
             return
         b, frame = self.b, self.frame
-        b.store(addresses, self._touched)
+        b.store(event.addresses, self._touched)
         kind = SPACES.index(Space.SHARED) | words.AT_BARRIER << words.OP_AT
         size = frame.slot(Slot.SHARED_BYTES)
         if self._clusters.several:
             size = b.mul(frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
-        own, start = b.ptrtoint(base, I64), self._clusters.start()
+        own, start = b.ptrtoint(event.memory.base, I64), self._clusters.start()
         scratch = self._scratch(
             {
                 IssueScratch.own_shared: own,
-                IssueScratch.shared_bytes: limit,
+                IssueScratch.shared_bytes: event.memory.limit,
                 IssueScratch.cluster_shared: start,
                 RequestEntry.size: size,
             }
         )
-        arguments = self._log(), self._touched, self._memory(), scratch, b.zext(lanes, I64)
-        call(self.lanes, "record_barriers", *arguments, I64(index), I64(kind))
+        lanes = b.zext(self.lanes.bits(event.mask), I64)
+        arguments = self._log(), self._touched, self._memory(), scratch, lanes
+        call(self.lanes, "record_barriers", *arguments, I64(event.index), I64(kind))
 
     @contextmanager
     def completing(self) -> Generator[None]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from llvmlite import ir
 
@@ -33,8 +33,8 @@ from warploom.llvm.lanes import (
     vector,
 )
 from warploom.lower.frame.operands import Operands
-from warploom.lower.instrument.access_events import SPACES, LaneRuns, emit_event
-from warploom.lower.instrument.extents import AccessExtent
+from warploom.lower.instrument.access_event import AccessEvent, LaneRuns, SpaceMemory
+from warploom.lower.instrument.detector_accesses import SPACES, emit_event
 from warploom.lower.instrument.sanitizing_events import EventCode
 from warploom.lower.instrument.uninitialised import (
     DetectorBlock,
@@ -48,16 +48,6 @@ from warploom.shapes.vector_shape import VARYING, VectorShape
 
 RANGE = (PTR, I64, I64, I64)
 """The parameters of functions for ranges of shared memory: environment, first byte, end, limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpaceMemory:
-    """Holds the host address of a state space (`base`), its length in bytes (`limit`), and the
-    buffer of an access's operands and results (`data`)."""
-
-    base: Value
-    limit: Value
-    data: Value
 
 
 class SanitizingCode:
@@ -85,46 +75,31 @@ class SanitizingCode:
         """
         return access_type.space in self._config.accesses and index not in self._config.unchecked
 
-    def do_access(
-        self,
-        index: int,
-        access_type: AccessType,
-        addresses: Value,
-        mask: Value,
-        memory: SpaceMemory,
-        do_access: Callable[[Value], Value],
-    ) -> Value:
+    def do_access(self, event: AccessEvent, do_access: Callable[[Value], Value]) -> Value:
         """Emits an access, `do_access`, which takes a mask and returns the fault code (0: none),
         with its event before it; lanes that the detector does not permit are left out, and load
         zeros. An access without an event (`unchecked`, or one that is safe under a condition) is
         repeated with its event if it faults. Returns the fault code."""
-        if self.must_check(index, access_type):
-            self._zero_results(access_type, memory)
-            mask = self.access(index, access_type, addresses, mask, memory)
+        mask, index = event.mask, event.index
+        if self.must_check(index, event.access_type):
+            mask = self.filter(event)
             if index not in self._config.aligned | self._config.written:
                 return do_access(mask)
+            event = replace(event, mask=mask)
 
         # An access that was not passed to the detector may fault. It is retried with its event, so
         # that the detector can report the fault and exclude the lane.
         def retry() -> Value:
-            self._zero_results(access_type, memory)
-            return do_access(self.access(index, access_type, addresses, mask, memory))
+            return do_access(self.filter(event))
 
         fault = do_access(mask)
         return self._select_rarely(self.b.icmp_unsigned("!=", fault, I64(0)), retry, fault)
 
-    def filter(
-        self,
-        index: int,
-        access_type: AccessType,
-        addresses: Value,
-        mask: Value,
-        memory: SpaceMemory,
-    ) -> Value:
-        """Emits the event of an access that may be to another thread block of the cluster; returns
-        the lanes that may perform it. The data buffer gets zeros, for lanes that may not load."""
-        self._zero_results(access_type, memory)
-        return self.access(index, access_type, addresses, mask, memory)
+    def filter(self, event: AccessEvent) -> Value:
+        """Emits the event of an access; returns the lanes that may perform it. The data buffer gets
+        zeros, for lanes that may not load."""
+        self._zero_results(event.access_type, event.memory)
+        return self.access(event)
 
     def _select_rarely(
         self, rare_condition: Value, emit: Callable[[], Value], usual: Value
@@ -143,66 +118,41 @@ class SanitizingCode:
         result.add_incoming(rare_value, rare_end)
         return result
 
-    def access(
-        self,
-        index: int,
-        access_type: AccessType,
-        addresses: Value,
-        mask: Value,
-        memory: SpaceMemory,
-        extent: AccessExtent | None = None,
-        runs: LaneRuns | None = None,
-    ) -> Value:
+    def access(self, event: AccessEvent) -> Value:
         """Emits the event of an access, under `_condition` if analysis has found it safe but for
-        that; returns the mask of lanes that may perform it: all of `mask` without an event, as in
-        spaces that the detector does not know. `extent` and `runs` describe its addresses where
-        they are affine."""
-        if access_type.space not in SPACES:
-            return mask
-        condition = self._condition(index, access_type, addresses, mask, memory, extent)
-        runs = runs or LaneRuns(addresses, VARYING)
-        event = functools.partial(self._call_detector, index, access_type, runs, mask, memory)
-        return event() if condition is None else self._select_rarely(condition, event, mask)
+        that; returns the mask of lanes that may perform it: all without an event, as in spaces that
+        the detector does not know."""
+        if event.access_type.space not in SPACES:
+            return event.mask
+        condition = self._condition(event)
+        emit = functools.partial(self._call_detector, event)
+        return emit() if condition is None else self._select_rarely(condition, emit, event.mask)
 
-    def _condition(
-        self,
-        index: int,
-        access_type: AccessType,
-        addresses: Value,
-        mask: Value,
-        memory: SpaceMemory,
-        extent: AccessExtent | None,
-    ) -> Value | None:
+    def _condition(self, event: AccessEvent) -> Value | None:
         """Returns true (an i1) if an access that analysis has found safe under a condition violates
         it, so that the detector must check it: threads of a block have waited at different barriers
         (`aligned`), or it touches shared memory that may be unwritten (`written`). None for other
         accesses, which the detector always checks."""
         conditions: list[Value] = []
-        if index in self._config.aligned:
+        if event.index in self._config.aligned:
             state = self.frame.pointer(Slot.DETECTOR_AT)
             misaligned = self.b.load(self.lanes.slot(state, DetectorState.not_aligned), typ=I64)
             conditions.append(self.b.icmp_signed("!=", misaligned, I64(0)))
-        if index in self._config.written and access_type.space is Space.SHARED:
-            conditions.append(self._touches_unwritten(access_type, addresses, mask, memory, extent))
+        if event.index in self._config.written and event.access_type.space is Space.SHARED:
+            conditions.append(self._touches_unwritten(event))
         return functools.reduce(self.b.or_, conditions) if conditions else None
 
-    def _touches_unwritten(
-        self,
-        access_type: AccessType,
-        addresses: Value,
-        mask: Value,
-        memory: SpaceMemory,
-        extent: AccessExtent | None,
-    ) -> Value:
+    def _touches_unwritten(self, event: AccessEvent) -> Value:
         """Returns true (an i1) if some lanes access shared memory that may be unwritten, or outside
         of the block's. Tests the written range, then the access's extent, and lane by lane only if
         these do not decide, or there is no `extent`. A store marks its bytes as written instead,
         where the detector keeps nothing else of it."""
         b, environment = self.b, self.frame.environment
+        access_type, extent, limit = event.access_type, event.extent, event.memory.limit
         writes = access_type.op == "store" and not self.in_order
 
         def check_lanes() -> Value:
-            arguments = environment, addresses, self.lanes.bits(mask), memory.limit
+            arguments = environment, event.addresses, self.lanes.bits(event.mask), limit
             return b.call(self._lanes_function(access_type.size, extent is None, writes), arguments)
 
         if extent is None:
@@ -215,7 +165,7 @@ class SanitizingCode:
             if writes:
                 write = self._function("write", RANGE, emit_range_written)
                 function = b.select(extent.is_dense, write, function)
-            some = b.call(function, (environment, extent.low, extent.high, memory.limit))
+            some = b.call(function, (environment, extent.low, extent.high, limit))
             return self._select_rarely(some, check_lanes, I1(0))
 
         is_written = is_known_written(self.lanes, self._detector_block, extent.low, extent.high)
@@ -253,17 +203,15 @@ class SanitizingCode:
         emit(Lanes(module, FoldingBuilder(function.append_basic_block("entry"))))
         return function
 
-    def _call_detector(
-        self, index: int, access_type: AccessType, runs: LaneRuns, mask: Value, memory: SpaceMemory
-    ) -> Value:
+    def _call_detector(self, event: AccessEvent) -> Value:
         """Emits the call of the event function, which passes an access to the detector; returns the
-        mask of lanes that may perform it.
-        """
-        function = self._event_function(access_type, runs.layout)
-        arguments = self.frame.environment, self.frame.warp, I64(index), runs.firsts
+        mask of lanes that may perform it."""
+        runs, memory = event.runs or LaneRuns(event.addresses, VARYING), event.memory
+        function = self._event_function(event.access_type, runs.layout)
+        arguments = self.frame.environment, self.frame.warp, I64(event.index), runs.firsts
         memory_arguments = memory.data, memory.base, memory.limit
         return self.lanes.mask(
-            self.b.call(function, [*arguments, self.lanes.bits(mask), *memory_arguments])
+            self.b.call(function, [*arguments, self.lanes.bits(event.mask), *memory_arguments])
         )
 
     def _event_function(self, access_type: AccessType, runs: VectorShape) -> ir.Function:

@@ -20,7 +20,7 @@ from warploom.ir.variant import Sanitizing
 from warploom.isa.instruction import Instruction
 from warploom.llvm.lanes import I8, I32, I64, LANES, PTR, Value, vector
 from warploom.lower.frame.operands import Operands
-from warploom.lower.instrument.access_events import fill_event
+from warploom.lower.instrument.detector_accesses import fill_event
 from warploom.lower.instrument.uninitialised import DetectorBlock, block_of, is_current
 from warploom.program.effects.synchronising import event_of
 from warploom.program.uses import member_mask, sources
@@ -69,10 +69,8 @@ class EventCode:
                 state = self.frame.pointer(Slot.DETECTOR_AT)
                 warps = b.load(self.lanes.slot(state, DetectorState.slot_warps), typ=I64)
                 at = b.add(warps, b.mul(self.frame.warp, I64(WarpKnowledge.WORDS)))
-                issued_arguments = self.lanes.slot(
-                    self._block.state, b.add(at, I64(WarpKnowledge.passed))
-                )
-                self.lanes.add_to(issued_arguments, I64(1))
+                passed = self.lanes.slot(self._block.state, b.add(at, I64(WarpKnowledge.passed)))
+                self.lanes.add_to(passed, I64(1))
             with other:
                 record_event()
 

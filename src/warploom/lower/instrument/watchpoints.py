@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.abi.access_type import AccessType
 from warploom.abi.environment import SPACE_CODES, Slot
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Space
-from warploom.llvm.lanes import I64, Value, vector
+from warploom.llvm.lanes import I64, vector
 from warploom.lower.frame.frame import Frame
-from warploom.program.accesses import AccessRecord
+from warploom.lower.instrument.access_event import AccessEvent
 
 HITS, SPACE, OPS, START, END, FIRST_WARP, LAST_WARP, LANES, WATCH_WORDS = range(9)
 """The words of a watched range. HITS counts accesses of a warp that touch it: of SPACE
@@ -26,7 +25,8 @@ OP_BITS = {"load": LOAD, "store": STORE, "atomic": ATOMIC}
 
 
 def watch_access(watch: Any, addresses: Any, lanes: int, kind: int, warp: int) -> int:
-    """Counts an access of a warp if it touches the watched range. `kind` packs the space (8 bits),
+    """Counts an access of a warp, once, if a watched lane of it touches the watched range, and
+    space, operation and warp are watched ones. `kind` packs the space (8 bits),
     the bit of the operation (8 bits) and the bytes of a lane. Returns 0, as all helpers."""
     if kind & 255 != watch[SPACE] or kind >> 8 & 255 & watch[OPS] == 0:
         return 0
@@ -43,29 +43,24 @@ def watch_access(watch: Any, addresses: Any, lanes: int, kind: int, warp: int) -
 
 
 class WatchingCode:
-    """Emits the calls of `watch_access` for one warp. It stands in for RecordingCode, of the same
-    interface, in kernels that count accesses and do not log them."""
+    """Emits the calls of `watch_access` for one warp."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._scratch = frame.prologue.alloca(vector(I64))
 
-    def access(
-        self, instruction: int, access_type: AccessType, addresses: Value, lanes: Value
-    ) -> None:
-        """Emits the call that counts an access of the lanes `lanes` (bits of an i32) if it touches
-        the watched range; nothing for other spaces than global, shared and local memory.
-        """
+    def access(self, event: AccessEvent) -> None:
+        """Emits the call that counts an access if it touches the watched range; nothing for other
+        spaces than global, shared and local memory."""
+        access_type = event.access_type
         if access_type.space not in (Space.GLOBAL, Space.SHARED, Space.LOCAL):
             return
         frame, b = self.frame, self.b
-        b.store(addresses, self._scratch)
+        b.store(event.addresses, self._scratch)
         kind = (
             SPACE_CODES[access_type.space] | OP_BITS[access_type.op] << 8 | access_type.size << 16
         )
         warp = b.add(b.mul(frame.slot(Slot.BLOCK), frame.slot(Slot.WARPS)), frame.warp)
-        arguments = frame.pointer(Slot.WATCH_AT), self._scratch, b.zext(lanes, I64)
+        lanes = b.zext(self.lanes.bits(event.mask), I64)
+        arguments = frame.pointer(Slot.WATCH_AT), self._scratch, lanes
         call(self.lanes, "watch_access", *arguments, I64(kind), warp)
-
-    def texels(self, instruction: int, row: AccessRecord, scratch: Value) -> None:
-        """Emits nothing: textures and surfaces are not watched."""

@@ -143,8 +143,9 @@ class GridBlocks:
         is another one or begins: its indices and the addresses of its states, contexts and memory,
         which its slot gives.
 
-        A block that begins takes over the slot of one that has ended, whose tensor memory is
-        checked and whose copies are retired; then the memory is cleared and the begin reported."""
+        A block that begins (FRESH, which is cleared) takes over the slot of one that has ended,
+        whose tensor memory is checked and whose copies are retired; then the memory is cleared and
+        the begin reported. `pure` becomes true, and BLOCKS_DONE the number of blocks begun."""
         b = self.b
         fresh = b.icmp_unsigned("!=", self.env.word(plan, schedule_layout.FRESH), I64(0))
         block = self.env.word(plan, schedule_layout.CURRENT_BLOCK)

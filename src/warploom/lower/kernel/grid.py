@@ -85,8 +85,8 @@ class GridFunction:
 
     def _run(self, warp: Value) -> Value:
         """Emits a call of `warp` for a warp (an i64) of the current block, and the return of its
-        status from `run` if that is FAULT, LIMIT or another one that ends the launch. Returns the
-        status."""
+        status from `run` if that is FAULT or LIMIT, which end the launch (`Status`: FAULT and the
+        values after it). Returns the status (an i64), one of those of `simt.scheduling`."""
         contexts = self.env.pointer(Slot.CONTEXTS_AT)
         arguments = [self.env.environment, self.counts, self.rows, contexts, warp]
         status = self.b.call(self.module.get_global("warp"), arguments)

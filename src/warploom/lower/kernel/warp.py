@@ -6,7 +6,7 @@ warp loops, and a switch at the entry that resumes a suspended warp:
     entry:  load the warp's state; switch over its resume point
     begin:  set the active mask; branch to the convergent copy of block 0
     c0..cN  convergent copies     d0..dN  divergent copies     r0..rN  region copies
-    exit:   store fuel and state; return the status
+    exit:   store fuel and variables of warp order; return the status
 """
 
 from __future__ import annotations
@@ -40,11 +40,7 @@ from warploom.lower.frame.operands import Operands
 from warploom.lower.frame.spills import SpillCode
 from warploom.lower.instructions import InstructionCode
 from warploom.lower.instrument.guards import Guards
-from warploom.lower.instrument.observing import ObservingCode
-from warploom.lower.instrument.recording import RecordingCode
-from warploom.lower.instrument.recording_copies import CopyRecordingCode
-from warploom.lower.instrument.sanitizing import SanitizingCode
-from warploom.lower.instrument.watchpoints import WatchingCode
+from warploom.lower.instrument.instruments import Instruments
 from warploom.lower.loops.strided_loops import StridedLoopCode
 from warploom.lower.loops.warp_loop_schedule import WarpLoopCode
 from warploom.lower.operations.member_masks import MemberMaskCode
@@ -76,34 +72,23 @@ class WarpFunction:
         self.saved = SpillCode(self.frame, delays=delays)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
-        self.recording = RecordingCode(self.frame, self.saved) if variant.records else None
-        watching = None
-        if variant.debugging is not None and variant.debugging.watches:
-            watching = WatchingCode(self.frame)
-        sanitizing = None
-        if variant.sanitizes is not None:
-            sanitizing = SanitizingCode(self.operands, variant.sanitizes)
-        self.observing: ObservingCode | None = None
-        if variant.observes is not None:
-            self.observing = ObservingCode(self.frame, variant.observes)
         clusters = ClusterCode(self.frame, several=variant.clusters)
+        self.instruments = Instruments.of(variant, self.operands, self.saved, clusters)
         self.functions = SharedFunctions(module)
         self.memory = MemoryCode(
             self.operands,
-            self.recording or watching,
-            sanitizing,
+            self.instruments,
             clusters,
             shuffles=shuffles,
             shared=self.functions if variant.baseline else None,
-            copy_recording=CopyRecordingCode(self.frame, clusters) if variant.records else None,
-            observing=self.observing,
         )
         self.members = MemberMaskCode(self.operands)
-        self.guards = Guards(self.frame, self.recording)
+        self.guards = Guards(self.frame, self.instruments.log)
         self.control = ControlFlow(self.frame, self.saved)
         self.ways = IndexedBranchCode(self.control, self.operands)
-        arrivals = sanitizing.events if sanitizing and sanitizing.synchronisation else None
-        listeners = [one for one in (arrivals, self.observing) if one is not None]
+        detector, observer = self.instruments.detector, self.instruments.observer
+        arrivals = detector.events if detector and detector.synchronisation else None
+        listeners = [one for one in (arrivals, observer) if one is not None]
         self.barriers = BarrierCode(self.control, self.operands, listeners, clusters)
         self._entries: Mapping[int, ir.Block] = {}
         self.sync = SyncCode(self.control, self.operands)
@@ -199,7 +184,10 @@ class WarpFunction:
         return begin
 
     def _emit_exit(self) -> None:
-        """Emits the exit block: it stores the warp's fuel and state, and returns the status."""
+        """Emits the exit block, to which `FunctionFrame.leave` branches: it stores in the
+        environment the variables of warp order (WARP, SITE, START), the fuel left and whether a
+        wait has failed, and returns the status that `leave` has stored in the frame's variable.
+        The warp's registers, lanes and table have been saved before."""
         self.b.position_at_end(self.frame.exit_block)
         self.control.warp_order.state.record()
         self.frame.fuel.record()
@@ -276,14 +264,15 @@ class WarpFunction:
         fuel = self.b.load(frame.fuel.left, typ=I64)
         hidden = sum(i in self.program.hidden for i in range(block.start, block.stop))
         self.b.store(self.b.sub(fuel, I64(block.stop - block.start - hidden)), frame.fuel.left)
-        if self.recording:
-            self.recording.block(block)
+        if self.instruments.log:
+            self.instruments.log.block(block)
 
     def _emit_control(
         self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction
     ) -> bool:
-        """Emits a branch, exit, trap or barrier that ends a basic block, and returns True; returns
-        False, and emits nothing, for another instruction."""
+        """Emits a branch, exit, trap or barrier that ends a basic block, after the count of its
+        guard and the observer's event, and returns True; returns False, and emits nothing, for
+        another instruction, and for barriers of a warp and those that return a count."""
         operation = instruction.operation
         barrier = operation.has(Effect.SYNCHRONISES_BLOCK)
         if barrier and not self.barriers.ends(instruction):
@@ -291,8 +280,8 @@ class WarpFunction:
         if not operation.has(Effect.ENDS_BASIC_BLOCK) or operation.kind is OpKind.WARP_BARRIER:
             return False
         guard = self.guards.counted(index, instruction)
-        if self.observing:
-            self.observing.branch(index, instruction, guard)
+        if self.instruments.observer:
+            self.instruments.observer.branch(index, instruction, guard)
         match operation.kind:
             case OpKind.BRANCH if guard is None:
                 self.control.edges.jump(copy, block.successors[0], block.index)

@@ -109,8 +109,10 @@ class StridedLoopCode:
     def emit(self, copy: Copy, batched: BatchedLoop) -> None:
         """Emits the batch of a loop in one copy of its blocks, as the LLVM block that its back edge
         jumps to: after the backoff, the check, then the iterations if they are at least LEAST; then
-        an ordinary iteration. A failed check fills range caches and lengthens the backoff (2n + 1
-        iterations, at most LONGEST_BACKOFF); a successful one resets it."""
+        an ordinary iteration. A failed check, or fewer iterations, lengthen the backoff (2n + 1
+        iterations, at most LONGEST_BACKOFF), and fill the range caches of groups that missed,
+        unless the fuel and the comparisons alone leave too few; a successful check resets the
+        backoff."""
         b, header = self.b, batched.loop.header
         ordinary = self.blocks.copies[copy, header]
         b.position_at_end(self.blocks.batches[copy, header])
@@ -398,10 +400,9 @@ class StridedLoopCode:
 
     def _count(self, batch: _Batch, iterations: Value, left_at: int) -> None:
         """Adds, after a batch, its iterations to the counts of blocks, branches and accesses, and
-        subtracts their instructions from the fuel: the complete iterations, and of one more the
-        blocks up to position `left_at` (-1: none). The branch that ends that iteration is counted
-        where it is emitted.
-        """
+        its stores to the changes of memory, and subtracts its instructions from the fuel: the
+        complete iterations, and of one more the blocks up to position `left_at` (-1: none). The
+        branch that ends that iteration is counted where it is emitted."""
         b, frame, complete_iterations = self.b, self.frame, self.frame.get(iterations)
         with_partial = b.add(complete_iterations, I64(1)) if left_at >= 0 else complete_iterations
         stores, used = I64(0), I64(0)

@@ -92,8 +92,9 @@ class PrefixMaskCode:
         return (self.b.sext if type.is_signed else self.b.zext)(value, I64)
 
     def _compare_or_fall_back(self, rise: Rise, compare_lanes: Callable[[], Value]) -> Value:
-        """Returns the mask of a comparison: from the prefix's length if no lane's value wraps
-        around, else by `compare_lanes`.
+        """Returns the mask of a comparison of a value that rises by one from lane to lane with a
+        bound: from the prefix's length if, at run time, no lane's value wraps around, else by
+        `compare_lanes`.
         """
         b = self.b
         fast, general_block, done = (

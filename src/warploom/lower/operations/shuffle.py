@@ -69,7 +69,9 @@ class ShuffleCode:
         self, mode: str, value: Value, by: Value, clamp: Value, mask: Value
     ) -> tuple[Value, Value]:
         """Emits a shuffle whose source lanes are computed at run time from the operands `by` (the
-        distance or lane) and `clamp`, as `isa.shuffles` does; returns values and predicates."""
+        distance or lane) and `clamp`, as `isa.shuffles` does; returns values and predicates (true
+        if the source lane is within the segment). A lane whose source is outside of it, or not in
+        `mask`, keeps its own value."""
         b = self.b
         low_bits, lane = splat_constant(31, I32), lane_numbers(I32)
         step = b.and_(by, low_bits)

@@ -120,7 +120,7 @@ class CopyCode:
         signals = "mbarrier::complete_tx::bytes" in instruction.operation.modifiers
         if signals:
             rows[CopyOperands.barrier] = operands.address(instruction.operands[3])
-        if self.memory.copy_recording is not None:
+        if self.memory.instruments.copies is not None:
             self._record(index, rows, on, source=origin, target=target)
         with self.waits.deferring(late_copy(instruction), rows, on):
             self._pieces(byte_counts, on, BULK_PIECE_BYTES, copy)
@@ -132,11 +132,11 @@ class CopyCode:
     ) -> None:
         """Stores the operand rows of a bulk copy (-1 as the mbarrier if none is named) and emits
         the call that logs it."""
-        assert self.memory.copy_recording is not None
+        assert self.memory.instruments.copies is not None
         tensors, bits = self.waits.tensors, self.b.zext(self.lanes.bits(on), I64)
         tensors.fill({CopyOperands.barrier: splat_constant(-1, I64), **rows})
         data = tensors.row(0)
-        self.memory.copy_recording.bulk(index, bits, data, source=source, target=target)
+        self.memory.instruments.copies.bulk(index, bits, data, source=source, target=target)
 
     def fill(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits `st.bulk`: each lane fills as many bytes with zeros as its operand says, in a loop

@@ -66,7 +66,8 @@ class ProductBuffer:
 
     @property
     def bytes(self) -> int:
-        """Returns the size of the buffer."""
+        """Returns the size of the buffer in bytes. It ends with B converted to numbers: for each of
+        its `columns` (k), a vector for each block of 32 columns of B."""
         operand = self.group_product.shared_b
         return (self.numbers + operand.columns * operand.blocks) * VECTOR_BYTES
 

@@ -67,11 +67,11 @@ class TensorMemoryCode:
         with b.if_then(b.icmp_unsigned("!=", bits, I64(0))):
             self.tensors.store_context()
             arguments = self.tensors.host_memory, self._row(0), self.tensors.scratch(0)
-            if self.tensors.memory.sanitizing is not None:
-                self.tensors.memory.sanitizing.events.tensor_memory(
+            if self.tensors.memory.instruments.detector is not None:
+                self.tensors.memory.instruments.detector.events.tensor_memory(
                     index, on, arguments, request.request
                 )
-            recording = self.tensors.memory.copy_recording
+            recording = self.tensors.memory.instruments.copies
             if recording is not None and part(request.request, OP) == COMMIT:
                 recording.commits(index, bits, self._row(0), self.tensors.scratch(0))
             if loads and self.delays:

@@ -67,11 +67,12 @@ class TensorCode:
                 self.scratch(0),
                 frame.pointer(Slot.ALLOCATIONS_AT),
             )
-            if self.memory.sanitizing is not None:
-                self.memory.sanitizing.events.copies(index, on, arguments, request.request)
-            if self.memory.copy_recording is not None:
+            instruments = self.memory.instruments
+            if instruments.detector is not None:
+                instruments.detector.events.copies(index, on, arguments, request.request)
+            if instruments.copies is not None:
                 row, scratch = self.row(0), self.scratch(0)
-                self.memory.copy_recording.copies(index, bits, row, scratch, request.request)
+                instruments.copies.copies(index, bits, row, scratch, request.request)
             failed = call(
                 self.lanes,
                 "issue_copies",

@@ -107,8 +107,9 @@ class TextureCode:
 
     def _serve(self, index: int, request: int, on: Value) -> None:
         """Emits the call of the rules for the lanes `on`, after the race detector's event; then the
-        exit on a fault, and in a recorded launch the record of the sectors. `request`: its packed
-        options (`program.requests.texture`)."""
+        exit on a fault, whose record is stored in the environment, and in a recorded launch the
+        record of the sectors. `request`: its packed options (`program.requests.texture`). A query
+        has no access record, so it is neither counted nor recorded."""
         b, frame = self.b, self.frame
         row = next((r for r in frame.layout.rows if r.instruction == index), None)
         space = row.space if row else Space.TEXTURE
@@ -116,8 +117,8 @@ class TextureCode:
         table = frame.pointer(Slot.TEXTURES_AT)
         start = b.load(self.lanes.slot(table, BASE), typ=I64)
         arguments = table, b.inttoptr(start, PTR), self._row(0), self._scratch(0)
-        if self.memory.sanitizing is not None:
-            self.memory.sanitizing.events.texels(index, on, arguments, request)
+        if self.memory.instruments.detector is not None:
+            self.memory.instruments.detector.events.texels(index, on, arguments, request)
         failed = call(
             self.lanes,
             "serve_texels",
@@ -137,8 +138,8 @@ class TextureCode:
             for slot, word in RECORD.items():
                 frame.record(slot, b.load(self._scratch(word), typ=I64))
             frame.leave(Status.FAULT)
-        if row and self.memory.recording:
-            self.memory.recording.texels(index, row, self._scratch(0))
+        if row and self.memory.instruments.log:
+            self.memory.instruments.log.texels(index, row, self._scratch(0))
 
     # ---- places ---------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 """Computes on the host, by a device's rules, the cost (sectors, transactions, ...) of one access
-with given addresses.
+with an address pattern.
 
 Compiled code only counts how often an access pattern occurs; multiplied by the costs from here,
 that gives the counters of a launch.
@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from warploom.cost.address_pattern import AddressPattern
 from warploom.cost.device_rules import AccessRules
 from warploom.cost.fields import RECORD_WIDTH
 from warploom.helpers.table import count_compiled
@@ -35,10 +36,9 @@ class RowRule:
     names: tuple[str, ...]
     size: int
 
-    def cost(self, mask: int, addresses: tuple[int, ...]) -> Counts:
-        """Returns the counts of one access by the lanes of a mask, in the order of FIELDS; cached.
-        `addresses` has one for each of 32 lanes."""
-        return _cost(self, mask, addresses)
+    def cost(self, pattern: AddressPattern) -> Counts:
+        """Returns the counts of one access, in the order of FIELDS; cached."""
+        return _cost(self, pattern)
 
 
 def row_rule(program: Program, row: AccessRecord, rules: AccessRules) -> RowRule:
@@ -59,14 +59,15 @@ def common_cost(program: Program, row: AccessRecord, rules: AccessRules) -> Coun
         return np.zeros(len(FIELDS), np.int64)
     rule = row_rule(program, row, rules)
     stride = STRIDES.get(row.space, rule.size)
-    return rule.cost(ALL_LANES, tuple(stride * lane for lane in range(32)))
+    return rule.cost(AddressPattern(ALL_LANES, tuple([stride * lane for lane in range(32)])))
 
 
 @lru_cache(maxsize=1 << 14)
-def _cost(rule: RowRule, mask: int, addresses: tuple[int, ...]) -> Counts:
+def _cost(rule: RowRule, pattern: AddressPattern) -> Counts:
     """Returns `RowRule.cost`: the sum of the counts of the rule's cost functions; the results are
     cached, since kernels repeat few patterns."""
     counts = np.zeros(RECORD_WIDTH, np.int64)
+    addresses, _ = pattern.addresses()
     for name in rule.names:
-        count_compiled(name, np.array(addresses, np.uint64), mask, rule.size, counts)
+        count_compiled(name, addresses, pattern.lanes, rule.size, counts)
     return counts[: len(FIELDS)]

@@ -10,8 +10,8 @@ Example: 32 lanes with stride 4, seen 1000 times at offset 0 and once at offset 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from warploom.abi.range_cache import (
     RangeCacheLayout,
     entries_of,
 )
+from warploom.cost.address_pattern import AddressPattern, active_lanes
 from warploom.cost.fields import (
     EXAMPLE_ADDRESSES,
     EXAMPLE_COST,
@@ -45,59 +46,34 @@ from warploom.simt.lane_counts import ALL_LANES
 
 Words = npt.NDArray[np.int64]
 
-_ORIGIN = 1 << 44
-"""The base of synthetic addresses: a multiple of every unit, large enough that no lane's address is
-negative."""
+_CONSECUTIVE = tuple(range(0, 4 * LANES, 4))
 
 
-@dataclass(frozen=True)
-class LanePattern:
-    """The active mask and relative addresses of an access: `steps` are the byte offsets of its 32
-    lanes from the first lane of the access group's first access. `local` accesses touch consecutive
-    words whatever the steps, since local memory is interleaved by lane."""
+class CostsByPlace:
+    """Computes the costs of an access wherever it is in the unit (`unit` bytes, 128 or 256), and
+    caches them. A place is counted in elements of `rule.size` bytes; there, the lanes of the mask
+    `lanes` access the addresses that are `steps` bytes further."""
 
-    mask: int
-    steps: tuple[int, ...]
-    local: bool
-
-    def addresses(self, first_address: int) -> tuple[int, ...]:
-        """Returns the lanes' addresses if lane 0 accesses `first_address`; for local accesses,
-        consecutive words."""
-        if self.local:
-            return tuple(_ORIGIN + 4 * lane for lane in range(LANES))
-        return tuple(first_address + step - self.steps[0] for step in self.steps)
-
-
-class LanePatternCosts:
-    """Caches the costs of a lane pattern by the offset of its group's first address in the unit
-    (`unit` bytes, 128 or 256), counted in elements of `rule.size` bytes."""
-
-    def __init__(self, pattern: LanePattern, rule: RowRule, unit: int) -> None:
-        """Starts with no cost computed, for each of the `unit // rule.size` offsets."""
-        self._pattern, self._rule, self._unit = pattern, rule, unit
+    def __init__(self, lanes: int, steps: tuple[int, ...], rule: RowRule, unit: int) -> None:
+        """Starts with no cost computed, for each of the `unit // rule.size` places."""
+        self._lanes, self._steps, self._rule, self._unit = lanes, steps, rule, unit
         self._is_computed = np.zeros(unit // rule.size, np.bool_)
         self._costs = np.zeros((len(self._is_computed), len(FIELDS)), np.int64)
 
-    def first_address(self, offset: int) -> int:
-        """Returns an address of lane 0 for which the group's first address is at `offset` (in
-        elements) of a unit; costs depend on nothing else of it."""
-        return _ORIGIN + (offset * self._rule.size + self._pattern.steps[0]) % self._unit
-
-    def costs_at(self, offsets: Words) -> Words:
-        """Returns the costs of an access at each of some offsets, in the order of FIELDS; shape
-        (offsets, FIELDS). A cost is computed when its offset first occurs, and cached."""
-        for offset in offsets[~self._is_computed[offsets]].tolist():
-            addresses = self._pattern.addresses(self.first_address(offset))
-            self._costs[offset] = self._rule.cost(self._pattern.mask, addresses)
-            self._is_computed[offset] = True
-        return self._costs[offsets]
+    def at(self, places: Words) -> Words:
+        """Returns the costs at each of some places, in the order of FIELDS; shape (places,
+        FIELDS). A cost is computed when its place first occurs."""
+        for place in places[~self._is_computed[places]].tolist():
+            addresses = [place * self._rule.size + step for step in self._steps]
+            pattern, _ = AddressPattern.of(self._lanes, addresses, self._unit)
+            self._costs[place] = self._rule.cost(pattern)
+            self._is_computed[place] = True
+        return self._costs[places]
 
 
-@lru_cache(maxsize=1 << 11)
-def _costs_of(pattern: LanePattern, rule: RowRule, unit: int) -> LanePatternCosts:
-    """Returns the cost cache of a lane pattern; one object for all launches that have the same
-    pattern, cost rules and unit."""
-    return LanePatternCosts(pattern, rule, unit)
+costs_by_place = lru_cache(maxsize=1 << 11)(CostsByPlace)
+"""Returns the costs of an access by its place; one object for all launches that have the same
+steps, cost rules and unit."""
 
 
 def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
@@ -125,57 +101,54 @@ def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
     if leader != cache_at:
         times = times + _entries(caches, row, words, cache_at)[:, caches.counts :]
     for number in np.flatnonzero(times.any(axis=1)):
-        entry = entries[number]
+        entry, places = entries[number], np.flatnonzero(times[number])
         # A key is the active mask, and above it the number of the warp's layout.
-        pattern = LanePattern(
-            int(entry[KEY]) & ALL_LANES,
-            _steps(header, entry),
-            layout.rows[row].space is Space.LOCAL,
-        )
-        offsets = np.flatnonzero(times[number])
-        pattern_costs = _costs_of(pattern, rule, caches.unit)
-        costs = pattern_costs.costs_at(offsets)
-        tally.accesses[row] += times[number, offsets] @ costs
+        lanes, steps = int(entry[KEY]) & ALL_LANES, _steps(header, entry)
+        first = steps[0]
+        if layout.rows[row].space is Space.LOCAL:
+            # Local memory is interleaved by lane: the lanes access consecutive words, of one unit.
+            steps, costed = _CONSECUTIVE, np.zeros_like(places)
+        else:
+            costed = places
+        active = tuple(compress(steps, active_lanes(lanes)))
+        costs = costs_by_place(lanes, active, rule, caches.unit).at(costed)
+        tally.accesses[row] += times[number, places] @ costs
         costliest = int(costs[:, TRANSACTIONS].argmax())
         if costs[costliest, TRANSACTIONS] > tally.records[row, EXAMPLE_COST]:
-            first_address = pattern_costs.first_address(int(offsets[costliest]))
             tally.records[row, EXAMPLE_COST] = costs[costliest, TRANSACTIONS]
-            relocation = _relocation(
-                entry, first_address - pattern.steps[0], rule.size, caches.unit
-            )
-            _store_example(tally.records[row], pattern, first_address, relocation)
+            begin = _first_address(entry, int(places[costliest]), rule.size, caches.unit)
+            if steps is _CONSECUTIVE:
+                begin = (begin + first) // caches.unit * caches.unit
+            _store_example(tally.records[row], lanes, [begin + step for step in steps])
 
 
 def _entries(caches: RangeCacheLayout, row: int, words: Words, start: int) -> Words:
-    """Returns a view of the entries of the cache that starts at word `start`, shape (entries, words
-    of an entry): the cache of `row`, or of its group's leader, whose entries have equal lengths."""
+    """Returns a view of the entries of the range cache that starts at word `start`, shape (entries,
+    words of an entry). `row` only gives the length of an entry: callers pass the start of the row's
+    own cache, or of that of its group's leader, whose entries are as long (they access as many
+    bytes)."""
     shape = entries_of(caches.sets), caches.entry(row)
     return words[start + HEADER : start + HEADER + math.prod(shape)].reshape(shape)
 
 
-def _relocation(entry: Words, begin: int, size: int, unit: int) -> int:
-    """Returns the distance in bytes from the first address of an access that `entry` counted to
-    `begin`, that of a synthetic access with the same cost. Where the entry counts several offsets
-    in multiples of `size` bytes, the distance is rounded to a multiple of `unit`: FIRST may be the
-    address of another one."""
-    distance = begin - int(entry[FIRST])
-    # With bits of `size` or more in WITHIN, the entry counts several offsets, and FIRST may be at
-    # another one than `begin`: a multiple of the unit keeps the synthetic access's offset.
-    return unit * round(distance / unit) if entry[WITHIN] >= size else distance
+def _first_address(entry: Words, place: int, size: int, unit: int) -> int:
+    """Returns the first address of an access of a group that `entry` counted at `place` (in
+    elements of `size` bytes) of the unit."""
+    first = int(entry[FIRST])
+    if entry[WITHIN] < size:
+        return first
+    # The entry counts several places, and FIRST may be at another one: the nearest at this one.
+    distance = place * size - first
+    return first + distance - unit * round(distance / unit)
 
 
-def _store_example(
-    record: Counts, pattern: LanePattern, first_address: int, relocation: int
-) -> None:
+def _store_example(record: Counts, lanes: int, addresses: list[int]) -> None:
     """Stores an access as the example of its record: the mask, and each active lane's address (0
-    for inactive lanes). Costs were computed at synthetic addresses from `first_address` on;
-    `relocation`, the distance from an access of the kernel to the synthetic one, is subtracted from
-    each."""
-    record[EXAMPLE_MASK] = pattern.mask
-    record[EXAMPLE_ADDRESSES : EXAMPLE_ADDRESSES + LANES] = [
-        address - relocation if pattern.mask >> lane & 1 else 0
-        for lane, address in enumerate(pattern.addresses(first_address))
-    ]
+    for inactive lanes)."""
+    record[EXAMPLE_MASK] = lanes
+    record[EXAMPLE_ADDRESSES : EXAMPLE_ADDRESSES + LANES] = np.where(
+        active_lanes(lanes), addresses, 0
+    )
 
 
 def _steps(header: Words, entry: Words) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from warploom.cost.caches import (
     HEADER_WORDS,
     L1,
     L2,
+    LEVEL_WORDS,
     LOCAL_BASE,
     ORIGIN,
     SMS,
@@ -50,8 +51,9 @@ def empty_caches(
     for level, size in sizes.items():
         sets = size // (LINE_BYTES * WAYS[level])
         words = sets * WAYS[level] * ENTRY_WORDS
-        # Four header words per level: start, sets, ways, words per SM.
-        header[4 * level : 4 * level + 4] = end, sets, WAYS[level], words
+        # The words of a level: FIRST_ENTRY, SETS, WAYS, WORDS_PER_SM.
+        at = LEVEL_WORDS * level
+        header[at : at + LEVEL_WORDS] = end, sets, WAYS[level], words
         end += words * (1 if level == L2 else sms)
     caches = np.zeros(end, np.int64)
     caches[:HEADER_WORDS] = header

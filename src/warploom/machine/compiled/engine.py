@@ -168,7 +168,7 @@ class CompiledEngine:
     def _size(self, program: Program, block: Size) -> Size | None:
         """Returns the block size that a program is compiled for if its static schedule depends on
         it; else None. The program caches the answer."""
-        key = "size that tells", block
+        key = "static schedule size", block
         if key not in program.cache:
             program.cache[key] = size_for_static_schedule(program, block)
         return cast("Size | None", program.cache[key])

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from warploom.abi.environment import Slot, local_stride
 from warploom.core.errors import Allocation
+from warploom.cost.address_pattern import interleaved
 from warploom.isa.instruction import Space, Vector
 from warploom.machine.cancellation import Cancellation
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
@@ -157,7 +158,7 @@ class HostCallbacks:
         start = int(self.environment[Slot.LOCAL_AT]) + fault.warp * stride
         addresses = (
             # Byte by byte, since consecutive words of a lane are 128 bytes apart.
-            start + (byte // 4 * WARP_SIZE + fault.lane) * 4 + byte % 4
+            start + interleaved(byte, fault.lane)
             for byte in range(offset, offset + size)
         )
         return b"".join(ctypes.string_at(address, 1) for address in addresses)

@@ -84,8 +84,10 @@ class LaunchTemplate:
 
     @classmethod
     def of(cls, kernel: CompiledKernel, launch: Launch) -> LaunchTemplate:
-        """Returns the template for launches like this one, whatever their arguments: lays out the
-        arena and builds its initial contents."""
+        """Returns the template for launches of a kernel in the configuration of `launch`, whatever
+        their arguments: lays out the arena, and builds its initial contents. A kernel that never
+        suspends runs in one slot. Queues of late copies are only there if an order policy may delay
+        copies."""
         plan = launch.schedule.plan(launch, kernel.program)
         # Code that never suspends runs its blocks one after the other in a single slot.
         slots = int(plan[schedule_layout.SLOTS]) if kernel.suspends else 1

@@ -42,7 +42,7 @@ from warploom.simt.register_pool import BEYOND_BLOCK, CODE_AT, HAS_LESS
 
 SHOWN_LOOPS = 8
 
-VERBS = {
+ACCESS_NOUNS = {
     **dict.fromkeys((OpKind.COPY, OpKind.COPY_ARRIVE, OpKind.BULK_COPY), "copy"),
     **dict.fromkeys((OpKind.TMA_BULK_COPY, OpKind.BULK_REDUCTION), "copy"),
     **dict.fromkeys((OpKind.TENSOR_COPY, OpKind.TENSOR_PREFETCH), "copy"),
@@ -186,11 +186,11 @@ class _FaultLocation(TypedDict):
 def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation | None) -> str:
     """Returns the message of an access that is out of bounds, misaligned, or a write to read-only
     memory; `at` is the text that says where it happened."""
-    verb = _verb(program.instructions[fault.instruction])
+    noun = _access_noun(program.instructions[fault.instruction])
     title = {
-        FaultKind.OUT_OF_BOUNDS: f"Invalid __{fault.space.value}__ {verb}",
-        FaultKind.MISALIGNED: f"Misaligned __{fault.space.value}__ {verb}",
-        FaultKind.READ_ONLY: f"Forbidden __{fault.space.value}__ {verb} (read-only memory)",
+        FaultKind.OUT_OF_BOUNDS: f"Invalid __{fault.space.value}__ {noun}",
+        FaultKind.MISALIGNED: f"Misaligned __{fault.space.value}__ {noun}",
+        FaultKind.READ_ONLY: f"Forbidden __{fault.space.value}__ {noun} (read-only memory)",
     }[fault.kind]
     return (
         f"{title} of size {fault.size} bytes\n    {at}\n"
@@ -199,12 +199,12 @@ def _access_message(fault: Fault, program: Program, at: str, nearest: Allocation
     )
 
 
-def _verb(instruction: Instruction) -> str:
-    """Returns the noun for the access that an instruction makes: that of VERBS, else "read",
-    "write", or "atomic", by its first access."""
+def _access_noun(instruction: Instruction) -> str:
+    """Returns the noun for the access that an instruction makes: that of ACCESS_NOUNS, else by its
+    first access "read", "write" or "atomic"; "atomic" for one without accesses."""
     kind = instruction.operation.kind
-    if kind in VERBS:
-        return VERBS[kind]
+    if kind in ACCESS_NOUNS:
+        return ACCESS_NOUNS[kind]
     ops = [op for _, op in accesses(instruction)]
     return {"load": "read", "store": "write"}.get(ops[0] if ops else "", "atomic")
 

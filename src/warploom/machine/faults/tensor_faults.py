@@ -63,10 +63,16 @@ MODES = ("tile", "im2col", "im2col::w", "im2col::w::128")
 def tensor_fault(
     kind: int, operation: Operation, address: int, size: int, at: str
 ) -> tuple[str, str]:
-    """Returns the kind's name and the message of a fault. `address` and `size` are the two words
-    that `asynchronous.tensors` records, by kind: OTHER_TENSOR: `size` packs the map's rank in bits
-    0-3, its mode in bits 4-5; PACKED_RULE: broken rule and element type; NO_BLOCK: `address` is a
-    cluster rank. `at` says where the fault happened."""
+    """Returns the kind's name (NAMES) and the message of a fault of an instruction with that
+    operation: what is wrong, then `at`, which says where it happened, then the rule and a remedy.
+
+    `address` and `size` are the two words that `asynchronous.tensors` records. By kind:
+    OTHER_TENSOR: `size` packs the map's rank in bits 0-3, its mode (MODES) in bits 4-5;
+    TENSOR_ALIGNMENT: an address of shared memory, and the bytes that it must be a multiple of;
+    PACKED_RULE: the broken rule and the map's element type, of which B6X16_P32 is named b6p2x16 in
+    stores (`.bulk_group`); COLUMN_OPERANDS: wHalo and wOffset; OPEN_HALO: the pixels of the halo,
+    and where the bounding box ends; NO_BLOCK: `address` is a cluster rank; BULK_ALIGNMENT, the
+    rule of 16 bytes, which is the last case: `address` is the size of the copy."""
     name = operation.opcode
     if kind == NO_TENSOR_MAP:
         title = f"{name}: there is no tensor map at {address:#x}"

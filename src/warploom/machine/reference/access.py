@@ -193,8 +193,11 @@ def _surviving_stores(warp: Warp, accesses_of_warp: Sequence[LaneAccess]) -> lis
 def _access_request(
     warp: Warp, index: int, instruction: Instruction, address: Operand, size: int
 ) -> AccessRequest:
-    """Returns the request of an instruction that accesses one space, `size` bytes per lane
-    at `address`; it is `framed` if the address is that of a variable in the frame of a call."""
+    """Describes the access of instruction number `index`, to one space (generic memory counts as
+    one), of `size` bytes per lane: its space, kind of access ("load", "store" or "atomic") and
+    size, but neither lanes nor their addresses. `framed` is true if `address` begins with a
+    variable that is in the frame of a call. Asserts that `address` is an Address operand, and that
+    the instruction makes one access."""
     assert isinstance(address, Address)
     ((space, op),) = accesses(instruction)
     framed = isinstance(address.base, Symbol) and warp.run.program.slots[address.base.name].frame

@@ -128,9 +128,10 @@ def _suspend(
     warp: Warp, index: int, barrier_operands: tuple[int, int], block: int, *, together: bool
 ) -> int:
     """Stores the basic block where lanes resume, the instruction `index` at which they wait, and
-    the barrier that they wait for (its number and thread count): in the warp's scheduler state if
-    it waits as a whole (`together`, or without independent threads), else as arguments in its
-    table. Returns BARRIER_WAIT or SPLIT_BARRIER."""
+    the barrier that they wait for (its number and thread count). If the warp waits as a whole
+    (`together`, or without independent threads), the barrier stands in its scheduler state, where
+    RESUME becomes WHOLE for `together`, else FROM_TABLE; returns BARRIER_WAIT. Otherwise the
+    barrier stands as arguments in the warp's table; returns SPLIT_BARRIER."""
     (number, threads), state, table = barrier_operands, warp.state, warp.splits.table
     table[BLOCK] = block
     state[schedule_layout.INSTRUCTION] = index

@@ -51,16 +51,16 @@ def enter_block(warp: Warp, block: int) -> int:
 
 
 def _wait_for_members(warp: Warp) -> int:
-    """Returns SYNC_WAIT, with the member mask in the table's ARGUMENT, if the next instruction
-    waits for the lanes of a mask (`gathering_mask`) and some of them that are live are not here;
-    else RUNNABLE: always without independent thread scheduling, and once the lanes have been merged
-    (SYNC_DONE)."""
+    """Returns SYNC_WAIT if the next instruction waits for the lanes of a member mask
+    (`gathering_mask`; that of the lowest active lane) and some of them that are live are not here;
+    stores the mask in the table's ARGUMENT, and the instruction in the scheduler state. Else
+    returns RUNNABLE: always without independent thread scheduling, and if the lanes have waited
+    already and were merged (SYNC_DONE, which is cleared)."""
     run, table = warp.run, warp.splits.table
     instruction = run.program.instructions[warp.next]
     mask = gathering_mask(instruction)
     if mask is None or not run.plan[schedule_layout.INDEPENDENT]:
         return RUNNABLE
-    # The lanes have waited already and were merged to execute the instruction.
     if table[SYNC_DONE]:
         table[SYNC_DONE] = 0
         return RUNNABLE

@@ -73,11 +73,13 @@ def _copy_lanes(
     mask: int,
 ) -> None:
     """Copies in each lane of `mask` to the first of `endpoints`, in shared memory, from the second,
-    in global memory: `copied_bytes` (by lane) are read, the rest of the request's size is zero."""
+    in global memory: `copied_bytes` (by lane) are read, the rest of the request's size is zero.
+    Lanes that copy the whole size read it in one request; the others read byte by byte, in a
+    request for each byte."""
     index, size = to_shared.index, to_shared.size
     target, source = endpoints
     source_addresses = addresses(warp, source)
-    # Lanes that copy everything access memory in one request, as hardware does.
+    # As hardware does.
     whole = mask & to_mask(copied_bytes == size)
     data = gather(warp, AccessRequest(index, Space.GLOBAL, "load", size), source_addresses, whole)
     for offset in range(size):
@@ -167,8 +169,9 @@ def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
 
 
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `st` of a register, `st.async`, which then completes bytes at its mbarrier, or
-    `st.bulk`, with which every lane zeroes `size` bytes."""
+    """Executes `st` of a register; `st.async`, which then completes bytes at its mbarrier, both
+    late if the policy defers copies; or `st.bulk`, with which every lane zeroes the bytes that its
+    operand says, in requests of BULK_FILL_BYTES."""
     completing = completion(instruction)
     if completing is not None:
         with deferring(warp, instruction, mask, _late_copy_operands(warp, instruction)):

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from warploom.core.errors import Allocation
+from warploom.cost.address_pattern import interleaved
 from warploom.cost.atomics import count_passes
 from warploom.cost.caches import count_cached
 from warploom.cost.costliest_access import keep_example
@@ -117,7 +118,9 @@ def lane_requests(
             for lane, lane_access in lanes.items():
                 local = space is Space.LOCAL
                 addresses_by_lane[lane] = (
-                    _local_offset(lane_access, warp.size) if local else lane_access.address
+                    interleaved(lane_access.address, lane_access.lane, warp.size)
+                    if local
+                    else lane_access.address
                 )
             yield LaneRequest(
                 first_lane, lanes, addresses_by_lane, sum(1 << lane for lane in lanes)
@@ -173,10 +176,3 @@ def _count_caches(
         offset = local_base if space is Space.LOCAL else 0
         block = warp.block.number
         count_cached(request_addresses, mask, request.size, row, run.caches, path, block, offset)
-
-
-def _local_offset(lane_access: LaneAccess, warp_size: int) -> int:
-    """Returns the offset of a lane's local byte in the warp's local memory, where word w of all
-    lanes is contiguous (128 bytes for 32 lanes; CUDA C++ Programming Guide, "Local Memory")."""
-    word, byte = divmod(lane_access.address, 4)
-    return (word * warp_size + lane_access.lane) * 4 + byte

@@ -24,7 +24,6 @@ from warploom.isa.scales import (
     B_SCALES,
     BYTE_BITS,
     BYTES,
-    GROUPS,
     Scales,
     ScaleSide,
 )
@@ -40,8 +39,8 @@ from warploom.program.accesses import space_of
 
 Matrix = npt.NDArray[Any]
 
-ROWS = 16
-"""The rows of a sparse A, in every shape."""
+ROWS, COLUMNS = 16, 8
+"""The rows of A and the columns of B, in every shape with a sparse A or with scales (m16n8)."""
 
 LIMITS = (-(1 << 31), (1 << 31) - 1)
 
@@ -76,11 +75,12 @@ def read_metadata(warp: Warp, metadata: Operand, selector: Operand) -> Metadata:
 def read_scales(
     warp: Warp, scales: Scales, operands: tuple[Operand, ...] | list[Operand]
 ) -> tuple[Matrix, Matrix]:
-    """Returns the scales of A by (row, block of k), and those of B by (column, block of k), from
-    the four last operands of a product: scale data and selectors of A, then of B."""
+    """Returns the scales of A, shape (16 rows, blocks of k), and those of B, shape (8 columns,
+    blocks of k), as every shape with scales is m16n8; from the four last operands of a product:
+    scale data and selectors of A, then of B."""
     data_a, selectors_a, data_b, selectors_b = operands
-    rows = _side_scales(warp, scales, A_SCALES, 2 * GROUPS, data_a, selectors_a)
-    return rows, _side_scales(warp, scales, B_SCALES, GROUPS, data_b, selectors_b)
+    rows = _side_scales(warp, scales, A_SCALES, ROWS, data_a, selectors_a)
+    return rows, _side_scales(warp, scales, B_SCALES, COLUMNS, data_b, selectors_b)
 
 
 def _side_scales(
@@ -131,8 +131,9 @@ def matrix_product(
 
 def _sparse_operand(sparsity: Sparsity, b: Matrix, words: list[int], selector: int) -> Matrix:
     """Returns the elements of B that the stored elements of a sparse A are multiplied with, shape
-    (rows of A, columns of B, stored elements of a row): the metadata words of the lanes that
-    `selector` chooses say in which column each stored element is."""
+    (rows of A, columns of B, stored elements of a row). `b` is given transposed, shape (columns of
+    B, k). Stored element number j of a row of A stands at the k that the metadata say: a bit field
+    of one of `words`, the lanes' metadata, of the lanes that `selector` chooses."""
     lane_metadata = [words[sparsity.contributor(lane, selector)] for lane in range(WARP)]
     columns = np.zeros((ROWS, sparsity.columns // 2), np.int64)
     for row, k in np.ndindex(columns.shape):

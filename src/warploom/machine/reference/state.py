@@ -20,6 +20,7 @@ from warploom.asynchronous.late_copies.entries import LIST_WORDS
 from warploom.asynchronous.tensor_memory.layout import LANE_BYTES, LANES
 from warploom.core.errors import Dim3
 from warploom.core.types import PRED, U32, U64
+from warploom.cost.address_pattern import AddressPattern
 from warploom.cost.device_rules import AccessRules
 from warploom.isa.instruction import Instruction, Space
 from warploom.machine.faults.fault_errors import limit_error
@@ -180,6 +181,14 @@ class WarpAccess:
     lanes: tuple[int, ...]
     addresses: tuple[int, ...]
     found: tuple[bytes, ...]
+
+    def pattern(self, unit: int) -> tuple[AddressPattern, int]:
+        """Returns the address pattern and the base of the access, on a device with an access unit
+        of `unit` bytes (`AccessRules.unit`)."""
+        mask = sum(1 << lane for lane in self.lanes)
+        if self.space is Space.LOCAL:
+            return AddressPattern(mask, self.addresses).in_local(unit)
+        return AddressPattern.of(mask, self.addresses, unit)
 
 
 @dataclass

@@ -49,7 +49,9 @@ def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Wa
 
 def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
     """Returns the runnable warps of the block in a slot, none for an empty slot; if there are none,
-    releases its full barriers and tries again, or ends the block if all its warps have ended."""
+    releases its full barriers and tries again, or ends the block if all its warps have ended, which
+    frees the slot, ends the count of stuck blocks (STUCK_BLOCKS) and, if the slot was the current
+    one, leaves none current (SLOT)."""
     plan, block = run.plan, int(run.slots[slot])
     if block < 0:
         return []

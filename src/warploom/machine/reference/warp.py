@@ -62,13 +62,17 @@ def step_in_turn(warp: Warp) -> int:
 
 
 def step(warp: Warp) -> int:
-    """Executes the next instruction of a runnable warp in the active lanes whose guard holds, after
-    it is counted and reported to listener, sanitizer and observer; returns the warp's status. If no
-    guard holds, only control flow has an effect."""
+    """Executes the next instruction of a runnable warp in the active lanes whose guard holds;
+    returns the warp's status (`simt.scheduling`), RUNNABLE if it can go on.
+
+    First it counts the instruction, in the launch (`issue`, which raises InstructionLimit and
+    LaunchCancelled) and in the turn (`warp.used`), unless it is hidden (maintains the stack of
+    calls). Then it reports it: to the listener, to the observer of branches and, if a guard holds
+    in any lane, to the sanitizer. If no guard holds, only control flow has an effect, and the warp
+    advances."""
     index, run = warp.next, warp.run
     instruction = run.program.instructions[index]
     active = warp.splits.active
-    # Instructions that calls were lowered to are not counted against the turn.
     warp.used += index not in run.program.hidden
     mask = active & guard_mask(warp, instruction)
     run.issue(index, active, mask)
@@ -255,8 +259,9 @@ def _by_members(warp: Warp, index: int, instruction: Instruction, mask: int, on:
 
 
 def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes a shuffle, vote, match, reduction, `activemask` or `elect` among the lanes of
-    `mask`, and writes its results."""
+    """Executes a shuffle, vote, match, reduction, `activemask` or `elect` among the lanes of `mask`
+    (`on`: the same set as a predicate), and writes its result there: shuffles, `elect` and
+    `match.all` write a pair of a value and a predicate."""
     operation, operands = instruction.operation, instruction.operands
     mode = operation.modifiers.text("mode", "")
     match operation.kind:

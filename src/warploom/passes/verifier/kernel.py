@@ -31,7 +31,9 @@ def verify(ir: WarpIR) -> None:
 
 
 def _errors(ir: WarpIR) -> Iterator[str]:
-    """Yields what is wrong with an IR whose program is valid."""
+    """Yields what is wrong with an IR whose program is valid: with its options; then, unless it
+    lacks blocks, with registers, reconvergence, each block's branch and accesses, plans and
+    loops."""
     yield from _option_errors(ir)
     if len(ir.blocks) != ir.program.exit:
         yield f"it describes {len(ir.blocks)} of {ir.program.exit} blocks"

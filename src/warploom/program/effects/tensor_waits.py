@@ -76,16 +76,15 @@ def wait_request(instruction: Instruction) -> WaitRequest | None:
 
 
 def group_request(instruction: Instruction) -> GroupRequest | None:
-    """Returns the action of an instruction on groups of copies: commits end a group, waits complete
-    groups. None for instructions that do neither."""
+    """Returns the action of an instruction on groups of copies: commits end a group; waits complete
+    all groups but the newest `left`, their operand; `wait_all`, and the arrival of `cp.async` at an
+    mbarrier, which follows earlier copies, complete all copies (-1). None for others."""
     m = instruction.operation.modifiers
     groups = BULK_GROUP if "bulk" in m else ASYNC_GROUP
     match instruction.operation.kind:
         case OpKind.COPY_COMMIT:
             return GroupRequest(END_GROUP, 0, groups)
         case OpKind.COPY_ARRIVE:
-            # It signals an mbarrier once earlier copies are complete: they are completed by this
-            # instruction.
             return GroupRequest(WAIT_GROUPS, -1, groups)
         case OpKind.COPY_WAIT:
             if "wait_all" in m:

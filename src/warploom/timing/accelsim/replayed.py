@@ -14,12 +14,13 @@ import numpy as np
 
 from warploom.abi.access_kinds import pack_kind
 from warploom.core.errors import WarploomError
+from warploom.cost.address_pattern import AddressPattern
 from warploom.isa.instruction import Space
 from warploom.machine.launch import Launch
 from warploom.machinecode.opcodes import execution_of
 from warploom.timing import layout as w
 from warploom.timing.accelsim.files import KernelHead, TracedBlock
-from warploom.timing.accelsim.lines import LANES, TracedInstruction, width_of
+from warploom.timing.accelsim.lines import TracedInstruction, width_of
 from warploom.timing.accelsim.writing import ZERO_REGISTER
 from warploom.timing.machinecode.work import ON_CHIP_OPCODES, accesses_memory
 from warploom.timing.record.patterns import PatternTable
@@ -112,26 +113,32 @@ class TraceRecordBuilder:
         self._entries.append((0, len(self._accesses)))
 
     def _access(self, instruction: TracedInstruction) -> tuple[int, int]:
-        """Returns the number of an access's pattern (space, operation, width, mask and the lanes'
-        offsets from a base), which is added to the pattern table if new, and the base address: the
-        line of the lowest address in global memory, 0 in shared and local memory."""
+        """Returns the number of an access's pattern, which is added to the table if it is new, and
+        its base; 0 in local memory."""
         space, op = _space_of(instruction, self.head), _op_of(instruction.opcode)
         addresses = list(instruction.addresses)
         if space is not Space.GLOBAL:
             addresses = [address & ((1 << _SHARED_BITS) - 1) for address in addresses]
-        # Bases are multiples of a line in global memory, 0 in shared and local memory.
-        base = min(addresses) // 128 * 128 if space is Space.GLOBAL else 0
-        lanes = [lane for lane in range(LANES) if instruction.mask >> lane & 1]
-        offsets = dict(zip(lanes, (address - base for address in addresses), strict=True))
         kind = pack_kind(space, op, width_of(instruction.opcode))
-        row = [offsets.get(lane, 0) for lane in range(LANES)]
-        return self.patterns.number((0, kind, instruction.mask, *row)), base
+        if space is Space.LOCAL:
+            pattern, base = AddressPattern(instruction.mask, tuple(addresses)), 0
+        else:
+            pattern, base = AddressPattern.of(instruction.mask, addresses, self.patterns.unit)
+        return self.patterns.number(0, kind, pattern), base
 
     def record(self) -> tuple[Record, TracedCode]:
         """Returns the record of all that was added, with instructions renumbered in the order of
-        their PCs, and the code that has them in that order."""
-        # Instructions are numbered by first use; the code is in the order of PCs.
-        static_instructions = sorted(self._numbers, key=lambda key: (key[0], key[4]))
+        their PCs (of one PC, that which ends its warp last), and the code that has them in that
+        order. Each warp has a stream of its own, and one site, of base address 0, so that
+        accesses have their whole addresses. There are no polls, and no operations of the Tensor
+        Memory Accelerator. The builder stays as it was."""
+
+        def order(instruction: StaticInstruction) -> tuple[int, bool]:
+            pc, _, _, _, ends_warp = instruction
+            return pc, ends_warp
+
+        # So far, instructions are numbered by first use.
+        static_instructions = sorted(self._numbers, key=order)
         position = np.zeros(max(1, len(static_instructions)), np.int64)
         position[[self._numbers[key] for key in static_instructions]] = np.arange(
             len(static_instructions)
@@ -155,8 +162,8 @@ class TraceRecordBuilder:
             accesses,
             warps,
             self.patterns,
-            np.zeros(len(self._streams), np.int64),
-            np.zeros(max(1, len(static_instructions)), np.bool_),
+            poll_counts=np.zeros(len(self._streams), np.int64),
+            bulk=np.zeros(max(1, len(static_instructions)), np.bool_),
             copies=False,
         )
         return record, TracedCode(self.head.name, tuple(static_instructions))
@@ -213,9 +220,10 @@ def _operation_row(
     registers: list[int],
     numbers: dict[int, int],
 ) -> list[int]:
-    """Returns the row (`TimedOperation`) of an instruction with number `number`: its unit and that
-    unit's costs, its kind, and the registers that it waits for and writes. Appends these registers
-    to `registers`, as the numbers that `numbers` gives them."""
+    """Returns the row (`TimedOperation`) of an instruction with number `number`: its unit
+    ("control" for opcodes without one) and that unit's costs, its kind, the registers that it
+    writes, and those that it waits for: its sources and those that it writes, of earlier writers.
+    Appends these registers to `registers`, as the numbers that `numbers` gives them."""
     _, opcode, destinations, sources, last = row
     name = opcode.partition(".")[0]
     unit = execution_of(name).unit
@@ -254,8 +262,8 @@ def _operation_row(
 
 
 def _kind(name: str, opcode: str, costs: WorkCosts, *, ends: bool) -> tuple[int, int, int]:
-    """Returns the kind of an operation, by the name of its opcode, and its operands X and Y
-    (`layout`); `ends`: it is the last instruction of a warp, which exits."""
+    """Returns the kind of an operation, by the name of its opcode, and its operands `x` and `y`
+    (`TimedOperation`); `ends`: it is the last instruction of a warp, which exits."""
     if ends:
         return w.EXIT, 0, 0
     if name in ("MEMBAR", "FENCE"):

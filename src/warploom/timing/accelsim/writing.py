@@ -128,15 +128,15 @@ class LaunchTrace:
         record = self._machine_record.record
         rows: list[list[int]] = record.accesses[first:stop].tolist()
         for access in rows:
-            size, lanes, offsets, space = record.patterns.lanes_of(access[TimedAccess.pattern])
+            size, pattern, space = record.patterns.lanes_of(access[TimedAccess.pattern])
             base = (
                 warp_words[access[TimedAccess.site]] + access[TimedAccess.delta]
                 if space is not Space.LOCAL
                 else 0
             )
             base += self._bases.get(space, 0)
-            addresses = (base + offset for lane, offset in enumerate(offsets) if lanes >> lane & 1)
-            accesses[access[TimedAccess.instruction]].append((size, lanes, tuple(addresses)))
+            addresses = tuple([base + offset for offset in pattern.offsets])
+            accesses[access[TimedAccess.instruction]].append((size, pattern.lanes, addresses))
         return accesses
 
     @cached_property

@@ -104,15 +104,16 @@ def copy_registers(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int) -
 
 @jitable
 def arrive_at_barrier(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int, now: int) -> bool:
-    """Counts the arrival of a warp at a barrier of its block by operation `op`, whose `awaited` is
-    how many warps it awaits (0: all live ones); the last arrival releases the barrier. Returns
+    """Counts the arrival of a warp at a barrier of its block by operation `op`, notes the barrier
+    in the warp, and releases it if that is the last arrival. The operation's `awaited` is how many
+    warps it awaits (0: all live ones), of one that only arrives -1 less that number. Returns
     whether the warp has to wait there: not if it released the barrier or only arrives. If then all
-    warps of the block wait, at different barriers, all are released."""
+    warps of the block wait, at different barriers, all barriers are released, and the warp does not
+    wait."""
     operation, block = TimedOperation(arrays.ops, 0, op), BlockSlot(sm, warp.block)
     number = operation.barrier % w.BARRIERS
     need = operation.awaited
     waits = need >= 0
-    # Arrivals without a wait have a negative number of warps.
     if not waits:
         need = -1 - need
     arrivals = block.at + BlockSlot.arrived + number
@@ -219,9 +220,10 @@ def launch_reserved(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def launch_block(arrays: EngineArrays, sm: SmState, block: BlockSlot, now: int) -> None:
-    """Launches the next reserved block in the free slot `block`: takes its number out of the SM's
-    ring buffer of reserved blocks, counts it and its warps as live, resets the slot's barriers and
-    mbarrier phases, and places its warps."""
+    """Launches the next reserved block in the free slot `block`: takes its grid number out of the
+    SM's ring buffer of reserved blocks, counts it and its warps as live (after the residency so far
+    has been accounted), resets the slot's barriers and mbarrier phases, and places its warps. The
+    block's own `number` is how many warps the SM had launched before."""
     head = sm.reserved_head
     number = sm.words[arrays.params.at_reserved + head]
     sm.reserved_head = (head + 1) % arrays.params.reserved
@@ -250,8 +252,10 @@ def place_warp(
     arrays: EngineArrays, sm: SmState, warp: WarpSlot, number: int, block: int, now: int
 ) -> None:
     """Initialises a slot for warp `number` of the launch, at the first operation of its stream; it
-    may issue after `block_launch_cycles`, and waits until then as NO_INSTRUCTION. Its registers are
-    ready, its scheduler follows from the slot. `block`: the offset of its block's slot."""
+    may issue after `block_launch_cycles`, and sleeps until then as NO_INSTRUCTION; if its stream is
+    empty, it ends at once. Its registers are ready, its scheduler follows from the slot, its age is
+    how many warps the SM had `launched` before, a count that this advances. `block`: the offset of
+    its block's slot."""
     clear_record(warp)
     slot = (warp.at - arrays.params.at_warps) // WarpSlot.WORDS
     scheduler_number = slot % arrays.params.schedulers

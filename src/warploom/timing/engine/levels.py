@@ -38,12 +38,13 @@ than the host's caches."""
 def serve_requests(
     params: EngineParameters, sms: Words, memory: MemorySystem, start: int, stop: int
 ) -> int:
-    """Serves the requests that the SMs made from cycle `start` to `stop`; returns their number.
-    Sorts them by cycle with a counting sort."""
+    """Serves the requests that the SMs made from cycle `start` to `stop`, in the order of their
+    cycles, those of one cycle in the order of their SMs; returns their number. They stay in the
+    SMs' buffers, with the cycle of the answer (`serve`). Sorts their offsets by a counting sort, in
+    the words of `memory` from `at_order` on."""
     span = stop - start + 1
     buckets = params.at_order
-    # A counting sort with a bucket for each cycle. SMs are visited in order, so requests of one
-    # cycle keep the order of their SMs.
+    # A bucket for each cycle.
     for cycle in range(span + 1):
         memory.words[buckets + cycle] = 0
     for sm in range(params.sms):
@@ -206,9 +207,10 @@ def access_l2(
 
 @jitable
 def write_back(params: EngineParameters, memory: MemorySystem, tag: int, now: int) -> int:
-    """Writes the dirty sectors of an evicted line to DRAM, so that their bytes count as
-    `dram_written` and not as `l2_dirty`; `tag` is the offset of its tag word. Returns the tick at
-    which that begins, `now` if none is dirty."""
+    """Counts and times the write of an evicted line's dirty sectors to DRAM: moves their bytes from
+    `l2_dirty` to `dram_written` and occupies the line's bank. `tag` is the offset of the tag word,
+    which still holds the line and its dirty bits and is not changed: the caller replaces the line
+    (`replace_line`). Returns the tick at which the transfer begins, `now` if none is dirty."""
     line, count = (memory.words[tag] >> w.TAG_BITS) - 1, 0
     for sector in range(w.SECTORS):
         count += memory.words[tag] >> (w.DIRTY_BITS + sector) & 1

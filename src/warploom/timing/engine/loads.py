@@ -127,8 +127,8 @@ def request_lines(
 ) -> int:
     """Looks the lines of an access up in L1, if it goes through L1, and requests from L2 the
     sectors that L1 lacks (else all); the flight waits for them and for sectors on their way. Stores
-    invalidate sectors of L1 that they bypass, and partial ones are merged. `pattern` is the offset
-    of the access's pattern, `line` the number of its base's line, `start` the cycle of the request.
+    invalidate sectors of L1 that they bypass, and partial ones are merged. `pattern` is that
+    of the access, `line` the number of its base's line, `start` the cycle of the request.
     Returns a bit mask of the lines that lacked any sector; lines from the 63rd on share a bit."""
     missed = 0
     kind = pattern.kind

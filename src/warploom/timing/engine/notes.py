@@ -44,7 +44,8 @@ def _resident_blocks(params: EngineParameters, sms: Words) -> dict[int, tuple[in
 
 
 def _messages(sm: Words, start: int, count: int) -> Words:
-    """Returns `count` messages of a buffer as a view, shape (count, MESSAGE_WORDS)."""
+    """Returns `count` messages of a buffer as a view, shape (count, words of an
+    `ArrivalMessage`)."""
     return sm[start : start + count * ArrivalMessage.WORDS].reshape(count, ArrivalMessage.WORDS)
 
 

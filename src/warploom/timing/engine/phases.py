@@ -33,8 +33,8 @@ def extend_flight(flight: Flight, time: int) -> None:
 
 @jitable
 def phase_at(arrays: EngineArrays, warp: WarpSlot, phase_id: int) -> int:
-    """Returns the offset of the record (H_) of a phase of an mbarrier, of the block of a warp;
-    `phase_id` is the number that the phase has in the block, from 1."""
+    """Returns the offset, in the state of an SM, of the record (`PhaseState`) of a phase of an
+    mbarrier, of the block of a warp; `phase_id` is the number of the phase in the block, from 1."""
     block = warp.block
     slot = (block - arrays.params.at_blocks) // BlockSlot.WORDS
     return int(
@@ -135,8 +135,9 @@ def receive_messages(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def add_arrival(arrays: EngineArrays, sm: SmState, phase: PhaseState, time: int, now: int) -> None:
-    """Adds an arrival at the cycle `time` to a phase of an mbarrier (offset of its record), and
-    resumes the flights that wait for as many arrivals as it now has."""
+    """Adds an arrival at the cycle `time` to a phase of an mbarrier, and resumes the flights,
+    of the list of those that wait for it (`waiter`), that wait for as many arrivals as it now
+    has."""
     phase.arrivals += 1
     phase.time = max(phase.time, time)
     waiter = Flight(sm, phase.waiter)

@@ -37,8 +37,8 @@ def prefetch(
     start: int,
 ) -> None:
     """Calls the user's prefetcher for each line of a load, up to MOST_PREFETCHED times until it
-    names none, and requests the lines that it names at the cycle `start`. `pattern` is the offset
-    of the load's pattern, `line` the number of its base's line, `missed` the bit mask of lines that
+    names none, and requests the lines that it names at the cycle `start`. `pattern` is the
+    load's pattern, `line` the number of its base's line, `missed` the bit mask of lines that
     L1 lacked."""
     slot = (flight.warp - arrays.params.at_warps) // WarpSlot.WORDS
     instruction = TimedOperation(arrays.ops, 0, flight.op).instruction

@@ -78,7 +78,8 @@ def request_sectors(
     """Appends a request to those of the quantum, at the cycle `start`; `flight` (a memory
     instruction, or NO_FLIGHT) waits for the answer. `mshr`: offset of the request's miss status
     holding register; `entry`: the entry of L1 that the sectors will fill, or NO_ENTRY; until the
-    answer, their times there are the request's number."""
+    answer, their times there are the request's number. A store's request has its warp, whose
+    further stores can be merged into it (`find_open_store`)."""
     number = sm.request_count
     sm.request_count += 1
     request = MemoryRequest(sm, arrays.params.at_requests, number)

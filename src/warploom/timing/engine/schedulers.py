@@ -132,7 +132,9 @@ def user_rank(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, now: int
 ) -> int:
     """Returns the priority, by the user's function, of a warp that can issue, limited to
-    +-MOST_RANK so that it is below NEVER; the least goes first."""
+    +-MOST_RANK so that it is below NEVER; the least goes first. The function receives the warp's
+    slot, its age, whether the scheduler issued from it last (1 or 0), its next instruction, the
+    cycle, and the memory of user schedulers on this SM."""
     slot = (warp.at - arrays.params.at_warps) // WarpSlot.WORDS
     instruction = TimedOperation(arrays.ops, 0, warp.op).instruction
     last = int(scheduler.last == warp.at)

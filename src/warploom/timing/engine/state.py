@@ -73,7 +73,7 @@ class LaunchSizes(NamedTuple):
 
 @dataclass(frozen=True)
 class EngineSetting:
-    """Holds the parameters of a replay (`timing.layout`) and sizes that follow from them."""
+    """Holds the parameters of a replay (`EngineParameters`) and sizes that follow from them."""
 
     parameters: EngineParameters
     memory_words: int
@@ -121,7 +121,8 @@ def setting_of(
 
 
 def _set_device_parameters(params: EngineParameters, timing: TimingSpec) -> None:
-    """Sets the parameters that are figures of the device."""
+    """Sets the parameters that are figures of the device's SMs and its latencies, in cycles but for
+    those named ticks."""
     params.schedulers = timing.schedulers
     params.issue_cycles = timing.issue_cycles
     params.dispatch_width = timing.dispatch_width
@@ -180,11 +181,11 @@ def _set_cache_parameters(
     policies: Policies,
 ) -> None:
     """Sets the parameters of L1, L2 and DRAM, with times in ticks, and the length of a quantum,
-    which is shorter than the least latency between an SM and what it shares."""
+    which is shorter than the least latency between an SM and what it shares. Without an L1, L1's
+    place has the texture cache; without an L2, `l2_sets` is 0."""
     slices = timing.l2_slices
     has_l2 = timing.latency_l2 > 0
     first_answer = timing.latency_l2 if has_l2 else timing.latency_dram
-    # Without an L1, texels go through a texture cache of its own, which is modelled in L1's place.
     l1_bytes = sizes.l1_bytes if timing.latency_l1 else device.texture_cache_bytes
     per_slice = timing.l2_bytes_per_cycle / slices
     min_latency = min(first_answer, timing.latency_atomic)

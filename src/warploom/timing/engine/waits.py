@@ -103,7 +103,8 @@ def make_ready(sm: SmState, warp: WarpSlot) -> None:
 
 @jitable
 def remove_ready(sm: SmState, warp: WarpSlot) -> None:
-    """Removes a warp from the ready list of its scheduler, if it is in it."""
+    """Removes a warp from the ready list of its scheduler, if it is in it (READY); the caller
+    changes its state."""
     if warp.state != w.READY:
         return
     scheduler = SchedulerState(sm, warp.scheduler)
@@ -161,8 +162,10 @@ def schedule_warp(
 def sleep(
     arrays: EngineArrays, sm: SmState, warp: WarpSlot, wake: int, reason: int, now: int
 ) -> None:
-    """Puts a warp to sleep from `now` until the cycle `wake` (NEVER: until an event), for a reason;
-    a long wait takes it out of the two-level policy's active set."""
+    """Puts a warp to sleep (ASLEEP, no longer ready) from `now` until the cycle `wake` (NEVER:
+    until an event), for a reason, which its time is counted for from now on. Lowers the cycles in
+    which its scheduler looks for work (`wake`, `next`) to `wake`. If the reason is a long wait
+    (memory, barrier, fence, nanosleep), also takes it out of the two-level policy's active set."""
     scheduler = SchedulerState(sm, warp.scheduler)
     remove_ready(sm, warp)
     warp.state = w.ASLEEP

@@ -153,8 +153,10 @@ class _MachineCodeWorkBuilder:
         return self._costs.unit_latency("int" if unit in ("control", "lsu") else unit)
 
     def _kind(self, unit: str, instruction: MachineInstruction) -> tuple[int, int, int]:
-        """Returns the kind of an operation of a unit, and its operands X and Y (`layout`), by its
-        opcode; of barriers and sleeps, by the PTX instruction from which it was made."""
+        """Returns the kind of an operation of a unit, and its operands `x` and `y`, whose meaning
+        follows from the kind (`TimedOperation`), by its opcode, ALU for all others; of barriers and
+        sleeps, by the PTX instruction from which it was made. An EXIT with a guard, which may leave
+        the warp running, is not of the kind EXIT."""
         index = self._ptx_index(instruction)
         ptx = self._matching.program.instructions[index] if index >= 0 else None
         timing = self._costs.timing
@@ -216,7 +218,8 @@ def _dependences(
 
 def _register_reads(instruction: MachineInstruction, previous: MachineInstruction) -> int:
     """Returns how many registers of each bank an instruction with a fixed latency reads, and how
-    many of them the instruction before left in the operand cache, packed as `layout.OP_READS`; 0
+    many of them the instruction before left in the operand cache, packed as `TimedOperation.reads`;
+    0
     for one with a variable latency, which sets a barrier.
 
     The bank of a register is its number modulo the banks. Sources: Jia et al. (2018), 2.1; Huerta

@@ -5,9 +5,9 @@ A phase is complete when all threads have arrived at it and all copies that it e
 replay waits for as many arrivals as there were in the functional run, those from other blocks of
 the cluster included. For example, two arrivals and a wait in the log,
 
-    mbarrier.arrive [b]      phase 0  ->  PHASE_ID 1
-    mbarrier.arrive [b]      phase 0  ->  PHASE_ID 1
-    mbarrier.try_wait [b]    phase 1  ->  PHASE_ID 1, ARRIVALS 2   (awaits the phase before)
+    mbarrier.arrive [b]      phase 0  ->  phase_id 1
+    mbarrier.arrive [b]      phase 0  ->  phase_id 1
+    mbarrier.try_wait [b]    phase 1  ->  phase_id 1, arrivals 2   (awaits the phase before)
 """
 
 from __future__ import annotations

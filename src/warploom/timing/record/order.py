@@ -182,8 +182,10 @@ _WEIGHTED_LOADS = (OpKind.LOAD, OpKind.TEXTURE_LOAD, OpKind.TEXTURE_GATHER)
 
 
 def _latency_weight(instruction: Instruction) -> int:
-    """Returns the weight of the wait for an instruction's result, by the memory that it loads from,
-    else that of arithmetic."""
+    """Returns the weight of the wait for an instruction's result. Of a load (of memory or texture):
+    SHARED_LATENCY if it can only access shared, constant or parameter memory, else
+    DEVICE_MEMORY_LATENCY, also for generic addresses. Of all others, atomics included:
+    ARITHMETIC_LATENCY."""
     if instruction.operation.kind not in _WEIGHTED_LOADS:
         return ARITHMETIC_LATENCY
     spaces = {space for space, _ in accesses(instruction)}

@@ -26,18 +26,18 @@ from warploom.abi.access_kinds import (
 from warploom.abi.log import OPS, SPACES, TEXEL_SPACES
 from warploom.abi.log_copies import AT_BARRIER, COPY_ADD, COPY_IN, COPY_OUT
 from warploom.cost import caches
+from warploom.cost.address_pattern import AddressPattern
 from warploom.cost.device_rules import AccessRules
 from warploom.cost.fields import PASSES, RECORD_WIDTH, WAVEFRONTS
 from warploom.cost.paired_banks import count_return_cycles
 from warploom.cost.served import list_transactions
 from warploom.helpers.table import count_compiled
 from warploom.isa.instruction import Space
+from warploom.machine.compiled.logged_accesses import distinct_accesses
 from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import WARP_SIZE
 from warploom.simt.lane_counts import ALL_LANES, count_distinct
-from warploom.simt.warp_table import NONE
 from warploom.timing import layout as w
-from warploom.timing.record.distinct import unique_rows
 from warploom.timing.records import TimedPattern
 
 Words = npt.NDArray[np.int64]
@@ -60,14 +60,14 @@ class PatternTable:
     def __init__(self, route: Callable[[int], str], rules: AccessRules) -> None:
         """Starts without patterns; the rules' unit is that of all bases."""
         self._route, self._rules = route, rules
-        self._numbers: dict[tuple[int, ...], int] = {}
-        self._keys: list[tuple[int, ...]] = []
+        self._numbers: dict[tuple[int, int, AddressPattern], int] = {}
+        self._keys: list[tuple[int, int, AddressPattern]] = []
         self._rows: list[list[int]] = []
         self._lines: list[tuple[int, int]] = []
 
     @property
     def rows(self) -> Words:
-        """Returns the patterns, shape (patterns, P_WORDS)."""
+        """Returns the patterns, shape (patterns, words of a `TimedPattern`)."""
         return np.array(self._rows, np.int64).reshape(-1, TimedPattern.WORDS)
 
     @property
@@ -85,126 +85,76 @@ class PatternTable:
     def of(self, log: Log, rows: Words) -> tuple[Words, Words]:
         """Returns the numbers of the patterns of rows of a log's accesses, and their bases in
         bytes: the first lane's address rounded down to the unit, 0 in local memory. Adds new
-        patterns. The offsets of lanes without a common stride are in the log's region of scattered
-        addresses."""
-        lanes = rows[:, words.A_LANES]
-        first, stride = rows[:, words.A_FIRST], rows[:, words.A_STRIDE]
-        strided = rows[:, words.A_SCATTERED] == NONE
-        base = first - first % self._rules.unit
+        patterns."""
+        first = rows[:, words.A_FIRST]
         local = space_number(rows[:, words.A_KIND]) == SPACES.index(Space.LOCAL)
-        base[local] = 0
-        numbers = np.zeros(len(rows), np.int64)
-        columns = (rows[:, words.A_INSTRUCTION], rows[:, words.A_KIND], lanes, first - base, stride)
-        self._number_strided(np.stack(columns, axis=1)[strided], numbers, np.flatnonzero(strided))
-        if not strided.all():
-            region = log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
-            scattered = np.flatnonzero(~strided)
-            offsets = region[rows[scattered, words.A_SCATTERED]] + (first - base)[scattered, None]
-            active = (lanes[scattered, None] >> np.arange(WARP_SIZE)) & 1
-            keys = np.concatenate(
-                [np.stack(columns[:3], axis=1)[scattered], np.where(active, offsets, 0)], axis=1
-            )
-            self._number_rows(keys, numbers, scattered)
-        return numbers, base
+        base = np.where(local, 0, first - first % self._rules.unit)
+        distinct, index = distinct_accesses(log, rows, base)
+        numbers = [
+            self.number(instruction, kind, AddressPattern.by_lane(lanes, offsets))
+            for instruction, kind, lanes, *offsets in distinct.tolist()
+        ]
+        return np.array(numbers, np.int64)[index], base
 
-    def lanes_of(self, number: int) -> tuple[int, int, tuple[int, ...], Space]:
-        """Returns, of a pattern, the bytes that a lane accesses, the active lanes as bits, the
-        distance of each lane's address from the base, and the state space."""
-        _, kind, lanes, *offsets = self._keys[number]
-        return lane_bytes(kind), lanes, tuple(offsets), SPACES[space_number(kind)]
+    def lanes_of(self, number: int) -> tuple[int, AddressPattern, Space]:
+        """Returns the bytes that a lane accesses in a pattern, its lanes and their distances from
+        the base, and the state space."""
+        _, kind, pattern = self._keys[number]
+        return lane_bytes(kind), pattern, SPACES[space_number(kind)]
 
     def with_lane_bytes(self, numbers: Words, sizes: Words) -> Words:
         """Returns the numbers of the patterns with the same first bytes as those with the numbers
         `numbers`, whose lanes access `sizes` bytes each; adds new ones."""
         distinct, index = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
-        resized = [self.number(self._resized_key(*pair)) for pair in distinct.tolist()]
+        resized: list[int] = []
+        pairs: list[tuple[int, int]] = distinct.tolist()
+        for number, size in pairs:
+            instruction, kind, pattern = self._keys[number]
+            resized.append(self.number(instruction, with_lane_bytes(kind, size), pattern))
         return np.array(resized, np.int64)[index.reshape(-1)]
 
     def of_one_lane(self, numbers: Words) -> Words:
         """Returns the numbers of the patterns in which the first active lane alone makes the
         accesses with the numbers `numbers`; adds new ones."""
         distinct, index = np.unique(numbers, return_inverse=True)
-        reduced = [self.number(self._first_lane_key(number)) for number in distinct.tolist()]
+        reduced: list[int] = []
+        chosen: list[int] = distinct.tolist()
+        for number in chosen:
+            instruction, kind, pattern = self._keys[number]
+            reduced.append(self.number(instruction, kind, pattern.of_first_lane()))
         return np.array(reduced, np.int64)[index.reshape(-1)]
 
-    def _first_lane_key(self, number: int) -> tuple[int, ...]:
-        """Returns the key of a pattern reduced to its first active lane."""
-        instruction, kind, lanes, *offsets = self._keys[number]
-        first = (lanes & -lanes).bit_length() - 1
-        first_offsets = (offset if lane == first else 0 for lane, offset in enumerate(offsets))
-        return instruction, kind, lanes & -lanes, *first_offsets
-
-    def _resized_key(self, number: int, size: int) -> tuple[int, ...]:
-        """Returns the key of a pattern with another number of bytes for each lane."""
-        instruction, kind, *rest = self._keys[number]
-        return instruction, with_lane_bytes(kind, size), *rest
-
-    def _number_strided(self, keys: Words, numbers: Words, positions: Words) -> None:
-        """Numbers the patterns of accesses whose lanes have addresses with a constant stride, given
-        keys (instruction, kind, lanes, first offset, stride); writes the numbers to `numbers` at
-        `positions`."""
-        if not len(keys):
-            return
-        # Deduplicates before the stride is expanded to the offsets of all lanes, while keys are
-        # short.
-        distinct, _, index = unique_rows(keys)
-        instruction, kind, lanes, first, stride = distinct.T
-        # The lowest active lane, whose address is `first`: its bit is a power of 2.
-        first_lane = np.log2((lanes & -lanes).astype(np.float64)).astype(np.int64)
-        lane_numbers = np.arange(WARP_SIZE)
-        offsets = first[:, None] + (lane_numbers - first_lane[:, None]) * stride[:, None]
-        active = (lanes[:, None] >> lane_numbers) & 1
-        keys_by_lane = np.concatenate(
-            [np.stack([instruction, kind, lanes], axis=1), np.where(active, offsets, 0)], axis=1
-        )
-        distinct_numbers = np.zeros(len(distinct), np.int64)
-        self._number_rows(keys_by_lane, distinct_numbers, np.arange(len(distinct)))
-        numbers[positions] = distinct_numbers[index]
-
-    def _number_rows(self, keys: Words, numbers: Words, positions: Words) -> None:
-        """Numbers the patterns of accesses, given keys (instruction, kind, lanes, and the offsets
-        of all lanes); writes the numbers to `numbers` at `positions`."""
-        distinct, _, index = unique_rows(keys)
-        distinct_numbers = [self.number(tuple(row)) for row in distinct.tolist()]
-        numbers[positions] = np.array(distinct_numbers, np.int64)[index]
-
-    def number(self, key: tuple[int, ...]) -> int:
-        """Returns the number of a pattern by its key: instruction, kind, lanes, and the offset of
-        each lane, 0 for inactive ones. Adds the pattern if it is new."""
+    def number(self, instruction: int, kind: int, pattern: AddressPattern) -> int:
+        """Returns the number of an instruction's access of a kind with a pattern; adds it if it is
+        new."""
+        key = instruction, kind, pattern
         if key not in self._numbers:
             self._numbers[key] = len(self._rows)
             self._keys.append(key)
-            instruction, kind, lanes, *offsets = key
-            self._rows.append(self._row(instruction, kind, lanes, offsets))
+            self._rows.append(self._row(*key))
         return self._numbers[key]
 
-    def _row(self, instruction: int, kind: int, lanes: int, offsets: list[int]) -> list[int]:
-        """Returns the row (`layout`, P_) of a pattern by its space and operation: passes and
-        wavefronts by the cost rules and, where it goes through the caches, its lines, which are
-        added to those of the table."""
+    def _row(self, instruction: int, kind: int, pattern: AddressPattern) -> list[int]:
+        """Returns the row (`TimedPattern`) of a pattern by its space and operation: passes (of
+        atomics, else 1) and wavefronts by the cost rules and, where it goes through the caches, its
+        lines, which are appended to those of the table. Copies and texels have rows of their own
+        (`_sector_row`). Wavefronts of shared memory are multiplied by the passes; those
+        of constant memory are distinct addresses; those of other accesses are its lines, or the
+        wavefronts that move its registers, WAVEFRONT_BYTES each, if these are more."""
         space, size = SPACES[space_number(kind)], lane_bytes(kind)
-        op_number = operation_number(kind)
+        op_number, lanes = operation_number(kind), pattern.lanes
         if op_number >= len(OPS):
-            return self._copy_row(op_number, size, lanes, offsets)
+            return self._copy_row(op_number, size, pattern)
         op = OPS[op_number]
         if space in TEXEL_SPACES:
-            return self._texel_row(space, op, lanes, offsets)
+            return self._sector_row(self._kind(space, op, "") | w.TEXELS, pattern.offsets)
+        # Lines of local memory are counted from its beginning, all others from the access's base.
+        origin = 0
         if space is Space.LOCAL:
-            offsets = [
-                # Words of local memory are interleaved: one word of all lanes is 128 consecutive
-                # bytes.
-                (offset // 4 * WARP_SIZE + lane) * 4 + offset % 4
-                for lane, offset in enumerate(offsets)
-            ]
+            pattern, origin = pattern.in_local(self._rules.unit)
         route = self._route(instruction)
         rule = self._rules.cost(space.value, op, route=route)
-        active = [offset for lane, offset in enumerate(offsets) if lanes >> lane & 1]
-        # The rules take unsigned addresses, but lanes can lie before the base; a multiple of the
-        # unit is added, and subtracted from the lines.
-        shift = -min(0, *active, 0)
-        shift += -shift % self._rules.unit
-        addresses = np.zeros(WARP_SIZE, np.uint64)
-        addresses[:] = [max(0, offset + shift) for offset in offsets]
+        addresses, moved = pattern.addresses()
         cost = np.zeros(RECORD_WIDTH, np.int64)
         count_compiled(rule, addresses, lanes, size, cost)
         if op == "atomic":
@@ -224,10 +174,9 @@ class PatternTable:
             distinct_addresses = sum(count_distinct(addresses, lanes & part, 0) for part in parts)
             row[TimedPattern.wavefronts] = max(1, distinct_addresses)
             return row
-        lines = self._lines_of(rule, addresses.tolist(), lanes, size, shift)
+        lines = self._lines_of(rule, addresses.tolist(), lanes, size, moved - origin)
         if op == "store":
-            first = addresses.astype(np.int64)[lanes >> np.arange(WARP_SIZE) & 1 == 1] - shift
-            lines = _with_unwritten_bytes(lines, first, size)
+            lines = _with_unwritten_bytes(lines, np.array(pattern.offsets) + origin, size)
         row[TimedPattern.kind] = self._kind(space, op, route)
         registers = -(-size // 4)
         if op == "load" and self._rules.returns_pairs:
@@ -248,30 +197,24 @@ class PatternTable:
         self._lines += lines
         return row
 
-    def _texel_row(self, space: Space, op: str, lanes: int, offsets: list[int]) -> list[int]:
-        """Returns the row of a request for texels, whose `offsets` are the sectors that it
-        touches."""
-        return self._sector_row(self._kind(space, op, "") | w.TEXELS, lanes, offsets)
-
-    def _copy_row(self, op: int, size: int, lanes: int, offsets: list[int]) -> list[int]:
+    def _copy_row(self, op: int, size: int, pattern: AddressPattern) -> list[int]:
         """Returns the table's row for the operation `op` (`abi.log_copies`): a bulk copy of `size`
-        bytes by `lanes` (a mask), which moves the sectors at `offsets`, or an access to an
-        mbarrier, which moves none (`size` 0)."""
+        bytes, which moves the sectors at the offsets of `pattern`, or an access to an mbarrier,
+        which moves none (`size` 0)."""
         kinds = {
             COPY_IN: w.LOAD,
             COPY_OUT: w.STORE,
             COPY_ADD: w.ATOMIC,
             AT_BARRIER: w.MBARRIER_ACCESS,
         }
-        return self._sector_row(kinds[op], lanes if size else 0, offsets)
+        return self._sector_row(kinds[op], pattern.offsets if size else ())
 
-    def _sector_row(self, kind: int, lanes: int, offsets: list[int]) -> list[int]:
-        """Returns the row of an access given by its sectors, whose byte addresses are the first of
-        `offsets`, one for each set bit of `lanes`; adds its lines to the table. One pass, and a
-        wavefront for each line."""
+    def _sector_row(self, kind: int, sectors: tuple[int, ...]) -> list[int]:
+        """Returns the row of an access given by the byte addresses of its sectors; adds its lines
+        to the table. One pass, and a wavefront for each line."""
         masks: dict[int, int] = {}
-        for lane in range(bin(lanes).count("1")):
-            line, sector = divmod(offsets[lane] // w.SECTOR_BYTES, w.SECTORS)
+        for address in sectors:
+            line, sector = divmod(address // w.SECTOR_BYTES, w.SECTORS)
             masks[line] = masks.get(line, 0) | 1 << sector
         row = [0] * TimedPattern.WORDS
         row[TimedPattern.kind] = kind

@@ -30,8 +30,8 @@ class Record:
     - `entries`, shape (entries, 2): a basic block, and its first access. A basic block b at
       whose barrier only a part of a warp's lanes arrives, before the others, has the number b plus
       the number of basic blocks (`timing.record.spins`).
-    - `accesses`, shape (accesses, ACCESS_WORDS): pattern, instruction, site, distance, and a phase
-      of an mbarrier with its arrivals and its owner (`timing.layout`). Accesses of an entry are in
+    - `accesses`, shape (accesses, words of a `TimedAccess`): pattern, instruction, site, distance,
+      and a phase of an mbarrier with its arrivals and its owner. Accesses of an entry are in
       the order of the program or, for a replay of PTX, in the order of issue (`in_order`).
     - `warps`, shape (warps, 1 + sites): the stream, and the base address of each site.
     """

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from warploom.abi import log as words
 from warploom.abi.access_kinds import operation_number, space_number
 from warploom.abi.log import OPS, SPACES
+from warploom.core.unique_rows import hash_rows, unique_rows
 from warploom.isa.instruction import Space
 from warploom.isa.spec import Unit
 from warploom.machine.compiled.caches import LINE_BYTES, LOCAL_BASE, local_lines
@@ -18,7 +19,6 @@ from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import Launch, shared_stride
 from warploom.program.program import Program
 from warploom.simt.warp_table import NONE
-from warploom.timing.record.distinct import hash_rows, unique_rows
 from warploom.timing.record.mbarriers import owners_of, phases_of, waits_for_phases
 from warploom.timing.record.patterns import PatternTable
 from warploom.timing.record.record import Offsets, Record, Words
@@ -103,8 +103,8 @@ class RecordBuilder:
         return int(broken.argmax()) if broken.any() else len(blocks)
 
     def record(self) -> Record:
-        """Returns the record of all that was added; warps and offsets of early parts are padded to
-        the sites that were found in all."""
+        """Returns the record of all that was added; warps and offsets of early parts, which had
+        fewer sites, are padded with zeros to the sites that were found in all."""
         count = len(self._sites)
         warps = [np.pad(part, ((0, 0), (0, 1 + count - part.shape[1]))) for part in self._warps]
         offsets = [np.pad(part, ((0, 0), (0, count - part.shape[1]))) for part in self._offsets]

@@ -15,8 +15,8 @@ from warploom.isa.spec import Unit
 
 
 def sleep_cycles(instruction: Instruction, timing: TimingSpec) -> int:
-    """Returns how long a `nanosleep` sleeps: its constant operand, or 100 ns for a register (an
-    estimate)."""
+    """Returns the core cycles (of `clock_mhz`, rounded, at least 1) for which a `nanosleep` sleeps:
+    its operand in nanoseconds if that is a constant, 100 ns if it is a register (an estimate)."""
     [amount] = instruction.operands
     nanoseconds = amount.value if isinstance(amount, Immediate) else 100
     return max(1, round(nanoseconds * timing.clock_mhz / 1000))
@@ -33,8 +33,9 @@ def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
 
 
 def is_off_chip(instruction: Instruction) -> bool:
-    """Returns whether an instruction is a memory access or an atomic in another space than shared
-    or constant memory: global or local memory, or a generic address; the answer takes long."""
+    """Returns whether an instruction is a memory access or an atomic whose space is not shared or
+    constant memory, so that its result takes long: global, local or parameter memory, or a generic
+    address."""
     space = instruction.operation.modifiers.text("space", "").partition("::")[0]
     return space not in (
         Space.SHARED.value,

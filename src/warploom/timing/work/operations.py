@@ -51,9 +51,10 @@ _FUSABLE = ("mul", "shl")
 class MachineWork:
     """Holds the code that the engine runs.
 
-    - `operations`, shape (operations, OP_WORDS); `registers`: those that they read and write.
-    - `blocks`, shape (2 * basic blocks, BLOCK_WORDS): the basic blocks, and then the same without a
-      barrier at their end.
+    - `operations`, shape (operations, words of a `TimedOperation`); `registers`: those that they
+      read and write.
+    - `blocks`, shape (2 * basic blocks, words of a `BlockOperations`): the basic blocks, and then
+      the same without a barrier at their end.
     - `instructions`: by operation the PTX instruction that it belongs to, -1 for none.
     """
 
@@ -213,8 +214,11 @@ class _PtxWorkBuilder:
     # ---- operations -------------------------------------------------------------------------
 
     def _operation_row(self, index: int) -> list[int] | None:
-        """Returns the row (`TimedOperation`) of an instruction: a COPY for one that is folded, else
-        with its cost and kind; None if it issues nothing and renames registers only."""
+        """Returns the row (`TimedOperation`) of an instruction, and appends the registers that it
+        needs and writes to the array of registers: a COPY for one that is folded (FREE), a POLL for
+        one of `polls`, else with its cost and kind. Returns None, and appends nothing, for a folded
+        one that reads no register or writes only aliases. A group product writes no register here,
+        and needs none that it writes: the wait for its group writes them."""
         instruction, work_class = self.code[index], self._class(index)
         targets = [self._register_number(r) for r in writes(instruction)]
         sources = [self._register_number(r) for r in reads(instruction)]
@@ -268,8 +272,9 @@ class _PtxWorkBuilder:
         row[TimedOperation.kind], row[TimedOperation.x], row[TimedOperation.y] = kind, x, y
 
     def _kind(self, work_class: str, instruction: Instruction) -> tuple[int, int, int]:
-        """Returns the kind of an operation, and its operands X and Y (`layout`), by its kind,
-        else by its class."""
+        """Returns the kind of an instruction's operation, and its operands `x` and `y`, whose
+        meaning follows from the kind (`TimedOperation`): by the kind of the instruction, by its
+        class for barriers and memory accesses, else ALU."""
         operation = instruction.operation
         if operation.has(Effect.BRANCHES):
             return words.BRANCH, 0, 0

@@ -39,6 +39,7 @@ from warploom.llvm.lanes import (
     vector,
     zero,
 )
+from warploom.lower.instrument.access_event import LaneRuns
 from warploom.shapes.vector_shape import VectorShape
 
 SPACES = {Space.GLOBAL: 0, Space.CONST: 0, Space.SHARED: 1, Space.LOCAL: 2}
@@ -48,15 +49,6 @@ OPS = ("load", "store", "atomic")
 
 FEW_RUNS = 4
 """Number of runs up to which an access always takes the quick path, `detect_lane_runs`."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaneRuns:
-    """Holds a warp's addresses as lane runs: `firsts` is the address of the first lane of each run
-    (a vector), and `layout` the number of runs and the stride within each."""
-
-    firsts: Value
-    layout: VectorShape
 
 
 def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None:

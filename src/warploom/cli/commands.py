@@ -1,0 +1,115 @@
+"""Lists the commands, and imports the module of the one that is run: importing those of all would
+take most of the time of a short command.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import typer
+
+from warploom.cli.help import GroupedCommand, GroupedCommands
+from warploom.cli.verbs import (
+    CHECK_PROGRAM,
+    DEBUG_ADAPTER,
+    DEBUG_CORE,
+    DEBUG_PROGRAM,
+    PROGRAM,
+)
+
+EVERYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""Settings of a command that passes its arguments on."""
+
+BEFORE_A_PROGRAM = {"allow_interspersed_args": False}
+"""Settings of a command that takes a program and the program's arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command: the function `name` of the module `warploom.cli.<module>`, its group in the help
+    (None: hidden), a line about it that fits 60 columns, and settings for typer."""
+
+    module: str
+    name: str
+    group: str | None = None
+    summary: str = ""
+    settings: dict[str, bool] | None = None
+    helps: bool = True
+
+
+RUN, FIND, MEASURE = "Run", "Find errors", "Measure"
+WATCH, LOOK = "Watch and learn", "Look up"
+
+COMMANDS = {
+    "run": Command("run", "run", RUN, "Launch a kernel, or run a program that uses CUDA."),
+    "shell": Command("programs", "shell", RUN, "Start a shell that finds the software GPU."),
+    "check": Command("check", "check", FIND, "Find bad accesses, races and missing barriers."),
+    "explore": Command("explore", "explore", FIND, "Compare the results of many legal orders."),
+    "litmus": Command("litmus", "litmus", FIND, "List the outcomes that the memory model allows."),
+    "debug": Command("debug", "debug", FIND, "Step through a launch, forward and back."),
+    "profile": Command("profile", "profile", MEASURE, "Report what a launch cost, with advice."),
+    "time": Command("time", "time", MEASURE, "Model a launch's time and what bounds it."),
+    "tune": Command("tune", "tune", MEASURE, "Try many configurations and rank them."),
+    "occupancy": Command("occupancy", "occupancy", MEASURE, "Count the blocks that fit on an SM."),
+    "view": Command("view", "view", WATCH, "Watch a launch step by step in the browser."),
+    "learn": Command("learn", "learn", WATCH, "Open a lesson, or grade a kernel in its task."),
+    "ptx": Command("ptx", "ptx", LOOK, "Print the PTX or the LLVM IR of a program."),
+    "sass": Command("sass", "sass", LOOK, "Show source, PTX and machine code with counts."),
+    "devices": Command("devices", "devices", LOOK, "List the devices, or the facts of one."),
+    "validate": Command(
+        "validate", "validate", LOOK, "Compare modelled times with published ones."
+    ),
+    "doctor": Command("doctor", "doctor", LOOK, "Say what works on this computer."),
+    "nvcc": Command(
+        "programs", "nvcc", RUN, "Compile a CUDA program with NVIDIA's nvcc.", EVERYTHING, False
+    ),
+    PROGRAM: Command("programs", "program", settings=BEFORE_A_PROGRAM),
+    CHECK_PROGRAM: Command("check", "check_program", settings=BEFORE_A_PROGRAM),
+    DEBUG_PROGRAM: Command("debug", "debug_program", settings=BEFORE_A_PROGRAM),
+    DEBUG_CORE: Command("debug", "debug_core"),
+    DEBUG_ADAPTER: Command("debug_adapter", "debug_adapter"),
+}
+"""The commands by name, in the order of the help."""
+
+
+class LazyCommands(GroupedCommands):
+    """The commands of COMMANDS, each imported when it is looked up."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        # Typer suggests a name of these for one that is misspelled.
+        self.commands = dict.fromkeys(COMMANDS)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Returns the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Returns a command by its name; None if there is none."""
+        return imported(cmd_name) if cmd_name in COMMANDS else None
+
+    def summaries(self) -> list[tuple[str, str, str]]:
+        """Returns group, name and summary of each command that the help shows."""
+        every = COMMANDS.items()
+        return [(one.group, name, one.summary) for name, one in every if one.group is not None]
+
+
+@cache
+def imported(name: str) -> Any:
+    """Imports the module of a command, and returns the command as typer makes it."""
+    command = COMMANDS[name]
+    function = getattr(import_module(f"warploom.cli.{command.module}"), command.name)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    alone.command(
+        name,
+        cls=GroupedCommand,
+        short_help=command.summary,
+        hidden=command.group is None,
+        rich_help_panel=command.group,
+        context_settings=command.settings,
+        add_help_option=command.helps,
+    )(function)
+    return typer.main.get_command(alone)

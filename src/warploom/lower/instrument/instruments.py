@@ -1,0 +1,62 @@
+"""Creates the instruments that a kernel variant has, and passes accesses to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.ir.variant import KernelVariant
+from warploom.lower.control.clusters import ClusterCode
+from warploom.lower.frame.operands import Operands
+from warploom.lower.frame.spills import SpillCode
+from warploom.lower.instrument.access_event import AccessEvent, AccessInstrument
+from warploom.lower.instrument.observing import ObservingCode
+from warploom.lower.instrument.recording import RecordingCode
+from warploom.lower.instrument.recording_copies import CopyRecordingCode
+from warploom.lower.instrument.sanitizing import SanitizingCode
+from warploom.lower.instrument.watchpoints import WatchingCode
+
+
+@dataclass(frozen=True, slots=True)
+class Instruments:
+    """Holds a warp function's emitters of instrumentation; None for what its kernel variant does
+    not have.
+
+    The log, watchpoints and the log of copies receive each access before it is performed, an
+    observer after it. The race detector decides which lanes may perform it, so its caller calls it.
+    """
+
+    log: RecordingCode | None
+    copies: CopyRecordingCode | None
+    watchpoints: WatchingCode | None
+    detector: SanitizingCode | None
+    observer: ObservingCode | None
+
+    @classmethod
+    def of(
+        cls, variant: KernelVariant, operands: Operands, saved: SpillCode, clusters: ClusterCode
+    ) -> Instruments:
+        """Creates the instruments of a variant."""
+        frame, debugging = operands.frame, variant.debugging
+        watches = debugging is not None and debugging.watches
+        sanitizes, observes = variant.sanitizes, variant.observes
+        return cls(
+            RecordingCode(frame, saved) if variant.records else None,
+            CopyRecordingCode(frame, clusters) if variant.records else None,
+            WatchingCode(frame) if watches else None,
+            None if sanitizes is None else SanitizingCode(operands, sanitizes),
+            None if observes is None else ObservingCode(frame, observes),
+        )
+
+    def before(self, event: AccessEvent) -> None:
+        """Emits what is done with an access before it is performed."""
+        _emit((self.log, self.watchpoints, self.copies), event)
+
+    def after(self, event: AccessEvent) -> None:
+        """Emits what is done with an access that did not fault."""
+        _emit((self.observer,), event)
+
+
+def _emit(instruments: tuple[AccessInstrument | None, ...], event: AccessEvent) -> None:
+    for instrument in instruments:
+        if instrument is not None:
+            instrument.access(event)

@@ -1,0 +1,40 @@
+"""Finds the distinct address patterns of the accesses in a launch's log (`abi.log`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warploom.abi import log as words
+from warploom.core.unique_rows import unique_rows
+from warploom.machine.compiled.logs import Log
+from warploom.machine.launch import WARP_SIZE
+from warploom.simt.warp_table import NONE
+
+Words = npt.NDArray[np.int64]
+
+
+def distinct_accesses(log: Log, rows: Words, bases: Words) -> tuple[Words, Words]:
+    """Returns the distinct accesses among rows of the log, and the index of each row's own.
+
+    `bases` has the base of each row. Two accesses are equal if they are of one instruction and
+    kind (`abi.access_kinds`), by the same lanes, at the same distances from their bases. A distinct
+    access is a row of instruction, kind, lanes, and the distance of each of 32 lanes, 0 for
+    inactive ones.
+    """
+    kept = rows[:, [words.A_INSTRUCTION, words.A_KIND, words.A_LANES, words.A_STRIDE]]
+    first = rows[:, words.A_FIRST] - bases
+    # Rows are compared before strides are expanded to lanes, while they are short.
+    short, _, of_short = unique_rows(np.column_stack([kept, first, rows[:, words.A_SCATTERED]]))
+    lanes, stride, first, scattered = short[:, 2:].T
+    numbers = np.arange(WARP_SIZE)
+    # The lowest active lane, whose address is A_FIRST: its bit is a power of 2.
+    leaders = np.log2((lanes & -lanes).astype(np.float64)).astype(np.int64)
+    distances = (numbers - leaders[:, None]) * stride[:, None]
+    single = scattered != NONE
+    region = log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
+    distances[single] = region[scattered[single]]
+    is_active = (lanes[:, None] >> numbers) & 1
+    offsets = np.where(is_active, first[:, None] + distances, 0)
+    distinct, _, of_distinct = unique_rows(np.concatenate([short[:, :3], offsets], axis=1))
+    return distinct, of_distinct[of_short]
