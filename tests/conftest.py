@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import example_counts
 import pytest
 from hypothesis import HealthCheck, settings
 from needs import skip_without_nvrtc
@@ -52,7 +53,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuses two files of tests with one name, of which only one would be collected; skips what
-    cannot run without NVRTC, and keeps what it compiles."""
+    cannot run without NVRTC, and keeps what it compiles; says whether all tests run."""
+    if config.getoption("--all"):
+        os.environ[example_counts.VARIABLE] = "1"
     skip_without_nvrtc(config)
     keep_compiled_sources()
     seen: dict[str, Path] = {}

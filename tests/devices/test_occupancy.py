@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from example_counts import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -106,7 +107,7 @@ def demands(max_shared: int = 240 * KIB) -> st.SearchStrategy[Demand]:
 
 
 @pytest.mark.parametrize("cc", LIMITS)
-@settings(max_examples=150)
+@settings(max_examples=examples(50, nightly=150))
 @given(demand=st.one_of(demands(), demands(16 * KIB), demands(0)))
 def test_it_is_what_a_plain_filling_finds(cc: str, demand: Demand) -> None:
     found = occupancy_of(find_device(cc=cc), demand)
@@ -209,7 +210,7 @@ def test_it_is_what_nvidias_header_says(cc: str, header: Header) -> None:
     spec = find_device(cc=cc)
     most = spec.max_registers_per_thread  # the header does not know the 63 of 3.0
 
-    @settings(max_examples=150)
+    @settings(max_examples=examples(50, nightly=150))
     @given(
         st.builds(
             Demand,

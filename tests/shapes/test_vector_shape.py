@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from example_counts import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -142,7 +143,7 @@ def affine_operations(draw: st.DrawFn) -> tuple[Term, list[ShapedValue], list[li
     return Term(op, result, tuple(argument(n, type) for n in range(count))), shaped, lanes
 
 
-@settings(max_examples=2000)
+@settings(max_examples=examples(600, nightly=2000))
 @given(affine_operations())
 def test_lanes_of_a_result_are_as_its_shape_says(
     drawn: tuple[Term, list[ShapedValue], list[list[int]]],
