@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from warploom.simt.lane_counts import register_jitables
-from warploom.simt.records import RECORDS, WordRecord, Words, clear_record, copy_record
+from warploom.simt.record_copies import clear_record, copy_record
+from warploom.simt.records import RECORDS, WordRecord, Words
 
 
 class Account(WordRecord, align=4):

@@ -60,7 +60,7 @@ from warploom.detector.settled import (
     settle_run,
 )
 from warploom.simt.lane_counts import jitable
-from warploom.simt.records import clear_record
+from warploom.simt.record_copies import clear_record
 
 RUN_BITS = SITE_BITS | 3 << OP_AT
 """The bits of a run's access word that a record of a cell has, too: instruction and op."""

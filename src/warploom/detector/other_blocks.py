@@ -15,7 +15,7 @@ from warploom.detector.layout import AGENT, AGENT_KIND_AT, WORK_OF_THREAD
 from warploom.detector.pool import allocate
 from warploom.detector.records import BlockSetEntry, DetectorState
 from warploom.simt.lane_counts import jitable
-from warploom.simt.records import copy_record
+from warploom.simt.record_copies import copy_record
 
 
 @jitable

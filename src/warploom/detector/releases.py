@@ -30,7 +30,7 @@ from warploom.detector.records import (
 from warploom.detector.release_notes import acquire_release, write_release
 from warploom.detector.shared_memory_owners import is_peer
 from warploom.simt.lane_counts import first_lane, jitable
-from warploom.simt.records import copy_record
+from warploom.simt.record_copies import copy_record
 
 CHAIN_DEPTH = 64
 """Nodes of a chain that are searched for an earlier one."""

@@ -24,8 +24,6 @@ from __future__ import annotations
 from inspect import get_annotations
 from typing import Any, ClassVar, get_args, get_type_hints
 
-from warploom.simt.lane_counts import jitable
-
 Words = Any
 """An array of 64-bit integers: a NumPy array in Python, a pointer in compiled code."""
 
@@ -113,17 +111,3 @@ class _Part:
 
     def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
         return self.offset if record is None else self.kind(record, record.at + self.offset)
-
-
-@jitable
-def copy_record(target: WordRecord, source: WordRecord) -> None:
-    """Copies all words of a record to another one of its class."""
-    for word in range(target.WORDS):
-        target.words[target.at + word] = source.words[source.at + word]
-
-
-@jitable
-def clear_record(record: WordRecord) -> None:
-    """Sets all words of a record to 0."""
-    for word in range(record.WORDS):
-        record.words[record.at + word] = 0

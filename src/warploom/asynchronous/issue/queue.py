@@ -33,7 +33,7 @@ from warploom.asynchronous.tensors.maps import type_bytes
 from warploom.asynchronous.tensors.numbers import reduce_number
 from warploom.asynchronous.tensors.requests import OPERATION, TYPE, field
 from warploom.simt.lane_counts import jitable
-from warploom.simt.records import clear_record, copy_record
+from warploom.simt.record_copies import clear_record, copy_record
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 CAPACITY = 2048

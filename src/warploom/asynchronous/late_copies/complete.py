@@ -22,7 +22,7 @@ from warploom.asynchronous.records import LANES, PendingCopies, PendingList
 from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.asynchronous.tensors.numbers import combine_integers
 from warploom.simt.lane_counts import jitable
-from warploom.simt.records import copy_record
+from warploom.simt.record_copies import copy_record
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 

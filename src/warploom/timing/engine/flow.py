@@ -4,7 +4,7 @@ barriers, and starts and ends thread blocks on an SM."""
 from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
-from warploom.simt.records import clear_record
+from warploom.simt.record_copies import clear_record
 from warploom.timing import layout as w
 from warploom.timing.engine.machine import EngineArrays
 from warploom.timing.engine.phases import clear_phases, release_phases
