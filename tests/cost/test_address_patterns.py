@@ -66,3 +66,8 @@ def test_the_cost_is_that_of_the_access_wherever_it_is(
     real = np.zeros(32, np.uint64)
     real[[lane for lane in range(32) if lanes >> lane & 1]] = active
     assert cost(pattern.addresses()[0]) == cost(real)
+
+
+def test_all_lanes_of_a_wavefront_of_64_have_a_place_in_local_memory() -> None:
+    pattern, _ = AddressPattern((1 << 64) - 1, (0,) * 64).in_local(128)
+    assert len(pattern.offsets) == 64

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
+from importlib.resources import files
 
 import pytest
 
@@ -20,6 +22,19 @@ WANTED = {
 }
 
 KIB = 1024
+
+
+def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Returns the object of a JSON file, none of whose names may occur twice: the first of two
+    would be lost without a word."""
+    assert len(dict(pairs)) == len(pairs), [name for name, _ in pairs]
+    return dict(pairs)
+
+
+@pytest.mark.parametrize("name", ["architectures", "products", "timing", "work"])
+def test_no_name_occurs_twice(name: str) -> None:
+    file = files("warploom.devices").joinpath("data", f"{name}.json")
+    json.loads(file.read_text("utf-8"), object_pairs_hook=unique)
 
 
 # CUDA C++ Programming Guide 12.9, table 27: blocks, warps and shared memory (KiB) an SM, and

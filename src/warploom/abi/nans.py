@@ -37,9 +37,10 @@ def open_nan_registers(program: Program) -> frozenset[Register]:
 
 
 def _is_open(instruction: Instruction, register: Register, candidates: set[Register]) -> bool:
-    """Returns whether an instruction writes a register in such a way that it may hold any NaN: a
-    move of a float literal or from a register in `candidates`, or arithmetic whose result is
-    canonicalised at the register's width."""
+    """Returns whether the bits of a NaN that an instruction leaves in a register may be any: the
+    instruction is a move of a finite literal or from a register of the same width in `candidates`,
+    or arithmetic whose result is canonicalised at the register's width. A literal NaN or infinity
+    has its own bits, so that a move of it gives False."""
     if is_copy(instruction):
         source = instruction.operands[1]
         if isinstance(source, Immediate):

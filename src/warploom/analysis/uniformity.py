@@ -18,6 +18,7 @@ inside have all taken the same path."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 
 from warploom.core.types import U32
@@ -83,6 +84,10 @@ def _fixed_point(
     begun = program.live_in[0] if program.live_in else frozenset[Register]()
     shapes: dict[Register, VectorShape] = dict.fromkeys(begun, UNIFORM)
     operand_shapes = OperandShapes(program, warp_layout, shapes)
+    read = [tuple(reads(instruction)) for instruction in program.instructions]
+    # The shapes of what each instruction reads, as they were when its results were last joined:
+    # joining the same results again would change nothing. Most operands get their shapes early.
+    joined: list[list[VectorShape] | None] = [None] * len(program.instructions)
     pending = True
     while pending:
         pending = False
@@ -92,8 +97,14 @@ def _fixed_point(
             # shapes elsewhere are restored after it.
             saved = {register: shapes[register] for register in varying if register in shapes}
             shapes.update(dict.fromkeys(varying, VARYING))
-            for instruction in program.instructions[block.start : block.stop]:
-                if _has_operand_shapes(instruction, shapes):
+            for index in range(block.start, block.stop):
+                operands = [shapes[register] for register in read[index] if register in shapes]
+                # Without a shape of all operands, results are still unknown (bottom), which the
+                # join must not take for varying.
+                is_known = len(operands) == len(read[index])
+                if is_known and not _are_same(operands, joined[index]):
+                    joined[index] = operands
+                    instruction = program.instructions[index]
                     pending |= _join(shapes, operand_shapes.results(instruction), varying)
             for register in varying:
                 del shapes[register]
@@ -101,10 +112,10 @@ def _fixed_point(
     return shapes
 
 
-def _has_operand_shapes(instruction: Instruction, shapes: dict[Register, VectorShape]) -> bool:
-    """Returns whether all registers that an instruction reads have a shape so far: else its results
-    are still unknown (bottom), which the join must not take for varying."""
-    return all(register in shapes for register in reads(instruction))
+def _are_same(shapes: list[VectorShape], before: list[VectorShape] | None) -> bool:
+    """Returns whether two lists of one length, if there is a second, hold the same objects:
+    comparing shapes takes longer, and equal ones may differ in what is known of their bits."""
+    return before is not None and all(map(operator.is_, shapes, before))
 
 
 def _join(

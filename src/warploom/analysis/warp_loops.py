@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import cast
 
 from warploom.analysis.block_uniformity import (
     deciding_comparison,
@@ -66,9 +67,13 @@ def warp_loops(
 
 def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandShapes:
     """Returns the shapes of operands across whole thread blocks whose warps have a layout that
-    occurs in BLOCK_LAYOUT."""
+    occurs in BLOCK_LAYOUT. They are cached in the program: three passes and both tiers ask."""
     block_layout = BLOCK_LAYOUT[warp_layout]
-    return OperandShapes(program, block_layout, shapes_of(program, block_layout).by_register)
+    key = block_operand_shapes, block_layout
+    if key not in program.cache:
+        shapes = shapes_of(program, block_layout).by_register
+        program.cache[key] = OperandShapes(program, block_layout, shapes)
+    return cast(OperandShapes, program.cache[key])
 
 
 class WarpLoopSearch:

@@ -53,7 +53,7 @@ class AddressPattern:
     def in_local(self, unit: int) -> tuple[AddressPattern, int]:
         """Returns, for offsets in the threads' local memory, the pattern and the base of the
         access in the layout that devices give it (`interleaved`)."""
-        lanes = [lane for lane, active in enumerate(active_lanes(self.lanes)) if active]
+        lanes = [lane for lane in range(self.lanes.bit_length()) if self.lanes >> lane & 1]
         return AddressPattern.of(self.lanes, map(interleaved, self.offsets, lanes), unit)
 
     def of_first_lane(self) -> AddressPattern:

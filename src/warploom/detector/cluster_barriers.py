@@ -95,8 +95,10 @@ def add_to_cluster_phase(state: DetectorState, phase: ClusterBarrierShadow) -> N
 
 @jitable
 def wait_in_cluster(state: DetectorState, event: DetectorEvent) -> None:
-    """Processes `barrier.cluster.wait`: records that the lanes of an event wait, and for which
-    phase (that of their last arrival); `leave_barrier` reads it at their next event."""
+    """Processes `barrier.cluster.wait`: records of each thread of the event's lanes that it waits
+    (`waits`, a number that names no barrier of its block), and for the phase of its last arrival
+    (`generation`), and sets its bit in its warp's `waiting`; `leave_barrier` reads them at the
+    thread's next event."""
     left = event.lanes
     while left:
         set_current_thread(state, (event.warp << 5) + first_lane(left))

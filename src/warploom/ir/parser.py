@@ -223,7 +223,9 @@ class _Parser:
         )
 
     def _plans(self, line: Line) -> list[tuple[tuple[int, Space], AccessPlan]]:
-        """Returns the plans of a block's operations at any addresses, by operation and space."""
+        """Returns the plans for any addresses of a block's operations, by operation and space.
+        `line` is the block's; the lines inside it that begin with an operation's number have its
+        plans in their list `plan`."""
         named = (
             (int(each.words[0].removesuffix(":")), plan.partition(":"))
             for each in line.inner

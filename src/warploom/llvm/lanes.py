@@ -2,7 +2,7 @@
 
 A varying value is `<32 x T>`; a mask or predicate is `<32 x i1>`; where scalar code needs the bits
 of a mask, they are an i32 with lane l in bit l. A uniform or affine value has fewer elements: one
-for each run of lanes (`Lanes.fan`).
+for each run of lanes (`Lanes.expand`).
 """
 
 from __future__ import annotations

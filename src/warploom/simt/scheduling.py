@@ -321,8 +321,9 @@ def make_current(plan: Words, slots: Words, slot: int) -> None:
 
 @jitable
 def leave_slot(plan: Words, slots: Words) -> None:
-    """Switches from the current block to another: a new one if it can begin and the policy does not
-    delay it (`delays_next_block`), else the next resident one, by the seed under RANDOM.
+    """Leaves the current block. If a new one can begin and the policy does not delay it
+    (`delays_next_block`), sets SLOT to NONE, and `enter_slot` begins it; else resumes the next
+    resident block, by the seed under RANDOM.
 
     Blocks that are stuck are visited in turn, also under RANDOM, so that each of them has been
     tried before the launch counts as deadlocked."""

@@ -111,8 +111,9 @@ def fetch(
 
 @jitable
 def round_to_half(data: Addresses, lane: int, halves: int) -> None:
-    """Rounds a lane's four results in `data` to half precision, in place; for PACKED_HALVES packs
-    them by two in the first two result rows, the first of a pair in the low half."""
+    """Replaces a lane's four results in `data`, bits of single-precision floats, by the 16 bits of
+    halves; for PACKED_HALVES packs them by two in the first two result rows, the first of a pair in
+    the low half."""
     for component in range(4):
         at = 32 * (RESULT_ROW + component) + lane
         half = single_to_half(int(np.int64(data[at])))

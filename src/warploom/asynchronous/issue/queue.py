@@ -125,7 +125,8 @@ def free_queue_slot(memory: Memory, queue: RequestQueue, work: ProductWork) -> N
 
 @jitable
 def append(queue: RequestQueue, entry: RequestEntry) -> None:
-    """Appends a copy of `entry` to the queue, which must have space for it (`free_queue_slot`)."""
+    """Appends a copy of `entry` to the queue, as number `count`, which grows by one; the queue must
+    have space (`free_queue_slot`)."""
     copy_record(entry_of(queue, queue.count), entry)
     queue.count += 1
 

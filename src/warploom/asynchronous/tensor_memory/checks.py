@@ -266,9 +266,10 @@ def check_product(memory: Memory, scratch: IssueScratch, request: int) -> int:
 
 @jitable
 def check_copy(memory: Memory, scratch: IssueScratch, request: int) -> int:
-    """Checks the operands of the copy from shared to tensor memory whose entry is in `scratch`:
-    lanes and columns that it writes, and the source matrix. Returns the kind of fault, its details
-    recorded in `scratch`, or 0."""
+    """Checks the operands of a copy from shared to tensor memory: lanes and columns that it writes,
+    and the source matrix. `request` is the encoded instruction
+    (`program.requests.tensor_memory`), `scratch` has the entry of its operands. Returns 0, or the
+    kind of fault, whose address and rule are recorded in `scratch` (`fail`)."""
     operands = scratch.entry.operands
     shape, address = part(request, SHAPE), operands.d
     start, units = operands.own + operands.memory, copied_units(shape)

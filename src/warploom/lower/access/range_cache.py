@@ -70,9 +70,10 @@ class RangeCache:
         return reduce(b.and_, conditions)
 
     def set_counter(self, group: GroupValues, lane_set: LaneSet, counter: Value) -> None:
-        """Sets the counter in which accesses of a group are counted: number `counter` (an i64) in
-        the lane set's entry. Sets as well what moves read after a hit: run addresses that are safe
-        without a mask, or the step where each lane is a run."""
+        """Chooses the counter in which code emitted later counts accesses of a group, number
+        `counter` (an i64) in the lane set's entry: sets its address, `group.counter`, and
+        `counter_key`; emits no store. Loads as well what moves read after a hit: run addresses that
+        are safe without a mask, or the step where each lane is a run."""
         group.counter = self._count_at(self._leader(group), lane_set, counter)
         group.counter_key = lane_set.number, counter
         if group.accesses.is_laid_out:

@@ -36,6 +36,8 @@ class Suspension:
         warp_order: WarpOrder,
         layout_recovery: LayoutRecovery,
     ) -> None:
+        """Creates the emitter, with no exit emitted. Fills `sites`, which the emitter of the entry
+        reads, as code that waits is emitted."""
         self.blocks, self.saved, self.warp_order, self.layout_recovery = (
             blocks,
             saved,

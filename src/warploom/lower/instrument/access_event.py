@@ -1,5 +1,6 @@
-"""Defines the event of an access, in the one form in which all instruments of a kernel receive it:
-logs, watchpoints, the race detector, observers.
+"""Defines the data classes in which the compiler passes an access, while it emits its code, to the
+emitters of all instruments: logs, watchpoints, the race detector, observers. They hold LLVM values;
+nothing of them exists at run time.
 """
 
 from __future__ import annotations

@@ -93,8 +93,10 @@ class WarpVoteCode:
             case OpKind.WARP_REDUCTION:
                 value = self.operands.read(instruction.operands[1], modifiers.scalar())
                 return [(self.lanes.splat(self._reduce(modifiers, value, mask)), B32)]
-            case _:
+            case OpKind.MATCH:
                 return self._match(instruction, mask)
+            case kind:
+                raise NotImplementedError(f"{kind} among the lanes of a mask")
 
     def _match(self, instruction: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
         """Returns the results of `match`, with their types: of `any`, for each lane the lanes with

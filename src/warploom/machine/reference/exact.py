@@ -81,8 +81,8 @@ def rounded(negative: bool, ratio: Ratio, format: Format, mode: str) -> int:
 
 
 def _divide_scaled(numerator: int, denominator: int, exponent: int) -> tuple[int, int, int]:
-    """Returns quotient, remainder and divisor of numerator / (denominator * 2^exponent), all three
-    scaled by 2^-exponent if `exponent` is negative, so that they are integers."""
+    """Returns the integer quotient of numerator / (denominator * 2^exponent), and the remainder and
+    divisor, both scaled by 2^-exponent if `exponent` is negative, so that they are integers."""
     if exponent < 0:
         numerator <<= -exponent
     else:

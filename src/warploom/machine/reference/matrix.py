@@ -183,7 +183,8 @@ def write_matrix(
 
 
 def _numpy(type: str) -> npt.DTypeLike:
-    """Returns the NumPy type in which elements of a PTX type are computed."""
+    """Returns the NumPy type in which elements of a PTX type are computed: int32 for integers of
+    any width, float64 for f64, float32 for all other floats."""
     element_type = calculated(type)
     return (
         np.int32 if element_type.is_integer else {32: np.float32, 64: np.float64}[element_type.bits]

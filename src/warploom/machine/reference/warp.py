@@ -279,12 +279,14 @@ def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> 
             type = operation.modifiers.scalar()
             a = read(warp, operands[1], type)
             write(warp, operands[0], collective.reduction(operation.modifiers, a, mask), type, on)
-        case _:
+        case OpKind.MATCH:
             a = read(warp, operands[1], operation.modifiers.scalar())
             if "any" in operation.modifiers:
                 write(warp, operands[0], collective.match_any(a, mask), B32, on)
             else:
                 _write_pair(warp, operands[0], collective.match_all(a, mask), on)
+        case kind:
+            raise NotImplementedError(f"{kind} among the lanes of a mask")
 
 
 def _write_pair(

@@ -1,4 +1,4 @@
-"""Recognises instructions that access or wait for other thread blocks of a cluster."""
+"""Recognises instructions that may access shared memory of another thread block of a cluster."""
 
 from __future__ import annotations
 

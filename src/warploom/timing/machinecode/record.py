@@ -94,8 +94,10 @@ class _MachineCodeRecordBuilder:
     assigns its accesses to the instructions there."""
 
     def __init__(self, record: Record, counts: MachineCounts) -> None:
-        """`counts`: how the machine code of the kernel matches its PTX, with executions. Numbers
-        the spans of the listing, which are the blocks of the new record."""
+        """Prepares the conversion: a walker of the machine code, an empty cache of converted
+        segments, and the blocks of the new record. These are the distinct spans of the listing in
+        order; `_block_of` has the number of each node's. `counts`: how the machine code of the
+        kernel matches its PTX, with executions."""
         self._record, self._counts = record, counts
         self._walker = Walker(counts)
         self._cached_arrays: dict[int, tuple[Segment, _SegmentArrays]] = {}

@@ -68,7 +68,7 @@ def _coordinates_in_cluster(block: Words, launch: Launch) -> Words:
 def phases_of(block: Words, phase: Words, waits: npt.NDArray[np.bool_]) -> tuple[Words, Words]:
     """Returns, for accesses in the order of the log, the phase that each signals or awaits, as 1
     plus its number in its block (0 for none, and for a phase at which nothing arrives); and for
-    accesses that wait, how many arrivals complete it.
+    accesses that wait, how many arrivals complete it (0 for all others).
 
     `block` is the block that owns the mbarrier. `phase` is the mbarrier and the phase that was
     incomplete then, modulo 4 (`owners_of`), less than 0 for none. An access that waited went on, so
