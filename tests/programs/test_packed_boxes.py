@@ -11,6 +11,7 @@ import pytest
 from tensor_cases import ROOM, WORDS, Case, kernel
 
 import warploom as wl
+from warploom.asynchronous.records import MapWords
 from warploom.asynchronous.tensors import maps
 
 ENGINES = ("reference", "compiled")
@@ -163,7 +164,7 @@ def run(
     made = [bytes(c.map(gpu, b)) for c, b in zip(cases, buffers, strict=True)]
     told = np.frombuffer(b"".join(made), np.int64).copy()
     if change is not None:
-        maps.replace(told, *change)
+        maps.replace(MapWords(told, 0), *change)
     shared = np.random.default_rng(5).integers(0, 256, ROOM).astype(np.uint8)
     out = np.zeros((len(cases), ROOM), np.uint8)
     table = np.stack([case.table() for case in cases])

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from warploom.simt.lane_counts import register_jitables
+from warploom.simt.record_copies import clear_record, copy_record
 from warploom.simt.records import RECORDS, WordRecord, Words
 
 
@@ -20,6 +21,15 @@ class Account(WordRecord, align=4):
 
 class Later(WordRecord):
     value: int
+
+
+class Bank(WordRecord):
+    """A record with two views of the same words, and one of others."""
+
+    code: int
+    first: Account
+    raw: Annotated[Later, "first"]
+    second: Account
 
 
 def add_part(words: Words, index: int, value: int) -> int:
@@ -75,3 +85,30 @@ def test_a_record_that_is_registered_later_is_viewed_from_an_earlier_one() -> No
     words = np.arange(40, 48)
     pointer = words.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
     assert compiled.ctypes(pointer) == read_later(words) == 42
+
+
+def move_parts(words: Words) -> int:
+    """Adds what is at two views of the same words to a part of the record behind them, which then
+    moves to the other one's place."""
+    bank = Bank(words, 1)
+    bank.first.total = bank.raw.value + 1
+    bank.second.parts[2] += bank.first.total
+    copy_record(bank.first, bank.second)
+    clear_record(bank.second)
+    return bank.first.parts[2] + Bank.second
+
+
+def test_a_field_may_be_a_record() -> None:
+    assert (Bank.first, Bank.raw, Bank.second, Bank.WORDS) == (1, 1, 9, 17)
+    register_jitables()
+    import numba
+
+    numba_: Any = numba
+    compiled = numba_.cfunc("int64(CPointer(int64))", nopython=True)(move_parts)
+    in_python, in_machine_code = np.arange(20), np.arange(20)
+    pointer = in_machine_code.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
+    # 2 + 1, added to 13, and the offset 9.
+    assert move_parts(in_python) == compiled.ctypes(pointer) == 16 + 9
+    moved = [10, 11, 12, 16, 14, 15, 16, 17]
+    expected = [0, 1, *moved, *[0] * 8, 18, 19]
+    assert in_python.tolist() == in_machine_code.tolist() == expected

@@ -20,30 +20,12 @@ from warploom.abi.log import (
 )
 from warploom.asynchronous.issue.tensor_copies import prepare_box, prepare_bytes
 from warploom.asynchronous.mbarrier import phase
-from warploom.asynchronous.tensor_memory.layout import BLOCKS_ROW as COMMIT_BLOCKS_ROW
-from warploom.asynchronous.tensor_memory.layout import SHARED_ROW as COMMIT_ROW
+from warploom.asynchronous.records import LANES, CopyOperands, IssueScratch, TensorMemoryOperands
 from warploom.asynchronous.tensors.addresses import check_shared, host_address
 from warploom.asynchronous.tensors.boxes import count_rows, find_row
-from warploom.asynchronous.tensors.entries import (
-    BARRIER,
-    CLUSTER_SHARED,
-    GROUPS,
-    NO_GROUP,
-    ORIGIN,
-    OWN_SHARED,
-    REQUEST,
-    ROW_ADDRESS,
-    ROW_FROM,
-    ROW_TO,
-    SHARED_BYTES,
-    SHARED_STRIDE,
-    SIZE,
-)
+from warploom.asynchronous.tensors.entries import NO_GROUP, ORIGIN
 from warploom.asynchronous.tensors.requests import (
-    BARRIER_ROW,
-    BLOCKS_ROW,
     COPY_BYTES,
-    GLOBAL_ROW,
     LOAD,
     MODE,
     OP,
@@ -51,7 +33,6 @@ from warploom.asynchronous.tensors.requests import (
     PREFETCH,
     REDUCE,
     REDUCE_BYTES,
-    SIZE_ROW,
     STORE,
     field,
 )
@@ -66,7 +47,7 @@ to it, a reduction into it, and a wait or arrival at an mbarrier."""
 
 _GLOBAL = SPACES.index(Space.GLOBAL)
 OP_AT, SIZE_AT = 8, 16
-SECTOR_BITS, LANES, WORD_BYTES = 5, 32, 8
+SECTOR_BITS, WORD_BYTES = 5, 8
 LANE_0, ALL_LANES = 1, (1 << LANES) - 1
 """Masks: lane 0 alone, whose place has the one address of an access; and a full buffer."""
 PHASE_BITS = 2
@@ -78,7 +59,7 @@ def record_barriers(
     log: LogWords,
     addresses: Any,
     memory: Memory,
-    scratch: Any,
+    scratch_words: Any,
     lanes: int,
     instruction: int,
     kind: int,
@@ -87,10 +68,12 @@ def record_barriers(
     these lanes wait on or arrive at, once each, with its current phase. Misaligned addresses, and
     those outside of the block's shared memory or the cluster's, are left out. Returns 0.
 
-    `addresses` are offsets in the block's shared memory, of SHARED_BYTES from OWN_SHARED on the
-    host; the cluster's shared memory has SIZE bytes from CLUSTER_SHARED on (words of `scratch`)."""
-    base, limit = int(scratch[OWN_SHARED]), int(scratch[SHARED_BYTES])
-    start, size = int(scratch[CLUSTER_SHARED]), int(scratch[SIZE])
+    `addresses` are offsets in the block's shared memory, of `shared_bytes` from `own_shared` on
+    the host; the cluster's shared memory has `entry.size` bytes from `cluster_shared` on (of the
+    scratch words)."""
+    scratch = IssueScratch(scratch_words, 0)
+    base, limit = scratch.own_shared, scratch.shared_bytes
+    start, size = scratch.cluster_shared, scratch.entry.size
     remaining = lanes
     for lane in range(LANES):
         if (remaining >> lane) & 1 == 0:
@@ -108,20 +91,21 @@ def record_barriers(
 
 
 def record_copies(
-    log: LogWords, touched: Any, memory: Memory, data: Any, scratch: Any, allocations: Any,
-    mask: int, instruction: int,
+    log: LogWords, touched: Any, memory: Memory, data_words: Any, scratch_words: Any,
+    allocations: Any, mask: int, instruction: int,
 ) -> int:  # fmt: skip
     """Appends to the log the sectors of global memory that each lane's request in `scratch` moves
     (`asynchronous.tensors.requests`), and the mbarrier that it signals; nothing for requests that
     move no data, for one that will fault, and for the lanes after that. Returns 0.
 
     `touched` is a buffer of 32 words, `data` the operands, in rows of 32 lanes."""
-    request = int(scratch[REQUEST])
+    data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
+    entry, request = scratch.entry, scratch.entry.request
     op = field(request, OP)
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
-        scratch[GROUPS], scratch[BARRIER] = NO_GROUP, 0
+        entry.groups, entry.barrier = NO_GROUP, 0
         if op in (LOAD, STORE, REDUCE, PREFETCH):
             kind = prepare_box(memory, data, scratch, allocations, lane, request)
         elif op in (REDUCE_BYTES, COPY_BYTES):
@@ -134,67 +118,68 @@ def record_copies(
         count = 0
         if op in (REDUCE_BYTES, COPY_BYTES):
             if field(request, MODE):
-                start, size = data[LANES * GLOBAL_ROW + lane], data[LANES * SIZE_ROW + lane]
+                start, size = data.other[lane], data.size[lane]
                 count = append_sectors(
                     log, touched, count, int(start), int(start + size), instruction, written
                 )
         else:
-            for row in range(count_rows(scratch)):
-                find_row(scratch, row)
-                start, end = scratch[ROW_ADDRESS] + scratch[ROW_FROM], scratch[ROW_ADDRESS]
-                end += scratch[ROW_TO]
-                count = append_sectors(
-                    log, touched, count, int(start), int(end), instruction, written
-                )
-        blocks = int(data[LANES * BLOCKS_ROW + lane])
+            for row in range(count_rows(entry)):
+                find_row(entry, row)
+                start, end = entry.row_address + entry.row_from, entry.row_address + entry.row_to
+                count = append_sectors(log, touched, count, start, end, instruction, written)
+        blocks = int(data.blocks[lane])
         finish_copy(log, touched, memory, scratch, blocks, count, instruction, written)
     return 0
 
 
 def record_commits(
-    log: LogWords, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int,
+    log: LogWords, touched: Any, memory: Memory, data_words: Any, scratch_words: Any, mask: int,
     instruction: int, kind: int,
 ) -> int:  # fmt: skip
     """Appends to the log the mbarriers that each lane's `tcgen05.commit` signals, as accesses of
     `kind`. `data` has the operands, in rows of 32 lanes; `touched` is a buffer of 32 words;
     `scratch` describes the cluster's shared memory. Returns 0."""
+    data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
+    entry = scratch.entry
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
-        address = int(data[LANES * COMMIT_ROW + lane])
-        scratch[REQUEST], scratch[BARRIER] = 0, 0
+        address = int(data.shared[lane])
+        entry.request, entry.barrier = 0, 0
         if check_shared(scratch, address, WORD_BYTES) == 0:
-            scratch[BARRIER] = host_address(scratch, address)
-        blocks = int(data[LANES * COMMIT_BLOCKS_ROW + lane])
+            entry.barrier = host_address(scratch, address)
+        blocks = int(data.blocks[lane])
         finish_copy(log, touched, memory, scratch, blocks, 0, instruction, kind)
     return 0
 
 
 def record_bytes(
-    log: LogWords, touched: Any, memory: Memory, data: Any, scratch: Any, mask: int,
+    log: LogWords, touched: Any, memory: Memory, data_words: Any, scratch_words: Any, mask: int,
     instruction: int, kind: int,
 ) -> int:  # fmt: skip
     """Appends to the log, for each active lane, its copy of contiguous bytes, with the sectors that
     it touches in global memory if MODE of the request in `scratch` says that one end is there. An
     mbarrier that it signals, if its operand is a valid address in shared memory, is recorded with
-    the copy. Afterwards BARRIER of `scratch` is that of the last active lane. Returns 0: nothing
+    the copy. Afterwards `barrier` of the entry is that of the last active lane. Returns 0: nothing
     faults here.
 
     `touched` is a buffer of 32 words, `data` has the operands, in rows of 32 lanes; a negative
     mbarrier address is none."""
+    data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
+    entry = scratch.entry
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
         count = 0
-        if field(int(scratch[REQUEST]), MODE):
-            start, size = data[LANES * GLOBAL_ROW + lane], data[LANES * SIZE_ROW + lane]
+        if field(entry.request, MODE):
+            start, size = data.other[lane], data.size[lane]
             count = append_sectors(
                 log, touched, count, int(start), int(start + size), instruction, kind
             )
-        barrier = int(data[LANES * BARRIER_ROW + lane])
-        scratch[BARRIER] = 0
+        barrier = int(data.barrier[lane])
+        entry.barrier = 0
         if barrier >= 0 and check_shared(scratch, barrier, WORD_BYTES) == 0:
-            scratch[BARRIER] = host_address(scratch, barrier)
+            entry.barrier = host_address(scratch, barrier)
         finish_copy(log, touched, memory, scratch, 0, count, instruction, kind)
     return 0
 
@@ -232,26 +217,27 @@ def sector_kind(kind: int) -> int:
 
 @jitable
 def finish_copy(
-    log: LogWords, touched: Any, memory: Memory, scratch: Any, blocks: int, count: int,
+    log: LogWords, touched: Any, memory: Memory, scratch: IssueScratch, blocks: int, count: int,
     instruction: int, kind: int,
 ) -> None:  # fmt: skip
     """Appends the last `count` sectors of a copy, from `touched`, and the mbarriers that it signals
-    (`scratch[BARRIER]`, 0 for none).
+    (`scratch.entry.barrier`, 0 for none).
 
     The access with the sectors (of size 0 if there are none) names the first mbarrier. A copy to
     several thread blocks of the cluster, whose ranks are bits of `blocks` (0: only the mbarrier's
     own block), has an access of size 0 for each further one."""
+    entry = scratch.entry
     lanes, whole = (1 << count) - 1, sector_kind(kind)
     if count == 0:
         touched[0] = 0
         lanes, whole = LANE_0, kind
     first = append_access(log, touched, 0, lanes, instruction, whole)
-    barrier, start = int(scratch[BARRIER]), int(scratch[CLUSTER_SHARED])
+    barrier, start = entry.barrier, scratch.cluster_shared
     if barrier == 0:
         return
-    stride = max(int(scratch[SHARED_STRIDE]), 1)
+    stride = max(scratch.shared_stride, 1)
     own = (barrier - start) // stride
-    pair = field(int(scratch[REQUEST]), PAIR)
+    pair = field(entry.request, PAIR)
     for rank in range(MOST_BLOCKS):
         if ((blocks >> rank) & 1 if blocks else int(rank == own)) == 0:
             continue

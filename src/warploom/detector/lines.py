@@ -60,6 +60,7 @@ from warploom.detector.settled import (
     settle_run,
 )
 from warploom.simt.lane_counts import jitable
+from warploom.simt.record_copies import clear_record
 
 RUN_BITS = SITE_BITS | 3 << OP_AT
 """The bits of a run's access word that a record of a cell has, too: instruction and op."""
@@ -322,8 +323,7 @@ def expand_line(
 def clear_cell(state: DetectorState, cell: ShadowCell) -> None:
     """Empties a cell, and frees the nodes of its lists."""
     free_lists(state, cell.lists)
-    for word in range(ShadowCell.WORDS):
-        state.words[cell.at + word] = 0
+    clear_record(cell)
 
 
 @jitable

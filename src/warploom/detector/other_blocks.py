@@ -15,6 +15,7 @@ from warploom.detector.layout import AGENT, AGENT_KIND_AT, WORK_OF_THREAD
 from warploom.detector.pool import allocate
 from warploom.detector.records import BlockSetEntry, DetectorState
 from warploom.simt.lane_counts import jitable
+from warploom.simt.record_copies import copy_record
 
 
 @jitable
@@ -157,26 +158,20 @@ def join_sets(state: DetectorState, a: int, b: int) -> int:
     to, i, j = joined + 1, 0, 0
     while i < state.words[a] or j < state.words[b]:
         x, y = BlockSetEntry(state, a + 1, i), BlockSetEntry(state, b + 1, j)
+        entry = BlockSetEntry(state, to)
         if j == state.words[b] or (i < state.words[a] and state.words[x.at] < state.words[y.at]):
-            copy_entry(state, to, x.at)
+            copy_record(entry, x)
             i += 1
         elif i == state.words[a] or state.words[y.at] < state.words[x.at]:
-            copy_entry(state, to, y.at)
+            copy_record(entry, y)
             j += 1
         else:
-            join_entries(state, BlockSetEntry(state, to), x, y)
+            join_entries(state, entry, x, y)
             i += 1
             j += 1
         to += BlockSetEntry.WORDS
     state.words[joined] = (to - joined - 1) // BlockSetEntry.WORDS
     return int(joined)
-
-
-@jitable
-def copy_entry(state: DetectorState, to: int, source: int) -> None:
-    """Copies an entry of a block set from index `source` of the state to index `to`."""
-    for word in range(BlockSetEntry.WORDS):
-        state.words[to + word] = state.words[source + word]
 
 
 @jitable
@@ -187,22 +182,20 @@ def join_entries(
     includes the other, else the entry of the later interval with a new clock that has the times of
     both; without the earlier one's times if the pool is exhausted."""
     if entry_includes(state, a, b):
-        copy_entry(state, to.at, a.at)
+        copy_record(to, a)
     elif entry_includes(state, b, a):
-        copy_entry(state, to.at, b.at)
+        copy_record(to, b)
     else:
-        later, earlier = (a.at, b.at) if a.interval >= b.interval else (b.at, a.at)
-        copy_entry(state, to.at, later)
+        later, earlier = (a, b) if a.interval >= b.interval else (b, a)
+        copy_record(to, later)
         clock = allocate(state, state.clock_words)
         if clock == 0:
             return
         for thread in range(state.threads):
-            state.words[clock + thread] = first_unknown(state, BlockSetEntry(state, later), thread)
-            if BlockSetEntry(state, earlier).interval == BlockSetEntry(state, later).interval:
-                state.words[clock + thread] = max(
-                    state.words[clock + thread],
-                    first_unknown(state, BlockSetEntry(state, earlier), thread),
-                )
+            state.words[clock + thread] = first_unknown(state, later, thread)
+            if earlier.interval == later.interval:
+                unknown = first_unknown(state, earlier, thread)
+                state.words[clock + thread] = max(state.words[clock + thread], unknown)
         for agent in range(state.agents):
             both = join_agent_word(
                 entry_agent_word(state, a, agent), entry_agent_word(state, b, agent)

@@ -229,7 +229,7 @@ class LineShadow(WordRecord):
     touched: int
     tag: int
     count: int
-    run: Annotated[Words, LaneRun.WORDS]
+    run: LaneRun
     extension: int
 
 
@@ -243,7 +243,7 @@ class LineExtension(WordRecord):
     grid_words: int
     few: int
     more: int
-    run: Annotated[Words, LaneRun.WORDS]
+    run: LaneRun
 
 
 class SettledBytes(WordRecord):
@@ -312,9 +312,9 @@ class ThreadKnowledge(WordRecord):
     works: int  # products, copies and shifts in tensor memory that it has begun
     ring: Annotated[Words, w.RING]  # copies that had begun at each of its last commits
     bulk_ring: Annotated[Words, w.RING]
-    fence: Annotated[Words, ReleaseRecord.WORDS]  # the release that its last fence made
+    fence: ReleaseRecord  # the release that its last fence made
     # If that was of a narrow scope: the release of the last wider fence before it.
-    wide_fence: Annotated[Words, ReleaseRecord.WORDS]
+    wide_fence: ReleaseRecord
 
 
 class BarrierShadow(WordRecord):

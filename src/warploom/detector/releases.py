@@ -30,6 +30,7 @@ from warploom.detector.records import (
 from warploom.detector.release_notes import acquire_release, write_release
 from warploom.detector.shared_memory_owners import is_peer
 from warploom.simt.lane_counts import first_lane, jitable
+from warploom.simt.record_copies import copy_record
 
 CHAIN_DEPTH = 64
 """Nodes of a chain that are searched for an earlier one."""
@@ -128,7 +129,7 @@ def release_by_write(state: DetectorState, key: int, flags: int, is_atomic: int)
     for a location without record to which nothing is released, nor for a read-modify-write that
     would repeat the newest release."""
     scope = flags >> SCOPE_AT & SCOPE_BITS
-    fence = ReleaseRecord(state, state.current_lane_at + ThreadKnowledge.fence)
+    fence = ThreadKnowledge(state, state.current_lane_at).fence
     releases = flags & RELEASES or fence.block == state.current_block + 1
     entry = ReleaseLocation(state, find_location(state, key, releases))
     if entry.at == 0:
@@ -147,7 +148,7 @@ def release_by_write(state: DetectorState, key: int, flags: int, is_atomic: int)
             write_release(state, release, scope)
             chain = ReleaseChain(state, prepend_release(state, release.at, chain.at))
     elif releases:
-        wide = ReleaseRecord(state, state.current_lane_at + ThreadKnowledge.wide_fence)
+        wide = ThreadKnowledge(state, state.current_lane_at).wide_fence
         # The write's scope is wider than that of the last fence: an earlier wide fence may be in
         # scope of threads that the last one is not.
         if scope > fence.scope and wide.block == state.current_block + 1:
@@ -166,8 +167,7 @@ def prepend_fence_release(
     release = ReleaseRecord(state, allocate(state, ReleaseRecord.WORDS + ReleaseChain.WORDS))
     if release.at == 0:
         return chain
-    for word in range(ReleaseRecord.WORDS):
-        state.words[release.at + word] = state.words[fence.at + word]
+    copy_record(release, fence)
     release.scope = min(scope, fence.scope)
     return prepend_release(state, release.at, chain)
 
@@ -218,11 +218,10 @@ def fence(state: DetectorState, event: DetectorEvent, flags: int) -> None:
         if flags & RELEASES:
             own = state.current_block + 1
             if scope >= GPU:
-                lane.wide_fence[ReleaseRecord.block] = 0
-            elif lane.fence[ReleaseRecord.block] == own and lane.fence[ReleaseRecord.scope] > scope:
-                for word in range(ReleaseRecord.WORDS):
-                    lane.wide_fence[word] = lane.fence[word]
-            write_release(state, ReleaseRecord(state, lane.at + ThreadKnowledge.fence), scope)
+                lane.wide_fence.block = 0
+            elif lane.fence.block == own and lane.fence.scope > scope:
+                copy_record(lane.wide_fence, lane.fence)
+            write_release(state, lane.fence, scope)
     WarpKnowledge(state, state.current_warp_at).time += 1
 
 

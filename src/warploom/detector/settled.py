@@ -141,10 +141,10 @@ def run_at(state: DetectorState, line: LineShadow, number: int) -> LaneRun:
     """Returns run number `number` of a line: the first is in the line, the second in its extension,
     further ones in the extension's two parts, which must be allocated."""
     if number == 0:
-        return LaneRun(state, line.at + LineShadow.run)
+        return line.run
     extension = LineExtension(state, line.extension)
     if number < FEW_FROM:
-        return LaneRun(state, extension.at + LineExtension.run)
+        return extension.run
     if number < MORE_FROM:
         return LaneRun(state, extension.few, number - FEW_FROM)
     return LaneRun(state, extension.more, number - MORE_FROM)

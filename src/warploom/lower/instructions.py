@@ -16,7 +16,7 @@ from functools import partial
 from typing import TypeVar
 
 from warploom.abi.nans import is_copy
-from warploom.asynchronous.tensors.requests import BARRIER_ROW, GLOBAL_ROW, SHARED_ROW, SIZE_ROW
+from warploom.asynchronous.records import CopyOperands
 from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
 from warploom.ir.kernel_accesses import elements
 from warploom.isa.instruction import Instruction, Operand, Pair, Register, Symbol, spread
@@ -276,11 +276,11 @@ class InstructionCode:
             return {}
         target, barrier = (self.operands.address(instruction.operands[place]) for place in (0, 2))
         size = splat_constant(bytes_of(instruction), I64)
-        rows = {SHARED_ROW: target, SIZE_ROW: size, BARRIER_ROW: barrier}
+        rows = {CopyOperands.shared: target, CopyOperands.size: size, CopyOperands.barrier: barrier}
         if instruction.operation.kind is OpKind.ASYNC_REDUCTION:
             type = instruction.operation.modifiers.scalar()
             given = self.operands.bits(instruction.operands[1], type)
-            rows[GLOBAL_ROW] = given if type.bits == 64 else self.b.zext(given, vector(I64))
+            rows[CopyOperands.other] = given if type.bits == 64 else self.b.zext(given, vector(I64))
         return rows
 
     def _signal_mbarrier(self, index: int, instruction: Instruction, on: Value) -> None:

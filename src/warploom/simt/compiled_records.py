@@ -54,34 +54,42 @@ def _register_fields(record_type: Any) -> None:
 
     @templates.infer_getattr
     class FieldTemplate(templates.AttributeTemplate):
-        """Types the fields, and `words` and `at`."""
+        """Types the fields, and `words`, `at` and `WORDS`."""
 
         key = record_type
 
         def generic_resolve(self, record: Any, name: str) -> Any:
-            if name in ("words", "at"):
+            if name in ("words", "at", "WORDS"):
                 return record.words if name == "words" else types.int64
             if name not in record.record.OFFSETS:
                 return None
+            if name in record.record.PARTS:
+                return record_type(record.record.PARTS[name], record.words)
             return record.words if name in record.record.RUNS else record.words.dtype
 
-    def address(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
-        """Emits the address of a field's first word."""
+    def first_word(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
+        """Emits the view of a record that is at a field's first word."""
         view = context.make_helper(builder, record, value=value)
-        at = builder.add(view.at, view.at.type(record.record.OFFSETS[name]))
-        return builder.gep(view.words, [at])
+        view.at = builder.add(view.at, view.at.type(record.record.OFFSETS[name]))
+        return view
 
     @extending.lower_getattr_generic(record_type)
     def read_field(context: Any, builder: Any, record: Any, value: Any, name: str) -> Any:
         if name in ("words", "at"):
             return getattr(context.make_helper(builder, record, value=value), name)
-        pointer = address(context, builder, record, value, name)
+        if name == "WORDS":
+            return context.get_constant(types.int64, record.record.WORDS)
+        view = first_word(context, builder, record, value, name)
+        if name in record.record.PARTS:
+            return view._getvalue()
+        pointer = builder.gep(view.words, [view.at])
         return pointer if name in record.record.RUNS else builder.load(pointer)
 
     @extending.lower_setattr_generic(record_type)
     def write_field(context: Any, builder: Any, signature: Any, args: Any, name: str) -> None:
         record, value = args
-        builder.store(value, address(context, builder, signature.args[0], record, name))
+        view = first_word(context, builder, signature.args[0], record, name)
+        builder.store(value, builder.gep(view.words, [view.at]))
 
 
 def _register_layout() -> None:

@@ -8,10 +8,12 @@ one record, in an array, at an index:
         next: int                          # one word
         clock: Annotated[Words, 4]         # four words
         freed: Annotated[int, "next"]      # another name of the word `next`
+        owner: Owner                       # the words of another record
 
     node = Node(state, 96)
     node.next = node.clock[2]              # state[96] = state[96 + 1 + 2]
-    Node.clock, Node.WORDS                 # 1, the offset of the field, and 5
+    node.owner.block                       # a field of that record
+    Node.clock, Node.owner                 # 1 and 5, the offsets of the fields
 
 In Python this is an object with properties. Numba compiles it to a pointer and an index, of which
 LLVM leaves nothing but the load and the store.
@@ -40,6 +42,8 @@ class WordRecord:
     """The offset of each field from the first word."""
     RUNS: ClassVar[frozenset[str]] = frozenset()
     """The fields that have several words."""
+    PARTS: ClassVar[dict[str, type[WordRecord]]] = {}
+    """The record of each field that is one."""
 
     words: Words
     at: int
@@ -52,18 +56,22 @@ class WordRecord:
         """Lays out the annotated fields of a subclass; a record takes a multiple of `align`
         words."""
         super().__init_subclass__(**options)
-        offsets, runs, end = dict[str, int](), set[str](), 0
-        hints = get_type_hints(cls, include_extras=True)
+        offsets, runs, parts = dict[str, int](), set[str](), dict[str, type[WordRecord]]()
+        hints, end = get_type_hints(cls, include_extras=True), 0
         for name in get_annotations(cls):
-            shape = next(iter(get_args(hints[name])[1:]), 1)
-            offsets[name] = offsets[shape] if isinstance(shape, str) else end
-            if shape == 1 or isinstance(shape, str):
-                setattr(cls, name, _Word(offsets[name]))
+            kind, shape = get_args(hints[name]) or (hints[name], 1)
+            offset, words = (offsets[shape], 1) if isinstance(shape, str) else (end, int(shape))
+            if isinstance(kind, type) and issubclass(kind, WordRecord):
+                field, words, parts[name] = _Part(offset, kind), kind.WORDS, kind
+            elif kind is int:
+                field = _Word(offset)
             else:
-                setattr(cls, name, _Run(end, shape))
+                field = _Run(offset, words)
                 runs.add(name)
-            end += 0 if isinstance(shape, str) else shape
-        layout = {"OFFSETS": offsets, "RUNS": frozenset(runs), "WORDS": align * -(-end // align)}
+            setattr(cls, name, field)
+            offsets[name], end = offset, max(end, offset + words)
+        words = align * -(-end // align)
+        layout = {"OFFSETS": offsets, "RUNS": frozenset(runs), "PARTS": parts, "WORDS": words}
         for name, value in layout.items():
             setattr(cls, name, value)
         RECORDS.append(cls)
@@ -76,7 +84,7 @@ class _Word:
         self.offset = offset
 
     def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
-        return self.offset if record is None else record.words[record.at + self.offset]
+        return self.offset if record is None else int(record.words[record.at + self.offset])
 
     def __set__(self, record: WordRecord, value: int) -> None:
         record.words[record.at + self.offset] = value
@@ -93,3 +101,13 @@ class _Run:
             return self.offset
         first = record.at + self.offset
         return record.words[first : first + self.count]
+
+
+class _Part:
+    """Views the words of a field that is a record."""
+
+    def __init__(self, offset: int, kind: type[WordRecord]) -> None:
+        self.offset, self.kind = offset, kind
+
+    def __get__(self, record: WordRecord | None, _owner: type[WordRecord]) -> Any:
+        return self.offset if record is None else self.kind(record, record.at + self.offset)

@@ -10,6 +10,12 @@ message has no second detail.
 from __future__ import annotations
 
 from warploom.asynchronous.issue.tensor_copies import check_shared, count_shared, fail, host_address
+from warploom.asynchronous.records import (
+    UNITS,
+    IssueScratch,
+    TensorMemoryOperands,
+    TensorMemoryState,
+)
 from warploom.asynchronous.tensor_memory.checks import (
     ALLOCATION_SIZE,
     GROWING_ALLOCATION,
@@ -17,21 +23,7 @@ from warploom.asynchronous.tensor_memory.checks import (
     NO_PERMIT,
     NOT_AN_ALLOCATION,
 )
-from warploom.asynchronous.tensor_memory.layout import (
-    ALLOCATED_AT,
-    ALLOCATED_BY,
-    BLOCK_BYTES,
-    COLUMNS,
-    COLUMNS_ROW,
-    D_ROW,
-    LANES,
-    LAST_COLUMNS,
-    OWNER,
-    RELINQUISHED,
-    SHARED_ROW,
-    UNIT_COLUMNS,
-    UNITS,
-)
+from warploom.asynchronous.tensor_memory.layout import BLOCK_BYTES, COLUMNS, LANES, UNIT_COLUMNS
 from warploom.asynchronous.tensor_memory.memory import (
     column_of,
     lane_of,
@@ -40,19 +32,18 @@ from warploom.asynchronous.tensor_memory.memory import (
     word_offset,
     write_state,
 )
-from warploom.asynchronous.tensors.entries import BLOCK, ORIGIN, OWN_SHARED
+from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.texture.texels import Memory, write_bytes
 
-WARP_LANES = 32
 ADDRESS_BYTES = 4
 
 
 @jitable
-def memory_start(scratch: Ints) -> int:
+def memory_start(scratch: IssueScratch) -> int:
     """Returns the host address of the executing block's tensor memory, which begins with its
     allocation state."""
-    return int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
+    return scratch.own_shared + to_tensor_memory(scratch)
 
 
 @jitable
@@ -69,7 +60,7 @@ def find_free_units(memory: Memory, start: int, units: int) -> int:
     for first in range(0, UNITS, units):
         owners = 0
         for unit in range(first, first + units):
-            owners |= read_state(memory, start, OWNER + unit)
+            owners |= read_state(memory, start, TensorMemoryState.owner + unit)
         if owners == 0:
             return first
     return -1
@@ -78,8 +69,8 @@ def find_free_units(memory: Memory, start: int, units: int) -> int:
 @jitable
 def allocate(
     memory: Memory,
-    data: Ints,
-    scratch: Ints,
+    data: TensorMemoryOperands,
+    scratch: IssueScratch,
     shared_record: Ints,
     lane: int,
     instruction: int,
@@ -90,15 +81,15 @@ def allocate(
     `find_unfreed`. Returns 0, or the kind of fault, its details recorded in `scratch` and memory
     unchanged: an invalid size, a relinquished permit, more columns than the block's previous
     allocation, no space, or a bad shared address."""
-    columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
-    target = int(data[WARP_LANES * SHARED_ROW + lane])
+    columns = int(data.columns[lane])
+    target = int(data.shared[lane])
     start = memory_start(scratch)
     # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
     if not is_size(columns):
         return fail(scratch, ALLOCATION_SIZE, columns, 0, 1)
-    if read_state(memory, start, RELINQUISHED):
+    if read_state(memory, start, TensorMemoryState.relinquished):
         return fail(scratch, NO_PERMIT, columns, 0, 1)
-    last = read_state(memory, start, LAST_COLUMNS)
+    last = read_state(memory, start, TensorMemoryState.last_columns)
     if last and columns > last:
         return fail(scratch, GROWING_ALLOCATION, columns, last, 1)
     kind = check_shared(scratch, target, ADDRESS_BYTES)
@@ -110,15 +101,15 @@ def allocate(
         return fail(scratch, NO_COLUMNS, columns, 0, 1)
     for unit in range(first, first + units):
         # Plus 1, as 0 marks a free unit.
-        write_state(memory, start, OWNER + unit, first + 1)
+        write_state(memory, start, TensorMemoryState.owner + unit, first + 1)
     # The contents are undefined; zeros make results repeatable.
     for row in range(LANES):
         offset = word_offset(start, row, first * UNIT_COLUMNS)
         for column in range(columns):
             write_bytes(memory, offset + 4 * column, 4, 0)
-    write_state(memory, start, LAST_COLUMNS, columns)
-    write_state(memory, start, ALLOCATED_AT, instruction + 1)
-    write_state(memory, start, ALLOCATED_BY, int(scratch[BLOCK]))
+    write_state(memory, start, TensorMemoryState.last_columns, columns)
+    write_state(memory, start, TensorMemoryState.allocated_at, instruction + 1)
+    write_state(memory, start, TensorMemoryState.allocated_by, scratch.block)
     count_shared(shared_record, ADDRESS_BYTES)
     offset = host_address(scratch, target) - ORIGIN
     write_bytes(memory, offset, ADDRESS_BYTES, first * UNIT_COLUMNS)
@@ -126,12 +117,12 @@ def allocate(
 
 
 @jitable
-def free(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
+def free(memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, lane: int) -> int:
     """Executes `tcgen05.dealloc` with the operands of a lane: marks one whole allocation as free.
     Returns 0, or the kind of fault, with address and size recorded in `scratch`: the size is
     invalid, or the two are not those of an allocation."""
-    address = int(data[WARP_LANES * D_ROW + lane])
-    columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
+    address = int(data.d[lane])
+    columns = int(data.columns[lane])
     # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
     if not is_size(columns):
         return fail(scratch, ALLOCATION_SIZE, columns, 0, 1)
@@ -139,19 +130,19 @@ def free(memory: Memory, data: Ints, scratch: Ints, lane: int) -> int:
     # Counts the units of the allocation that begins at the address: none if there is no such one.
     if column_of(address) % UNIT_COLUMNS == 0 and lane_of(address) == 0:
         for unit in range(UNITS):
-            size += read_state(memory, start, OWNER + unit) == first + 1
+            size += read_state(memory, start, TensorMemoryState.owner + unit) == first + 1
     if size * UNIT_COLUMNS != columns:
         return fail(scratch, NOT_AN_ALLOCATION, address, columns, 1)
     for unit in range(first, first + size):
-        write_state(memory, start, OWNER + unit, 0)
+        write_state(memory, start, TensorMemoryState.owner + unit, 0)
     return 0
 
 
 @jitable
-def relinquish(memory: Memory, scratch: Ints) -> int:
+def relinquish(memory: Memory, scratch: IssueScratch) -> int:
     """Executes `tcgen05.relinquish_alloc_permit`: records that the block may not allocate any more;
     returns 0."""
-    write_state(memory, memory_start(scratch), RELINQUISHED, 1)
+    write_state(memory, memory_start(scratch), TensorMemoryState.relinquished, 1)
     return 0
 
 
@@ -167,7 +158,7 @@ def find_unfreed(memory: Memory, start: int, stride: int, count: int, block: Int
     for number in range(count):
         own = start + (number + 1) * stride - BLOCK_BYTES
         for unit in range(UNITS):
-            if read_state(memory, own, OWNER + unit):
-                block[0] = read_state(memory, own, ALLOCATED_BY)
-                return read_state(memory, own, ALLOCATED_AT)
+            if read_state(memory, own, TensorMemoryState.owner + unit):
+                block[0] = read_state(memory, own, TensorMemoryState.allocated_by)
+                return read_state(memory, own, TensorMemoryState.allocated_at)
     return 0

@@ -10,7 +10,8 @@ that no instruction waits for is dropped with its block.
 
 from __future__ import annotations
 
-from warploom.asynchronous.issue.queue import QUEUE_WORDS, STORES
+from warploom.asynchronous.issue.queue import QUEUE_WORDS
+from warploom.asynchronous.records import LANES, DeferredStore, IssueScratch, RequestQueue
 from warploom.asynchronous.tensor_memory.fragments import column_in, lane_in
 from warploom.asynchronous.tensor_memory.layout import (
     HALVES,
@@ -19,32 +20,20 @@ from warploom.asynchronous.tensor_memory.layout import (
     part,
 )
 from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
-from warploom.asynchronous.tensors.entries import FIRST_THREAD
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.schedule_layout import CHANGES
 from warploom.texture.texels import Memory, write_bytes
 
-LANES = 32
-MOST_WORDS = 128 * LANES
-"""The most values of a store: 128 registers of 32 lanes."""
-
-REQUEST, THREAD, START, ADDRESS, SPLIT, VALUES = range(6)
-STORE_WORDS = VALUES + MOST_WORDS
-"""Words of a deferred store. REQUEST: the encoded instruction; THREAD: number of its warp's first
-thread; START: host address of the tensor memory; ADDRESS, SPLIT: the instruction's address and its
-offset for the second half of the threads; VALUES: its registers, 32 lanes each."""
-
 CAPACITY = 64
 """The most deferred stores; when the list is full, the oldest completes."""
 
-LIST_WORDS = CAPACITY * STORE_WORDS
+LIST_WORDS = CAPACITY * DeferredStore.WORDS
 
 
 @jitable
-def store_at(number: int) -> int:
-    """Returns the index in the queue array of the first word of deferred store number `number`; 0
-    is the oldest."""
-    return QUEUE_WORDS + number * STORE_WORDS
+def store_of(queue: RequestQueue, number: int) -> DeferredStore:
+    """Returns deferred store number `number` of the list after the queue; 0 is the oldest."""
+    return DeferredStore(queue, QUEUE_WORDS, number)
 
 
 @jitable
@@ -77,49 +66,48 @@ def write_word(memory: Memory, offset: int, request: int, word: int) -> None:
 
 
 @jitable
-def complete_store(memory: Memory, queue: Ints, number: int) -> None:
+def complete_store(memory: Memory, queue: RequestQueue, number: int) -> None:
     """Writes the registers of deferred store number `number`, of all 32 lanes, to tensor memory.
     The store stays in the list; the caller removes it."""
-    at = store_at(number)
-    request = int(queue[at + REQUEST])
+    store = store_of(queue, number)
+    request = store.request
     for register in range(request >> REGISTERS & 255):
         for thread in range(LANES):
             offset = register_word_offset(
-                int(queue[at + START]), int(queue[at + ADDRESS]), int(queue[at + SPLIT]),
-                request, thread, register,
+                store.start, store.address, store.split, request, thread, register
             )  # fmt: skip
-            word = int(queue[at + VALUES + LANES * register + thread])
+            word = int(store.values[LANES * register + thread])
             write_word(memory, offset, request, word)
 
 
 @jitable
-def remove_store(queue: Ints, number: int) -> None:
+def remove_store(queue: RequestQueue, number: int) -> None:
     """Removes deferred store number `number` from the list without writing it; later stores move
     down by one."""
-    for word in range(store_at(number), store_at(int(queue[STORES]) - 1)):
-        queue[word] = queue[word + STORE_WORDS]
-    queue[STORES] -= 1
+    queue.stores -= 1
+    for word in range(store_of(queue, number).at, store_of(queue, queue.stores).at):
+        queue.words[word] = queue.words[word + DeferredStore.WORDS]
 
 
 @jitable
-def allocate_store(memory: Memory, queue: Ints) -> int:
-    """Adds a store with undefined words to the end of the list, and returns the index of its first
-    word in the queue array. If the list is full, writes and removes the oldest store first."""
-    if queue[STORES] == CAPACITY:
+def allocate_store(memory: Memory, queue: RequestQueue) -> DeferredStore:
+    """Adds a store with undefined words to the end of the list, and returns it. If the list is
+    full, writes and removes the oldest store first."""
+    if queue.stores == CAPACITY:
         complete_store(memory, queue, 0)
         remove_store(queue, 0)
-    queue[STORES] += 1
-    return store_at(int(queue[STORES]) - 1)
+    queue.stores += 1
+    return store_of(queue, queue.stores - 1)
 
 
 @jitable
-def wait_stores(memory: Memory, scratch: Ints, plan: Ints, queue: Ints) -> int:
+def wait_stores(memory: Memory, scratch_words: Ints, plan: Ints, queue_words: Ints) -> int:
     """Executes `tcgen05.wait::st`: writes the deferred stores of the executing warp (from
-    FIRST_THREAD) to tensor memory, oldest first, and removes them from the list. Counts each as a
+    `first_thread`) to tensor memory, oldest first, and removes them from the list. Counts each as a
     change of memory in `plan`. Returns 0."""
-    number = 0
-    while number < queue[STORES]:
-        if queue[store_at(number) + THREAD] == scratch[FIRST_THREAD]:
+    scratch, queue, number = IssueScratch(scratch_words, 0), RequestQueue(queue_words, 0), 0
+    while number < queue.stores:
+        if store_of(queue, number).thread == scratch.first_thread:
             complete_store(memory, queue, number)
             remove_store(queue, number)
             plan[CHANGES] += 1
@@ -129,12 +117,12 @@ def wait_stores(memory: Memory, scratch: Ints, plan: Ints, queue: Ints) -> int:
 
 
 @jitable
-def drop_stores(queue: Ints, start: int, end: int) -> None:
+def drop_stores(queue: RequestQueue, start: int, end: int) -> None:
     """Removes, without writing them, the deferred stores to tensor memory at host addresses from
     `start` up to `end`: that of a block that has ended."""
     number = 0
-    while number < queue[STORES]:
-        if start <= queue[store_at(number) + START] < end:
+    while number < queue.stores:
+        if start <= store_of(queue, number).start < end:
             remove_store(queue, number)
         else:
             number += 1

@@ -5,7 +5,7 @@ their operands, counts their accesses, and executes or queues them.
 1 with the fault of the lowest lane recorded in `scratch`. Parameters: `memory`: the host's memory
 as bytes, from address ORIGIN on; `data`: rows of operands, 32 lanes each, and `request`: the
 encoded instruction (`asynchronous.tensors.requests`); `scratch`: the entry of the request, then
-fault and machine state (`asynchronous.tensors.entries`); `allocations`: of global memory;
+fault and machine state (`IssueScratch`); `allocations`: of global memory;
 `global_record`, `shared_record`: counters of accesses; `plan`: the launch's schedule
 (`simt.schedule_layout`); `queue`: requests that complete late; `work`: space for an entry and a
 product.
@@ -14,10 +14,17 @@ product.
 from __future__ import annotations
 
 from warploom.asynchronous.issue.queue import append, execute_request, free_queue_slot
+from warploom.asynchronous.records import (
+    LANES,
+    CopyOperands,
+    IssueScratch,
+    MapWords,
+    ProductWork,
+    RequestQueue,
+)
 from warploom.asynchronous.tensors.addresses import (
     BULK_ALIGNMENT,
     COLUMN_OPERANDS,
-    LANES,
     NO_BLOCK,
     NO_TENSOR_MAP,
     OPEN_HALO,
@@ -43,43 +50,20 @@ from warploom.asynchronous.tensors.boxes import (
 from warploom.asynchronous.tensors.cancel import RESPONSE_BYTES, fill_response, prepare_response
 from warploom.asynchronous.tensors.entries import (
     ALL_BYTES,
-    BARRIER,
-    BLOCK,
     BOX_COPY,
     BULK_GROUP,
     BYTES,
-    CLUSTER_SHARED,
-    COORDINATES,
-    FAULT_KIND,
-    FAULT_LANE,
-    FIRST_THREAD,
-    GROUPS,
-    KIND,
     NO_GROUP,
-    OFFSETS,
     ORIGIN,
     REDUCTION,
-    REQUEST,
-    ROW_ADDRESS,
-    ROW_FROM,
-    ROW_TO,
-    SHARED,
-    SHARED_STRIDE,
-    SIZE,
-    SOURCE,
-    TARGET,
-    THREAD,
-    WARP,
 )
 from warploom.asynchronous.tensors.maps import (
-    COLUMN,
     FIRST_PACKED,
     IM2COL,
     IM2COL_W,
     IM2COL_W128,
     INTERLEAVE_32B,
     MAP_BYTES,
-    MAP_WORDS,
     NO_INTERLEAVE,
     TILED,
     dim,
@@ -94,19 +78,14 @@ from warploom.asynchronous.tensors.maps import (
 from warploom.asynchronous.tensors.packed import broken_rule, global_size
 from warploom.asynchronous.tensors.requests import (
     AXIS,
-    BLOCKS_ROW,
     CANCEL,
-    COORDINATE_ROW,
     COPY_BYTES,
     COPY_MAP,
     FIELD,
-    GLOBAL_ROW,
     GROUPED,
     IM2COL_MODE,
     LOAD,
-    MAP_ROW,
     MODE,
-    OFFSET_ROW,
     OP,
     PAIR,
     PREFETCH,
@@ -114,17 +93,12 @@ from warploom.asynchronous.tensors.requests import (
     REDUCE,
     REDUCE_BYTES,
     REPLACE,
-    SHARED_ROW,
-    SIZE_ROW,
     STORE,
-    VALUE_ROW,
     WIDE_128_MODE,
     WIDE_MODE,
     field,
 )
 from warploom.asynchronous.tensors.wide import (
-    HALO,
-    OFFSET,
     has_open_halo,
     has_wrong_operands,
     is_wide,
@@ -157,26 +131,29 @@ BOX_ALIGNMENT, INTERLEAVED_ALIGNMENT, BULK_UNIT = 128, 256, 16
 
 @jitable
 def issue_copies(
-    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
-    global_record: Ints, shared_record: Ints, plan: Ints, queue: Ints, work: Ints,
+    memory: Memory, data_words: Ints, scratch_words: Ints, allocations: Allocations,
+    global_record: Ints, shared_record: Ints, plan: Ints, queue_words: Ints, work_words: Ints,
     mask: int, request: int,
 ) -> int:  # fmt: skip
     """Issues a request in each lane of `mask`, from the lowest: checks and counts it, then executes
     it or queues it (to each block of its multicast mask), changes a tensor map, or, for a prefetch,
     does nothing more. Each adds to the changes of memory in `plan`. Returns 0, or 1 with the kind
     of fault recorded in `scratch`: lanes before the fault have taken effect."""
-    scratch[FAULT_KIND] = 0
-    late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
+    data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
+    queue, work = RequestQueue(queue_words, 0), ProductWork(work_words, 0)
+    entry = scratch.entry
+    scratch.fault_kind = 0
+    late = completes_late(plan, scratch.block, scratch.warp)
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
         op = field(request, OP)
-        scratch[FAULT_LANE] = lane
-        scratch[REQUEST] = request
-        scratch[THREAD] = int(scratch[FIRST_THREAD]) + lane
-        scratch[GROUPS] = BULK_GROUP if field(request, GROUPED) else NO_GROUP
-        scratch[BARRIER] = 0
-        blocks = int(data[LANES * BLOCKS_ROW + lane])
+        scratch.fault_lane = lane
+        entry.request = request
+        entry.thread = scratch.first_thread + lane
+        entry.groups = BULK_GROUP if field(request, GROUPED) else NO_GROUP
+        entry.barrier = 0
+        blocks = int(data.blocks[lane])
         if op in (REPLACE, COPY_MAP):
             kind = change_map(memory, data, scratch, allocations, lane, request)
         elif op == CANCEL:
@@ -190,7 +167,7 @@ def issue_copies(
         else:
             kind = prepare_box(memory, data, scratch, allocations, lane, request)
         if kind != 0:
-            scratch[FAULT_KIND] = kind
+            scratch.fault_kind = kind
             return 1
         if op in (LOAD, STORE, REDUCE, PREFETCH):
             count_box(scratch, global_record, shared_record)
@@ -203,7 +180,7 @@ def issue_copies(
         elif blocks != 0:
             kind = multicast(memory, scratch, plan, queue, work, late, blocks)
             if kind != 0:
-                scratch[FAULT_KIND] = kind
+                scratch.fault_kind = kind
                 return 1
         else:
             complete_or_queue(memory, scratch, plan, queue, work, late)
@@ -213,30 +190,31 @@ def issue_copies(
 @jitable
 def complete_or_queue(
     memory: Memory,
-    scratch: Ints,
+    scratch: IssueScratch,
     plan: Ints,
-    queue: Ints,
-    work: Ints,
+    queue: RequestQueue,
+    work: ProductWork,
     late: bool,
 ) -> None:
     """Executes the request in `scratch` at once, or appends it to the queue if `late`: its warp's
     asynchronous operations complete at the wait for them. Either way counts a change of memory in
     `plan`, as deadlock detection demands."""
+    entry = scratch.entry
     if late:
         free_queue_slot(memory, queue, work)
-        append(queue, scratch)
+        append(queue, entry)
     else:
-        execute_request(memory, scratch, work)
+        execute_request(memory, entry, work)
     plan[CHANGES] += 1
 
 
 @jitable
 def multicast(
     memory: Memory,
-    scratch: Ints,
+    scratch: IssueScratch,
     plan: Ints,
-    queue: Ints,
-    work: Ints,
+    queue: RequestQueue,
+    work: ProductWork,
     late: bool,
     blocks: int,
 ) -> int:
@@ -245,8 +223,9 @@ def multicast(
     executed at once, or queued if `late`. With PAIR a box's mbarrier is that of the first block of
     each pair. Returns 0, or, if a block is not running, the kind of fault, with its rank recorded
     in `scratch`; blocks of lower rank have been served then."""
-    target, barrier = int(scratch[TARGET]), int(scratch[BARRIER])
-    own = int(scratch[SHARED])
+    entry = scratch.entry
+    target, barrier = entry.target, entry.barrier
+    own = entry.shared
     # A multicast mask has 16 bits, one for each block of the largest cluster.
     for rank in range(16):
         if (blocks >> rank) & 1:
@@ -255,11 +234,11 @@ def multicast(
                 # 0: no size to show; 1: the fault is in shared memory.
                 return fail(scratch, NO_BLOCK, rank, 0, 1)
             moved = base - own
-            scratch[TARGET], scratch[BARRIER] = target + moved, barrier + moved
-            if scratch[KIND] == BOX_COPY and field(int(scratch[REQUEST]), PAIR):
-                offset = (barrier - int(scratch[CLUSTER_SHARED])) % int(scratch[SHARED_STRIDE])
-                scratch[BARRIER] = block_base(scratch, rank & ~1) + offset
-            scratch[SHARED] = base
+            entry.target, entry.barrier = target + moved, barrier + moved
+            if entry.kind == BOX_COPY and field(entry.request, PAIR):
+                offset = (barrier - scratch.cluster_shared) % scratch.shared_stride
+                entry.barrier = block_base(scratch, rank & ~1) + offset
+            entry.shared = base
             complete_or_queue(memory, scratch, plan, queue, work, late)
     return 0
 
@@ -268,23 +247,24 @@ def multicast(
 
 
 @jitable
-def load_map(memory: Memory, scratch: Ints, address: int) -> None:
-    """Copies the 16 words of the tensor map at a host address to the begin of the entry in
-    `scratch`."""
-    for word in range(MAP_WORDS):
-        scratch[word] = read_bytes(memory, address - ORIGIN + 8 * word, 8)
+def load_map(memory: Memory, scratch: IssueScratch, address: int) -> None:
+    """Copies the words of the tensor map at a host address to the entry in `scratch`."""
+    map = scratch.entry.map
+    for word in range(MapWords.WORDS):
+        map.words[map.at + word] = read_bytes(memory, address - ORIGIN + 8 * word, 8)
 
 
 @jitable
 def prepare_box(
-    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
+    memory: Memory, data: CopyOperands, scratch: IssueScratch, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Fills the entry of a tensor copy in `scratch` from a lane's operands, and checks its tensor
     map, rules of packed types and im2col operands, the alignment of the box, all rows in shared and
     global memory, and for loads the mbarrier. For a prefetch only the map and packed types are
-    checked, and SIZE is 0. Returns the kind of fault, its details recorded in `scratch`, or 0."""
-    op, map_address = field(request, OP), int(data[LANES * MAP_ROW + lane])
+    checked, and `size` is 0. Returns the kind of fault, its details recorded in `scratch`, or 0."""
+    entry = scratch.entry
+    op, map_address = field(request, OP), int(data.map[lane])
     kind = check_global(scratch, allocations, map_address, MAP_BYTES, False)
     if kind != 0:
         return kind
@@ -292,61 +272,62 @@ def prepare_box(
     kind = check_map(scratch, request, map_address)
     if kind != 0:
         return kind
-    scratch[KIND] = BOX_COPY
+    entry.kind = BOX_COPY
     for axis in range(5):
-        scratch[COORDINATES + axis] = data[LANES * (COORDINATE_ROW + axis) + lane]
+        entry.coordinates[axis] = data.coordinates[LANES * axis + lane]
     for axis in range(3):
-        scratch[OFFSETS + axis] = data[LANES * (OFFSET_ROW + axis) + lane]
-    if map_type(scratch) >= FIRST_PACKED:
-        rule = broken_rule(scratch, row_elements(scratch))
+        entry.offsets[axis] = data.offsets[LANES * axis + lane]
+    if map_type(entry.map) >= FIRST_PACKED:
+        rule = broken_rule(entry, row_elements(entry))
         if rule != 0:
-            return fail(scratch, PACKED_RULE, rule, map_type(scratch), 0)
+            return fail(scratch, PACKED_RULE, rule, map_type(entry.map), 0)
     # A prefetch has no destination and signals no mbarrier.
     if op == PREFETCH:
-        scratch[SIZE] = 0
+        entry.size = 0
         return 0
     if is_wide(field(request, MODE)):
-        if has_wrong_operands(scratch):
-            return fail(scratch, COLUMN_OPERANDS, int(scratch[HALO]), int(scratch[OFFSET]), 0)
-        if has_open_halo(scratch):
-            return fail(scratch, OPEN_HALO, int(scratch[HALO]), upper_corner(scratch), 0)
-    rows, size = count_rows(scratch), row_bytes(scratch)
-    scratch[SIZE] = rows * size
-    shared = int(data[LANES * SHARED_ROW + lane])
-    interleaved = map_interleave(scratch) == INTERLEAVE_32B
+        if has_wrong_operands(entry):
+            return fail(scratch, COLUMN_OPERANDS, entry.wide.halo, entry.wide.shift, 0)
+        if has_open_halo(entry):
+            return fail(scratch, OPEN_HALO, entry.wide.halo, upper_corner(entry), 0)
+    rows, size = count_rows(entry), row_bytes(entry)
+    entry.size = rows * size
+    shared = int(data.shared[lane])
+    interleaved = map_interleave(entry.map) == INTERLEAVE_32B
     alignment = INTERLEAVED_ALIGNMENT if interleaved else BOX_ALIGNMENT
     if shared % alignment != 0:
         return fail(scratch, TENSOR_ALIGNMENT, shared, alignment, 1)
     kind = check_shared(scratch, shared, rows * size)
     if kind != 0:
         return kind
-    scratch[TARGET] = host_address(scratch, shared)
-    scratch[SHARED] = shared_base(scratch, shared)
+    entry.target = host_address(scratch, shared)
+    entry.shared = shared_base(scratch, shared)
     # Only the bytes of each row that lie in the tensor are accessed, so only these are checked.
     for row in range(rows):
-        find_row(scratch, row)
-        first, length = int(scratch[ROW_FROM]), int(scratch[ROW_TO]) - int(scratch[ROW_FROM])
+        find_row(entry, row)
+        first, length = entry.row_from, entry.row_to - entry.row_from
         if length > 0:
-            start = int(scratch[ROW_ADDRESS]) + first
+            start = entry.row_address + first
             kind = check_global(scratch, allocations, start, length, op != LOAD)
             if kind != 0:
                 return kind
     if op == LOAD:
-        return prepare_mbarrier(memory, data, scratch, lane, moved_bytes(scratch))
+        return prepare_mbarrier(memory, data, scratch, lane, moved_bytes(entry))
     return 0
 
 
 @jitable
-def has_slices(scratch: Ints) -> bool:
+def has_slices(scratch: IssueScratch) -> bool:
     """Returns whether the channels of an interleaved tensor (its whole innermost dimension, in
     bytes of global memory, not the box's) exceed one slice: 32 bytes for INTERLEAVE_32B, else 16;
     False without interleave. That is unsupported: no field of a tensor map gives the distance
     between slices."""
-    layout = map_interleave(scratch)
+    entry = scratch.entry
+    layout = map_interleave(entry.map)
     if layout == NO_INTERLEAVE:
         return False
     slice_bytes = 32 if layout == INTERLEAVE_32B else 16
-    return global_size(map_type(scratch), dim(scratch, 0)) > slice_bytes
+    return global_size(map_type(entry.map), dim(entry.map, 0)) > slice_bytes
 
 
 @jitable
@@ -361,41 +342,41 @@ def map_mode_of(mode: int) -> int:
 
 
 @jitable
-def check_map(scratch: Ints, request: int, map_address: int) -> int:
+def check_map(scratch: IssueScratch, request: int, map_address: int) -> int:
     """Returns the kind of fault if a request cannot use the tensor map in `scratch`, or 0: the map
     is not aligned to 64 bytes, invalid, of another rank or mode than the instruction, has several
     slices, or is an im2col map without pixels. `map_address` is its host address, which is recorded
     in `scratch` with the fault."""
-    if map_address % 64 != 0 or not is_map(scratch):
+    entry = scratch.entry
+    if map_address % 64 != 0 or not is_map(entry.map):
         return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     wanted = map_mode_of(field(request, MODE))
-    rank, mode = map_rank(scratch), map_mode(scratch)
+    rank, mode = map_rank(entry.map), map_mode(entry.map)
     if rank != field(request, RANK) or mode != wanted:
         # The message shows the map's rank and mode, which share the word for the size.
         return fail(scratch, OTHER_TENSOR, map_address, rank | mode << 4, 0)
     if has_slices(scratch):
         return fail(scratch, UNSUPPORTED_TENSOR, map_address, MAP_BYTES, 0)
-    # Bits 16 to 31 of COLUMN: pixels per column.
-    if mode != TILED and part(scratch, COLUMN, 16, 16) == 0:
+    # Bits 16 to 31 of `column`: pixels per column.
+    if mode != TILED and part(entry.map, MapWords.column, 16, 16) == 0:
         return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     return 0
 
 
 @jitable
-def count_box(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
+def count_box(scratch: IssueScratch, global_record: Ints, shared_record: Ints) -> None:
     """Counts the access of the box in `scratch`: one request to global memory, with the sectors and
     lines of those parts of its rows that lie in the tensor, and its bytes in shared memory (none
     for a prefetch)."""
+    entry = scratch.entry
     global_record[REQUESTS] += 1
-    for row in range(count_rows(scratch)):
-        find_row(scratch, row)
-        start = int(scratch[ROW_ADDRESS])
-        if scratch[ROW_TO] > scratch[ROW_FROM]:
-            count_global(
-                global_record, start + int(scratch[ROW_FROM]), start + int(scratch[ROW_TO])
-            )
-    if scratch[SIZE] > 0:
-        count_shared(shared_record, int(scratch[SIZE]))
+    for row in range(count_rows(entry)):
+        find_row(entry, row)
+        start = entry.row_address
+        if entry.row_to > entry.row_from:
+            count_global(global_record, start + entry.row_from, start + entry.row_to)
+    if entry.size > 0:
+        count_shared(shared_record, entry.size)
 
 
 @jitable
@@ -430,17 +411,18 @@ def count_shared(record: Ints, size: int) -> None:
 
 @jitable
 def prepare_bytes(
-    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
+    memory: Memory, data: CopyOperands, scratch: IssueScratch, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Fills the entry of a bulk copy or reduction of contiguous bytes in `scratch` from a lane's
     operands, and checks alignment (16 bytes), both accesses and the mbarrier. With GROUPED the
-    operand SHARED_ROW is the source, and no mbarrier is signalled; else it is the destination. The
-    other operand is global if the request's MODE is not 0, else shared. OFFSETS gets the byte mask
-    of a copy with FIELD, else ALL_BYTES. Returns the kind of fault, its details recorded in
-    `scratch`, or 0."""
-    op, size = field(request, OP), int(data[LANES * SIZE_ROW + lane])
-    shared, other = int(data[LANES * SHARED_ROW + lane]), int(data[LANES * GLOBAL_ROW + lane])
+    operand `shared` is the source, and no mbarrier is signalled; else it is the destination. The
+    other operand is global if the request's MODE is not 0, else shared. `byte_mask` gets that of a
+    copy with FIELD, else ALL_BYTES. Returns the kind of fault, its details recorded in `scratch`,
+    or 0."""
+    entry = scratch.entry
+    op, size = field(request, OP), int(data.size[lane])
+    shared, other = int(data.shared[lane]), int(data.other[lane])
     if size % BULK_UNIT or shared % BULK_UNIT or other % BULK_UNIT:
         return fail(scratch, BULK_ALIGNMENT, size, BULK_UNIT, 1)
     kind = check_shared(scratch, shared, size)
@@ -455,13 +437,13 @@ def prepare_bytes(
         other_address = host_address(scratch, other)
     if kind != 0:
         return kind
-    scratch[KIND] = REDUCTION if op == REDUCE_BYTES else BYTES
-    scratch[SIZE], scratch[OFFSETS] = size, ALL_BYTES
+    entry.kind = REDUCTION if op == REDUCE_BYTES else BYTES
+    entry.size, entry.byte_mask = size, ALL_BYTES
     if op == COPY_BYTES and field(request, FIELD):
-        scratch[OFFSETS] = int(data[LANES * VALUE_ROW + lane])
+        entry.byte_mask = int(data.value[lane])
     shared_address = host_address(scratch, shared)
-    scratch[SHARED] = shared_base(scratch, shared)
-    scratch[SOURCE], scratch[TARGET] = (
+    entry.shared = shared_base(scratch, shared)
+    entry.source, entry.target = (
         (shared_address, other_address) if grouped else (other_address, shared_address)
     )
     if grouped:
@@ -470,14 +452,15 @@ def prepare_bytes(
 
 
 @jitable
-def count_bytes(scratch: Ints, global_record: Ints, shared_record: Ints) -> None:
+def count_bytes(scratch: IssueScratch, global_record: Ints, shared_record: Ints) -> None:
     """Counts the bulk copy in `scratch`: a request to global memory if one operand is global, and
     one to shared memory (one even if both operands are shared). Nothing for size 0."""
-    size, request = int(scratch[SIZE]), int(scratch[REQUEST])
+    entry = scratch.entry
+    size, request = entry.size, entry.request
     if size == 0:
         return
     if field(request, MODE):
-        global_address = int(scratch[TARGET]) if field(request, GROUPED) else int(scratch[SOURCE])
+        global_address = entry.target if field(request, GROUPED) else entry.source
         global_record[REQUESTS] += 1
         count_global(global_record, global_address, global_address + size)
     count_shared(shared_record, size)
@@ -488,14 +471,15 @@ def count_bytes(scratch: Ints, global_record: Ints, shared_record: Ints) -> None
 
 @jitable
 def change_map(
-    memory: Memory, data: Ints, scratch: Ints, allocations: Allocations,
+    memory: Memory, data: CopyOperands, scratch: IssueScratch, allocations: Allocations,
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Executes `tensormap.replace` (sets a field of a map in shared or global memory), or
     `tensormap.cp_fenceproxy` (copies a map from shared to global memory), at once, with the
     operands of a lane. Returns 0, or the kind of fault, its details recorded in `scratch`: a bad
     address, a misaligned map in global memory, or no map to replace a field of."""
-    map_address = int(data[LANES * MAP_ROW + lane])
+    entry = scratch.entry
+    map_address = int(data.map[lane])
     in_shared = SHARED_WINDOW <= map_address < SHARED_WINDOW + WINDOW_SIZE
     if in_shared:
         kind = check_shared(scratch, map_address, MAP_BYTES)
@@ -506,7 +490,7 @@ def change_map(
     address = host_address(scratch, map_address) if in_shared else map_address
     source = address
     if field(request, OP) == COPY_MAP:
-        source = int(data[LANES * SHARED_ROW + lane])
+        source = int(data.shared[lane])
         kind = check_shared(scratch, source, MAP_BYTES)
         if kind != 0:
             return kind
@@ -515,10 +499,11 @@ def change_map(
     if address % 64 != 0 and not in_shared:
         return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 0)
     if field(request, OP) == REPLACE:
-        if not is_map(scratch):
+        if not is_map(entry.map):
             return fail(scratch, NO_TENSOR_MAP, map_address, MAP_BYTES, 1 if in_shared else 0)
-        value = int(data[LANES * VALUE_ROW + lane])
-        replace(scratch, field(request, FIELD), field(request, AXIS), value)
-    for word in range(MAP_WORDS):
-        write_bytes(memory, address - ORIGIN + 8 * word, 8, int(scratch[word]))
+        value = int(data.value[lane])
+        replace(entry.map, field(request, FIELD), field(request, AXIS), value)
+    map = entry.map
+    for word in range(MapWords.WORDS):
+        write_bytes(memory, address - ORIGIN + 8 * word, 8, int(map.words[map.at + word]))
     return 0

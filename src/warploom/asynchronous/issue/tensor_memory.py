@@ -5,8 +5,8 @@ checks their operands, counts their accesses, and executes or queues them.
 the fault recorded in `scratch`. Products, copies, shifts and commits complete in the order in which
 a thread issues them. Under schedules that complete late (`simt.product_groups`), they complete when
 a thread waits for the mbarrier of a later commit, and stores when their warp waits for them
-(`asynchronous.issue.late_stores`). Parameters as in `asynchronous.issue.tensor_copies`; the rows of
-`data` are those of `asynchronous.tensor_memory.layout`.
+(`asynchronous.issue.late_stores`). Parameters as in `asynchronous.issue.tensor_copies`; `data` are
+`TensorMemoryOperands`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.asynchronous.issue.allocation import allocate, free, relinquish
-from warploom.asynchronous.issue.late_stores import (
-    ADDRESS,
-    SPLIT,
-    START,
-    VALUES,
-    allocate_store,
-    register_word_offset,
-    write_word,
-)
-from warploom.asynchronous.issue.late_stores import REQUEST as STORE_REQUEST
-from warploom.asynchronous.issue.late_stores import THREAD as STORE_THREAD
+from warploom.asynchronous.issue.late_stores import allocate_store, register_word_offset, write_word
 from warploom.asynchronous.issue.tensor_copies import complete_or_queue, count_shared, multicast
 from warploom.asynchronous.mbarrier import is_valid
+from warploom.asynchronous.records import (
+    LANES,
+    IssueScratch,
+    ProductWork,
+    RequestQueue,
+    TensorMemoryOperands,
+)
 from warploom.asynchronous.tensor_memory.checks import (
     NO_PAIR,
     check_columns,
@@ -41,35 +38,13 @@ from warploom.asynchronous.tensor_memory.descriptors import UNIT_BYTES
 from warploom.asynchronous.tensor_memory.fragments import columns_in, lanes_in
 from warploom.asynchronous.tensor_memory.layout import (
     A_IN_TENSOR_MEMORY,
-    A_ROW,
     ALLOC,
     ARRIVAL,
-    B_ROW,
-    BLOCKS_ROW,
     COMMIT,
     COPY,
-    D_ROW,
-    DESCRIPTOR_ROW,
-    DISABLED_ROW,
-    E_A,
-    E_B,
-    E_D,
-    E_DESCRIPTOR,
-    E_DISABLED,
-    E_ENABLE_D,
-    E_MEMORY,
-    E_METADATA,
-    E_OWN,
-    E_PEER,
-    E_SCALE_A,
-    E_SCALE_B,
-    E_SCALE_D,
-    E_ZEROS,
-    ENABLE_ROW,
     FREE,
     HALVES,
     LOAD,
-    METADATA_ROW,
     MULTIPLY,
     OP,
     PAIR,
@@ -78,14 +53,9 @@ from warploom.asynchronous.tensor_memory.layout import (
     REGISTERS,
     RELINQUISH,
     ROW_SHIFT,
-    SCALE_A_ROW,
-    SCALE_B_ROW,
-    SCALE_D_ROW,
     SHAPE,
-    SHARED_ROW,
     STORE,
     TENSOR_COPY,
-    ZEROS_ROW,
     part,
 )
 from warploom.asynchronous.tensor_memory.memory import own_rank, to_tensor_memory
@@ -98,23 +68,7 @@ from warploom.asynchronous.tensors.addresses import (
     host_address,
     shared_base,
 )
-from warploom.asynchronous.tensors.entries import (
-    BARRIER,
-    BLOCK,
-    FAULT_KIND,
-    FAULT_LANE,
-    FIRST_THREAD,
-    GROUPS,
-    KIND,
-    NO_GROUP,
-    ORIGIN,
-    OWN_SHARED,
-    REQUEST,
-    SHARED,
-    THREAD,
-    TX_BYTES,
-    WARP,
-)
+from warploom.asynchronous.tensors.entries import NO_GROUP, ORIGIN
 from warploom.simt.address_windows import BLOCK_BITS
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.product_groups import completes_late
@@ -123,27 +77,28 @@ from warploom.texture.texels import Memory, read_bytes
 
 Values = npt.NDArray[np.uint32]
 
-WARP_LANES = 32
 ROW_BYTES = 32
 """Bytes of each lane that `tcgen05.shift` moves."""
 
 
 @jitable
 def issue_tensor_memory(
-    memory: Memory, data: Ints, scratch: Ints, values: Values, shared_record: Ints, plan: Ints,
-    queue: Ints, work: Ints, mask: int, request: int, instruction: int,
+    memory: Memory, data_words: Ints, scratch_words: Ints, values: Values, shared_record: Ints,
+    plan: Ints, queue_words: Ints, work_words: Ints, mask: int, request: int, instruction: int,
 ) -> int:  # fmt: skip
     """Issues a request: allocations, loads and stores once per warp, with the operands of the first
     lane in `mask`; products, copies, shifts and commits in each lane of `mask`. With PAIR, a
     missing peer block is a fault (`has_peer`). `values` are the registers of a load or store, 32
     lanes each; `instruction` is the index of the instruction in its program. Each adds to the
     changes of memory in `plan`. Returns 0, or 1 with the fault recorded in `scratch`."""
-    scratch[FAULT_KIND] = 0
+    data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
+    queue, work = RequestQueue(queue_words, 0), ProductWork(work_words, 0)
+    scratch.fault_kind = 0
     op = part(request, OP)
-    for lane in range(WARP_LANES):
+    for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
-        scratch[FAULT_LANE] = lane
+        scratch.fault_lane = lane
         # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
         if request & PAIR and not has_peer(scratch, plan, op):
             kind = fail(scratch, NO_PAIR, own_rank(scratch), 0, 1)
@@ -160,7 +115,7 @@ def issue_tensor_memory(
                 memory, data, scratch, shared_record, plan, queue, work, lane, request
             )
         if kind != 0:
-            scratch[FAULT_KIND] = kind
+            scratch.fault_kind = kind
             return 1
         plan[CHANGES] += 1
         # Operations up to STORE are executed once per warp, with the operands of its first lane.
@@ -170,7 +125,7 @@ def issue_tensor_memory(
 
 
 @jitable
-def has_peer(scratch: Ints, plan: Ints, op: int) -> bool:
+def has_peer(scratch: IssueScratch, plan: Ints, op: int) -> bool:
     """Returns whether the block has a peer for `.cta_group::2`: the block whose rank in the cluster
     differs in the lowest bit. For allocations and commits it must exist, for operations that access
     its memory it must also be running."""
@@ -185,40 +140,40 @@ def has_peer(scratch: Ints, plan: Ints, op: int) -> bool:
 
 @jitable
 def transfer_registers(
-    memory: Memory, data: Ints, scratch: Ints, values: Values, plan: Ints, queue: Ints, lane: int,
-    request: int,
+    memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, values: Values, plan: Ints,
+    queue: RequestQueue, lane: int, request: int,
 ) -> int:  # fmt: skip
     """Executes `tcgen05.ld` or `tcgen05.st` of a warp, with the operands of lane `lane`: loads
     tensor memory into `values`, or stores `values` in it. A store that completes late is appended
     to the list of deferred stores in `queue` instead; `plan`, the launch's, decides that by its
     policy. `request` encodes operation, shape and number of registers. Returns the kind of fault,
     or 0."""
-    address = int(data[WARP_LANES * D_ROW + lane])
-    split = int(data[WARP_LANES * A_ROW + lane])
-    start = int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
+    address = int(data.d[lane])
+    split = int(data.a[lane])
+    start = scratch.own_shared + to_tensor_memory(scratch)
     kind = check_move(memory, scratch, start, address, split, request)
     if kind != 0:
         return kind
     if part(request, OP) == LOAD:
         load_registers(memory, values, start, address, split, request)
-    elif completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP])):
-        at = allocate_store(memory, queue)
-        queue[at + STORE_REQUEST], queue[at + STORE_THREAD] = request, scratch[FIRST_THREAD]
-        queue[at + START], queue[at + ADDRESS], queue[at + SPLIT] = start, address, split
-        for number in range(WARP_LANES * ((request >> REGISTERS) & 255)):
-            queue[at + VALUES + number] = np.int64(values[number])
+    elif completes_late(plan, scratch.block, scratch.warp):
+        store = allocate_store(memory, queue)
+        store.request, store.thread = request, scratch.first_thread
+        store.start, store.address, store.split = start, address, split
+        for number in range(LANES * ((request >> REGISTERS) & 255)):
+            store.values[number] = np.int64(values[number])
     else:
         for register in range((request >> REGISTERS) & 255):
-            for thread in range(WARP_LANES):
+            for thread in range(LANES):
                 offset = register_word_offset(start, address, split, request, thread, register)
-                word = int(np.int64(values[WARP_LANES * register + thread]))
+                word = int(np.int64(values[LANES * register + thread]))
                 write_word(memory, offset, request, word)
     return 0
 
 
 @jitable
 def check_move(
-    memory: Memory, scratch: Ints, start: int, address: int, split: int, request: int
+    memory: Memory, scratch: IssueScratch, start: int, address: int, split: int, request: int
 ) -> int:
     """Returns the kind of fault of a load or store (`request`) of tensor memory at host address
     `start`, or 0: it accesses lanes outside the warp's quarter, or columns that are not allocated;
@@ -244,12 +199,12 @@ def load_registers(
     REDUCES (`tcgen05.ld.red`) the reduction follows in one more register."""
     registers = (request >> REGISTERS) & 255
     for register in range(registers):
-        for thread in range(WARP_LANES):
+        for thread in range(LANES):
             offset = register_word_offset(start, address, split, request, thread, register)
             word = read_bytes(memory, offset, 4)
             if request & HALVES:
                 word = (word & 0xFFFF) | (read_bytes(memory, offset + 4, 2) << 16)
-            values[WARP_LANES * register + thread] = np.uint32(word)
+            values[LANES * register + thread] = np.uint32(word)
     if request & REDUCES:
         reduce_registers(values, registers, request)
 
@@ -258,13 +213,13 @@ def load_registers(
 def reduce_registers(values: Values, registers: int, request: int) -> None:
     """Stores the minimum or maximum (by the flags of `request`) of each thread's `registers`
     registers in one more register after them, in `values`."""
-    for thread in range(WARP_LANES):
+    for thread in range(LANES):
         reduction = int(np.int64(values[thread]))
         for register in range(registers):
-            word = int(np.int64(values[WARP_LANES * register + thread]))
+            word = int(np.int64(values[LANES * register + thread]))
             # The first is reduced with itself, so that ABSOLUTE_VALUES and NaNs apply to it, too.
             reduction = reduce_words(word if register == 0 else reduction, word, request)
-        values[WARP_LANES * registers + thread] = np.uint32(reduction)
+        values[LANES * registers + thread] = np.uint32(reduction)
 
 
 # ---- asynchronous operations --------------------------------------------------------------------
@@ -272,94 +227,99 @@ def reduce_registers(values: Values, registers: int, request: int) -> None:
 
 @jitable
 def issue_lane(
-    memory: Memory, data: Ints, scratch: Ints, shared_record: Ints, plan: Ints, queue: Ints,
-    work: Ints, lane: int, request: int,
+    memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, shared_record: Ints,
+    plan: Ints, queue: RequestQueue, work: ProductWork, lane: int, request: int,
 ) -> int:  # fmt: skip
     """Issues a product, copy, shift or commit with the operands of one lane: checks it, counts what
     it reads from shared memory, then executes it, or queues it if the warp's operations complete
     late. Returns the kind of fault, or 0."""
-    late = completes_late(plan, int(scratch[BLOCK]), int(scratch[WARP]))
+    entry = scratch.entry
+    operands = entry.operands
+    late = completes_late(plan, scratch.block, scratch.warp)
     fill_entry(data, scratch, lane, request)
     op = part(request, OP)
     if op == COMMIT:
         return commit(memory, data, scratch, plan, queue, work, lane, late)
     if op == MULTIPLY:
-        scratch[KIND] = PRODUCT
-        scratch[E_ZEROS] = data[WARP_LANES * ZEROS_ROW + lane]
+        entry.kind = PRODUCT
+        entry.zeros = data.zeros[lane]
         kind = check_product(memory, scratch, request)
         if kind == 0:
             if not request & A_IN_TENSOR_MEMORY:
                 count_shared(shared_record, product_bytes(scratch, request, True))
             count_shared(shared_record, product_bytes(scratch, request, False))
     elif op == COPY:
-        scratch[KIND] = TENSOR_COPY
+        entry.kind = TENSOR_COPY
         kind = check_copy(memory, scratch, request)
         shape = part(request, SHAPE)
         if kind == 0:
             count_shared(shared_record, copied_rows(shape) * copied_units(shape) * UNIT_BYTES)
     else:
-        scratch[KIND] = ROW_SHIFT
-        first = int(scratch[E_OWN]) + int(scratch[E_MEMORY])
-        kind = check_columns(memory, scratch, first, int(scratch[E_D]), ROW_BYTES // 4)
+        entry.kind = ROW_SHIFT
+        first = operands.own + operands.memory
+        kind = check_columns(memory, scratch, first, operands.d, ROW_BYTES // 4)
     if kind == 0:
         complete_or_queue(memory, scratch, plan, queue, work, late)
     return kind
 
 
 @jitable
-def fill_entry(data: Ints, scratch: Ints, lane: int, request: int) -> None:
+def fill_entry(data: TensorMemoryOperands, scratch: IssueScratch, lane: int, request: int) -> None:
     """Fills the entry in `scratch` of a lane's operation in tensor memory: its operands, its
     disabled lanes (one bit each), its thread, the shared memory of its block and the distance to
-    its tensor memory. With `.cta_group::2`, E_OWN and E_PEER have the shared memory of the pair's
-    blocks, the one with the even rank first. KIND and E_ZEROS are set by the caller; the entry
+    its tensor memory. With `.cta_group::2`, `own` and `peer` have the shared memory of the pair's
+    blocks, the one with the even rank first. `kind` and `zeros` are set by the caller; the entry
     signals no mbarrier and joins no group."""
+    entry = scratch.entry
+    operands = entry.operands
     rank = own_rank(scratch)
-    own, peer = int(scratch[OWN_SHARED]), 0
+    own, peer = scratch.own_shared, 0
     if request & PAIR:
         own, peer = block_base(scratch, rank & ~1), block_base(scratch, rank | 1)
-    scratch[E_D] = data[WARP_LANES * D_ROW + lane]
-    scratch[E_A] = data[WARP_LANES * A_ROW + lane]
-    scratch[E_B] = data[WARP_LANES * B_ROW + lane]
-    scratch[E_DESCRIPTOR] = data[WARP_LANES * DESCRIPTOR_ROW + lane]
-    scratch[E_METADATA] = data[WARP_LANES * METADATA_ROW + lane]
-    scratch[E_SCALE_A] = data[WARP_LANES * SCALE_A_ROW + lane]
-    scratch[E_SCALE_B] = data[WARP_LANES * SCALE_B_ROW + lane]
-    scratch[E_ENABLE_D] = data[WARP_LANES * ENABLE_ROW + lane]
-    scratch[E_SCALE_D] = data[WARP_LANES * SCALE_D_ROW + lane]
-    scratch[E_OWN], scratch[E_PEER] = own, peer
-    scratch[E_MEMORY] = to_tensor_memory(scratch)
+    operands.d = data.d[lane]
+    operands.a = data.a[lane]
+    operands.b = data.b[lane]
+    operands.descriptor = data.descriptor[lane]
+    operands.metadata = data.metadata[lane]
+    operands.scale_a = data.scale_a[lane]
+    operands.scale_b = data.scale_b[lane]
+    operands.enable = data.enable[lane]
+    operands.scale_d = data.scale_d[lane]
+    operands.own, operands.peer = own, peer
+    operands.memory = to_tensor_memory(scratch)
     # Four words of 64 bits from eight operands of 32: the disabled lanes, one bit each.
     for word in range(4):
-        low = int(data[WARP_LANES * (DISABLED_ROW + 2 * word) + lane])
-        high = int(data[WARP_LANES * (DISABLED_ROW + 2 * word + 1) + lane])
+        low = int(data.disabled[LANES * 2 * word + lane])
+        high = int(data.disabled[LANES * (2 * word + 1) + lane])
         # Words are signed: if bit 31 of the high half is set, 2^32 is subtracted so that it is the
         # sign.
-        scratch[E_DISABLED + word] = low | (high - ((high & 0x80000000) << 1)) << 32
-    scratch[REQUEST], scratch[BARRIER], scratch[GROUPS] = request, 0, NO_GROUP
-    scratch[THREAD] = int(scratch[FIRST_THREAD]) + lane
-    scratch[SHARED] = scratch[OWN_SHARED]
+        operands.disabled[word] = low | (high - ((high & 0x80000000) << 1)) << 32
+    entry.request, entry.barrier, entry.groups = request, 0, NO_GROUP
+    entry.thread = scratch.first_thread + lane
+    entry.shared = scratch.own_shared
 
 
 @jitable
 def commit(
-    memory: Memory, data: Ints, scratch: Ints, plan: Ints, queue: Ints, work: Ints, lane: int,
-    late: bool,
+    memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, plan: Ints,
+    queue: RequestQueue, work: ProductWork, lane: int, late: bool,
 ) -> int:  # fmt: skip
     """Issues `tcgen05.commit` with a lane's operands: one arrival at the mbarrier, or with a
     multicast mask at that of each block, which follows all earlier operations of the thread.
     Executed at once, or queued after them if `late`. Returns the kind of fault, or 0; without a
     mask, a word that is no mbarrier is a fault."""
-    address = int(data[WARP_LANES * SHARED_ROW + lane])
-    blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
+    entry = scratch.entry
+    address = int(data.shared[lane])
+    blocks = int(data.blocks[lane])
     kind = check_shared(scratch, address, 8)
     if kind != 0:
         return kind
-    scratch[KIND] = ARRIVAL
-    scratch[BARRIER], scratch[TX_BYTES] = host_address(scratch, address), 0
-    scratch[SHARED] = shared_base(scratch, address)
+    entry.kind = ARRIVAL
+    entry.barrier, entry.tx_bytes = host_address(scratch, address), 0
+    entry.shared = shared_base(scratch, address)
     if blocks == 0:
         # The fault has no size (0), and is in shared memory (1).
-        if not is_valid(read_bytes(memory, int(scratch[BARRIER]) - ORIGIN, 8)):
+        if not is_valid(read_bytes(memory, entry.barrier - ORIGIN, 8)):
             return fail(scratch, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
         complete_or_queue(memory, scratch, plan, queue, work, late)
         return 0

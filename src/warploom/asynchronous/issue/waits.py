@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from warploom.asynchronous.issue.late_stores import drop_stores
 from warploom.asynchronous.issue.queue import (
-    COUNT,
-    LANES,
-    STORES,
     complete_groups,
     complete_mbarrier_copies,
     end_group,
@@ -23,18 +20,18 @@ from warploom.asynchronous.late_copies.complete import (
     retire_pending,
 )
 from warploom.asynchronous.late_copies.entries import BULK_GROUP
-from warploom.asynchronous.late_copies.entries import COUNT as PENDING_COUNT
 from warploom.asynchronous.late_copies.hold import end_pending_group
 from warploom.asynchronous.mbarrier import is_complete
+from warploom.asynchronous.records import (
+    LANES,
+    CopyOperands,
+    IssueScratch,
+    PendingList,
+    ProductWork,
+    RequestQueue,
+)
 from warploom.asynchronous.tensors.addresses import check_shared, host_address
-from warploom.asynchronous.tensors.entries import (
-    FIRST_THREAD,
-    ORIGIN,
-)
-from warploom.asynchronous.tensors.requests import (
-    BARRIER_ROW,
-    VALUE_ROW,
-)
+from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.schedule_layout import CHANGES
 from warploom.texture.texels import Memory, read_bytes
@@ -44,21 +41,24 @@ END_GROUP, WAIT_GROUPS = range(2)
 
 @jitable
 def wait_copies(
-    memory: Memory, data: Ints, scratch: Ints, plan: Ints, queue: Ints, pending: Ints, work: Ints,
-    mask: int, by_parity: int,
+    memory: Memory, data_words: Ints, scratch_words: Ints, plan: Ints, queue_words: Ints,
+    pending_words: Ints, work_words: Ints, mask: int, by_parity: int,
 ) -> int:  # fmt: skip
     """Prepares `mbarrier.test_wait` or `try_wait` of a warp: for each lane in `mask` whose awaited
     phase is incomplete, completes the late copies that signal its mbarrier until the phase
     completes, first those in `queue`, then those in `pending`. Skips an mbarrier at a bad address,
     which the wait itself reports. `by_parity` is 1 if operands are phase parities, 0 for the tokens
     of arrivals. Adds to the changes of memory in `plan`. Returns 0."""
+    data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
+    queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
+    work = ProductWork(work_words, 0)
     for lane in range(LANES):
-        if (mask >> lane) & 1 and (queue[COUNT] > 0 or pending[PENDING_COUNT] > 0):
-            address = int(data[LANES * BARRIER_ROW + lane])
+        if (mask >> lane) & 1 and (queue.count > 0 or pending.count > 0):
+            address = int(data.barrier[lane])
             if check_shared(scratch, address, 8) == 0:
                 mbarrier_address = host_address(scratch, address)
                 word = read_bytes(memory, mbarrier_address - ORIGIN, 8)
-                wanted = int(data[LANES * VALUE_ROW + lane])
+                wanted = int(data.value[lane])
                 if not is_complete(word, wanted, by_parity):
                     plan[CHANGES] += complete_mbarrier_copies(memory, queue, work, mbarrier_address)
                     word = read_bytes(memory, mbarrier_address - ORIGIN, 8)
@@ -69,24 +69,26 @@ def wait_copies(
 
 @jitable
 def group_copies(
-    memory: Memory, scratch: Ints, plan: Ints, queue: Ints, pending: Ints, work: Ints,
-    mask: int, action: int, left: int, groups: int,
+    memory: Memory, scratch_words: Ints, plan: Ints, queue_words: Ints, pending_words: Ints,
+    work_words: Ints, mask: int, action: int, left: int, groups: int,
 ) -> int:  # fmt: skip
     """Ends the current group of copies of each lane in `mask` (`action` END_GROUP: `commit_group`),
     or completes all groups except the newest `left` (WAIT_GROUPS: `wait_group`; -1: also copies in
     no group), which counts as changes of memory in `plan`. `groups` is the kind of group: only
     BULK_GROUP has entries in `queue`, all kinds in `pending`. `work` is overwritten. Returns 0."""
-    if pending[PENDING_COUNT] > 0:
+    scratch, work = IssueScratch(scratch_words, 0), ProductWork(work_words, 0)
+    queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
+    if pending.count > 0:
         if action == END_GROUP:
             end_pending_group(memory, scratch, pending, mask, groups)
         else:
-            thread = int(scratch[FIRST_THREAD])
+            thread = scratch.first_thread
             plan[CHANGES] += complete_pending_groups(memory, pending, thread, mask, groups, left)
-    if groups != BULK_GROUP or queue[COUNT] == 0:
+    if groups != BULK_GROUP or queue.count == 0:
         return 0
     for lane in range(LANES):
         if (mask >> lane) & 1:
-            thread = int(scratch[FIRST_THREAD]) + lane
+            thread = scratch.first_thread + lane
             if action == END_GROUP:
                 end_group(memory, queue, work, thread)
             else:
@@ -96,15 +98,17 @@ def group_copies(
 
 @jitable
 def retire_copies(
-    memory: Memory, queue: Ints, pending: Ints, work: Ints, start: int, end: int
+    memory: Memory, queue_words: Ints, pending_words: Ints, work_words: Ints, start: int, end: int
 ) -> int:
     """Removes the late copies of a block that has ended, whose shared memory is at host addresses
     from `start` up to `end`: completes those to global memory, drops those into shared or tensor
     memory. Returns 0."""
-    if queue[COUNT] > 0:
+    queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
+    work = ProductWork(work_words, 0)
+    if queue.count > 0:
         retire(memory, queue, work, start, end)
-    if queue[STORES] > 0:
+    if queue.stores > 0:
         drop_stores(queue, start, end)
-    if pending[PENDING_COUNT] > 0:
+    if pending.count > 0:
         retire_pending(memory, pending, start, end)
     return 0

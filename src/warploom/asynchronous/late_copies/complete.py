@@ -8,74 +8,51 @@ import numpy as np
 
 from warploom.asynchronous import mbarrier
 from warploom.asynchronous.late_copies.entries import (
-    BARRIER,
     BULK_GROUP,
     CAPACITY,
     COPY,
-    COUNT,
-    DUE,
-    ENDS,
-    ENTRY_WORDS,
     GROUP_END,
-    GROUPS,
-    HIGH_DATA,
-    KIND,
-    LANES,
-    LOW_DATA,
-    MASK,
     OPERATION_AT,
-    SHARED,
-    SIZE,
-    SOURCE,
-    TARGET,
-    THREAD,
-    TX_BYTES,
     TYPE_AT,
     UPDATED,
     VALUE,
-    ZEROS,
-    entry_at,
-    lane_word,
+    entry_of,
 )
+from warploom.asynchronous.records import LANES, PendingCopies, PendingList
 from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.asynchronous.tensors.numbers import combine_integers
-from warploom.simt.lane_counts import Ints, jitable
+from warploom.simt.lane_counts import jitable
+from warploom.simt.record_copies import copy_record
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 
 @jitable
-def complete_lane(memory: Memory, pending: Ints, entry: int, lane: int) -> None:
-    """Completes the copy of one lane, by the KIND of its entry: copies bytes and zeros those after
-    them, stores a value of up to 16 bytes, or reduces an integer into memory. Then signals TX_BYTES
-    to its mbarrier, unless the address is 0 or the mbarrier is not initialised. The lane's bit in
-    MASK is left to the caller."""
-    target, size = (
-        int(pending[lane_word(entry, TARGET, lane)]) - ORIGIN,
-        pending[lane_word(entry, SIZE, lane)],
-    )
-    if pending[entry + KIND] == COPY:
-        source = int(pending[lane_word(entry, SOURCE, lane)]) - ORIGIN
+def complete_lane(memory: Memory, entry: PendingCopies, lane: int) -> None:
+    """Completes the copy of one lane, by the kind of its entry: copies bytes and zeros those after
+    them, stores a value of up to 16 bytes, or reduces an integer into memory. Then signals
+    `tx_bytes` to its mbarrier, unless the address is 0 or the mbarrier is not initialised. The
+    lane's bit in `mask` is left to the caller."""
+    target, size = int(entry.target[lane]) - ORIGIN, entry.size[lane]
+    if entry.kind == COPY:
+        source = int(entry.source[lane]) - ORIGIN
         for offset in range(size):
             memory[target + offset] = memory[source + offset]
-        for offset in range(size, size + pending[lane_word(entry, ZEROS, lane)]):
+        for offset in range(size, size + entry.zeros[lane]):
             memory[target + offset] = np.uint8(0)
-    elif pending[entry + KIND] == VALUE:
+    elif entry.kind == VALUE:
         low = min(size, 8)
-        write_bytes(memory, target, low, int(pending[lane_word(entry, LOW_DATA, lane)]))
-        write_bytes(memory, target + 8, size - low, int(pending[lane_word(entry, HIGH_DATA, lane)]))
-    elif pending[entry + KIND] == UPDATED:
-        action, operand = (
-            int(pending[lane_word(entry, SOURCE, lane)]),
-            pending[lane_word(entry, LOW_DATA, lane)],
-        )
+        write_bytes(memory, target, low, int(entry.low_data[lane]))
+        write_bytes(memory, target + 8, size - low, int(entry.high_data[lane]))
+    elif entry.kind == UPDATED:
+        action, operand = int(entry.source[lane]), entry.low_data[lane]
         old, operation = read_bytes(memory, target, size), action >> OPERATION_AT & 15
         new = combine_integers(operation, old, int(operand), action >> TYPE_AT)
         write_bytes(memory, target, size, new)
-    barrier = int(pending[lane_word(entry, BARRIER, lane)])
+    barrier = int(entry.barrier[lane])
     if barrier != 0:
         word = read_bytes(memory, barrier - ORIGIN, 8)
         if mbarrier.is_valid(word):
-            word = mbarrier.complete_tx(word, int(pending[lane_word(entry, TX_BYTES, lane)]))
+            word = mbarrier.complete_tx(word, int(entry.tx_bytes[lane]))
             write_bytes(memory, barrier - ORIGIN, 8, word)
 
 
@@ -87,57 +64,54 @@ def is_phase_complete(memory: Memory, barrier: int, phase: int) -> bool:
 
 
 @jitable
-def complete_due(memory: Memory, pending: Ints, barrier: int, phase: int) -> int:
-    """Completes the copies that are marked in DUE of each entry, oldest first, clears their bits in
-    DUE and MASK, and removes entries without pending lanes from the list. Once the mbarrier at host
-    address `barrier` (0: none) has left `phase`, the remaining ones stay pending. Returns how many
-    copies (of one lane each) were completed; ends of groups are removed uncounted."""
+def complete_due(memory: Memory, pending: PendingList, barrier: int, phase: int) -> int:
+    """Completes the copies that are marked in `due` of each entry, oldest first, clears their bits
+    in `due` and `mask`, and removes entries without pending lanes from the list. Once the mbarrier
+    at host address `barrier` (0: none) has left `phase`, the remaining ones stay pending. Returns
+    how many copies (of one lane each) were completed; ends of groups are removed uncounted."""
     retained, completed = 0, 0
-    for number in range(pending[COUNT]):
-        entry = entry_at(number)
-        due = pending[entry + DUE]
+    for number in range(pending.count):
+        entry = entry_of(pending, number)
+        due = entry.due
         if due:
-            pending[entry + DUE] = 0
-            pending[entry + MASK] &= ~due
+            entry.due = 0
+            entry.mask &= ~due
             for lane in range(LANES):
-                if due >> lane & 1 and pending[entry + KIND] != GROUP_END:
+                if due >> lane & 1 and entry.kind != GROUP_END:
                     if is_phase_complete(memory, barrier, phase):
-                        pending[entry + MASK] |= 1 << lane
+                        entry.mask |= 1 << lane
                     else:
-                        complete_lane(memory, pending, entry, lane)
+                        complete_lane(memory, entry, lane)
                         completed += 1
-        if pending[entry + MASK]:
+        if entry.mask:
             if retained != number:
-                for word in range(ENTRY_WORDS):
-                    pending[entry_at(retained) + word] = pending[entry + word]
+                copy_record(entry_of(pending, retained), entry)
             retained += 1
-    pending[COUNT] = retained
+    pending.count = retained
     return completed
 
 
 @jitable
-def complete_oldest(memory: Memory, pending: Ints) -> None:
+def complete_oldest(memory: Memory, pending: PendingList) -> None:
     """Completes the older half of the entries in all their lanes. Called when the list has CAPACITY
     entries, to make space."""
     for number in range(CAPACITY // 2):
-        pending[entry_at(number) + DUE] = pending[entry_at(number) + MASK]
+        entry = entry_of(pending, number)
+        entry.due = entry.mask
     # No mbarrier (0): all that are due complete, whatever the phase.
     complete_due(memory, pending, 0, 0)
 
 
 @jitable
-def complete_pending_of_mbarrier(memory: Memory, pending: Ints, barrier: int) -> int:
+def complete_pending_of_mbarrier(memory: Memory, pending: PendingList, barrier: int) -> int:
     """Completes the pending copies that signal the mbarrier at host address `barrier`, oldest
     first, until its phase is complete; returns how many."""
     any_due = 0
-    for number in range(pending[COUNT]):
-        entry = entry_at(number)
+    for number in range(pending.count):
+        entry = entry_of(pending, number)
         for lane in range(LANES):
-            if (
-                pending[entry + MASK] >> lane & 1
-                and pending[lane_word(entry, BARRIER, lane)] == barrier
-            ):
-                pending[entry + DUE] |= 1 << lane
+            if entry.mask >> lane & 1 and entry.barrier[lane] == barrier:
+                entry.due |= 1 << lane
                 any_due = 1
     phase = mbarrier.phase(read_bytes(memory, barrier - ORIGIN, 8))
     return complete_due(memory, pending, barrier, phase) if any_due else 0
@@ -145,37 +119,37 @@ def complete_pending_of_mbarrier(memory: Memory, pending: Ints, barrier: int) ->
 
 @jitable
 def complete_pending_groups(
-    memory: Memory, pending: Ints, thread: int, mask: int, groups: int, left: int
+    memory: Memory, pending: PendingList, thread: int, mask: int, groups: int, left: int
 ) -> int:
     """Completes the groups of each lane in `mask` except its newest `left` and copies in no group
     yet; -1 completes these as well. `thread` is the number of the warp's first thread, `groups` the
     kind of group. Returns how many copies."""
     for lane in range(LANES):
-        pending[ENDS + lane] = 0
+        pending.ends[lane] = 0
     # From the newest entry back: once more than `left` ends have passed, all older ones are due.
-    for number in range(pending[COUNT] - 1, -1, -1):
-        entry = entry_at(number)
-        if pending[entry + THREAD] == thread and pending[entry + GROUPS] == groups:
+    for number in range(pending.count - 1, -1, -1):
+        entry = entry_of(pending, number)
+        if entry.thread == thread and entry.groups == groups:
             for lane in range(LANES):
-                if pending[entry + MASK] & mask & 1 << lane:
-                    pending[ENDS + lane] += int(pending[entry + KIND] == GROUP_END)
-                    if pending[ENDS + lane] > left:
-                        pending[entry + DUE] |= 1 << lane
+                if entry.mask & mask & 1 << lane:
+                    pending.ends[lane] += int(entry.kind == GROUP_END)
+                    if pending.ends[lane] > left:
+                        entry.due |= 1 << lane
     # No mbarrier (0): all that are due complete, whatever the phase.
     return int(complete_due(memory, pending, 0, 0))
 
 
 @jitable
-def retire_pending(memory: Memory, pending: Ints, start: int, end: int) -> None:
+def retire_pending(memory: Memory, pending: PendingList, start: int, end: int) -> None:
     """Removes the entries of a block that has ended, whose shared memory is at host addresses from
     `start` up to `end`: completes those in bulk groups (stores to global memory), drops all others.
     """
-    for number in range(pending[COUNT]):
-        entry = entry_at(number)
-        if start <= pending[entry + SHARED] < end:
-            if pending[entry + GROUPS] == BULK_GROUP:
-                pending[entry + DUE] = pending[entry + MASK]
+    for number in range(pending.count):
+        entry = entry_of(pending, number)
+        if start <= entry.shared < end:
+            if entry.groups == BULK_GROUP:
+                entry.due = entry.mask
             else:
-                pending[entry + MASK] = 0
+                entry.mask = 0
     # No mbarrier (0): all that are due complete, whatever the phase.
     complete_due(memory, pending, 0, 0)

@@ -8,6 +8,7 @@ tensor memory.
 
 from __future__ import annotations
 
+from warploom.asynchronous.records import IssueScratch
 from warploom.asynchronous.tensor_memory.copies import (
     copied_lane,
     copied_rows,
@@ -32,16 +33,6 @@ from warploom.asynchronous.tensor_memory.descriptors import (
 )
 from warploom.asynchronous.tensor_memory.layout import (
     A_IN_TENSOR_MEMORY,
-    E_A,
-    E_B,
-    E_D,
-    E_DESCRIPTOR,
-    E_MEMORY,
-    E_METADATA,
-    E_OWN,
-    E_SCALE_A,
-    E_SCALE_B,
-    E_ZEROS,
     F8F6F4,
     F16,
     I8,
@@ -74,8 +65,7 @@ from warploom.asynchronous.tensor_memory.products import (
 )
 from warploom.asynchronous.tensor_memory.zero_columns import column_shift, most_shift
 from warploom.asynchronous.tensors.addresses import OUT_OF_BOUNDS, fail
-from warploom.asynchronous.tensors.entries import SHARED_BYTES, WARP
-from warploom.simt.lane_counts import Ints, jitable
+from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import Memory
 
 (
@@ -100,7 +90,9 @@ SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, 
 
 
 @jitable
-def check_columns(memory: Memory, scratch: Ints, start: int, address: int, count: int) -> int:
+def check_columns(
+    memory: Memory, scratch: IssueScratch, start: int, address: int, count: int
+) -> int:
     """Returns the kind of fault if one of the `count` columns from the column of `address` on is
     not allocated or does not exist, which is recorded with `address` in `scratch`; else 0."""
     missing = first_missing(memory, start, column_of(address), count)
@@ -111,11 +103,11 @@ def check_columns(memory: Memory, scratch: Ints, start: int, address: int, count
 
 
 @jitable
-def check_lanes(scratch: Ints, address: int, count: int) -> int:
+def check_lanes(scratch: IssueScratch, address: int, count: int) -> int:
     """Returns the kind of fault, with `address` and the first lane of the quarter recorded in
     `scratch`, if the `count` lanes from that of `address` on are not all in the quarter of tensor
     memory that the warp can access (32 lanes, by its index modulo 4), else 0."""
-    first = WARP_LANES * (int(scratch[WARP]) % WARPS)
+    first = WARP_LANES * (scratch.warp % WARPS)
     lane = lane_of(address)
     if lane < first or lane + count > first + WARP_LANES:
         # 1: the fault is not in global memory.
@@ -125,10 +117,10 @@ def check_lanes(scratch: Ints, address: int, count: int) -> int:
 
 @jitable
 def check_matrix(
-    scratch: Ints, descriptor: int, transposed: bool, rows: int, depth: int, unit: int
+    scratch: IssueScratch, descriptor: int, transposed: bool, rows: int, depth: int, unit: int
 ) -> int:
     """Returns the kind of fault, recorded with its details in `scratch`, if a matrix descriptor is
-    invalid (`is_descriptor`) or a 16-byte unit of its matrix ends beyond the SHARED_BYTES of a
+    invalid (`is_descriptor`) or a 16-byte unit of its matrix ends beyond the shared memory of a
     block; else 0. The matrix has `rows` rows and `depth` elements along k, `unit` elements per 16
     bytes; if `transposed`, rows are contiguous, else k is."""
     # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
@@ -139,7 +131,7 @@ def check_matrix(
     for line in range(lines):
         for position in range((along + unit - 1) // unit):
             offset = unit_address(descriptor, transposed, line, position)
-            if offset + UNIT_BYTES > scratch[SHARED_BYTES]:
+            if offset + UNIT_BYTES > scratch.shared_bytes:
                 return fail(scratch, OUT_OF_BOUNDS, offset & ADDRESS_MASK, UNIT_BYTES, 1)
     return 0
 
@@ -204,11 +196,11 @@ def find_descriptor_error(request: int, descriptor: int) -> int:
 
 
 @jitable
-def product_bytes(scratch: Ints, request: int, of_a: bool) -> int:
+def product_bytes(scratch: IssueScratch, request: int, of_a: bool) -> int:
     """Returns the bytes of A (`of_a`) or B that a product reads from shared memory, of both blocks
     of a pair; of a sparse A half as many. `scratch` holds the entry with the instruction
     descriptor."""
-    descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
+    descriptor, kind = scratch.entry.operands.descriptor, part(request, KIND)
     depth = depth_of(kind, descriptor, request & SPARSE != 0)
     if of_a and request & SPARSE:
         depth //= 2
@@ -227,12 +219,14 @@ def scale_columns(rows: int, scales: int, identifier: int) -> int:
 
 
 @jitable
-def check_product(memory: Memory, scratch: Ints, request: int) -> int:
+def check_product(memory: Memory, scratch: IssueScratch, request: int) -> int:
     """Checks all operands of the product whose entry is in `scratch`: instruction descriptor,
     columns and lanes of D, matrices A and B, metadata of a sparse A, scales; of a pair those of the
     first block. Returns the kind of fault, its details recorded in `scratch`, or 0."""
-    descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
-    wrong, shift = find_descriptor_error(request, descriptor), column_shift(int(scratch[E_ZEROS]))
+    entry = scratch.entry
+    operands = entry.operands
+    descriptor, kind = operands.descriptor, part(request, KIND)
+    wrong, shift = find_descriptor_error(request, descriptor), column_shift(entry.zeros)
     if wrong < 0 and shift > most_shift(rows_of(descriptor)):
         wrong = ZEROS
     if wrong >= 0:
@@ -240,47 +234,45 @@ def check_product(memory: Memory, scratch: Ints, request: int) -> int:
     pair = 2 if request & PAIR else 1
     # Each block of a pair has half of the rows of D and A, and half of the columns of B.
     rows, columns, sparse = rows_of(descriptor) // pair, columns_of(descriptor), request & SPARSE
-    start = int(scratch[E_OWN]) + int(scratch[E_MEMORY])
+    start = operands.own + operands.memory
     depth, unit = depth_of(kind, descriptor, sparse != 0), unit_elements(kind)
     stored = depth // 2 if sparse else depth
     parts = parts_of(request, rows)
-    fault = check_columns(memory, scratch, start, int(scratch[E_D]), columns // parts)
-    if (
-        fault == 0
-        and lane_of(int(scratch[E_D])) + row_lane(rows, parts, rows - 1, parts - 1) >= LANES
-    ):
-        fault = fail(scratch, NOT_ALLOCATED, int(scratch[E_D]), column_of(int(scratch[E_D])), 1)
+    fault = check_columns(memory, scratch, start, operands.d, columns // parts)
+    if fault == 0 and lane_of(operands.d) + row_lane(rows, parts, rows - 1, parts - 1) >= LANES:
+        fault = fail(scratch, NOT_ALLOCATED, operands.d, column_of(operands.d), 1)
     if fault == 0:
         transposed = (descriptor >> TRANSPOSE_B) & 1 != 0
         extent = columns // pair + shift
-        fault = check_matrix(scratch, int(scratch[E_B]), transposed, extent, depth, unit)
+        fault = check_matrix(scratch, operands.b, transposed, extent, depth, unit)
     if fault == 0 and request & A_IN_TENSOR_MEMORY:
         extent = stored * tensor_memory_bits(kind) // 32
-        fault = check_columns(memory, scratch, start, int(scratch[E_A]), extent)
+        fault = check_columns(memory, scratch, start, operands.a, extent)
     elif fault == 0:
         transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
-        fault = check_matrix(scratch, int(scratch[E_A]), transposed, rows, stored, unit)
+        fault = check_matrix(scratch, operands.a, transposed, rows, stored, unit)
     if fault == 0 and sparse:
-        fault = check_columns(memory, scratch, start, int(scratch[E_METADATA]), 1)
+        fault = check_columns(memory, scratch, start, operands.metadata, 1)
     if fault == 0 and is_scaled(kind):
         scales = scales_along_k(kind, descriptor, part(request, SCALES))
         # Bits 29 and 4 of the descriptor: identifiers of the scales of A and B.
         extent = scale_columns(rows, scales, (descriptor >> 29) & 3)
-        fault = check_columns(memory, scratch, start, int(scratch[E_SCALE_A]), extent)
+        fault = check_columns(memory, scratch, start, operands.scale_a, extent)
         extent = scale_columns(columns, scales, (descriptor >> 4) & 3)
         if fault == 0:
-            fault = check_columns(memory, scratch, start, int(scratch[E_SCALE_B]), extent)
+            fault = check_columns(memory, scratch, start, operands.scale_b, extent)
     return fault
 
 
 @jitable
-def check_copy(memory: Memory, scratch: Ints, request: int) -> int:
+def check_copy(memory: Memory, scratch: IssueScratch, request: int) -> int:
     """Checks the operands of a copy from shared to tensor memory: lanes and columns that it writes,
     and the source matrix. `request` is the encoded instruction
     (`program.requests.tensor_memory`), `scratch` has the entry of its operands. Returns 0, or the
     kind of fault, whose address and rule are recorded in `scratch` (`fail`)."""
-    shape, address = part(request, SHAPE), int(scratch[E_D])
-    start, units = int(scratch[E_OWN]) + int(scratch[E_MEMORY]), copied_units(shape)
+    operands = scratch.entry.operands
+    shape, address = part(request, SHAPE), operands.d
+    start, units = operands.own + operands.memory, copied_units(shape)
     last = copied_lane(shape, copied_rows(shape) - 1, copies_of(shape) - 1)
     if lane_of(address) + last >= LANES:
         return fail(scratch, NOT_ALLOCATED, address, column_of(address), 1)
@@ -288,4 +280,4 @@ def check_copy(memory: Memory, scratch: Ints, request: int) -> int:
     if kind != 0:
         return kind
     # With one element per unit, the depth is the number of units.
-    return check_matrix(scratch, int(scratch[E_B]), False, copied_rows(shape), units, 1)
+    return check_matrix(scratch, operands.b, False, copied_rows(shape), units, 1)

@@ -7,6 +7,7 @@ The manual has figures; the lanes that a copy writes and multicasts to are those
 
 from __future__ import annotations
 
+from warploom.asynchronous.records import RequestEntry
 from warploom.asynchronous.tensor_memory.descriptors import UNIT_BYTES, unit_address
 from warploom.asynchronous.tensor_memory.layout import (
     C4X256B,
@@ -14,11 +15,6 @@ from warploom.asynchronous.tensor_memory.layout import (
     C64X128B_01_23,
     C64X128B_02_13,
     C128X256B,
-    E_B,
-    E_D,
-    E_MEMORY,
-    E_OWN,
-    E_PEER,
     FORMAT,
     PACKED_4,
     PAIR,
@@ -27,8 +23,8 @@ from warploom.asynchronous.tensor_memory.layout import (
     part,
 )
 from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
-from warploom.asynchronous.tensors.entries import ORIGIN, REQUEST
-from warploom.simt.lane_counts import Ints, jitable
+from warploom.asynchronous.tensors.entries import ORIGIN
+from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import Memory, read_bytes
 
 ROW_SHIFT_BYTES = 32
@@ -94,36 +90,38 @@ def unpacked_byte(memory: Memory, unit: int, format: int, index: int) -> int:
 
 
 @jitable
-def copy_matrix(memory: Memory, entry: Ints) -> None:
+def copy_matrix(memory: Memory, entry: RequestEntry) -> None:
     """Executes the copy from shared to tensor memory in an entry (`tcgen05.cp`). With
     `.cta_group::2` each block of the pair copies from its own shared memory to its own tensor
     memory."""
-    request = int(entry[REQUEST])
+    operands = entry.operands
+    request = entry.request
     shape, format = part(request, SHAPE), part(request, FORMAT)
-    address = int(entry[E_D])
+    address = operands.d
     for block in range(2 if request & PAIR else 1):
-        own = int(entry[E_PEER]) if block else int(entry[E_OWN])
+        own = operands.peer if block else operands.own
         for row in range(copied_rows(shape)):
             for unit in range(copied_units(shape)):
-                source = own - ORIGIN + unit_address(int(entry[E_B]), False, row, unit)
+                source = own - ORIGIN + unit_address(operands.b, False, row, unit)
                 for number in range(copies_of(shape)):
                     lane = lane_of(address) + copied_lane(shape, row, number)
-                    target = word_offset(own + int(entry[E_MEMORY]), lane, column_of(address))
+                    target = word_offset(own + operands.memory, lane, column_of(address))
                     for index in range(UNIT_BYTES):
                         byte = unpacked_byte(memory, source, format, index)
                         memory[target + unit * UNIT_BYTES + index] = byte
 
 
 @jitable
-def shift_rows(memory: Memory, entry: Ints) -> None:
+def shift_rows(memory: Memory, entry: RequestEntry) -> None:
     """Executes the shift in an entry (`tcgen05.shift`): moves 32 bytes of each of 31 lanes from the
     next lane, from the lane and column of the address on. With `.cta_group::2` in both blocks."""
-    request, address = int(entry[REQUEST]), int(entry[E_D])
+    operands = entry.operands
+    request, address = entry.request, operands.d
     for block in range(2 if request & PAIR else 1):
-        own = int(entry[E_PEER]) if block else int(entry[E_OWN])
+        own = operands.peer if block else operands.own
         # In rising order, so that each lane is read before it is overwritten.
         for row in range(SHIFTED_ROWS):
-            start, lane = own + int(entry[E_MEMORY]), lane_of(address) + row
+            start, lane = own + operands.memory, lane_of(address) + row
             target = word_offset(start, lane, column_of(address))
             source = word_offset(start, lane + 1, column_of(address))
             for index in range(ROW_SHIFT_BYTES):

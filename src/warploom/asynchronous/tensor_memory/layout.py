@@ -1,13 +1,9 @@
-"""Defines the layouts of tensor memory, and of the requests, operands and queue entries of
-`tcgen05`.
-
-`program.requests.tensor_memory` encodes an instruction as a request, an integer of bit fields; both
-machines fill the rows of operands, 32 lanes of 64 bits each.
-"""
+"""Defines the layouts of tensor memory and of the requests of `tcgen05`;
+`program.requests.tensor_memory` encodes an instruction as a request, an integer of bit fields."""
 
 from __future__ import annotations
 
-from warploom.asynchronous.tensors.entries import COORDINATES, ENTRY_WORDS, TARGET
+from warploom.asynchronous.records import UNITS
 from warploom.simt.lane_counts import jitable
 
 # ---- tensor memory ------------------------------------------------------------------------------
@@ -20,14 +16,11 @@ LANE_AT = 16
 """Bit position of the lane in an address; the bits below hold the column."""
 
 UNIT_COLUMNS = 32
-UNITS = COLUMNS // UNIT_COLUMNS
 """Columns are allocated in units of 32."""
+assert UNIT_COLUMNS * UNITS == COLUMNS
 
-OWNER, RELINQUISHED, LAST_COLUMNS, ALLOCATED_AT, ALLOCATED_BY = 0, *range(UNITS, UNITS + 4)
 STATE_BYTES = 512
-"""Words of 8 bytes before the columns. From OWNER on, for each unit: 0, or 1 plus the first unit of
-its allocation. RELINQUISHED: the block has given up its permit. LAST_COLUMNS: size of its last
-allocation; ALLOCATED_AT: 1 plus the index of that instruction; ALLOCATED_BY: the block."""
+"""Bytes before the columns, which begin with `TensorMemoryState`."""
 
 BLOCK_BYTES = STATE_BYTES + LANES * LANE_BYTES
 """Bytes of a block's tensor memory, which follows its shared memory."""
@@ -79,27 +72,6 @@ PLAIN_BYTES, PACKED_6, PACKED_4 = range(3)
 `tcgen05.ld.red`: minimum instead of maximum, of absolute values, `.NaN`, signed, float. SHIFTS_A:
 `.ashift`."""
 
-(
-    D_ROW,
-    A_ROW,
-    B_ROW,
-    DESCRIPTOR_ROW,
-    ENABLE_ROW,
-    SCALE_D_ROW,
-    METADATA_ROW,
-    SCALE_A_ROW,
-    SCALE_B_ROW,
-    ZEROS_ROW,
-    SHARED_ROW,
-    BLOCKS_ROW,
-    COLUMNS_ROW,
-    DISABLED_ROW,
-) = range(14)
-DATA_ROWS = DISABLED_ROW + 8
-"""Rows of operands. DISABLED_ROW: the first of up to eight words of `disable-output-lane`;
-SHARED_ROW: an address in shared memory; BLOCKS_ROW: a multicast mask; COLUMNS_ROW: a number of
-columns."""
-
 MOST_REGISTERS = 129
 """The most registers of a load or store: 128, and one for the result of a reduction."""
 
@@ -119,36 +91,3 @@ def part(request: int, at: int) -> int:
 PRODUCT, TENSOR_COPY, ROW_SHIFT, ARRIVAL = range(5, 9)
 """Kinds of entries of `asynchronous.issue.queue`, numbered after those of TMA: matrix product; copy
 from shared memory; shift; arrival of a commit at an mbarrier."""
-
-(
-    E_D,
-    E_A,
-    E_B,
-    E_DESCRIPTOR,
-    E_METADATA,
-    E_SCALE_A,
-    E_SCALE_B,
-    E_ENABLE_D,
-    E_SCALE_D,
-    E_OWN,
-    E_PEER,
-    E_MEMORY,
-) = range(12)
-E_DISABLED, E_COPIED, E_ZEROS = 12, TARGET, COORDINATES
-"""Words of an entry. E_D, E_A, E_B, ...: operands. E_OWN, E_PEER: addresses of the shared memory of
-the executing block (of a pair: the block with the even rank) and of the other block; E_MEMORY:
-offset from there to its tensor memory. E_ENABLE_D: D is an addend. E_DISABLED: disabled lanes, four
-words of 64 bits. E_ZEROS: a zero-column mask."""
-
-assert COORDINATES > E_DISABLED + 4
-
-BLOCK_COLUMNS = 64
-"""Columns of D that are computed together."""
-
-MOST_DEPTH = 128
-SCRATCH_B, SCRATCH_SUMS = ENTRY_WORDS, ENTRY_WORDS + BLOCK_COLUMNS * MOST_DEPTH
-SCRATCH_A = SCRATCH_SUMS + BLOCK_COLUMNS
-SCRATCH_AT = SCRATCH_A + MOST_DEPTH
-WORK_WORDS = SCRATCH_AT + MOST_DEPTH
-"""Layout of a product's work space, after an entry: a block of B, a row of sums, a row of A, and
-the position along k of each element of that row. Numbers are stored as bits of doubles."""

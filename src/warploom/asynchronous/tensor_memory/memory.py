@@ -6,6 +6,7 @@ A block's tensor memory follows its shared memory on the host (`layout.BLOCK_BYT
 
 from __future__ import annotations
 
+from warploom.asynchronous.records import IssueScratch, TensorMemoryState
 from warploom.asynchronous.tensor_memory.layout import (
     BLOCK_BYTES,
     COLUMN_BYTES,
@@ -13,12 +14,11 @@ from warploom.asynchronous.tensor_memory.layout import (
     LANE_AT,
     LANE_BYTES,
     LANES,
-    OWNER,
     STATE_BYTES,
     UNIT_COLUMNS,
 )
-from warploom.asynchronous.tensors.entries import CLUSTER_SHARED, ORIGIN, OWN_SHARED, SHARED_STRIDE
-from warploom.simt.lane_counts import Ints, jitable
+from warploom.asynchronous.tensors.entries import ORIGIN
+from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 WARP_LANES = 32
@@ -38,30 +38,30 @@ def lane_of(address: int) -> int:
 
 
 @jitable
-def to_tensor_memory(scratch: Ints) -> int:
+def to_tensor_memory(scratch: IssueScratch) -> int:
     """Returns the offset in bytes from a block's shared memory to its tensor memory, which is the
     last part of the bytes from block to block."""
-    return int(scratch[SHARED_STRIDE]) - BLOCK_BYTES
+    return scratch.shared_stride - BLOCK_BYTES
 
 
 @jitable
-def own_rank(scratch: Ints) -> int:
+def own_rank(scratch: IssueScratch) -> int:
     """Returns the rank of the executing block in its cluster, computed from the addresses of shared
     memory."""
-    stride = int(scratch[SHARED_STRIDE])
-    return (int(scratch[OWN_SHARED]) - int(scratch[CLUSTER_SHARED])) // stride
+    stride = scratch.shared_stride
+    return (scratch.own_shared - scratch.cluster_shared) // stride
 
 
 @jitable
 def read_state(memory: Memory, start: int, word: int) -> int:
-    """Returns word number `word` (OWNER + unit, ...) of the allocation state of the tensor memory
+    """Returns word number `word` (`TensorMemoryState`) of the allocation state of the tensor memory
     at host address `start`."""
     return read_bytes(memory, start - ORIGIN + 8 * word, 8)
 
 
 @jitable
 def write_state(memory: Memory, start: int, word: int, value: int) -> None:
-    """Sets word number `word` (OWNER + unit, ...) of the allocation state of the tensor memory at
+    """Sets word number `word` (`TensorMemoryState`) of the allocation state of the tensor memory at
     host address `start`."""
     write_bytes(memory, start - ORIGIN + 8 * word, 8, value)
 
@@ -80,6 +80,6 @@ def first_missing(memory: Memory, start: int, column: int, count: int) -> int:
     if column + count > COLUMNS:
         return max(column, COLUMNS)
     for unit in range(column // UNIT_COLUMNS, (column + count - 1) // UNIT_COLUMNS + 1):
-        if read_state(memory, start, OWNER + unit) == 0:
+        if read_state(memory, start, TensorMemoryState.owner + unit) == 0:
             return max(column, unit * UNIT_COLUMNS)
     return -1

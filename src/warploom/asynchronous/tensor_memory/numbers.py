@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.simt.lane_counts import Ints, jitable
+from warploom.simt.lane_counts import jitable
+from warploom.simt.records import Words
 from warploom.texture.texels import float_value, half_to_single, signed_value
 
 E4M3, E5M2, UNUSED, E2M3, E3M2, E2M1, HALF, BFLOAT, TENSOR_FLOAT, BYTE, SIGNED_BYTE = range(11)
@@ -83,12 +84,12 @@ def scale_value(bits: int, type: int) -> float:
 
 
 @jitable
-def store_number(scratch: Ints, at: int, value: float) -> None:
-    """Stores the bits of a double in the word of `scratch` at index `at`."""
-    scratch[at] = np.float64(value).view(np.int64)
+def store_number(words: Words, at: int, value: float) -> None:
+    """Stores the bits of a double in the word of `words` at index `at`."""
+    words[at] = np.float64(value).view(np.int64)
 
 
 @jitable
-def load_number(scratch: Ints, at: int) -> float:
-    """Returns the double whose bits are in the word of `scratch` at index `at`."""
-    return float(np.int64(scratch[at]).view(np.float64))
+def load_number(words: Words, at: int) -> float:
+    """Returns the double whose bits are in the word of `words` at index `at`."""
+    return float(np.int64(words[at]).view(np.float64))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warploom.asynchronous.records import BLOCK_COLUMNS, ProductWork, RequestEntry
 from warploom.asynchronous.tensor_memory.descriptors import (
     columns_of,
     depth_of,
@@ -25,21 +26,6 @@ from warploom.asynchronous.tensor_memory.descriptors import (
 )
 from warploom.asynchronous.tensor_memory.layout import (
     A_IN_TENSOR_MEMORY,
-    BLOCK_COLUMNS,
-    E_A,
-    E_B,
-    E_D,
-    E_DESCRIPTOR,
-    E_DISABLED,
-    E_ENABLE_D,
-    E_MEMORY,
-    E_METADATA,
-    E_OWN,
-    E_PEER,
-    E_SCALE_A,
-    E_SCALE_B,
-    E_SCALE_D,
-    E_ZEROS,
     F16,
     I8,
     KIND,
@@ -47,10 +33,6 @@ from warploom.asynchronous.tensor_memory.layout import (
     MXF4,
     PAIR,
     SCALES,
-    SCRATCH_A,
-    SCRATCH_AT,
-    SCRATCH_B,
-    SCRATCH_SUMS,
     SHIFTS_A,
     SPARSE,
     TF32,
@@ -67,8 +49,8 @@ from warploom.asynchronous.tensor_memory.numbers import (
     two_to,
 )
 from warploom.asynchronous.tensor_memory.zero_columns import column_shift, is_zero_column
-from warploom.asynchronous.tensors.entries import ORIGIN, REQUEST
-from warploom.simt.lane_counts import Ints, jitable
+from warploom.asynchronous.tensors.entries import ORIGIN
+from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import (
     Memory,
     float_bits,
@@ -172,7 +154,7 @@ def scale_of(
 
 @jitable
 def sparse_k(
-    memory: Memory, start: int, entry: Ints, kind: int, row: int, lane: int, k: int
+    memory: Memory, start: int, entry: RequestEntry, kind: int, row: int, lane: int, k: int
 ) -> int:
     """Returns the position along k (0 to K - 1) of stored element number `k` of row `row` of a
     sparse A, from the metadata in tensor memory. `lane` is the row's lane.
@@ -182,8 +164,9 @@ def sparse_k(
     bits selects two of four elements, for tf32 one of two, for packed 4-bit types two pairs of
     four.
     """
-    column = column_of(int(entry[E_METADATA])) + (int(entry[E_DESCRIPTOR]) & 3)
-    first = lane_of(int(entry[E_METADATA])) & 31
+    operands = entry.operands
+    column = column_of(operands.metadata) + (operands.descriptor & 3)
+    first = lane_of(operands.metadata) & 31
     # `group` is the number of the 4-bit field, `choice` which of its two indices is meant (tf32
     # uses one index, whose upper bit decides), `shift` the field's position in the words of
     # metadata.
@@ -208,19 +191,19 @@ def sparse_k(
 @jitable
 def load_b(
     memory: Memory,
-    entry: Ints,
-    scratch: Ints,
+    entry: RequestEntry,
+    work: ProductWork,
     own: int,
     first: int,
     count: int,
     depth: int,
 ) -> None:
     """Decodes columns `first` to `first` + `count` - 1 of B, times their scales and sign, into the
-    work space from SCRATCH_B on, as rows along k of BLOCK_COLUMNS numbers; columns that the
-    zero-column mask clears are zero. `own` is the host address of the shared memory of the block
-    whose part of D is computed. With `.cta_group::2`, each block has half of the columns in its
-    shared memory."""
-    request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
+    work space as `b`, rows along k of BLOCK_COLUMNS numbers; columns that the zero-column mask
+    clears are zero. `own` is the host address of the shared memory of the block whose part of D is
+    computed. With `.cta_group::2`, each block has half of the columns in its shared memory."""
+    operands = entry.operands
+    request, descriptor = entry.request, operands.descriptor
     kind, columns = part(request, KIND), columns_of(descriptor)
     type = type_of(kind, descriptor, TYPE_B)
     transposed = (descriptor >> TRANSPOSE_B) & 1 != 0
@@ -228,54 +211,54 @@ def load_b(
     scales = scales_along_k(kind, descriptor, part(request, SCALES))
     words = scale_words(columns)
     half = columns // 2 if request & PAIR else columns
-    shift = column_shift(int(entry[E_ZEROS]))
+    shift = column_shift(entry.zeros)
     for number in range(count):
         column = first + number
-        start = int(entry[E_OWN]) if column < half else int(entry[E_PEER])
+        start = operands.own if column < half else operands.peer
         scale = sign
-        zero = is_zero_column(int(entry[E_ZEROS]), rows_of(descriptor), columns, column)
+        zero = is_zero_column(entry.zeros, rows_of(descriptor), columns, column)
         for k in range(depth):
             # Bits 4 and 23 of the descriptor: identifier of the scales of B, type of all scales.
             # The scale changes where a new block begins along k.
             if is_scaled(kind) and k * scales % depth == 0:
                 scale = sign * scale_of(
-                    memory, own + int(entry[E_MEMORY]), int(entry[E_SCALE_B]),
+                    memory, own + operands.memory, operands.scale_b,
                     (descriptor >> 4) & 3, (descriptor >> 23) & 1, 0, column, k * scales // depth,
                     words,
                 )  # fmt: skip
             value = shared_element(
-                memory, start, int(entry[E_B]), transposed, kind, type, column % half + shift, k
+                memory, start, operands.b, transposed, kind, type, column % half + shift, k
             )
             if zero:
                 value = 0.0
-            store_number(scratch, SCRATCH_B + BLOCK_COLUMNS * k + number, scale * value)
+            store_number(work.b, BLOCK_COLUMNS * k + number, scale * value)
 
 
 @jitable
 def load_a(
     memory: Memory,
-    entry: Ints,
-    scratch: Ints,
+    entry: RequestEntry,
+    work: ProductWork,
     own: int,
     row: int,
     lane_offset: int,
     depth: int,
 ) -> int:
     """Decodes row `row` of A, from tensor memory (with `.ashift` one lane further, but for the
-    last) or shared memory, times its scales and sign, into the work space from SCRATCH_A on, and
-    stores the position along k of each element from SCRATCH_AT on; returns the number of elements
-    (half of `depth` if A is sparse). `own`: the shared memory of the block that has this row; its
-    tensor memory is at the distance E_MEMORY. `lane_offset`: the row's lane relative to D's
-    address."""
-    request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
-    kind, start = part(request, KIND), own + int(entry[E_MEMORY])
+    last) or shared memory, times its scales and sign, into the work space as `a`, and stores the
+    position along k of each element in `positions`; returns the number of elements (half of `depth`
+    if A is sparse). `own`: the shared memory of the block that has this row; its tensor memory is
+    at the distance `memory`. `lane_offset`: the row's lane relative to D's address."""
+    operands = entry.operands
+    request, descriptor = entry.request, operands.descriptor
+    kind, start = part(request, KIND), own + operands.memory
     type = type_of(kind, descriptor, TYPE_A)
     transposed = (descriptor >> TRANSPOSE_A) & 1 != 0
     sign = -1.0 if (descriptor >> NEGATE_A) & 1 else 1.0
     scales, scale = scales_along_k(kind, descriptor, part(request, SCALES)), sign
     a_offset = lane_offset
     # `.ashift` shifts the rows of A by one lane; the last lane has no successor.
-    if request & SHIFTS_A and lane_of(int(entry[E_A])) + lane_offset < LANES - 1:
+    if request & SHIFTS_A and lane_of(operands.a) + lane_offset < LANES - 1:
         a_offset += 1
     count = depth // 2 if request & SPARSE else depth
     for number in range(count):
@@ -288,20 +271,16 @@ def load_a(
         # 128 rows of A, so the distance of their groups is that for one row.
         if is_scaled(kind):
             scale = sign * scale_of(
-                memory, start, int(entry[E_SCALE_A]),
+                memory, start, operands.scale_a,
                 (descriptor >> 29) & 3, (descriptor >> 23) & 1, lane_offset, row,
                 k * scales // depth, scale_words(1),
             )  # fmt: skip
         if request & A_IN_TENSOR_MEMORY:
-            value = tensor_memory_element(
-                memory, start, int(entry[E_A]), kind, type, a_offset, number
-            )
+            value = tensor_memory_element(memory, start, operands.a, kind, type, a_offset, number)
         else:
-            value = shared_element(
-                memory, own, int(entry[E_A]), transposed, kind, type, row, number
-            )
-        store_number(scratch, SCRATCH_A + number, scale * value)
-        scratch[SCRATCH_AT + number] = k
+            value = shared_element(memory, own, operands.a, transposed, kind, type, row, number)
+        store_number(work.a, number, scale * value)
+        work.positions[number] = k
     return count
 
 
@@ -328,80 +307,76 @@ def accumulator_bits(value: float, kind: int, halves: bool, saturates: bool) -> 
 
 
 @jitable
-def multiply_row(scratch: Ints, count: int, columns: int, exact: bool) -> None:
+def multiply_row(work: ProductWork, count: int, columns: int, exact: bool) -> None:
     """Adds the products of the row of A in the work space (`count` elements) with the block of B
-    (`columns` columns) to the row of sums from SCRATCH_SUMS on, in rising order of elements. Rounds
+    (`columns` columns) to the row of sums, in rising order of elements. Rounds
     each step to single precision unless sums are `exact` (integers)."""
     for number in range(count):
-        a = load_number(scratch, SCRATCH_A + number)
+        a = load_number(work.a, number)
         # The row of B at this element's k: a sparse A skips rows.
-        at = SCRATCH_B + BLOCK_COLUMNS * int(scratch[SCRATCH_AT + number])
+        at = BLOCK_COLUMNS * int(work.positions[number])
         # Two loops, so that the inner one has no branch.
         if exact:
             for column in range(columns):
-                total = load_number(scratch, SCRATCH_SUMS + column) + a * load_number(
-                    scratch, at + column
-                )
-                store_number(scratch, SCRATCH_SUMS + column, total)
+                total = load_number(work.sums, column) + a * load_number(work.b, at + column)
+                store_number(work.sums, column, total)
         else:
             for column in range(columns):
-                total = load_number(scratch, SCRATCH_SUMS + column) + a * load_number(
-                    scratch, at + column
-                )
-                store_number(scratch, SCRATCH_SUMS + column, np.float64(np.float32(total)))
+                total = load_number(work.sums, column) + a * load_number(work.b, at + column)
+                store_number(work.sums, column, np.float64(np.float32(total)))
 
 
 @jitable
-def multiply(memory: Memory, entry: Ints, scratch: Ints) -> None:
+def multiply(memory: Memory, entry: RequestEntry, work: ProductWork) -> None:
     """Executes the matrix product in an entry: D = A * B or D += A * B, for each block of a pair
-    and each part of D, in blocks of BLOCK_COLUMNS columns. `scratch` is an array of
-    `layout.WORK_WORDS` words, overwritten after its first ENTRY_WORDS."""
-    request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
+    and each part of D, in blocks of BLOCK_COLUMNS columns. `work` is overwritten after its
+    `entry`."""
+    operands = entry.operands
+    request, descriptor = entry.request, operands.descriptor
     blocks = 2 if request & PAIR else 1
     rows, columns = rows_of(descriptor) // blocks, columns_of(descriptor)
     parts = parts_of(request, rows)
     part_columns = columns // parts
     for block in range(blocks):
-        own = int(entry[E_PEER]) if block else int(entry[E_OWN])
+        own = operands.peer if block else operands.own
         for part_of_d in range(parts):
             for first in range(0, part_columns, BLOCK_COLUMNS):
                 count = min(BLOCK_COLUMNS, part_columns - first)
-                multiply_block(memory, entry, scratch, own, block, part_of_d, first, count)
+                multiply_block(memory, entry, work, own, block, part_of_d, first, count)
 
 
 @jitable
 def multiply_block(
-    memory: Memory, entry: Ints, scratch: Ints, own: int, block: int, part_of_d: int, first: int,
-    count: int,
+    memory: Memory, entry: RequestEntry, work: ProductWork, own: int, block: int, part_of_d: int,
+    first: int, count: int,
 ) -> None:  # fmt: skip
     """Computes the rows of `count` columns of D, from column `first` of part `part_of_d` on, and
     writes them to tensor memory, except lanes that `disable-output-lane` disables. Sums begin with
-    D times 2 to the power of -E_SCALE_D if E_ENABLE_D is not 0, else with 0. `block` is the rank in
+    D times 2 to the power of -`scale_d` if `enable` is not 0, else with 0. `block` is the rank in
     a pair, 0 or 1, and `own` the host address of its shared memory."""
-    request, descriptor = int(entry[REQUEST]), int(entry[E_DESCRIPTOR])
+    operands = entry.operands
+    request, descriptor = entry.request, operands.descriptor
     kind, blocks = part(request, KIND), 2 if request & PAIR else 1
     depth = depth_of(kind, descriptor, request & SPARSE != 0)
     rows, columns = rows_of(descriptor) // blocks, columns_of(descriptor)
-    parts, address, start = parts_of(request, rows), int(entry[E_D]), own + int(entry[E_MEMORY])
+    parts, address, start = parts_of(request, rows), operands.d, own + operands.memory
     halves = kind != I8 and (descriptor >> TYPE_D) & 3 == HALF_SUMS and not is_scaled(kind)
     saturates = kind == I8 and (descriptor >> SATURATE) & 1 != 0
-    adds, scale_d = entry[E_ENABLE_D] != 0, two_to(-int(entry[E_SCALE_D]))
-    load_b(memory, entry, scratch, own, part_of_d * (columns // parts) + first, count, depth)
+    adds, scale_d = operands.enable != 0, two_to(-operands.scale_d)
+    load_b(memory, entry, work, own, part_of_d * (columns // parts) + first, count, depth)
     for row in range(rows):
         lane_offset = row_lane(rows, parts, row, part_of_d)
         lane = lane_of(address) + lane_offset
         # 128 bits for each block of the pair, in two words.
-        if (int(entry[E_DISABLED + 2 * block + (lane >> 6)]) >> (lane & 63)) & 1:
+        if (int(operands.disabled[2 * block + (lane >> 6)]) >> (lane & 63)) & 1:
             continue
         offset = word_offset(start, lane, column_of(address) + first)
         for number in range(count):
             word = read_bytes(memory, offset + 4 * number, 4)
             value = accumulator_value(word, kind, halves) * scale_d if adds else 0.0
-            store_number(scratch, SCRATCH_SUMS + number, value)
-        stored = load_a(memory, entry, scratch, own, row, lane_offset, depth)
-        multiply_row(scratch, stored, count, kind == I8)
+            store_number(work.sums, number, value)
+        stored = load_a(memory, entry, work, own, row, lane_offset, depth)
+        multiply_row(work, stored, count, kind == I8)
         for number in range(count):
-            bits = accumulator_bits(
-                load_number(scratch, SCRATCH_SUMS + number), kind, halves, saturates
-            )
+            bits = accumulator_bits(load_number(work.sums, number), kind, halves, saturates)
             write_bytes(memory, offset + 4 * number, 4, bits)

@@ -11,26 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from warploom.asynchronous.mbarrier import is_valid
-from warploom.asynchronous.tensors.entries import (
-    ALLOCATIONS,
-    BARRIER,
-    CLUSTER_SHARED,
-    FAULT_ADDRESS,
-    FAULT_IN_SHARED,
-    FAULT_SIZE,
-    LIVE_BLOCKS,
-    ORIGIN,
-    OWN_SHARED,
-    REQUEST,
-    SHARED_BYTES,
-    SHARED_STRIDE,
-    TX_BYTES,
-)
-from warploom.asynchronous.tensors.requests import BARRIER_ROW, PAIR, field
+from warploom.asynchronous.records import CopyOperands, IssueScratch
+from warploom.asynchronous.tensors.entries import ORIGIN
+from warploom.asynchronous.tensors.requests import PAIR, field
 from warploom.simt.address_windows import BLOCK_BITS, WINDOW_SIZE
 from warploom.simt.allocations import CONSTANT, END, Allocations, find_allocation
 from warploom.simt.clusters import MOST_BLOCKS
-from warploom.simt.lane_counts import Ints, jitable
+from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import Memory, read_bytes
 
 (
@@ -49,40 +36,38 @@ from warploom.texture.texels import Memory, read_bytes
 ) = (1, 3, 14, 23, 24, 25, 26, 27, 28, 51, 52, 53)
 """Kinds of fault, numbered as in `machine.faults.fault_errors.FaultKind`."""
 
-LANES = 32
-
 
 @jitable
-def fail(scratch: Ints, kind: int, address: int, size: int, in_shared: int) -> int:
+def fail(scratch: IssueScratch, kind: int, address: int, size: int, in_shared: int) -> int:
     """Records in `scratch` the address and size of a fault, or other details of its message (0
     where it has none), and whether it is in shared or tensor memory (`in_shared`, 1 or 0); returns
     `kind`."""
-    scratch[FAULT_ADDRESS] = address
-    scratch[FAULT_SIZE] = size
-    scratch[FAULT_IN_SHARED] = in_shared
+    scratch.fault_address = address
+    scratch.fault_size = size
+    scratch.fault_in_shared = in_shared
     return kind
 
 
 @jitable
-def block_base(scratch: Ints, rank: int) -> int:
+def block_base(scratch: IssueScratch, rank: int) -> int:
     """Returns the host address of the shared memory of the block at `rank` of the executing block's
     cluster; 0 if no such block is running."""
-    if rank >= MOST_BLOCKS or (int(scratch[LIVE_BLOCKS]) >> rank) & 1 == 0:
+    if rank >= MOST_BLOCKS or (scratch.live_blocks >> rank) & 1 == 0:
         return 0
-    return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
+    return scratch.cluster_shared + rank * scratch.shared_stride
 
 
 @jitable
-def shared_base(scratch: Ints, address: int) -> int:
+def shared_base(scratch: IssueScratch, address: int) -> int:
     """Returns the host address of the shared memory of the block that a shared address belongs to:
     that of the rank in its upper bits, or of the executing block if they are 0. Returns 0 if it is
     not running."""
     rank = (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS
-    return int(scratch[OWN_SHARED]) if rank == 0 else block_base(scratch, rank - 1)
+    return scratch.own_shared if rank == 0 else block_base(scratch, rank - 1)
 
 
 @jitable
-def check_shared(scratch: Ints, address: int, size: int) -> int:
+def check_shared(scratch: IssueScratch, address: int, size: int) -> int:
     """Returns 0 if the `size` bytes at a shared address can be accessed, else the kind of fault,
     its details recorded in `scratch`: the block of the address is not running, or its shared memory
     is exceeded."""
@@ -91,25 +76,25 @@ def check_shared(scratch: Ints, address: int, size: int) -> int:
         # 0: no size to show; 1: the fault is in shared memory.
         return fail(scratch, NO_BLOCK, rank - 1, 0, 1)
     offset = address & ((1 << BLOCK_BITS) - 1)
-    if offset + size > scratch[SHARED_BYTES]:
+    if offset + size > scratch.shared_bytes:
         return fail(scratch, OUT_OF_BOUNDS, offset, size, 1)
     return 0
 
 
 @jitable
-def host_address(scratch: Ints, address: int) -> int:
+def host_address(scratch: IssueScratch, address: int) -> int:
     """Translates a shared address to a host address; its block must be running (`check_shared`)."""
     return shared_base(scratch, address) + (address & ((1 << BLOCK_BITS) - 1))
 
 
 @jitable
 def check_global(
-    scratch: Ints, allocations: Allocations, address: int, size: int, writes: bool
+    scratch: IssueScratch, allocations: Allocations, address: int, size: int, writes: bool
 ) -> int:
     """Returns 0 if the `size` bytes at an address of global memory can be read, or written if
     `writes`, else the kind of fault, its details recorded in `scratch`: not all in one allocation,
     or a write to constant memory."""
-    row = find_allocation(allocations, np.uint64(address), int(scratch[ALLOCATIONS]))
+    row = find_allocation(allocations, np.uint64(address), scratch.allocations)
     if row < 0 or address + size > int(allocations[row + END]):
         return fail(scratch, OUT_OF_BOUNDS, address, size, 0)
     # Constant memory can be read by its global address, but not written.
@@ -119,7 +104,7 @@ def check_global(
 
 
 @jitable
-def leading_address(scratch: Ints, address: int) -> int:
+def leading_address(scratch: IssueScratch, address: int) -> int:
     """Returns a shared address with the rank of the first block of the pair added, if `address` has
     no rank.
 
@@ -129,25 +114,28 @@ def leading_address(scratch: Ints, address: int) -> int:
     """
     if (address & (WINDOW_SIZE - 1)) >> BLOCK_BITS:
         return address
-    rank = (int(scratch[OWN_SHARED]) - int(scratch[CLUSTER_SHARED])) // int(scratch[SHARED_STRIDE])
+    rank = (scratch.own_shared - scratch.cluster_shared) // scratch.shared_stride
     # `rank & ~1` is the pair's first block; addresses hold ranks plus 1.
     return address | ((rank & ~1) + 1) << BLOCK_BITS
 
 
 @jitable
-def prepare_mbarrier(memory: Memory, data: Ints, scratch: Ints, lane: int, tx_bytes: int) -> int:
-    """Checks the mbarrier operand of a lane, and stores its host address (BARRIER) and the bytes to
-    signal (TX_BYTES, `tx_bytes`) in the entry in `scratch`. With PAIR an address in the block
-    itself becomes that of the first block of the pair. Returns 0, or the kind of fault, its details
+def prepare_mbarrier(
+    memory: Memory, data: CopyOperands, scratch: IssueScratch, lane: int, tx_bytes: int
+) -> int:
+    """Checks the mbarrier operand of a lane, and stores its host address (`barrier`) and the bytes
+    to signal (`tx_bytes`) in the entry in `scratch`. With PAIR an address in the block itself
+    becomes that of the first block of the pair. Returns 0, or the kind of fault, its details
     recorded in `scratch`: a bad address, or a word that is no mbarrier."""
-    address = int(data[LANES * BARRIER_ROW + lane])
-    if field(int(scratch[REQUEST]), PAIR):
+    entry = scratch.entry
+    address = int(data.barrier[lane])
+    if field(entry.request, PAIR):
         address = leading_address(scratch, address)
     kind = check_shared(scratch, address, 8)
     if kind != 0:
         return kind
-    scratch[BARRIER], scratch[TX_BYTES] = host_address(scratch, address), tx_bytes
+    entry.barrier, entry.tx_bytes = host_address(scratch, address), tx_bytes
     # The fault has no size (0), and is in shared memory (1).
-    if not is_valid(read_bytes(memory, int(scratch[BARRIER]) - ORIGIN, 8)):
+    if not is_valid(read_bytes(memory, entry.barrier - ORIGIN, 8)):
         return fail(scratch, INVALID_MBARRIER, address & ((1 << BLOCK_BITS) - 1), 0, 1)
     return 0

@@ -13,24 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.asynchronous.tensors.entries import (
-    COORDINATES,
-    OFFSETS,
-    ORIGIN,
-    REQUEST,
-    ROW_ADDRESS,
-    ROW_COORDINATES,
-    ROW_FROM,
-    ROW_TO,
-    SHARED,
-    TARGET,
-)
+from warploom.asynchronous.records import MapWords, RequestEntry
+from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.asynchronous.tensors.maps import (
-    ADDRESS,
-    COLUMN,
     FILL_NANS,
-    LOWER,
-    UPPER,
     box,
     dim,
     element_stride,
@@ -64,7 +50,7 @@ from warploom.asynchronous.tensors.requests import (
     field,
 )
 from warploom.asynchronous.tensors.wide import count_pixels, find_wide_pixel, is_wide
-from warploom.simt.lane_counts import Ints, jitable
+from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import Memory
 
 ATOM = 8
@@ -72,108 +58,108 @@ ATOM = 8
 
 
 @jitable
-def count_rows(entry: Ints) -> int:
+def count_rows(entry: RequestEntry) -> int:
     """Returns the number of rows of a box, by the mode of its request: pixels for im2col modes, 4
     for a gather, else the product of the numbers of elements along the outer axes."""
-    mode = field(int(entry[REQUEST]), MODE)
+    mode = field(entry.request, MODE)
     if mode == IM2COL_MODE:
-        # COLUMN: pixels from bit 16 on, channels below.
-        return part(entry, COLUMN, 16, 16)
+        # Pixels from bit 16 on, channels below.
+        return part(entry.map, MapWords.column, 16, 16)
     if is_wide(mode):
         return count_pixels(entry)
     if mode == GATHER:
         return 4
     count = 1
-    for axis in range(1, map_rank(entry)):
+    for axis in range(1, map_rank(entry.map)):
         count *= box_elements(entry, axis)
     return count
 
 
 @jitable
-def box_elements(entry: Ints, axis: int) -> int:
+def box_elements(entry: RequestEntry, axis: int) -> int:
     """Returns the number of elements of a box along an axis: its size divided by the traversal
     stride, rounded up."""
-    return -(-box(entry, axis) // element_stride(entry, axis))
+    return -(-box(entry.map, axis) // element_stride(entry.map, axis))
 
 
 @jitable
-def row_elements(entry: Ints) -> int:
+def row_elements(entry: RequestEntry) -> int:
     """Returns the number of elements of a row of a box: channels for im2col modes, else the
     innermost box size."""
-    mode = field(int(entry[REQUEST]), MODE)
+    mode = field(entry.request, MODE)
     if mode == IM2COL_MODE or is_wide(mode):
-        return part(entry, COLUMN, 0, 16)
-    return box(entry, 0)
+        return part(entry.map, MapWords.column, 0, 16)
+    return box(entry.map, 0)
 
 
 @jitable
-def row_bytes(entry: Ints) -> int:
+def row_bytes(entry: RequestEntry) -> int:
     """Returns the bytes that a row of a box occupies in shared memory, gaps of padded types
     included."""
-    return shared_size(map_type(entry), row_elements(entry))
+    return shared_size(map_type(entry.map), row_elements(entry))
 
 
 @jitable
-def moved_bytes(entry: Ints) -> int:
+def moved_bytes(entry: RequestEntry) -> int:
     """Returns the bytes of a box that are signalled to an mbarrier: as in global memory, without
     gaps between groups of packed elements, elements outside of the tensor included.
 
     The manual does not say whether gaps count. Kernels of CUTLASS expect 4 or 6 bits per element
     (gemm/collective/sm100_blockscaled_mma_warpspecialized.hpp, ABTmaTransactionBytes).
     """
-    return count_rows(entry) * global_size(map_type(entry), row_elements(entry))
+    return count_rows(entry) * global_size(map_type(entry.map), row_elements(entry))
 
 
 @jitable
-def find_row(entry: Ints, row: int) -> None:
+def find_row(entry: RequestEntry, row: int) -> None:
     """Locates row number `row` of the box in global memory, and stores in the entry its
-    ROW_COORDINATES, the host address of its first element (ROW_ADDRESS, perhaps outside of the
-    tensor), and the range of its bytes that lies in the tensor (ROW_FROM up to ROW_TO, relative to
-    that address; empty if an outer coordinate is out of bounds)."""
-    rank, mode = map_rank(entry), field(int(entry[REQUEST]), MODE)
+    `row_coordinates`, the host address of its first element (`row_address`, perhaps outside of the
+    tensor), and the range of its bytes that lies in the tensor (`row_from` up to `row_to`, relative
+    to that address; empty if an outer coordinate is out of bounds)."""
+    rank, mode = map_rank(entry.map), field(entry.request, MODE)
     if mode == IM2COL_MODE:
         find_pixel(entry, row, rank)
     elif is_wide(mode):
         find_wide_pixel(entry, row, rank)
     elif mode == GATHER:
-        entry[ROW_COORDINATES] = entry[COORDINATES]
-        entry[ROW_COORDINATES + 1] = entry[COORDINATES + 1 + row]
+        entry.row_coordinates[0] = entry.coordinates[0]
+        entry.row_coordinates[1] = entry.coordinates[1 + row]
     else:
-        entry[ROW_COORDINATES] = entry[COORDINATES]
+        entry.row_coordinates[0] = entry.coordinates[0]
         # The number of a row is a mixed radix number of its positions along the outer axes, the
         # next to innermost first.
         left = row
         for axis in range(1, rank):
             count = box_elements(entry, axis)
-            moved = left % count * element_stride(entry, axis)
-            entry[ROW_COORDINATES + axis] = int(entry[COORDINATES + axis]) + moved
+            moved = left % count * element_stride(entry.map, axis)
+            entry.row_coordinates[axis] = int(entry.coordinates[axis]) + moved
             left //= count
-    type, inside, first = map_type(entry), True, int(entry[ROW_COORDINATES])
-    address = int(entry[ADDRESS]) + global_size(type, first)
+    type, inside, first = map_type(entry.map), True, int(entry.row_coordinates[0])
+    address = entry.map.address + global_size(type, first)
     for axis in range(1, rank):
-        position = int(entry[ROW_COORDINATES + axis])
-        inside = inside and 0 <= position < dim(entry, axis)
-        address += position * stride(entry, axis)
-    entry[ROW_ADDRESS] = address
-    entry[ROW_FROM] = global_size(type, min(max(-first, 0), row_elements(entry)))
-    last = global_size(type, max(min(dim(entry, 0) - first, row_elements(entry)), 0))
-    entry[ROW_TO] = max(last, int(entry[ROW_FROM])) if inside else entry[ROW_FROM]
+        position = int(entry.row_coordinates[axis])
+        inside = inside and 0 <= position < dim(entry.map, axis)
+        address += position * stride(entry.map, axis)
+    entry.row_address = address
+    entry.row_from = global_size(type, min(max(-first, 0), row_elements(entry)))
+    last = global_size(type, max(min(dim(entry.map, 0) - first, row_elements(entry)), 0))
+    entry.row_to = max(last, entry.row_from) if inside else entry.row_from
 
 
 @jitable
-def find_pixel(entry: Ints, row: int, rank: int) -> None:
-    """Sets ROW_COORDINATES of an entry for pixel number `row` of an im2col copy of a tensor with
+def find_pixel(entry: RequestEntry, row: int, rank: int) -> None:
+    """Sets `row_coordinates` of an entry for pixel number `row` of an im2col copy of a tensor with
     `rank` axes. Pixels begin at the coordinates and traverse the bounding box along W, then H, then
     D, then image by image; the offsets shift where they are read, not the traversal."""
-    entry[ROW_COORDINATES] = entry[COORDINATES]
+    entry.row_coordinates[0] = entry.coordinates[0]
     left = row
     # Along each axis the first pass begins at the coordinate, later ones at the lower corner:
     # `first` and `count` are their numbers of pixels, and `left` the passes completed, which carry
     # to the next axis.
     for axis in range(1, rank - 1):
-        lower = signed_part(entry, LOWER, 16 * (axis - 1))
-        upper = dim(entry, axis) - 1 + signed_part(entry, UPPER, 16 * (axis - 1))
-        start, step = int(entry[COORDINATES + axis]), element_stride(entry, axis)
+        lower = signed_part(entry.map, MapWords.lower, 16 * (axis - 1))
+        upper = dim(entry.map, axis) - 1 + signed_part(entry.map, MapWords.upper, 16 * (axis - 1))
+        start, step = int(entry.coordinates[axis]), element_stride(entry.map, axis)
         first = max((upper - start) // step + 1, 1)
         if left < first:
             at, left = start + left * step, 0
@@ -181,36 +167,36 @@ def find_pixel(entry: Ints, row: int, rank: int) -> None:
             count = max((upper - lower) // step + 1, 1)
             at = lower + (left - first) % count * step
             left = 1 + (left - first) // count
-        entry[ROW_COORDINATES + axis] = at + int(entry[OFFSETS + axis - 1])
-    entry[ROW_COORDINATES + rank - 1] = int(entry[COORDINATES + rank - 1]) + left
+        entry.row_coordinates[axis] = at + int(entry.offsets[axis - 1])
+    entry.row_coordinates[rank - 1] = int(entry.coordinates[rank - 1]) + left
 
 
 @jitable
-def move_box(memory: Memory, entry: Ints) -> None:
+def move_box(memory: Memory, entry: RequestEntry) -> None:
     """Executes the load, store or reduction of the box in an entry, row by row, between global
-    memory and the shared memory at TARGET."""
+    memory and the shared memory at its target."""
     size = row_bytes(entry)
     for row in range(count_rows(entry)):
         find_row(entry, row)
-        move_row(memory, entry, int(entry[TARGET]) - int(entry[SHARED]) + row * size, size)
+        move_row(memory, entry, entry.target - entry.shared + row * size, size)
 
 
 @jitable
-def move_row(memory: Memory, entry: Ints, start: int, size: int) -> None:
+def move_row(memory: Memory, entry: RequestEntry, start: int, size: int) -> None:
     """Loads, stores or reduces the row that `find_row` has located, of `size` bytes at offset
     `start` in the block's shared memory, which is swizzled by the tensor map. A load fills bytes
     outside of the tensor with zeros or NaNs; stores and reductions skip them. Gaps of padded types
     stay unchanged. A store of B6X16_P32 packs its elements (`pack_row`)."""
-    request, type = int(entry[REQUEST]), map_type(entry)
+    request, type = entry.request, map_type(entry.map)
     element, group, gap = (
         type_bytes(type),
         shared_group_bytes(type),
         shared_group_bytes(type) - global_group_bytes(type),
     )
-    first, last = int(entry[ROW_FROM]), int(entry[ROW_TO])
-    global_offset, shared_offset = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
+    first, last = entry.row_from, entry.row_to
+    global_offset, shared_offset = entry.row_address - ORIGIN, entry.shared - ORIGIN
     op = field(request, OP)
-    nans = map_fill(entry) == FILL_NANS
+    nans = map_fill(entry.map) == FILL_NANS
     if type == B6X16_P32 and op == STORE:
         pack_row(memory, entry, start)
         return
@@ -223,7 +209,7 @@ def move_row(memory: Memory, entry: Ints, start: int, size: int) -> None:
             begin -= chunk // group * gap
             end = min(begin + ATOM, (chunk // group + 1) * (group - gap))
         # Offset that maps a byte of the global row to its swizzled byte of shared memory.
-        base = shared_offset + swizzled(entry, start + chunk) - begin
+        base = shared_offset + swizzled(entry.map, start + chunk) - begin
         if op == LOAD:
             for position in range(begin, end):
                 if first <= position < last:
@@ -245,17 +231,17 @@ def move_row(memory: Memory, entry: Ints, start: int, size: int) -> None:
 
 
 @jitable
-def pack_row(memory: Memory, entry: Ints, start: int) -> None:
+def pack_row(memory: Memory, entry: RequestEntry, start: int) -> None:
     """Stores a row of the type b6p2x16 that `find_row` has located: packs 6-bit elements, each in
     the low bits of a byte of shared memory from offset `start` on, densely in global memory. Bytes
     outside of the tensor are skipped."""
-    global_offset, shared_offset = int(entry[ROW_ADDRESS]) - ORIGIN, int(entry[SHARED]) - ORIGIN
+    global_offset, shared_offset = entry.row_address - ORIGIN, entry.shared - ORIGIN
     size = global_group_bytes(B6X16_P32)
-    for position in range(int(entry[ROW_FROM]), int(entry[ROW_TO])):
+    for position in range(entry.row_from, entry.row_to):
         # Each byte of global memory has bits of two consecutive elements: `bit` is its first bit in
         # the group of 16, `number` the byte in shared memory of the element that it begins in.
         bit = position % size * 8
         number, shift = start + position // size * GROUP + bit // 6, bit % 6
-        low = int(memory[shared_offset + swizzled(entry, number)]) & 63
-        high = int(memory[shared_offset + swizzled(entry, number + 1)]) & 63
+        low = int(memory[shared_offset + swizzled(entry.map, number)]) & 63
+        high = int(memory[shared_offset + swizzled(entry.map, number + 1)]) & 63
         memory[global_offset + position] = np.uint8((low >> shift | high << (6 - shift)) & 255)

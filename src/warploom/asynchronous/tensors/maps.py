@@ -2,9 +2,10 @@
 describes a tensor and its boxes to TMA.
 
 PTX and CUDA do not specify the layout; programs create maps by `cuTensorMapEncode*` and change them
-by `tensormap.replace`. Here a map is 16 words of 64 bits. Code that CuTe DSL 4.8 compiles writes
-tiled maps itself, without the driver, so address, dimensions, strides, box, rank, type, swizzle and
-interleave have the positions that it uses. The positions of all other fields are ours.
+by `tensormap.replace`. Here a map is 16 words of 64 bits (`MapWords`). Code that CuTe DSL
+4.8 compiles writes tiled maps itself, without the driver, so address, dimensions, strides, box,
+rank, type, swizzle and interleave have the positions that it uses. The positions of all other
+fields are ours.
 
 Source of fields and their encodings: PTX ISA, "Tensor-Map" and "tensormap.replace"; cuda.h,
 `cuTensorMapEncodeTiled`.
@@ -12,22 +13,11 @@ Source of fields and their encodings: PTX ISA, "Tensor-Map" and "tensormap.repla
 
 from __future__ import annotations
 
-from warploom.simt.lane_counts import Ints, jitable
+from warploom.asynchronous.records import MapWords
+from warploom.simt.lane_counts import jitable
 
 MAP_BYTES = 128
-MAP_WORDS = MAP_BYTES // 8
 MOST_RANK = 5
-
-ADDRESS, FLAGS, STRIDES, HIGH_STRIDES, DIMS, STEPS, BOX, LOWER, UPPER, COLUMN = (
-    *(0, 1, 1, 3, 4, 6, 6),
-    *(8, 9, 10),
-)
-"""Indices of words. ADDRESS: global address. FLAGS: flags, in the lower half. STRIDES: strides
-divided by 16, 32 bits each, from the upper half of word 1 on; HIGH_STRIDES: their higher bits, four
-each, in the upper half of word 3. DIMS: sizes less 1, 32 bits each. STEPS: element strides less 1,
-three bits each, in the upper half of word 6. BOX: sizes of the box less 1, 8 bits each, from the
-last byte of word 6 on. For im2col, LOWER, UPPER: corners of the bounding box, 16 bits each; COLUMN:
-channels in bits 0 to 15, pixels per column in bits 16 to 31."""
 
 TAG = 2
 """The required value of the four lowest bits of the flags, by which a map is recognised. Flags,
@@ -74,151 +64,152 @@ FIELDS = (
 
 
 @jitable
-def part(map: Ints, word: int, at: int, bits: int) -> int:
+def part(map: MapWords, word: int, at: int, bits: int) -> int:
     """Returns `bits` bits (less than 64) of word number `word`, from bit `at` on, as an unsigned
     number."""
-    return (int(map[word]) >> at) & ((1 << bits) - 1)
+    return (int(map.words[map.at + word]) >> at) & ((1 << bits) - 1)
 
 
 @jitable
-def set_part(map: Ints, word: int, at: int, bits: int, value: int) -> None:
+def set_part(map: MapWords, word: int, at: int, bits: int, value: int) -> None:
     """Replaces `bits` bits of word number `word`, from bit `at` on, by the low bits of `value`."""
     value &= (1 << bits) - 1
     mask = ((1 << bits) - 1) << at
     if at + bits == 64:  # the field contains the sign bit of the word
         value -= (value >> (bits - 1)) << bits
         mask = -(1 << at)
-    map[word] = (int(map[word]) & ~mask) | (value << at)
+    index = map.at + word
+    map.words[index] = (int(map.words[index]) & ~mask) | (value << at)
 
 
 @jitable
-def signed_part(map: Ints, word: int, at: int) -> int:
+def signed_part(map: MapWords, word: int, at: int) -> int:
     """Returns the 16 bits of word number `word` from bit `at` on, as a signed number."""
     value = part(map, word, at, 16)
     return value - ((value & 0x8000) << 1)
 
 
 @jitable
-def is_map(map: Ints) -> bool:
+def is_map(map: MapWords) -> bool:
     """Returns whether the words of a map or entry are a tensor map: the tag is there, and the rank
     is at most 5."""
-    return part(map, FLAGS, 0, 4) == TAG and map_rank(map) <= MOST_RANK
+    return part(map, MapWords.flags, 0, 4) == TAG and map_rank(map) <= MOST_RANK
 
 
 @jitable
-def map_rank(map: Ints) -> int:
+def map_rank(map: MapWords) -> int:
     """Returns the number of axes of the tensor."""
-    return part(map, FLAGS, 4, 3) + 1
+    return part(map, MapWords.flags, 4, 3) + 1
 
 
 @jitable
-def map_type(map: Ints) -> int:
+def map_type(map: MapWords) -> int:
     """Returns the number of the element type, an index of ELEMENT_TYPES."""
-    return part(map, FLAGS, 7, 4)
+    return part(map, MapWords.flags, 7, 4)
 
 
 @jitable
-def map_interleave(map: Ints) -> int:
+def map_interleave(map: MapWords) -> int:
     """Returns the interleave layout: NO_INTERLEAVE, INTERLEAVE_16B or INTERLEAVE_32B."""
-    return part(map, FLAGS, 11, 2)
+    return part(map, MapWords.flags, 11, 2)
 
 
 @jitable
-def map_swizzle(map: Ints) -> int:
+def map_swizzle(map: MapWords) -> int:
     """Returns the swizzle mode: NO_SWIZZLE, SWIZZLE_32B, SWIZZLE_64B or SWIZZLE_128B."""
-    return part(map, FLAGS, 13, 3)
+    return part(map, MapWords.flags, 13, 3)
 
 
 @jitable
-def map_fill(map: Ints) -> int:
+def map_fill(map: MapWords) -> int:
     """Returns the fill mode of elements out of bounds: FILL_ZEROS or FILL_NANS."""
-    return part(map, FLAGS, 16, 1)
+    return part(map, MapWords.flags, 16, 1)
 
 
 @jitable
-def map_mode(map: Ints) -> int:
+def map_mode(map: MapWords) -> int:
     """Returns the mode: TILED, IM2COL, IM2COL_W or IM2COL_W128."""
-    return part(map, FLAGS, 22, 2)
+    return part(map, MapWords.flags, 22, 2)
 
 
 @jitable
-def map_atomicity(map: Ints) -> int:
+def map_atomicity(map: MapWords) -> int:
     """Returns the atomicity of the 128-byte swizzle (ATOM_16B, ...)."""
-    return part(map, FLAGS, 24, 2)
+    return part(map, MapWords.flags, 24, 2)
 
 
 @jitable
-def dim(map: Ints, axis: int) -> int:
+def dim(map: MapWords, axis: int) -> int:
     """Returns the size of the tensor along an axis; axis 0 is the innermost."""
-    return part(map, DIMS + axis // 2, 32 * (axis % 2), 32) + 1
+    return part(map, MapWords.dims + axis // 2, 32 * (axis % 2), 32) + 1
 
 
 @jitable
-def stride(map: Ints, axis: int) -> int:
+def stride(map: MapWords, axis: int) -> int:
     """Returns the bytes from one element of the tensor to the next along an outer axis (1 or
     more)."""
-    low = part(map, STRIDES + axis // 2, 32 * (axis % 2), 32)
-    # Strides have up to 40 bits: 4 implied zeros, 32 bits in STRIDES, 4 more here.
-    high = part(map, HIGH_STRIDES, 32 + 4 * (axis - 1), 4)
+    low = part(map, MapWords.strides + axis // 2, 32 * (axis % 2), 32)
+    # Strides have up to 40 bits: 4 implied zeros, 32 bits in `strides`, 4 more here.
+    high = part(map, MapWords.high_strides, 32 + 4 * (axis - 1), 4)
     return (low | high << 32) << STRIDE_UNIT_BITS
 
 
 @jitable
-def set_stride(map: Ints, axis: int, size: int) -> None:
+def set_stride(map: MapWords, axis: int, size: int) -> None:
     """Sets the bytes from one element to the next along an outer axis (1 or more); the lowest four
     bits of `size` are lost."""
     units = size >> STRIDE_UNIT_BITS
-    set_part(map, STRIDES + axis // 2, 32 * (axis % 2), 32, units)
-    set_part(map, HIGH_STRIDES, 32 + 4 * (axis - 1), 4, units >> 32)
+    set_part(map, MapWords.strides + axis // 2, 32 * (axis % 2), 32, units)
+    set_part(map, MapWords.high_strides, 32 + 4 * (axis - 1), 4, units >> 32)
 
 
 @jitable
-def box(map: Ints, axis: int) -> int:
+def box(map: MapWords, axis: int) -> int:
     """Returns the size of the box along an axis, 1 to 256 elements of the tensor."""
     # Axis 0 is in the last byte of word 6, the others in the first bytes of word 7.
-    return part(map, BOX + (axis + 7) // 8, 8 * ((axis + 7) % 8), 8) + 1
+    return part(map, MapWords.box + (axis + 7) // 8, 8 * ((axis + 7) % 8), 8) + 1
 
 
 @jitable
-def element_stride(map: Ints, axis: int) -> int:
+def element_stride(map: MapWords, axis: int) -> int:
     """Returns the traversal stride of the box along an axis, in elements of the tensor."""
-    return part(map, STEPS, 32 + 3 * axis, 3) + 1
+    return part(map, MapWords.steps, 32 + 3 * axis, 3) + 1
 
 
 @jitable
-def replace(map: Ints, field: int, axis: int, value: int) -> None:
+def replace(map: MapWords, field: int, axis: int, value: int) -> None:
     """Sets a field of a map as `tensormap.replace` does: `field` is an index of FIELDS; `axis` is
     used only by fields with a value for each axis. For a stride, axis 0 is the innermost of the
     outer axes. Sizes and element strides are stored less 1; a RANK is given less 1."""
     if field == GLOBAL_ADDRESS:
-        map[ADDRESS] = value
+        map.address = value
     elif field == GLOBAL_STRIDE:
         set_stride(map, axis + 1, value)
     elif field == GLOBAL_DIM:
-        set_part(map, DIMS + axis // 2, 32 * (axis % 2), 32, value - 1)
+        set_part(map, MapWords.dims + axis // 2, 32 * (axis % 2), 32, value - 1)
     elif field == BOX_DIM:
-        set_part(map, BOX + (axis + 7) // 8, 8 * ((axis + 7) % 8), 8, value - 1)
+        set_part(map, MapWords.box + (axis + 7) // 8, 8 * ((axis + 7) % 8), 8, value - 1)
     elif field == ELEMENT_STRIDE:
-        set_part(map, STEPS, 32 + 3 * axis, 3, value - 1)
+        set_part(map, MapWords.steps, 32 + 3 * axis, 3, value - 1)
     elif field == RANK:
-        set_part(map, FLAGS, 4, 3, value)
+        set_part(map, MapWords.flags, 4, 3, value)
     elif field == ELEMTYPE:
-        set_part(map, FLAGS, 7, 4, value)
+        set_part(map, MapWords.flags, 7, 4, value)
     elif field == INTERLEAVE_LAYOUT:
-        set_part(map, FLAGS, 11, 2, value)
+        set_part(map, MapWords.flags, 11, 2, value)
     elif field == SWIZZLE_MODE:
-        set_part(map, FLAGS, 13, 3, value)
+        set_part(map, MapWords.flags, 13, 3, value)
     elif field == FILL_MODE:
-        set_part(map, FLAGS, 16, 1, value)
+        set_part(map, MapWords.flags, 16, 1, value)
     elif field == SWIZZLE_ATOMICITY:
-        set_part(map, FLAGS, 24, 2, value)
+        set_part(map, MapWords.flags, 24, 2, value)
 
 
 @jitable
-def begin_map(map: Ints, mode: int) -> None:
+def begin_map(map: MapWords, mode: int) -> None:
     """Makes a tensor map of mode `mode` (TILED, ...) from zeroed words: sets tag and mode."""
-    set_part(map, FLAGS, 0, 4, TAG)
-    set_part(map, FLAGS, 22, 2, mode)
+    set_part(map, MapWords.flags, 0, 4, TAG)
+    set_part(map, MapWords.flags, 22, 2, mode)
 
 
 @jitable
@@ -234,7 +225,7 @@ def type_bytes(type: int) -> int:
 
 
 @jitable
-def swizzled(map: Ints, address: int) -> int:
+def swizzled(map: MapWords, address: int) -> int:
     """Returns the address at which the swizzle of a map places the byte of shared memory at
     `address` (relative to the shared window); `address` itself without swizzle.
 

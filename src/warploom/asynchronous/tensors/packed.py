@@ -11,9 +11,8 @@ types", "Restriction on Tensor Copy instructions"; cuda.h, `cuTensorMapEncodeTil
 
 from __future__ import annotations
 
-from warploom.asynchronous.tensors.entries import COORDINATES, REQUEST
+from warploom.asynchronous.records import RequestEntry
 from warploom.asynchronous.tensors.maps import (
-    ADDRESS,
     ATOM_16B,
     ATOM_32B,
     ATOM_64B,
@@ -33,7 +32,7 @@ from warploom.asynchronous.tensors.maps import (
     type_bytes,
 )
 from warploom.asynchronous.tensors.requests import OP, REDUCE, STORE, field
-from warploom.simt.lane_counts import Ints, jitable
+from warploom.simt.lane_counts import jitable
 
 B4X16, B4X16_P64, B6X16_P32 = FIRST_PACKED, FIRST_PACKED + 1, FIRST_PACKED + 2
 
@@ -136,26 +135,26 @@ def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
 
 
 @jitable
-def broken_rule(entry: Ints, elements: int) -> int:
+def broken_rule(entry: RequestEntry, elements: int) -> int:
     """Returns the first rule of packed elements (REDUCED, ...) that the copy in an entry, with rows
     of `elements` elements, breaks, or 0; the fault's message names it."""
-    type, op = map_type(entry), field(int(entry[REQUEST]), OP)
+    type, op = map_type(entry.map), field(entry.request, OP)
     if op == REDUCE:
         return REDUCED
     if op == STORE and type == B4X16_P64:
         return STORED
-    if map_fill(entry) == FILL_NANS:
+    if map_fill(entry.map) == FILL_NANS:
         return NAN_FILL
     if not fits_row(type, elements):
         return ROW_SIZE
-    if dim(entry, 0) % size_unit(type) != 0:
+    if dim(entry.map, 0) % size_unit(type) != 0:
         return TENSOR_SIZE
-    if int(entry[COORDINATES]) % size_unit(type) != 0:
+    if int(entry.coordinates[0]) % size_unit(type) != 0:
         return FIRST_COORDINATE
-    if not fits_swizzle(type, map_swizzle(entry), map_atomicity(entry), op == STORE):
+    if not fits_swizzle(type, map_swizzle(entry.map), map_atomicity(entry.map), op == STORE):
         return SWIZZLE
     if is_padded(type):
-        if map_interleave(entry) != NO_INTERLEAVE:
+        if map_interleave(entry.map) != NO_INTERLEAVE:
             return INTERLEAVE
         if not is_aligned(entry):
             return ALIGNMENT
@@ -163,10 +162,10 @@ def broken_rule(entry: Ints, elements: int) -> int:
 
 
 @jitable
-def is_aligned(entry: Ints) -> bool:
+def is_aligned(entry: RequestEntry) -> bool:
     """Returns whether the address and strides of a padded tensor are multiples of PADDED_UNIT."""
     # All numbers are multiples of a power of two exactly if the or of their bits is.
-    address_bits = int(entry[ADDRESS])
-    for axis in range(1, map_rank(entry)):
-        address_bits |= stride(entry, axis)
+    address_bits = entry.map.address
+    for axis in range(1, map_rank(entry.map)):
+        address_bits |= stride(entry.map, axis)
     return address_bits % PADDED_UNIT == 0

@@ -1,8 +1,5 @@
-"""Defines the encoding of requests to the Tensor Memory Accelerator: bit fields and operand rows.
-
-`program.requests.tensors` encodes instructions; both machines fill the rows of operands, 32 lanes
-of 64 bits each.
-"""
+"""Defines the encoding of requests to the Tensor Memory Accelerator, as bit fields;
+`program.requests.tensors` encodes instructions."""
 
 from __future__ import annotations
 
@@ -24,23 +21,6 @@ ALL_BLOCKS = 0xFFFF
 TILE, IM2COL_MODE, GATHER, WIDE_MODE, WIDE_128_MODE = range(5)
 """Values of MODE for copies of boxes. For bulk copies of bytes, MODE is 1 if one operand is in
 global memory."""
-
-(
-    MAP_ROW,
-    COORDINATE_ROW,
-    OFFSET_ROW,
-    SHARED_ROW,
-    BARRIER_ROW,
-    BLOCKS_ROW,
-    GLOBAL_ROW,
-    SIZE_ROW,
-    VALUE_ROW,
-) = (0, 1, 6, 9, 10, 11, 12, 13, 14)
-DATA_ROWS = VALUE_ROW + 1
-"""Operand rows. MAP_ROW: address of the map; COORDINATE_ROW, OFFSET_ROW: five coordinates, three
-offsets; SHARED_ROW, BARRIER_ROW: shared addresses of data and mbarrier; BLOCKS_ROW: multicast mask,
-0 for none; GLOBAL_ROW: address in global memory, or of the source in shared memory; SIZE_ROW: size
-in bytes; VALUE_ROW: a value."""
 
 
 @jitable

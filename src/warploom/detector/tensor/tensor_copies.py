@@ -12,27 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.asynchronous.issue.tensor_copies import prepare_box, prepare_bytes
+from warploom.asynchronous.records import CopyOperands, IssueScratch
 from warploom.asynchronous.tensors.boxes import count_rows, find_row
 from warploom.asynchronous.tensors.cancel import prepare_response
-from warploom.asynchronous.tensors.entries import (
-    BARRIER,
-    BOX_COPY,
-    CLUSTER_SHARED,
-    KIND,
-    LIVE_BLOCKS,
-    OWN_SHARED,
-    REQUEST,
-    ROW_ADDRESS,
-    ROW_FROM,
-    ROW_TO,
-    SHARED_BYTES,
-    SHARED_STRIDE,
-    SIZE,
-    SOURCE,
-    TARGET,
-)
+from warploom.asynchronous.tensors.entries import BOX_COPY
 from warploom.asynchronous.tensors.requests import (
-    BLOCKS_ROW,
     CANCEL,
     COPY_BYTES,
     GROUPED,
@@ -90,8 +74,8 @@ def detect_copies(
     plan: Any,
     memory: Any,
     all_memory: Any,
-    rows: Any,
-    scratch: Any,
+    rows_words: Any,
+    scratch_words: Any,
     allocations: Any,
     values: Any,
     request: int,
@@ -102,7 +86,8 @@ def detect_copies(
     the bytes that lanes store, which is filled with a number of the copy in place of its bytes.
     Returns 0. A copy that would fault is skipped: the code that executes it reports that."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
-    op = field(request, OP)
+    rows, scratch = CopyOperands(rows_words, 0), IssueScratch(scratch_words, 0)
+    entry, op = scratch.entry, field(request, OP)
     boxes = op in (LOAD, STORE, REDUCE)
     if not boxes and op not in (COPY_BYTES, REDUCE_BYTES, CANCEL):
         return 0
@@ -111,7 +96,7 @@ def detect_copies(
     for lane in range(LANES):
         if (event.lanes >> lane) & 1 == 0:
             continue
-        scratch[REQUEST], scratch[BARRIER] = request, 0
+        entry.request, entry.barrier = request, 0
         if boxes:
             failed = prepare_box(memory, rows, scratch, allocations, lane, request)
         elif op == CANCEL:
@@ -122,10 +107,8 @@ def detect_copies(
             continue
         set_current_lane(state, (event.warp << 5) + lane)
         act_as_agent(state, COPIES_OF_THREAD, ThreadKnowledge(state, state.current_lane_at).copies)
-        event.base, event.limit = scratch[OWN_SHARED], scratch[SHARED_BYTES]
-        record_copy(
-            state, event, all_memory, scratch, values, lane, int(rows[LANES * BLOCKS_ROW + lane])
-        )
+        event.base, event.limit = scratch.own_shared, scratch.shared_bytes
+        record_copy(state, event, all_memory, scratch, values, lane, int(rows.blocks[lane]))
     return 0
 
 
@@ -134,7 +117,7 @@ def record_copy(
     state: DetectorState,
     event: DetectorEvent,
     memory: Any,
-    scratch: Any,
+    scratch: IssueScratch,
     values: Any,
     lane: int,
     blocks: int,
@@ -144,6 +127,7 @@ def record_copy(
     in), and the mbarriers that it signals: one in each of these blocks (with PAIR and a mask, in
     the first of its pair). If it signals any, the thread's next copy begins. A number of the copy
     is stored in `values` in place of its bytes."""
+    entry = scratch.entry
     # Two copies that write the same bytes must differ, or a race would be reported as "same-value":
     # the copy's number, the thread from bit 8 on, the block from bit 18 on.
     copy = (
@@ -155,25 +139,23 @@ def record_copy(
     for byte in range(PIECE):
         values[lane * PIECE + byte] = copy >> 8 * (byte & 3) & 255
     record_remote_side(state, event, memory, scratch, values, lane)
-    op = WRITES if field(int(scratch[REQUEST]), GROUPED) == 0 else READS
-    if field(int(scratch[REQUEST]), OP) == REDUCE_BYTES and op == WRITES:
+    op = WRITES if field(entry.request, GROUPED) == 0 else READS
+    if field(entry.request, OP) == REDUCE_BYTES and op == WRITES:
         op = UPDATES
-    own_address = int(scratch[SOURCE if op == READS and scratch[KIND] != BOX_COPY else TARGET])
+    own_address = entry.source if op == READS and entry.kind != BOX_COPY else entry.target
     own_rank = rank_of(scratch, own_address)
     for rank in range(state.cluster_blocks):
         if (blocks >> rank if blocks else int(rank == own_rank)) & 1:
             select_memory_of_rank(state, event, rank)
             start = own_address - base_of(scratch, own_rank)
-            record_bytes(
-                state, event, memory, values, lane, (SHARED, op), start, int(scratch[SIZE])
-            )
-    if scratch[BARRIER] == 0:
+            record_bytes(state, event, memory, values, lane, (SHARED, op), start, entry.size)
+    if entry.barrier == 0:
         return
-    signalled = rank_of(scratch, int(scratch[BARRIER]))
-    at = int(scratch[BARRIER]) - base_of(scratch, signalled)
+    signalled = rank_of(scratch, entry.barrier)
+    at = entry.barrier - base_of(scratch, signalled)
     for rank in range(state.cluster_blocks):
         if (blocks >> rank if blocks else int(rank == signalled)) & 1:
-            signalled_rank = rank & ~1 if blocks and field(int(scratch[REQUEST]), PAIR) else rank
+            signalled_rank = rank & ~1 if blocks and field(entry.request, PAIR) else rank
             select_memory_of_rank(state, event, signalled_rank)
             signal_mbarrier(
                 state, shared_key(state, at), read_host_word(memory, state.current_base + at)
@@ -182,53 +164,57 @@ def record_copy(
 
 
 @jitable
-def rank_of(scratch: Any, address: int) -> int:
+def rank_of(scratch: IssueScratch, address: int) -> int:
     """Returns the rank in the cluster of the running block in whose shared memory an address of the
     host is; -1 if there is none."""
-    offset = address - int(scratch[CLUSTER_SHARED])
+    offset = address - scratch.cluster_shared
     if offset < 0:
         return -1
-    rank = offset // max(int(scratch[SHARED_STRIDE]), 1)
-    return rank if rank < MOST_BLOCKS and int(scratch[LIVE_BLOCKS]) >> rank & 1 else -1
+    rank = offset // max(scratch.shared_stride, 1)
+    return rank if rank < MOST_BLOCKS and scratch.live_blocks >> rank & 1 else -1
 
 
 @jitable
-def base_of(scratch: Any, rank: int) -> int:
+def base_of(scratch: IssueScratch, rank: int) -> int:
     """Returns the host address of the shared memory of the block at `rank` of the cluster."""
-    return int(scratch[CLUSTER_SHARED]) + rank * int(scratch[SHARED_STRIDE])
+    return scratch.cluster_shared + rank * scratch.shared_stride
 
 
 @jitable
 def record_remote_side(
-    state: DetectorState, event: DetectorEvent, memory: Any, scratch: Any, values: Any, lane: int
+    state: DetectorState,
+    event: DetectorEvent,
+    memory: Any,
+    scratch: IssueScratch,
+    values: Any,
+    lane: int,
 ) -> None:
     """Records the accesses of the copy in `scratch` on the side that is not the own shared memory:
     global memory, row by row for a box, or another block's shared memory. A store (GROUPED) writes
     or updates there, a load reads; a request to cancel a cluster (CANCEL) accesses nothing."""
-    grouped, request_op = field(int(scratch[REQUEST]), GROUPED), field(int(scratch[REQUEST]), OP)
+    entry = scratch.entry
+    grouped, request_op = field(entry.request, GROUPED), field(entry.request, OP)
     if request_op == CANCEL:
         return
     op = WRITES if grouped else READS
     if request_op == REDUCE or (request_op == REDUCE_BYTES and grouped):
         op = UPDATES
-    if scratch[KIND] == BOX_COPY:
+    if entry.kind == BOX_COPY:
         select_own_memory(state, event)
-        for row in range(count_rows(scratch)):
-            find_row(scratch, row)
-            first, last = int(scratch[ROW_FROM]), int(scratch[ROW_TO])
-            start = int(scratch[ROW_ADDRESS]) + first
+        for row in range(count_rows(entry)):
+            find_row(entry, row)
+            first, last = entry.row_from, entry.row_to
+            start = entry.row_address + first
             record_bytes(state, event, memory, values, lane, (GLOBAL, op), start, last - first)
         return
-    remote_address = int(scratch[TARGET if grouped else SOURCE])
-    rank = -1 if field(int(scratch[REQUEST]), MODE) else rank_of(scratch, remote_address)
+    remote_address = entry.target if grouped else entry.source
+    rank = -1 if field(entry.request, MODE) else rank_of(scratch, remote_address)
     if rank < 0:
-        record_bytes(
-            state, event, memory, values, lane, (GLOBAL, op), remote_address, int(scratch[SIZE])
-        )
+        record_bytes(state, event, memory, values, lane, (GLOBAL, op), remote_address, entry.size)
         return
     select_memory_of_rank(state, event, rank)
     start = remote_address - base_of(scratch, rank)
-    record_bytes(state, event, memory, values, lane, (SHARED, op), start, int(scratch[SIZE]))
+    record_bytes(state, event, memory, values, lane, (SHARED, op), start, entry.size)
 
 
 @jitable

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from warploom.asynchronous.records import IssueScratch
 from warploom.asynchronous.tensor_memory.checks import check_columns, check_copy, check_product
 from warploom.asynchronous.tensor_memory.copies import (
     ROW_SHIFT_BYTES,
@@ -33,16 +34,6 @@ from warploom.asynchronous.tensor_memory.layout import (
     COLUMN_BYTES,
     COLUMNS,
     COPY,
-    E_A,
-    E_B,
-    E_D,
-    E_DESCRIPTOR,
-    E_DISABLED,
-    E_MEMORY,
-    E_METADATA,
-    E_OWN,
-    E_SCALE_A,
-    E_SCALE_B,
     KIND,
     LANE_AT,
     LANES,
@@ -155,7 +146,7 @@ def record_tensor_core_op(
     event: DetectorEvent,
     memory: Any,
     all_memory: Any,
-    scratch: Any,
+    scratch: IssueScratch,
     values: Any,
     lane: int,
     request: int,
@@ -163,6 +154,7 @@ def record_tensor_core_op(
     """Records what a product, a copy or a shift (entry in `scratch`) of the current thread's tensor
     core reads and writes, in both blocks of a pair, as its next work (`works`); nothing for a
     request that faults."""
+    operands = scratch.entry.operands
     op, rank = part(request, OP), own_rank(scratch)
     failed = 0
     if op == MULTIPLY:
@@ -170,9 +162,9 @@ def record_tensor_core_op(
     elif op == COPY:
         failed = check_copy(memory, scratch, request)
     else:
-        start = int(scratch[E_OWN]) + int(scratch[E_MEMORY])
+        start = operands.own + operands.memory
         columns = ROW_SHIFT_BYTES // COLUMN_BYTES
-        failed = check_columns(memory, scratch, start, int(scratch[E_D]), columns)
+        failed = check_columns(memory, scratch, start, operands.d, columns)
     if failed:
         return
     ThreadKnowledge(state, state.current_lane_at).works += 1
@@ -193,7 +185,7 @@ def record_factors(
     state: DetectorState,
     event: DetectorEvent,
     memory: Any,
-    scratch: Any,
+    scratch: IssueScratch,
     values: Any,
     lane: int,
     request: int,
@@ -205,18 +197,18 @@ def record_factors(
     one lane, that of the row in part 0 of D. Metadata of a sparse A (a column) and scales (a column
     for each SCALED_ROWS rows) are read in tensor memory, in all lanes. Both blocks read the scales
     of all columns of B."""
-    descriptor, kind = int(scratch[E_DESCRIPTOR]), part(request, KIND)
+    operands = scratch.entry.operands
+    descriptor, kind = operands.descriptor, part(request, KIND)
     pair, sparse = 2 if request & PAIR else 1, request & SPARSE
     rows, columns = rows_of(descriptor) // pair, columns_of(descriptor)
     depth, unit = depth_of(kind, descriptor, sparse != 0), unit_elements(kind)
     stored = depth // 2 if sparse else depth
     transposed = descriptor >> TRANSPOSE_B & 1
-    matrix = int(scratch[E_B])
     record_matrix_reads(
-        state, event, memory, values, lane, matrix, transposed, columns // pair, depth, unit
+        state, event, memory, values, lane, operands.b, transposed, columns // pair, depth, unit
     )
     if request & A_IN_TENSOR_MEMORY:
-        address, columns_per_row = int(scratch[E_A]), stored * tensor_memory_bits(kind) // 32
+        address, columns_per_row = operands.a, stored * tensor_memory_bits(kind) // 32
         for row in range(rows):
             # Rows of A are in the lanes of the first part of D (0).
             tensor_lane = lane_of(address) + row_lane(rows, parts_of(request, rows), row, 0)
@@ -224,16 +216,14 @@ def record_factors(
     else:
         transposed = descriptor >> TRANSPOSE_A & 1
         record_matrix_reads(
-            state, event, memory, values, lane, int(scratch[E_A]), transposed, rows, stored, unit
+            state, event, memory, values, lane, operands.a, transposed, rows, stored, unit
         )
     if sparse:
-        record_column_reads(state, event, int(scratch[E_METADATA]), 1)
+        record_column_reads(state, event, operands.metadata, 1)
     if is_scaled(kind):
+        record_column_reads(state, event, operands.scale_a, (rows + SCALED_ROWS - 1) // SCALED_ROWS)
         record_column_reads(
-            state, event, int(scratch[E_SCALE_A]), (rows + SCALED_ROWS - 1) // SCALED_ROWS
-        )
-        record_column_reads(
-            state, event, int(scratch[E_SCALE_B]), (columns + SCALED_ROWS - 1) // SCALED_ROWS
+            state, event, operands.scale_b, (columns + SCALED_ROWS - 1) // SCALED_ROWS
         )
 
 
@@ -249,18 +239,19 @@ def record_column_reads(
 
 @jitable
 def record_accumulator_writes(
-    state: DetectorState, event: DetectorEvent, scratch: Any, block: int, request: int
+    state: DetectorState, event: DetectorEvent, scratch: IssueScratch, block: int, request: int
 ) -> None:
     """Records the writes of a product to D in one block (`block`: 0, or 1 for the second of a
     pair), but for disabled lanes. D is not recorded as read even where the product adds to it: the
     write conflicts with all that a read does."""
-    descriptor, address = int(scratch[E_DESCRIPTOR]), int(scratch[E_D])
+    operands = scratch.entry.operands
+    descriptor, address = operands.descriptor, operands.d
     rows = rows_of(descriptor) // (2 if request & PAIR else 1)
     parts = parts_of(request, rows)
     for part_of_d in range(parts):
         for row in range(rows):
             lane = lane_of(address) + row_lane(rows, parts, row, part_of_d)
-            disabled = int(scratch[E_DISABLED + 2 * block + (lane >> 6 & 1)])
+            disabled = int(operands.disabled[2 * block + (lane >> 6 & 1)])
             if disabled >> (lane & 63) & 1 == 0:
                 record_words(
                     state, event, WRITES, lane, column_of(address), columns_of(descriptor) // parts
@@ -272,16 +263,17 @@ def record_copied(
     state: DetectorState,
     event: DetectorEvent,
     memory: Any,
-    scratch: Any,
+    scratch: IssueScratch,
     values: Any,
     lane: int,
     request: int,
 ) -> None:
     """Records the accesses of a `tcgen05.cp` in one block: reads of shared memory, and writes of
     each row to every lane that it is multicast to."""
-    shape, address = part(request, SHAPE), int(scratch[E_D])
+    operands = scratch.entry.operands
+    shape, address = part(request, SHAPE), operands.d
     rows, units = copied_rows(shape), copied_units(shape)
-    record_matrix_reads(state, event, memory, values, lane, int(scratch[E_B]), 0, rows, units, 1)
+    record_matrix_reads(state, event, memory, values, lane, operands.b, 0, rows, units, 1)
     for row in range(rows):
         for number in range(copies_of(shape)):
             tensor_lane = lane_of(address) + copied_lane(shape, row, number)
@@ -290,10 +282,10 @@ def record_copied(
 
 
 @jitable
-def record_shifted(state: DetectorState, event: DetectorEvent, scratch: Any) -> None:
+def record_shifted(state: DetectorState, event: DetectorEvent, scratch: IssueScratch) -> None:
     """Records the accesses of a `tcgen05.shift` in one block: writes of each row but the last, and
     a read of the last one; the writes cover the reads of the others."""
-    address, columns_per_row = int(scratch[E_D]), ROW_SHIFT_BYTES // COLUMN_BYTES
+    address, columns_per_row = scratch.entry.operands.d, ROW_SHIFT_BYTES // COLUMN_BYTES
     for row in range(SHIFTED_ROWS):
         record_words(
             state, event, WRITES, lane_of(address) + row, column_of(address), columns_per_row

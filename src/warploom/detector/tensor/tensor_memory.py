@@ -12,15 +12,12 @@ from typing import Any
 from warploom.asynchronous.issue.allocation import ADDRESS_BYTES, is_size
 from warploom.asynchronous.issue.tensor_copies import check_shared
 from warploom.asynchronous.issue.tensor_memory import check_move, fill_entry, has_peer
+from warploom.asynchronous.records import IssueScratch, TensorMemoryOperands
 from warploom.asynchronous.tensor_memory.fragments import column_in, lane_in
 from warploom.asynchronous.tensor_memory.layout import (
-    A_ROW,
     ALLOC,
-    BLOCKS_ROW,
     COLUMNS,
-    COLUMNS_ROW,
     COMMIT,
-    D_ROW,
     FREE,
     HALVES,
     LANES,
@@ -30,7 +27,6 @@ from warploom.asynchronous.tensor_memory.layout import (
     REGISTERS,
     RELINQUISH,
     SHAPE,
-    SHARED_ROW,
     STORE,
     part,
 )
@@ -40,7 +36,6 @@ from warploom.asynchronous.tensor_memory.memory import (
     own_rank,
     to_tensor_memory,
 )
-from warploom.asynchronous.tensors.entries import OWN_SHARED, SHARED_BYTES
 from warploom.detector.accesses import read_host_word
 from warploom.detector.detect import begin_event
 from warploom.detector.knowledge import set_current_lane, set_current_thread
@@ -52,7 +47,7 @@ from warploom.detector.layout import (
     STORES_OF_WARP,
 )
 from warploom.detector.layout import STORE as WRITES
-from warploom.detector.pool import free_lists
+from warploom.detector.lines import clear_cell
 from warploom.detector.records import (
     DetectorEvent,
     DetectorState,
@@ -75,8 +70,8 @@ def detect_tensor_memory(
     plan: Any,
     memory: Any,
     all_memory: Any,
-    data: Any,
-    scratch: Any,
+    data_words: Any,
+    scratch_words: Any,
     values: Any,
     request: int,
 ) -> int:
@@ -86,9 +81,10 @@ def detect_tensor_memory(
     Returns 0; faults, such as PAIR without a peer, are reported by the code that executes the
     request, and nothing is recorded for them, nor for RELINQUISH."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
+    data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
     begin_event(state, event, plan)
     set_current_thread(state, event.warp << 5)
-    event.base, event.limit = scratch[OWN_SHARED], scratch[SHARED_BYTES]
+    event.base, event.limit = scratch.own_shared, scratch.shared_bytes
     op = part(request, OP)
     for lane in range(WARP_LANES):
         if event.lanes >> lane & 1 == 0 or op == RELINQUISH:
@@ -123,19 +119,19 @@ def record_move(
     state: DetectorState,
     event: DetectorEvent,
     memory: Any,
-    data: Any,
-    scratch: Any,
+    data: TensorMemoryOperands,
+    scratch: IssueScratch,
     lane: int,
     request: int,
 ) -> None:
     """Records a load or a store of tensor memory by a warp (`request`), with the operands of
     `lane`: each word that each thread's registers move, by the agent of the warp's loads or stores,
     whose count it advances. Nothing for a request that faults."""
-    address = int(data[WARP_LANES * D_ROW + lane])
-    split = int(data[WARP_LANES * A_ROW + lane])
+    address = int(data.d[lane])
+    split = int(data.a[lane])
     shape, registers = part(request, SHAPE), request >> REGISTERS & 255
     halves = 2 if request & HALVES else 1
-    start = int(scratch[OWN_SHARED]) + to_tensor_memory(scratch)
+    start = scratch.own_shared + to_tensor_memory(scratch)
     if check_move(memory, scratch, start, address, split, request):
         return
     stores = int(part(request, OP) == STORE)
@@ -163,15 +159,15 @@ def record_allocation(
     state: DetectorState,
     event: DetectorEvent,
     memory: Any,
-    data: Any,
-    scratch: Any,
+    data: TensorMemoryOperands,
+    scratch: IssueScratch,
     values: Any,
     lane: int,
 ) -> None:
     """Records the store by which `tcgen05.alloc` writes the address of its columns to shared
     memory, as the current thread's; nothing if that address would fault. Bytes of the thread's
     number are stored in `values` in place of the stored address."""
-    target = int(data[WARP_LANES * SHARED_ROW + lane])
+    target = int(data.shared[lane])
     if check_shared(scratch, target, ADDRESS_BYTES):
         return
     for byte in range(ADDRESS_BYTES):
@@ -182,13 +178,17 @@ def record_allocation(
 
 @jitable
 def record_deallocation(
-    state: DetectorState, event: DetectorEvent, data: Any, scratch: Any, lane: int
+    state: DetectorState,
+    event: DetectorEvent,
+    data: TensorMemoryOperands,
+    scratch: IssueScratch,
+    lane: int,
 ) -> None:
     """Records `tcgen05.dealloc` by the current thread as a write to all words of the columns that
     have records, which reports accesses not ordered before it; then clears their cells. Nothing for
     invalid sizes or columns."""
-    address = int(data[WARP_LANES * D_ROW + lane])
-    columns = int(data[WARP_LANES * COLUMNS_ROW + lane])
+    address = int(data.d[lane])
+    columns = int(data.columns[lane])
     if not is_size(columns) or column_of(address) + columns > COLUMNS:
         return
     select_memory_of_rank(state, event, own_rank(scratch))
@@ -197,9 +197,7 @@ def record_deallocation(
             cell = ShadowCell(state, cell_of(state, tensor_lane, column))
             if cell.write_interval or cell.read_interval or cell.lists:
                 record_words(state, event, WRITES, tensor_lane, column, 1)
-                free_lists(state, cell.lists)
-                for word in range(ShadowCell.WORDS):
-                    state.words[cell.at + word] = 0
+                clear_cell(state, cell)
 
 
 # ---- what completes later -----------------------------------------------------------------------
@@ -207,14 +205,14 @@ def record_deallocation(
 
 @jitable
 def record_commit(
-    state: DetectorState, event: DetectorEvent, memory: Any, data: Any, lane: int
+    state: DetectorState, event: DetectorEvent, memory: Any, data: TensorMemoryOperands, lane: int
 ) -> None:
     """Processes `tcgen05.commit`: lets the threads that wait for its mbarrier (at the same offset
     in each block of a mask, if it has one) know as complete all that the current thread's tensor
     core has begun: its first `works` works. Nothing if the 8 bytes of the mbarrier are out of
     bounds (`event.limit`: of shared memory, which is as large in each block of the mask)."""
-    address = int(data[WARP_LANES * SHARED_ROW + lane])
-    blocks = int(data[WARP_LANES * BLOCKS_ROW + lane])
+    address = int(data.shared[lane])
+    blocks = int(data.blocks[lane])
     at = select_memory(state, event, address)
     if at < 0 or at + 8 > event.limit:
         return

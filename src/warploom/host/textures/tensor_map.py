@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from warploom.asynchronous.records import MapWords
 from warploom.asynchronous.tensors import maps, packed
 from warploom.core.errors import WarploomError
 
@@ -135,9 +135,9 @@ class Tensor:
                 )
                 _demand(size <= most, message)
 
-    def words(self, mode: int) -> npt.NDArray[np.int64]:
+    def words(self, mode: int) -> MapWords:
         """Return the words that all modes have in common."""
-        words = np.zeros(maps.MAP_WORDS, np.int64)
+        words = MapWords(np.zeros(MapWords.WORDS, np.int64), 0)
         swizzle, atomicity = SWIZZLES[self.swizzle]
         maps.begin_map(words, mode)
         fields = {
@@ -164,8 +164,8 @@ class TensorMap:
     """The 128 bytes that a kernel gets for a `CUtensorMap`, by value. It keeps `buffer`, whose
     memory it describes, from being freed before it."""
 
-    def __init__(self, words: npt.NDArray[np.int64]) -> None:
-        self._data = words.tobytes()
+    def __init__(self, map: MapWords) -> None:
+        self._data = map.words.tobytes()
         self.buffer: object = None
 
     def __bytes__(self) -> bytes:
@@ -218,10 +218,10 @@ def encode_im2col(
     tensor.check_row(channels)
     words = tensor.words(mode)
     for axis, (below, above) in enumerate(zip(lower, upper, strict=True)):
-        maps.set_part(words, maps.LOWER, 16 * axis, 16, below)
-        maps.set_part(words, maps.UPPER, 16 * axis, 16, above)
-    maps.set_part(words, maps.COLUMN, 0, 16, channels)
-    maps.set_part(words, maps.COLUMN, 16, 16, pixels)
+        maps.set_part(words, MapWords.lower, 16 * axis, 16, below)
+        maps.set_part(words, MapWords.upper, 16 * axis, 16, above)
+    maps.set_part(words, MapWords.column, 0, 16, channels)
+    maps.set_part(words, MapWords.column, 16, 16, pixels)
     return TensorMap(words)
 
 

@@ -11,17 +11,8 @@ from llvmlite import ir
 from warploom.abi import log_copies as words
 from warploom.abi.environment import Slot
 from warploom.abi.log import SPACES
-from warploom.asynchronous.tensors.entries import (
-    CLUSTER_SHARED,
-    LIVE_BLOCKS,
-    ORIGIN,
-    OWN_SHARED,
-    REQUEST,
-    SCRATCH_WORDS,
-    SHARED_BYTES,
-    SHARED_STRIDE,
-    SIZE,
-)
+from warploom.asynchronous.records import IssueScratch, RequestEntry
+from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.asynchronous.tensors.requests import MODE
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Instruction, Space
@@ -69,7 +60,12 @@ class CopyRecordingCode:
             size = b.mul(frame.slot(Slot.SHARED_STRIDE), I64(MOST_BLOCKS))
         own, start = b.ptrtoint(event.memory.base, I64), self._clusters.start()
         scratch = self._scratch(
-            {OWN_SHARED: own, SHARED_BYTES: event.memory.limit, CLUSTER_SHARED: start, SIZE: size}
+            {
+                IssueScratch.own_shared: own,
+                IssueScratch.shared_bytes: event.memory.limit,
+                IssueScratch.cluster_shared: start,
+                RequestEntry.size: size,
+            }
         )
         lanes = b.zext(self.lanes.bits(event.mask), I64)
         arguments = self._log(), self._touched, self._memory(), scratch, lanes
@@ -97,7 +93,7 @@ class CopyRecordingCode:
         are stored in the words at `scratch`."""
         frame = self.frame
         allocations = frame.pointer(Slot.ALLOCATIONS_AT)
-        self.b.store(I64(request), self.lanes.slot(scratch, REQUEST))
+        self.b.store(I64(request), self.lanes.slot(scratch, RequestEntry.request))
         arguments = self._log(), self._touched, self._memory(), data, scratch, allocations, lanes
         call(self.lanes, "record_copies", *arguments, I64(index))
 
@@ -109,12 +105,12 @@ class CopyRecordingCode:
         touches_global = Space.GLOBAL in (source, target)
         scratch = self._scratch(
             {
-                REQUEST: I64(int(touches_global) << MODE),
-                OWN_SHARED: self.frame.slot(Slot.SHARED_AT),
-                SHARED_BYTES: self.frame.slot(Slot.SHARED_BYTES),
-                CLUSTER_SHARED: self._clusters.start(),
-                SHARED_STRIDE: self.frame.slot(Slot.SHARED_STRIDE),
-                LIVE_BLOCKS: self._clusters.live(),
+                RequestEntry.request: I64(int(touches_global) << MODE),
+                IssueScratch.own_shared: self.frame.slot(Slot.SHARED_AT),
+                IssueScratch.shared_bytes: self.frame.slot(Slot.SHARED_BYTES),
+                IssueScratch.cluster_shared: self._clusters.start(),
+                IssueScratch.shared_stride: self.frame.slot(Slot.SHARED_STRIDE),
+                IssueScratch.live_blocks: self._clusters.live(),
             }
         )
         kind = SPACES.index(Space.GLOBAL) | op << words.OP_AT
@@ -122,9 +118,9 @@ class CopyRecordingCode:
         call(self.lanes, "record_bytes", *arguments, I64(kind))
 
     def _scratch(self, values: Mapping[int, Value]) -> Value:
-        """Returns a new stack buffer for the words of a copy (`asynchronous.tensors.entries`), with
-        these values stored; other words are undefined."""
-        scratch = self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS))
+        """Returns a new stack buffer for the words of a copy (`IssueScratch`), with these
+        values stored; other words are undefined."""
+        scratch = self.frame.prologue.alloca(ir.ArrayType(I64, IssueScratch.WORDS))
         for word, value in values.items():
             self.b.store(value, self.lanes.slot(scratch, word))
         return scratch

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from warploom.abi.environment import SPACE_CODES, Slot, Status, local_stride
+from warploom.asynchronous.records import RequestEntry
 from warploom.asynchronous.tensor_memory.checks import STILL_ALLOCATED
 from warploom.asynchronous.tensor_memory.layout import LANE_BYTES, LANES
-from warploom.asynchronous.tensors.entries import ENTRY_WORDS, ORIGIN
+from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.helpers.calls import call
 from warploom.ir.variant import Observing
 from warploom.isa.instruction import Space
@@ -49,7 +50,7 @@ class GridBlocks:
         and `work` for copies that complete late, if the launch delays any."""
         self.pure = self.lanes.alloca(I1)
         if self.options.delays:
-            self.work = self.lanes.alloca(ir.ArrayType(I64, ENTRY_WORDS))
+            self.work = self.lanes.alloca(ir.ArrayType(I64, RequestEntry.WORDS))
 
     def set_current(self, block: Value) -> None:
         """Stores the linear index of the current thread block (i64, x fastest) and its `%ctaid` in

@@ -13,13 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warploom.abi.access_type import AccessType
-from warploom.asynchronous.tensors.requests import (
-    BARRIER_ROW,
-    GLOBAL_ROW,
-    SHARED_ROW,
-    SIZE_ROW,
-    VALUE_ROW,
-)
+from warploom.asynchronous.records import CopyOperands
 from warploom.core.types import B8, B32, PRED, U32, U64
 from warploom.isa.instruction import Immediate, Instruction, Register, Space
 from warploom.isa.kinds import OpKind
@@ -68,14 +62,15 @@ class CopyCode:
         `asynchronous.late_copies`: both addresses, the bytes copied and those filled with zeros.
         `byte_counts`: the bytes of each lane, None if all copy `size`; those above `size` count as
         `size`."""
+        addresses = {CopyOperands.shared: target, CopyOperands.other: source}
         whole = splat_constant(size, I64)
         if byte_counts is None:
-            return {SHARED_ROW: target, GLOBAL_ROW: source, SIZE_ROW: whole}
+            return {**addresses, CopyOperands.size: whole}
         b = self.b
         copied = b.zext(byte_counts, vector(I64))
         copied = b.select(b.icmp_unsigned("<", copied, whole), copied, whole)
-        sizes = {SIZE_ROW: copied, VALUE_ROW: b.sub(whole, copied)}
-        return {SHARED_ROW: target, GLOBAL_ROW: source, **sizes}
+        sizes = {CopyOperands.size: copied, CopyOperands.value: b.sub(whole, copied)}
+        return {**addresses, **sizes}
 
     def _copy_lanes(
         self,
@@ -114,13 +109,17 @@ class CopyCode:
             values = self.memory.load_any(index, load, b.add(source, offset), active)
             self.memory.store_any(index, store, b.add(target_address, offset), values, active)
 
-        rows = {SIZE_ROW: byte_counts, SHARED_ROW: target_address, GLOBAL_ROW: source}
+        rows = {
+            CopyOperands.size: byte_counts,
+            CopyOperands.shared: target_address,
+            CopyOperands.other: source,
+        }
         # The rows name shared and global side, whichever of them is the source.
         if origin is Space.SHARED:
-            rows |= {SHARED_ROW: source, GLOBAL_ROW: target_address}
+            rows |= {CopyOperands.shared: source, CopyOperands.other: target_address}
         signals = "mbarrier::complete_tx::bytes" in instruction.operation.modifiers
         if signals:
-            rows[BARRIER_ROW] = operands.address(instruction.operands[3])
+            rows[CopyOperands.barrier] = operands.address(instruction.operands[3])
         if self.memory.instruments.copies is not None:
             self._record(index, rows, on, source=origin, target=target)
         with self.waits.deferring(late_copy(instruction), rows, on):
@@ -131,11 +130,11 @@ class CopyCode:
     def _record(
         self, index: int, rows: dict[int, Value], on: Value, *, source: Space, target: Space
     ) -> None:
-        """Stores the operand rows of a bulk copy (BARRIER_ROW is -1 if no mbarrier is named) and
-        emits the call that logs it."""
+        """Stores the operand rows of a bulk copy (-1 as the mbarrier if none is named) and emits
+        the call that logs it."""
         assert self.memory.instruments.copies is not None
         tensors, bits = self.waits.tensors, self.b.zext(self.lanes.bits(on), I64)
-        tensors.fill({BARRIER_ROW: splat_constant(-1, I64), **rows})
+        tensors.fill({CopyOperands.barrier: splat_constant(-1, I64), **rows})
         data = tensors.row(0)
         self.memory.instruments.copies.bulk(index, bits, data, source=source, target=target)
 

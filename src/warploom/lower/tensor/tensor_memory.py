@@ -9,11 +9,9 @@ from functools import cached_property
 from llvmlite import ir
 
 from warploom.abi.environment import Slot
+from warploom.asynchronous.records import TensorMemoryOperands
 from warploom.asynchronous.tensor_memory.layout import (
-    A_ROW,
     COMMIT,
-    D_ROW,
-    DATA_ROWS,
     LOAD,
     MOST_REGISTERS,
     NOT_LOADED,
@@ -27,7 +25,7 @@ from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I1, I8, I32, I64, LANES, Value, splat_constant, vector
 from warploom.lower.frame.in_flight import InFlightCode, InFlightOperation
 from warploom.lower.operations.moves import Result
-from warploom.lower.tensor.tensors import ROW_BYTES, TensorCode
+from warploom.lower.tensor.tensors import TensorCode
 from warploom.program.requests.tensor_memory import (
     RequestOperand,
     TensorMemoryRequest,
@@ -133,7 +131,9 @@ class TensorMemoryCode:
         """Appends a load to those in flight, until its warp waits; its registers get the marker
         NOT_LOADED meanwhile. If the ring is full, all loads in flight complete first."""
         first = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
-        address, split = (self._operand(row, first) for row in (D_ROW, A_ROW))
+        address, split = (
+            self._operand(row, first) for row in (TensorMemoryOperands.d, TensorMemoryOperands.a)
+        )
         with self.b.if_then(self.flight.is_full(), likely=False):
             self._complete_loads()
         entry = InFlightOperation(
@@ -157,7 +157,12 @@ class TensorMemoryCode:
         its registers in the lanes that issued it. Overwrites the operand rows."""
         request = tensor_memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
-        self._fill({D_ROW: self.lanes.splat(address), A_ROW: self.lanes.splat(split)})
+        self._fill(
+            {
+                TensorMemoryOperands.d: self.lanes.splat(address),
+                TensorMemoryOperands.a: self.lanes.splat(split),
+            }
+        )
         self.tensors.store_context()
         self._issue(index, request, self.b.zext(entry.on, I64))
         mask = self.lanes.mask(entry.on)
@@ -185,14 +190,14 @@ class TensorMemoryCode:
         return value if type.bits == 64 else self.b.zext(value, vector(I64))
 
     def _fill(self, rows: dict[int, Value]) -> None:
-        """Stores operand rows, by number, and zeros in the others."""
+        """Stores operand rows, by offset, and zeros in the others."""
         zero = splat_constant(0, I64)
-        for row in range(DATA_ROWS):
+        for row in range(0, TensorMemoryOperands.WORDS, LANES):
             self.b.store(rows.get(row, zero), self._row(row), align=64)
 
     def _row(self, row: int) -> Value:
-        """Returns the address of an operand row in the stack buffer."""
-        return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
+        """Returns the address of an operand row, by its offset in the stack buffer."""
+        return self.lanes.slot(self._data, row)
 
     def _register(self, number: int) -> Value:
         """Returns the address of a register's 32 words in the array of registers."""
@@ -201,8 +206,7 @@ class TensorMemoryCode:
     @cached_property
     def _data(self) -> Value:
         """Returns the buffer of operand rows."""
-        size = ir.ArrayType(I8, ROW_BYTES * DATA_ROWS)
-        return self.frame.prologue.alloca(size, align=64)
+        return self.frame.prologue.alloca(ir.ArrayType(I64, TensorMemoryOperands.WORDS), align=64)
 
     @cached_property
     def _values(self) -> Value:

@@ -11,15 +11,12 @@ from functools import cached_property
 from llvmlite import ir
 
 from warploom.abi.environment import SPACE_CODES, Slot, Status
-from warploom.asynchronous.issue.queue import COUNT
-from warploom.asynchronous.late_copies.entries import COUNT as HELD_COUNT
-from warploom.asynchronous.tensors import entries
-from warploom.asynchronous.tensors.entries import ORIGIN, SCRATCH_WORDS
-from warploom.asynchronous.tensors.requests import BARRIER_ROW, DATA_ROWS, MAP_ROW, VALUE_ROW
+from warploom.asynchronous.records import CopyOperands, IssueScratch, PendingList, RequestQueue
+from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.cost.fields import RECORD_WIDTH
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Instruction, Space
-from warploom.llvm.lanes import I8, I64, LANES, PTR, Value, splat_constant, vector
+from warploom.llvm.lanes import I64, LANES, PTR, Value, splat_constant, vector
 from warploom.lower.access.memory import MemoryCode
 from warploom.lower.frame.operands import WINDOWS
 from warploom.program.effects.tensor_waits import (
@@ -32,17 +29,15 @@ from warploom.program.effects.tensor_waits import (
 from warploom.program.requests.tensor_memory import work_words
 from warploom.program.requests.tensors import RequestOperand, tensor_request
 
-ROW_BYTES = 8 * LANES
-
 THREADS_BITS = 6
-"""Bits of a warp's number in its block, and of a lane's, in `entries.FIRST_THREAD`: block << 12 |
+"""Bits of a warp's number in its block, and of a lane's, in `first_thread`: block << 12 |
 warp << 6 | lane."""
 
 RECORD = {
-    Slot.FAULT_KIND: entries.FAULT_KIND,
-    Slot.FAULT_LANE: entries.FAULT_LANE,
-    Slot.FAULT_ADDRESS: entries.FAULT_ADDRESS,
-    Slot.FAULT_SIZE: entries.FAULT_SIZE,
+    Slot.FAULT_KIND: IssueScratch.fault_kind,
+    Slot.FAULT_LANE: IssueScratch.fault_lane,
+    Slot.FAULT_ADDRESS: IssueScratch.fault_address,
+    Slot.FAULT_SIZE: IssueScratch.fault_size,
 }
 """The words in which the rules report a fault, by the environment's slot of its record."""
 
@@ -98,7 +93,7 @@ class TensorCode:
         words to the environment's record, with the instruction, the warp and the space.
         """
         b, frame = self.b, self.frame
-        in_shared = b.load(self.scratch(entries.FAULT_IN_SHARED), typ=I64)
+        in_shared = b.load(self.scratch(IssueScratch.fault_in_shared), typ=I64)
         is_shared = b.icmp_unsigned("!=", in_shared, I64(0))
         spaces = (I64(SPACE_CODES[space]) for space in (Space.SHARED, Space.GLOBAL))
         frame.record(Slot.FAULT_INSTRUCTION, I64(index))
@@ -115,7 +110,7 @@ class TensorCode:
         row, operand, type = arguments
         if type is None:
             # The rules address a tensor map by its generic address.
-            window = WINDOWS.get(map_space, 0) if row == MAP_ROW else 0
+            window = WINDOWS.get(map_space, 0) if row == CopyOperands.map else 0
             address = self.operands.address(operand)
             return self.b.add(address, splat_constant(window, I64)) if window else address
         value = self.b.bitcast(self.operands.read(operand, type), vector(ir.IntType(type.bits)))
@@ -124,28 +119,27 @@ class TensorCode:
         return (self.b.sext if type.is_signed else self.b.zext)(value, vector(I64))
 
     def fill(self, rows: dict[int, Value]) -> None:
-        """Stores the operand rows by number, and zeros in all other rows."""
+        """Stores the operand rows by offset, and zeros in all other rows."""
         zero = splat_constant(0, I64)
-        for row in range(DATA_ROWS):
+        for row in range(0, CopyOperands.WORDS, LANES):
             self.b.store(rows.get(row, zero), self.row(row), align=64)
 
     def store_context(self) -> None:
         """Stores what the rules need to know of the launch, the block and the warp in the scratch
-        words: `entries.ALLOCATIONS` and the words after it.
-        """
+        words."""
         b, frame = self.b, self.frame
         block = frame.slot(Slot.BLOCK)
         warps = b.add(b.shl(block, I64(THREADS_BITS)), frame.warp)
         words = {
-            entries.ALLOCATIONS: frame.slot(Slot.ALLOCATIONS),
-            entries.OWN_SHARED: frame.slot(Slot.SHARED_AT),
-            entries.SHARED_BYTES: frame.slot(Slot.SHARED_BYTES),
-            entries.CLUSTER_SHARED: self.memory.clusters.start(),
-            entries.SHARED_STRIDE: frame.slot(Slot.SHARED_STRIDE),
-            entries.LIVE_BLOCKS: self.memory.clusters.live(),
-            entries.FIRST_THREAD: b.shl(warps, I64(THREADS_BITS)),
-            entries.BLOCK: block,
-            entries.WARP: frame.warp,
+            IssueScratch.allocations: frame.slot(Slot.ALLOCATIONS),
+            IssueScratch.own_shared: frame.slot(Slot.SHARED_AT),
+            IssueScratch.shared_bytes: frame.slot(Slot.SHARED_BYTES),
+            IssueScratch.cluster_shared: self.memory.clusters.start(),
+            IssueScratch.shared_stride: frame.slot(Slot.SHARED_STRIDE),
+            IssueScratch.live_blocks: self.memory.clusters.live(),
+            IssueScratch.first_thread: b.shl(warps, I64(THREADS_BITS)),
+            IssueScratch.block: block,
+            IssueScratch.warp: frame.warp,
         }
         for word, value in words.items():
             b.store(value, self.scratch(word))
@@ -165,12 +159,12 @@ class TensorCode:
         return self.b.inttoptr(I64(ORIGIN), PTR)
 
     def row(self, row: int) -> Value:
-        """Returns the address of an operand row."""
-        return self.b.gep(self._data, [I64(ROW_BYTES * row)], source_etype=I8)
+        """Returns the address of an operand row, by its offset."""
+        return self.lanes.slot(self._data, row)
 
     def scratch(self, word: int) -> Value:
         """Returns the address of a scratch word."""
-        return self.b.gep(self._words, [I64(8 * word)], source_etype=I8)
+        return self.lanes.slot(self._words, word)
 
     @cached_property
     def work(self) -> Value:
@@ -181,13 +175,12 @@ class TensorCode:
     @cached_property
     def _data(self) -> Value:
         """Returns the buffer of operand rows."""
-        size = ir.ArrayType(I8, ROW_BYTES * DATA_ROWS)
-        return self.frame.prologue.alloca(size, align=64)
+        return self.frame.prologue.alloca(ir.ArrayType(I64, CopyOperands.WORDS), align=64)
 
     @cached_property
     def _words(self) -> Value:
         """Returns the buffer of scratch words."""
-        return self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS), align=64)
+        return self.frame.prologue.alloca(ir.ArrayType(I64, IssueScratch.WORDS), align=64)
 
     @cached_property
     def _discarded_counts(self) -> Value:
@@ -225,8 +218,8 @@ class TensorWaitCode:
         b = self.b
         bits = b.zext(self.lanes.bits(on), I64)
         pending = b.add(
-            b.load(self.lanes.slot(self.frame.pointer(Slot.QUEUE_AT), COUNT), typ=I64),
-            b.load(self.lanes.slot(self.frame.pointer(Slot.HELD_AT), HELD_COUNT), typ=I64),
+            b.load(self.lanes.slot(self.frame.pointer(Slot.QUEUE_AT), RequestQueue.count), typ=I64),
+            b.load(self.lanes.slot(self.frame.pointer(Slot.HELD_AT), PendingList.count), typ=I64),
         )
         some = b.icmp_unsigned("!=", bits, I64(0))
         with b.if_then(b.and_(some, b.icmp_unsigned("!=", pending, I64(0)))):
@@ -252,7 +245,7 @@ class TensorWaitCode:
             yield
             return
         b, frame, pointer = self.b, self.frame, self.frame.pointer
-        defaults = {BARRIER_ROW: splat_constant(-1, I64)}
+        defaults = {CopyOperands.barrier: splat_constant(-1, I64)}
         self.tensors.fill({**defaults, **rows})
         self.tensors.store_context()
         held = call(
@@ -283,7 +276,7 @@ class TensorWaitCode:
         if wait.type.bits < 64:
             value = self.b.zext(value, vector(I64))
         address = self.operands.address(wait.barrier)
-        self.tensors.fill({BARRIER_ROW: address, VALUE_ROW: value})
+        self.tensors.fill({CopyOperands.barrier: address, CopyOperands.value: value})
         arguments = (self.tensors.row(0), *self._state(), bits, I64(int(wait.by_parity)))
         call(self.lanes, "wait_copies", self.tensors.host_memory, *arguments)
 

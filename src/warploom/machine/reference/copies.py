@@ -13,13 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from warploom.asynchronous.tensors.requests import (
-    BARRIER_ROW,
-    GLOBAL_ROW,
-    SHARED_ROW,
-    SIZE_ROW,
-    VALUE_ROW,
-)
+from warploom.asynchronous.records import CopyOperands
 from warploom.core.types import PRED, U32, U64
 from warploom.isa.instruction import Address, Immediate, Instruction, Register, Space
 from warploom.isa.kinds import OpKind
@@ -61,10 +55,10 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
     copied_bytes = _bytes_to_read(warp, instruction, size.value)
     bytes_read = np.minimum(copied_bytes.astype(np.int64), size.value)
     rows = {
-        SHARED_ROW: address_words(warp, target),
-        GLOBAL_ROW: address_words(warp, source),
-        SIZE_ROW: bytes_read,
-        VALUE_ROW: size.value - bytes_read,
+        CopyOperands.shared: address_words(warp, target),
+        CopyOperands.other: address_words(warp, source),
+        CopyOperands.size: bytes_read,
+        CopyOperands.value: size.value - bytes_read,
     }
     to_shared = AccessRequest(index, Space.SHARED, "store", size.value)
     with deferring(warp, instruction, mask, rows):
@@ -106,15 +100,18 @@ def _bulk_copy(warp: Warp, index: int, instruction: Instruction, mask: int) -> N
     (origin, _), _ = accesses(instruction)
     copied_bytes = read(warp, size, U32).astype(np.int64)
     rows = {
-        SHARED_ROW: address_words(warp, target),
-        GLOBAL_ROW: address_words(warp, source),
-        SIZE_ROW: copied_bytes,
+        CopyOperands.shared: address_words(warp, target),
+        CopyOperands.other: address_words(warp, source),
+        CopyOperands.size: copied_bytes,
     }
     if origin is Space.SHARED:
-        rows |= {SHARED_ROW: address_words(warp, source), GLOBAL_ROW: address_words(warp, target)}
+        rows |= {
+            CopyOperands.shared: address_words(warp, source),
+            CopyOperands.other: address_words(warp, target),
+        }
     barrier = rest[0] if "mbarrier::complete_tx::bytes" in instruction.operation.modifiers else None
     if barrier is not None:
-        rows[BARRIER_ROW] = address_words(warp, barrier)
+        rows[CopyOperands.barrier] = address_words(warp, barrier)
     with deferring(warp, instruction, mask, rows):
         _copy_pieces(warp, index, instruction, copied_bytes, mask)
         if barrier is not None:
@@ -149,9 +146,9 @@ def _late_copy_operands(warp: Warp, instruction: Instruction) -> dict[int, npt.N
     """Returns, by row number, the operand rows of an `st.async` or a `red.async` for
     `asynchronous.late_copies`: addresses of target and mbarrier, and bytes, by lane."""
     return {
-        SHARED_ROW: address_words(warp, instruction.operands[0]),
-        BARRIER_ROW: address_words(warp, instruction.operands[2]),
-        SIZE_ROW: np.full(warp.size, bytes_of(instruction), np.int64),
+        CopyOperands.shared: address_words(warp, instruction.operands[0]),
+        CopyOperands.barrier: address_words(warp, instruction.operands[2]),
+        CopyOperands.size: np.full(warp.size, bytes_of(instruction), np.int64),
     }
 
 
@@ -164,7 +161,7 @@ def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         return
     operand = read(warp, instruction.operands[1], instruction.operation.modifiers.scalar())
     rows = _late_copy_operands(warp, instruction) | {
-        GLOBAL_ROW: resized(operand, 64).view(np.int64)
+        CopyOperands.other: resized(operand, 64).view(np.int64)
     }
     with deferring(warp, instruction, mask, rows):
         access.atomic(warp, index, instruction, mask, on)

@@ -14,14 +14,8 @@ import numpy.typing as npt
 
 from warploom.asynchronous.issue.late_stores import wait_stores
 from warploom.asynchronous.issue.tensor_memory import issue_tensor_memory
-from warploom.asynchronous.tensor_memory.layout import (
-    DATA_ROWS,
-    LOAD,
-    MOST_REGISTERS,
-    NOT_LOADED,
-    OP,
-    part,
-)
+from warploom.asynchronous.records import LANES, TensorMemoryOperands
+from warploom.asynchronous.tensor_memory.layout import LOAD, MOST_REGISTERS, NOT_LOADED, OP, part
 from warploom.core.types import B32, U32
 from warploom.isa.instruction import Address, Instruction, Space
 from warploom.isa.kinds import OpKind
@@ -61,9 +55,9 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
     completes late, when the warp waits for it (or CAPACITY loads are in flight); until then its
     registers hold NOT_LOADED."""
     operation, run = tensor_memory_request(instruction), warp.run
-    rows = np.zeros((DATA_ROWS, warp.size), np.int64)
+    rows = np.zeros((TensorMemoryOperands.WORDS // LANES, warp.size), np.int64)
     for row_input in operation.inputs:
-        rows[row_input[0]] = _input(warp, row_input)
+        rows[row_input[0] // LANES] = _input(warp, row_input)
     registers = np.zeros((MOST_REGISTERS, warp.size), np.uint32)
     loads = part(operation.request, OP) == LOAD
     for number, register in enumerate(() if loads else operation.registers):
@@ -120,7 +114,7 @@ def _issue(warp: Warp, issued: _Issued) -> None:
             index,
         )
     if failed:
-        raise tensor_fault(warp, index, first_lane=0, scratch=scratch.tolist())
+        raise tensor_fault(warp, index, first_lane=0, scratch=scratch)
     if part(issued.operation.request, OP) == LOAD:
         _write(warp, issued)
 
@@ -133,7 +127,7 @@ def _write(warp: Warp, issued: _Issued) -> None:
 
 def _input(warp: Warp, row_input: RequestOperand) -> Values:
     """Returns an operand's words by lane: addresses, or a register's values, zero-extended
-    (`row_input`: row number, operand, and type, which is None for an address)."""
+    (`row_input`: offset, operand, and type, which is None for an address)."""
     _, operand, type = row_input
     if type is None:
         assert isinstance(operand, Address)

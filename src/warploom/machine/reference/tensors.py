@@ -10,13 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.asynchronous.issue.allocation import find_unfreed
-from warploom.asynchronous.issue.queue import COUNT
 from warploom.asynchronous.issue.tensor_copies import issue_copies
 from warploom.asynchronous.issue.waits import group_copies, retire_copies, wait_copies
-from warploom.asynchronous.late_copies.entries import COUNT as HELD_COUNT
 from warploom.asynchronous.late_copies.hold import defer_copies, hold_copies
-from warploom.asynchronous.tensors import entries
-from warploom.asynchronous.tensors.requests import BARRIER_ROW, DATA_ROWS, MAP_ROW, VALUE_ROW
+from warploom.asynchronous.records import CopyOperands, IssueScratch, PendingList, RequestQueue
 from warploom.core.errors import Allocation
 from warploom.cost.fields import RECORD_WIDTH
 from warploom.isa.instruction import Address, Instruction, Operand, Space
@@ -36,8 +33,7 @@ from warploom.simt.lane_counts import ALL_LANES
 Words = npt.NDArray[np.int64]
 
 THREADS = 64
-"""The number of threads that `entries.FIRST_THREAD` reserves for each warp, and of warps for each
-block."""
+"""The number of threads that `first_thread` reserves for each warp, and of warps for each block."""
 
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
@@ -45,20 +41,20 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
     rows and issues it, after it was reported to the sanitizer. Raises the fault that
     `issue_copies` records in the scratch words."""
     request = tensor_request(instruction)
-    operand_rows = np.zeros((DATA_ROWS, warp.size), np.int64)
+    operand_rows = np.zeros((CopyOperands.WORDS // LANES, warp.size), np.int64)
     for row, operand, type in request.inputs:
         if type is None:
-            window = WINDOWS.get(request.map_space, 0) if row == MAP_ROW else 0
+            window = WINDOWS.get(request.map_space, 0) if row == CopyOperands.map else 0
             values = np.array(_addresses(warp, operand), np.uint64) + np.uint64(window)
         else:
             values = resized(read(warp, operand, type), 64, sign=type.is_signed)
-        operand_rows[row] = values.view(np.int64)
+        operand_rows[row // LANES] = values.view(np.int64)
     rows = access_row(warp, index, Space.GLOBAL), access_row(warp, index, Space.SHARED)
     table = warp.run.memory.table_in_launch()
     # `issue_copies` processes 32 lanes, also in a warp of 64.
     for first_lane in range(0, warp.size, LANES):
         scratch = new_scratch(warp, first_lane)
-        scratch[entries.ALLOCATIONS] = table.count
+        IssueScratch(scratch, 0).allocations = table.count
         lanes, active_lanes = (
             operand_rows[:, first_lane : first_lane + LANES].reshape(-1),
             mask >> first_lane & ALL_LANES,
@@ -81,24 +77,25 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
                 request.request,
             )
         if failed:
-            raise tensor_fault(warp, index, first_lane, scratch.tolist())
+            raise tensor_fault(warp, index, first_lane, scratch)
 
 
 def new_scratch(warp: Warp, first_lane: int) -> Words:
     """Returns the scratch words of `asynchronous.tensors` for a warp's lanes from `first_lane` on:
     shared memory, block, warp and thread numbers."""
-    scratch = np.zeros(entries.SCRATCH_WORDS, np.int64)
+    words = np.zeros(IssueScratch.WORDS, np.int64)
+    scratch = IssueScratch(words, 0)
     block = warp.block
     run, cluster = warp.run, int(block.cluster.ctypes.data)
     stride = shared_stride(run.program, run.launch)
-    scratch[entries.OWN_SHARED] = cluster + block.rank * stride
-    scratch[entries.CLUSTER_SHARED], scratch[entries.SHARED_STRIDE] = cluster, stride
-    scratch[entries.SHARED_BYTES] = len(block.shared)
-    scratch[entries.LIVE_BLOCKS] = live_blocks(run.plan, run.slots)
-    scratch[entries.BLOCK], scratch[entries.WARP] = block.number, warp.number
+    scratch.own_shared = cluster + block.rank * stride
+    scratch.cluster_shared, scratch.shared_stride = cluster, stride
+    scratch.shared_bytes = len(block.shared)
+    scratch.live_blocks = live_blocks(run.plan, run.slots)
+    scratch.block, scratch.warp = block.number, warp.number
     threads = (block.number * THREADS + warp.number) * THREADS
-    scratch[entries.FIRST_THREAD] = threads + first_lane
-    return scratch
+    scratch.first_thread = threads + first_lane
+    return words
 
 
 def new_work(run: LaunchState) -> Words:
@@ -119,14 +116,13 @@ def access_row(warp: Warp, index: int, space: Space) -> Words:
     return np.zeros(RECORD_WIDTH, np.int64) if row is None else warp.run.tally.rows_of_rules[row]
 
 
-def tensor_fault(warp: Warp, index: int, first_lane: int, scratch: list[int]) -> Exception:
+def tensor_fault(warp: Warp, index: int, first_lane: int, scratch: Words) -> Exception:
     """Returns the error of the fault that the scratch words record for a request of the lanes from
     `first_lane` on."""
-    lane = first_lane + scratch[entries.FAULT_LANE]
-    in_shared = scratch[entries.FAULT_IN_SHARED]
+    issue = IssueScratch(scratch, 0)
+    lane, in_shared = first_lane + issue.fault_lane, issue.fault_in_shared
     space = Space.SHARED if in_shared else Space.GLOBAL
-    address, size = scratch[entries.FAULT_ADDRESS], scratch[entries.FAULT_SIZE]
-    kind = FaultKind(scratch[entries.FAULT_KIND])
+    address, size, kind = issue.fault_address, issue.fault_size, FaultKind(issue.fault_kind)
     fault = Fault(kind, index, warp.block.number, warp.number, lane, address, size, space)
     run = warp.run
     shared_memory = Allocation(0, len(warp.block.shared), "the block's shared memory")
@@ -144,11 +140,13 @@ def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
     request = wait_request(instruction)
     if request is None or not _has_incomplete_copies(warp.run):
         return
-    operand_rows = np.zeros((DATA_ROWS, warp.size), np.int64)
-    operand_rows[BARRIER_ROW] = np.array(_addresses(warp, request.barrier), np.uint64).view(
-        np.int64
-    )
-    operand_rows[VALUE_ROW] = resized(read(warp, request.value, request.type), 64).view(np.int64)
+    operand_rows = np.zeros((CopyOperands.WORDS // LANES, warp.size), np.int64)
+    operand_rows[CopyOperands.barrier // LANES] = np.array(
+        _addresses(warp, request.barrier), np.uint64
+    ).view(np.int64)
+    operand_rows[CopyOperands.value // LANES] = resized(
+        read(warp, request.value, request.type), 64
+    ).view(np.int64)
     for first_lane in range(0, warp.size, LANES):
         lanes, active_lanes = (
             operand_rows[:, first_lane : first_lane + LANES].reshape(-1),
@@ -196,14 +194,14 @@ def retire_block(run: LaunchState, block: ThreadBlock) -> None:
 
 def _has_incomplete_copies(run: LaunchState) -> bool:
     """Returns true if any copy is incomplete."""
-    return bool(run.queue[COUNT] or run.held[HELD_COUNT])
+    return RequestQueue(run.queue, 0).count + PendingList(run.held, 0).count > 0
 
 
 # ---- copies of lanes ----------------------------------------------------------------------------
 
 
 NO_BARRIER = -1
-"""The address, in BARRIER_ROW, of a copy that signals no mbarrier."""
+"""The address, in `CopyOperands.barrier`, of a copy that signals no mbarrier."""
 
 
 @contextmanager
@@ -214,18 +212,18 @@ def deferring(
     default, in warps of 32 lanes, `hold_copies` may complete the copies late: then the bytes that
     they overwrite are saved before the statements and restored after them, and the copies are put
     into the list of incomplete ones (`run.held`). Else, and for an instruction that is no such
-    copy, only the statements run. `rows` are operands of `hold_copies`, by row number."""
+    copy, only the statements run. `rows` are operands of `hold_copies`, by offset."""
     copy, run = late_copy(instruction), warp.run
     # Without shuffling, copies complete at once.
     if copy is None or not run.launch.schedule.shuffles or warp.size != LANES:
         yield
         return
-    operand_rows = np.zeros((DATA_ROWS, LANES), np.int64)
-    operand_rows[BARRIER_ROW] = NO_BARRIER  # unless `rows` has one
+    operand_rows = np.zeros((CopyOperands.WORDS // LANES, LANES), np.int64)
+    operand_rows[CopyOperands.barrier // LANES] = NO_BARRIER  # unless `rows` has one
     for row, values in rows.items():
-        operand_rows[row] = values
+        operand_rows[row // LANES] = values
     table, scratch = run.memory.table_in_launch(), new_scratch(warp, first_lane=0)
-    scratch[entries.ALLOCATIONS] = table.count
+    IssueScratch(scratch, 0).allocations = table.count
     inputs = operand_rows.reshape(-1), scratch, table.rows
     kind = copy.action, copy.groups
     is_held = hold_copies(host_memory(), *inputs, run.plan, run.held, mask, *kind)

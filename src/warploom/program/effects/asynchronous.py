@@ -13,7 +13,7 @@ from enum import Enum, auto
 
 from warploom.asynchronous.issue.waits import END_GROUP
 from warploom.asynchronous.late_copies.entries import ASYNC_GROUP, NO_GROUP
-from warploom.asynchronous.tensors.requests import BARRIER_ROW
+from warploom.asynchronous.records import CopyOperands
 from warploom.isa.instruction import Immediate, Instruction, Operand
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.ops.memory import COMPLETES
@@ -111,7 +111,7 @@ def _of_copies(instruction: Instruction) -> AsynchronousPart | None:
         if not tensor_accesses(operation):
             return None
         rows = tensor_request(instruction).inputs
-        barrier = next((operand for row, operand, _ in rows if row == BARRIER_ROW), None)
+        barrier = next((operand for row, operand, _ in rows if row == CopyOperands.barrier), None)
         return AsynchronousPart(AsynchronousRole.BEGIN, BULK, barrier)
     late = late_copy(instruction)
     if late is not None:

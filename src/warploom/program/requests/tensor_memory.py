@@ -1,10 +1,11 @@
 """Encodes a `tcgen05` instruction as a request: a number with packed fields, and its operands.
 
 Both machines evaluate the operands and pass them to `asynchronous.tensor_memory`;
-`asynchronous.tensor_memory.layout` defines the fields and the numbers of operands (`*_ROW`).
+`asynchronous.tensor_memory.layout` defines the fields, `TensorMemoryOperands` the offsets of
+operands.
 
     tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 64;
-    ->  ALLOC, ((SHARED_ROW, [%r1], None), (COLUMNS_ROW, 64, U32))
+    ->  ALLOC, ((TensorMemoryOperands.shared, [%r1], None), (TensorMemoryOperands.columns, 64, U32))
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from functools import cache
 
 from warploom.asynchronous.issue.late_stores import LIST_WORDS
 from warploom.asynchronous.issue.queue import QUEUE_WORDS
+from warploom.asynchronous.records import LANES, ProductWork, RequestEntry, TensorMemoryOperands
 from warploom.asynchronous.tensor_memory import layout as w
-from warploom.asynchronous.tensors.entries import ENTRY_WORDS
 from warploom.core.types import PRED, U16, U32, U64, ScalarType
 from warploom.isa.instruction import Address, Immediate, Instruction, Operand, Space, Vector
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Modifiers, Operation
 
 RequestOperand = tuple[int, Operand, ScalarType | None]
-"""An operand: its number in the request, the PTX operand, and the type to read it as (None: it is
-an address)."""
+"""An operand: its offset in `TensorMemoryOperands`, the PTX operand, and the type to read it as
+(None: it is an address)."""
 
 SHAPE_NUMBERS = {
     "32x32b": w.S32X32B,
@@ -87,7 +88,7 @@ def tensor_memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...
 def work_words(has_tensor_memory: bool) -> int:
     """Returns the 64-bit words of scratch memory that executing requests needs: those of tensor
     memory, if the kernel has it, else of one queue entry."""
-    return w.WORK_WORDS if has_tensor_memory else ENTRY_WORDS
+    return ProductWork.WORDS if has_tensor_memory else RequestEntry.WORDS
 
 
 def queue_words(has_tensor_memory: bool) -> int:
@@ -108,14 +109,20 @@ def _alloc(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     """Encodes an allocation: the shared address that receives the address of the columns, and their
     number."""
     target, columns = instruction.operands
-    inputs = ((w.SHARED_ROW, target, None), (w.COLUMNS_ROW, columns, U32))
+    inputs = (
+        (TensorMemoryOperands.shared, target, None),
+        (TensorMemoryOperands.columns, columns, U32),
+    )
     return TensorMemoryRequest(w.ALLOC, inputs)
 
 
 def _free(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     """Encodes a deallocation: the address of the columns, and their number."""
     address, columns = instruction.operands
-    return TensorMemoryRequest(w.FREE, ((w.D_ROW, address, U32), (w.COLUMNS_ROW, columns, U32)))
+    return TensorMemoryRequest(
+        w.FREE,
+        ((TensorMemoryOperands.d, address, U32), (TensorMemoryOperands.columns, columns, U32)),
+    )
 
 
 def _relinquish(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
@@ -133,8 +140,8 @@ def _move(
     request |= _field(w.REGISTERS, len(held))
     if "pack::16b" in m or "unpack::16b" in m:
         request |= w.HALVES
-    inputs: list[RequestOperand] = [(w.D_ROW, address, None)]
-    inputs += [(w.A_ROW, each, U32) for each in split]
+    inputs: list[RequestOperand] = [(TensorMemoryOperands.d, address, None)]
+    inputs += [(TensorMemoryOperands.a, each, U32) for each in split]
     return TensorMemoryRequest(request, tuple(inputs), held)
 
 
@@ -165,19 +172,23 @@ def _copy(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     format = FORMATS.get(m.text("format", ""), w.PLAIN_BYTES)
     request = w.COPY | _field(w.SHAPE, shape) | _field(w.FORMAT, format)
     address, source = instruction.operands
-    return TensorMemoryRequest(request, ((w.D_ROW, address, None), (w.B_ROW, source, U64)))
+    return TensorMemoryRequest(
+        request, ((TensorMemoryOperands.d, address, None), (TensorMemoryOperands.b, source, U64))
+    )
 
 
 def _shift(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
-    return TensorMemoryRequest(w.SHIFT, ((w.D_ROW, instruction.operands[0], None),))
+    return TensorMemoryRequest(w.SHIFT, ((TensorMemoryOperands.d, instruction.operands[0], None),))
 
 
 def _commit(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     """Encodes a commit to an mbarrier, in several blocks of the cluster if there is a mask of
     blocks."""
     barrier, *blocks = instruction.operands
-    inputs: list[RequestOperand] = [(w.SHARED_ROW, barrier, None)]
-    return TensorMemoryRequest(w.COMMIT, (*inputs, *((w.BLOCKS_ROW, each, U16) for each in blocks)))
+    inputs: list[RequestOperand] = [(TensorMemoryOperands.shared, barrier, None)]
+    return TensorMemoryRequest(
+        w.COMMIT, (*inputs, *((TensorMemoryOperands.blocks, each, U16) for each in blocks))
+    )
 
 
 def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
@@ -190,25 +201,32 @@ def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     request |= w.A_IN_TENSOR_MEMORY if isinstance(a, Address) else 0
     request |= w.WEIGHT_STATIONARY if "ws" in m else 0
     request |= w.SHIFTS_A if "ashift" in m else 0
-    inputs: list[RequestOperand] = [(w.D_ROW, d, None), (w.B_ROW, b, U64)]
-    inputs.append((w.A_ROW, a, None if isinstance(a, Address) else U64))
+    inputs: list[RequestOperand] = [
+        (TensorMemoryOperands.d, d, None),
+        (TensorMemoryOperands.b, b, U64),
+    ]
+    inputs.append((TensorMemoryOperands.a, a, None if isinstance(a, Address) else U64))
     if "sp" in m:
         request |= w.SPARSE
-        inputs.append((w.METADATA_ROW, rest.pop(0), None))
-    inputs.append((w.DESCRIPTOR_ROW, rest.pop(0), U32))
+        inputs.append((TensorMemoryOperands.metadata, rest.pop(0), None))
+    inputs.append((TensorMemoryOperands.descriptor, rest.pop(0), U32))
     if "block_scale" in m:
-        inputs += [(w.SCALE_A_ROW, rest.pop(0), None), (w.SCALE_B_ROW, rest.pop(0), None)]
+        inputs += [
+            (TensorMemoryOperands.scale_a, rest.pop(0), None),
+            (TensorMemoryOperands.scale_b, rest.pop(0), None),
+        ]
     first = rest[0]
     if isinstance(first, Vector):
         inputs += [
-            (w.DISABLED_ROW + number, word, U32) for number, word in enumerate(first.elements)
+            (TensorMemoryOperands.disabled + LANES * number, word, U32)
+            for number, word in enumerate(first.elements)
         ]
         rest.pop(0)
-    inputs.append((w.ENABLE_ROW, rest.pop(0), PRED))
+    inputs.append((TensorMemoryOperands.enable, rest.pop(0), PRED))
     if rest and "ws" in m:
-        inputs.append((w.ZEROS_ROW, rest[0], U64))
+        inputs.append((TensorMemoryOperands.zeros, rest[0], U64))
     elif rest and isinstance(rest[0], Immediate):
-        inputs.append((w.SCALE_D_ROW, rest[0], U32))
+        inputs.append((TensorMemoryOperands.scale_d, rest[0], U32))
     return TensorMemoryRequest(request, tuple(inputs))
 
 

@@ -2,7 +2,7 @@
 fields, and its operands.
 
 Both machines evaluate the operands and pass them to `asynchronous.tensors`;
-`asynchronous.tensors.requests` defines the fields and the numbers of operands (`*_ROW`).
+`asynchronous.tensors.requests` defines the fields, `CopyOperands` the offsets of operands.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+from warploom.asynchronous.records import LANES, CopyOperands
 from warploom.asynchronous.tensors import maps
 from warploom.asynchronous.tensors import requests as r
 from warploom.core.types import S32, U16, U32, U64, ScalarType
@@ -20,8 +21,8 @@ from warploom.isa.ops.tensors import HINT, MULTICAST, OPERATIONS, WIDE
 from warploom.isa.spec import Operation
 
 RequestOperand = tuple[int, Operand, ScalarType | None]
-"""An operand: its number in the request, the PTX operand, and the type to read it as (None: it is
-an address)."""
+"""An operand: its offset in `CopyOperands`, the PTX operand, and the type to read it as (None: it
+is an address)."""
 
 TYPES = {
     **{name: number for number, name in enumerate(maps.ELEMENT_TYPES)},
@@ -39,8 +40,8 @@ MODES = {
 
 @dataclass(frozen=True)
 class TensorRequest:
-    """An encoded instruction and its operands. `map_space` is the state space of the address in
-    `MAP_ROW`, GENERIC if the address is generic."""
+    """An encoded instruction and its operands. `map_space` is the state space of the address
+    `map`, GENERIC if the address is generic."""
 
     request: int
     inputs: tuple[RequestOperand, ...]
@@ -103,31 +104,35 @@ def _box_request(instruction: Instruction) -> TensorRequest:
     if HINT in m:
         operands.pop()
     if MULTICAST in m:
-        inputs.append((r.BLOCKS_ROW, operands.pop(), U16))
+        inputs.append((CopyOperands.blocks, operands.pop(), U16))
     if operation.kind is OpKind.TENSOR_PREFETCH:
         request |= r.PREFETCH
         tensor, *offsets = operands
     elif m["into"] is not None:
         request |= r.LOAD
         target, tensor, barrier, *offsets = operands
-        inputs += [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
+        inputs += [(CopyOperands.shared, target, None), (CopyOperands.barrier, barrier, None)]
     else:
         request |= (r.REDUCE if "reduce" in m else r.STORE) | _field(r.GROUPED, 1)
         tensor, source, *offsets = operands
-        inputs.append((r.SHARED_ROW, source, None))
+        inputs.append((CopyOperands.shared, source, None))
     map_address, coordinates = _elements(tensor)
-    inputs.append((r.MAP_ROW, map_address, None))
+    inputs.append((CopyOperands.map, map_address, None))
     inputs += [
-        (r.COORDINATE_ROW + axis, each, S32) for axis, each in enumerate(_elements(coordinates))
+        (CopyOperands.coordinates + LANES * axis, each, S32)
+        for axis, each in enumerate(_elements(coordinates))
     ]
     for operand in offsets:
-        inputs += [(r.OFFSET_ROW + axis, each, U16) for axis, each in enumerate(_elements(operand))]
+        inputs += [
+            (CopyOperands.offsets + LANES * axis, each, U16)
+            for axis, each in enumerate(_elements(operand))
+        ]
     return TensorRequest(request, tuple(inputs))
 
 
 def _bytes_request(instruction: Instruction) -> TensorRequest:
     """Encodes a copy or a reduction of contiguous bytes between global and shared memory (field
-    MODE is 1), or from shared to shared memory of another block (MODE 0: GLOBAL_ROW then has the
+    MODE is 1), or from shared to shared memory of another block (MODE 0: `other` then has the
     source's shared address). A bulk group means that the target is global."""
     operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
@@ -138,15 +143,19 @@ def _bytes_request(instruction: Instruction) -> TensorRequest:
     inputs: list[RequestOperand] = []
     if "cp_mask" in m:
         request |= _field(r.FIELD, 1)
-        inputs.append((r.VALUE_ROW, operands.pop(), U16))
+        inputs.append((CopyOperands.value, operands.pop(), U16))
     if HINT in m:
         operands.pop()
     if MULTICAST in m:
-        inputs.append((r.BLOCKS_ROW, operands.pop(), U16))
+        inputs.append((CopyOperands.blocks, operands.pop(), U16))
     target, source, size, *barrier = operands
-    rows = (r.GLOBAL_ROW, r.SHARED_ROW) if "bulk_group" in m else (r.SHARED_ROW, r.GLOBAL_ROW)
-    inputs += [(rows[0], target, None), (rows[1], source, None), (r.SIZE_ROW, size, U32)]
-    inputs += [(r.BARRIER_ROW, each, None) for each in barrier]
+    rows = (
+        (CopyOperands.other, CopyOperands.shared)
+        if "bulk_group" in m
+        else (CopyOperands.shared, CopyOperands.other)
+    )
+    inputs += [(rows[0], target, None), (rows[1], source, None), (CopyOperands.size, size, U32)]
+    inputs += [(CopyOperands.barrier, each, None) for each in barrier]
     return TensorRequest(request, tuple(inputs))
 
 
@@ -154,9 +163,12 @@ def _cancellation(instruction: Instruction) -> TensorRequest:
     """Encodes `clusterlaunchcontrol.try_cancel`, a request for the work of a cluster that is not
     launched yet: addresses of the response and the mbarrier, and all blocks for a multicast."""
     target, barrier = instruction.operands
-    inputs: list[RequestOperand] = [(r.SHARED_ROW, target, None), (r.BARRIER_ROW, barrier, None)]
+    inputs: list[RequestOperand] = [
+        (CopyOperands.shared, target, None),
+        (CopyOperands.barrier, barrier, None),
+    ]
     if "multicast::cluster::all" in instruction.operation.modifiers:
-        inputs.append((r.BLOCKS_ROW, Immediate(r.ALL_BLOCKS), U16))
+        inputs.append((CopyOperands.blocks, Immediate(r.ALL_BLOCKS), U16))
     return TensorRequest(_field(r.OP, r.CANCEL), tuple(inputs))
 
 
@@ -166,7 +178,7 @@ def _map_request(instruction: Instruction) -> TensorRequest:
     m = instruction.operation.modifiers
     if "cp_fenceproxy" in m:
         target, source, _ = instruction.operands
-        inputs = ((r.MAP_ROW, target, None), (r.SHARED_ROW, source, None))
+        inputs = ((CopyOperands.map, target, None), (CopyOperands.shared, source, None))
         return TensorRequest(r.COPY_MAP, inputs, Space.GLOBAL)
     target, *axis, value = instruction.operands
     request = r.REPLACE | _field(r.FIELD, maps.FIELDS.index(m.text("field", "")))
@@ -175,7 +187,9 @@ def _map_request(instruction: Instruction) -> TensorRequest:
         request |= _field(r.AXIS, operand.value)
     type = U64 if "b64" in m else U32
     space = Space((m["space"] or "").partition("::")[0] or Space.GENERIC.value)
-    return TensorRequest(request, ((r.MAP_ROW, target, None), (r.VALUE_ROW, value, type)), space)
+    return TensorRequest(
+        request, ((CopyOperands.map, target, None), (CopyOperands.value, value, type)), space
+    )
 
 
 ENCODERS: dict[OpKind, Callable[[Instruction], TensorRequest]] = {

@@ -4,6 +4,7 @@ barriers, and starts and ends thread blocks on an SM."""
 from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
+from warploom.simt.record_copies import clear_record
 from warploom.timing import layout as w
 from warploom.timing.engine.machine import EngineArrays
 from warploom.timing.engine.phases import clear_phases, release_phases
@@ -255,8 +256,7 @@ def place_warp(
     empty, it ends at once. Its registers are ready, its scheduler follows from the slot, its age is
     how many warps the SM had `launched` before, a count that this advances. `block`: the offset of
     its block's slot."""
-    for word in range(WarpSlot.WORDS):
-        sm.words[warp.at + word] = 0
+    clear_record(warp)
     slot = (warp.at - arrays.params.at_warps) // WarpSlot.WORDS
     scheduler_number = slot % arrays.params.schedulers
     scheduler = SchedulerState(sm, arrays.params.at_schedulers, scheduler_number)

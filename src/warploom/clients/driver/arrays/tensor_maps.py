@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from warploom.asynchronous.records import MapWords
 from warploom.asynchronous.tensors import maps
 from warploom.clients.driver.results import DriverError, Result
 from warploom.clients.driver.table import entry
@@ -116,5 +117,5 @@ def encode_wide_map(
 def replace_address(target: int, address: int) -> None:
     if not target or address % 16:
         raise DriverError(Result.INVALID_VALUE)
-    words = (ctypes.c_int64 * maps.MAP_WORDS).from_address(target)
-    words[maps.ADDRESS] = address
+    words = (ctypes.c_int64 * MapWords.WORDS).from_address(target)
+    MapWords(words, 0).address = address
