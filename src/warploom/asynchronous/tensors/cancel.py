@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from warploom.asynchronous.records import CopyOperands, IssueScratch, RequestEntry
 from warploom.asynchronous.tensors.addresses import (
-    BULK_ALIGNMENT,
+    TENSOR_ALIGNMENT,
     check_shared,
     fail,
     host_address,
@@ -35,7 +35,7 @@ def prepare_response(memory: Memory, data: CopyOperands, scratch: IssueScratch, 
     entry = scratch.entry
     address = int(data.shared[lane])
     if address % RESPONSE_BYTES:
-        return fail(scratch, BULK_ALIGNMENT, address, RESPONSE_BYTES, 1)
+        return fail(scratch, TENSOR_ALIGNMENT, address, RESPONSE_BYTES, 1)
     kind = check_shared(scratch, address, RESPONSE_BYTES)
     if kind != 0:
         return kind

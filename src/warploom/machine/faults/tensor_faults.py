@@ -13,6 +13,7 @@ from warploom.asynchronous.tensors.addresses import (
     TENSOR_ALIGNMENT,
     UNSUPPORTED_TENSOR,
 )
+from warploom.asynchronous.tensors.cancel import RESPONSE_BYTES
 from warploom.asynchronous.tensors.maps import ELEMENT_TYPES
 from warploom.asynchronous.tensors.packed import (
     ALIGNMENT,
@@ -95,6 +96,11 @@ def tensor_fault(
             " of interleaved boxes of 32 bytes multiples of 256."
             "\n    Align the buffer (alignas(128); 1024 where it is swizzled)."
         )
+        if size == RESPONSE_BYTES:
+            advice = (
+                'PTX ISA, "clusterlaunchcontrol.try_cancel": the response is 16 bytes at a multiple'
+                " of 16.\n    Align its variable (alignas(16))."
+            )
     elif kind == UNSUPPORTED_TENSOR:
         title = f"{name} with a tensor map of several interleaved slices of channels"
         advice = (
