@@ -10,8 +10,7 @@ import pytest
 from needs import NEEDS_PTXAS
 
 import warploom as wl
-from warploom.frontends import cuda_cpp
-from warploom.host.programs import builds
+from warploom.host.programs import builds, sources
 from warploom.host.tuning import tune as module
 from warploom.program.program import Program
 from warploom.ptx.module import Module
@@ -259,17 +258,17 @@ def test_what_configurations_have_in_common_is_made_once(monkeypatch: pytest.Mon
     """Blocks and grids are no matter of the compiler; each value of a macro is one."""
     compiled: list[tuple[str, ...]] = []
     built: list[str] = []
-    compile_cuda, build = cuda_cpp.compile_cuda, builds.build
+    compile_cached, build = sources.compile_cached, builds.build
 
     def counted(text: str, name: str, capability: tuple[int, int], options: Any) -> str:
         compiled.append(tuple(options))
-        return compile_cuda(text, name, capability, options)
+        return compile_cached(text, name, capability, options)
 
     def counted_build(*given: Any) -> Program:
         built.append(given[1])
         return build(*given)
 
-    monkeypatch.setattr(cuda_cpp, "compile_cuda", counted)
+    monkeypatch.setattr(sources, "compile_cached", counted)
     monkeypatch.setattr(builds, "build", counted_build)
     out = np.zeros(64, np.float32)
     space = {"block": [32, 64], "grid": [1, 2], "STRIDE": [1, 2]}
