@@ -60,6 +60,16 @@ def test_the_text_of_every_included_file_decides(compiled: list[str], tmp_path: 
     assert len(compiled) == 2
 
 
+def test_a_file_beside_a_source_in_the_working_folder_decides(
+    compiled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for value in (7, 8):
+        Path("value.h").write_text(f"#define VALUE {value}\n")
+        assert f", {value};" in compile_cached(f'#include "value.h"\n{KERNEL}', "k.cu", CC, [])
+    assert len(compiled) == 2
+
+
 def test_a_file_in_an_earlier_folder_decides(compiled: list[str], tmp_path: Path) -> None:
     early, late = tmp_path / "early", tmp_path / "late"
     early.mkdir()

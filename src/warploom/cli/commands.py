@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
-from warploom.cli.help import GroupedCommand, GroupedCommands
+from warploom.cli.help import GroupedCommand
 from warploom.cli.verbs import (
     CHECK_PROGRAM,
     DEBUG_ADAPTER,
@@ -75,7 +76,7 @@ COMMANDS = {
 """The commands by name, in the order of the help."""
 
 
-class LazyCommands(GroupedCommands):
+class LazyCommands(TyperGroup):
     """The commands of COMMANDS, each imported when it is looked up."""
 
     def __init__(self, **settings: Any) -> None:
@@ -91,10 +92,15 @@ class LazyCommands(GroupedCommands):
         """Returns a command by its name; None if there is none."""
         return imported(cmd_name) if cmd_name in COMMANDS else None
 
-    def summaries(self) -> list[tuple[str, str, str]]:
-        """Returns group, name and summary of each command that the help shows."""
-        every = COMMANDS.items()
-        return [(one.group, name, one.summary) for name, one in every if one.group is not None]
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes a section for each group, from COMMANDS alone."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name, command in COMMANDS.items():
+            if command.group is not None:
+                sections.setdefault(command.group, []).append((name, command.summary))
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 @cache

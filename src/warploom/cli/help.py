@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 USAGE_ERRORS: type[Exception] = typer.BadParameter.__bases__[0]
 """What typer raises for a command line that cannot be read."""
@@ -31,23 +31,6 @@ class GroupedCommand(TyperCommand):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
-
-
-class GroupedCommands(TyperGroup):
-    """Commands whose list has a section for each of their groups."""
-
-    def summaries(self) -> list[tuple[str, str, str]]:
-        """Returns group, name and summary of each command in the list."""
-        raise NotImplementedError
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write a section for each group of commands."""
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for group, name, summary in self.summaries():
-            sections.setdefault(group, []).append((name, summary))
-        for title, records in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
 
 
 def usage_message(error: Exception) -> str:

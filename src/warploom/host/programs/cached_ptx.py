@@ -2,10 +2,10 @@
 compiled again, and the compiler, whose library takes long to load, is not loaded for it.
 
 The key covers the text, its name, which the PTX's line table holds, the options, NVIDIA's wheels,
-and the text of every other file that an `#include` may name. Files are looked for as the compiler
-does, whether or not the preprocessor would come to the line; the key says of a file that is missing
-that it is. What the text alone does not decide is compiled each time: the date, `__has_include`,
-a file named by a macro, and options that are not in PLAIN_OPTIONS.
+and the text of every other file that an `#include` may name, in any folder, whether or not the
+preprocessor would come to the line; a file that appears later makes another key. What the text
+alone does not decide is compiled each time: the date, `__has_include`, a file named by a macro, and
+options that are not in PLAIN_OPTIONS.
 """
 
 from __future__ import annotations
@@ -78,21 +78,20 @@ def _key(
 
 
 def _add_files(text: str, own: list[Path], folders: list[Path], files: dict[str, str]) -> bool:
-    """Adds to `files` the text of each file that a text may include, and that those may, by path;
-    of one that is not found, what the text calls it, and nothing. `own`: the folder of the text,
-    which comes first for names in quotes. Returns False if the text alone does not decide what is
-    compiled."""
+    """Adds to `files` the text of each file that a text may include, and that those may, by path,
+    from every folder that has one of the name: which of them is taken is up to the compiler.
+    `own`: the folders of the text and of those that include it. Returns False if the text alone
+    does not decide what is compiled."""
     text = _CONTINUED.sub("", text)
     if _UNDECIDED.search(text):
         return False
     for quoted, bracketed in _INCLUDE.findall(text):
-        places = (*(own if quoted else ()), *folders)
-        path = next((p for one in places if (p := one / (quoted or bracketed)).is_file()), None)
-        if path is None:  # a file of NVIDIA's wheels, or none
-            files.setdefault(quoted or bracketed, "")
-        elif str(path) not in files:
+        for folder in (*own, *folders):
+            path = folder / (quoted or bracketed)
+            if str(path) in files or not path.is_file():
+                continue
             files[str(path)] = content = path.read_text("latin-1")
-            if not _add_files(content, [path.parent], folders, files):
+            if not _add_files(content, [path.parent, *own], folders, files):
                 return False
     return True
 

@@ -96,7 +96,7 @@ class WarpVoteCode:
             case OpKind.MATCH:
                 return self._match(instruction, mask)
             case kind:
-                raise NotImplementedError(f"{kind} among the lanes of a mask")
+                raise AssertionError(f"no case for {kind}")
 
     def _match(self, instruction: Instruction, mask: Value) -> list[tuple[Value, ScalarType]]:
         """Returns the results of `match`, with their types: of `any`, for each lane the lanes with

@@ -286,7 +286,7 @@ def _collective(warp: Warp, instruction: Instruction, mask: int, on: Values) -> 
             else:
                 _write_pair(warp, operands[0], collective.match_all(a, mask), on)
         case kind:
-            raise NotImplementedError(f"{kind} among the lanes of a mask")
+            raise AssertionError(f"no case for {kind}")
 
 
 def _write_pair(
