@@ -21,9 +21,9 @@ START, END, CONSTANT, ALLOCATION_WORDS = range(4)
 
 @jitable
 def find_allocation(allocations: Any, address: Any, count: int) -> int:
-    """Returns the index of the first word of the table row of the last allocation that begins at or
-    below `address`, by binary search over `count` rows; negative if there is none. The caller
-    compares the address with the row's END."""
+    """Returns the index of the first word of the row of the last allocation that begins at or below
+    `address`, by binary search over `count` rows, which rise by START; negative if there is none.
+    The caller compares the address with the row's END."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2

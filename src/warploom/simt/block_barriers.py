@@ -54,10 +54,10 @@ from warploom.simt.warp_table import (
 
 @jitable
 def complete_full_barriers(plan: Words, states: Words, tables: Words, first_warp: int) -> int:
-    """Completes all full barriers of a block after each of its warps has had a turn, those of its
-    warp groups included. `first_warp` is the index of the block's first warp in `states` and
-    `tables`. Returns ENDED if all warps have ended, RUNNABLE if some were released, TURN_END if
-    some warp can run without a release, else BLOCKED."""
+    """Completes every barrier of a block, and of its warp groups, that has all the threads it
+    awaits; looks at none if all live warps are RUNNABLE. `first_warp` is the index of the block's
+    first warp in `states` and `tables`. Returns ENDED if all warps have ended, RUNNABLE if a
+    barrier completed, TURN_END if none did and some warp is RUNNABLE, else BLOCKED."""
     live_warps, ready_warps, waiting_warps = 0, 0, 0
     barrier = NONE
     for warp in range(first_warp, first_warp + plan[WARPS]):
@@ -178,8 +178,8 @@ def waiting_votes(state: Words, table: Table) -> int:
 
 @jitable
 def deliver_vote_counts(table: Table, votes: int) -> None:
-    """Stores a completed barrier's vote count, which is the result of `bar.red`, in all parked
-    splits of a warp that waited whole (status BARRIER_WAIT)."""
+    """Stores a completed barrier's vote count, the result of `bar.red`, in those parked splits of a
+    warp that wait in `bar.red`; the warp waited whole (status BARRIER_WAIT)."""
     left = table[PARKED]
     while left != 0:
         deliver_vote_count(table, split_at(table, first_lane(left)), votes)
@@ -235,8 +235,8 @@ def deliver_vote_count(table: Table, at: int, votes: int) -> None:
 
 @jitable
 def release_barrier(table: Table, barrier: int, votes: int) -> None:
-    """Makes the splits of a warp that are parked at a barrier ready, and passes `votes`, the
-    barrier's vote count, to those that wait in `bar.red`."""
+    """Makes the splits of a warp that are parked at a barrier ready (status READY, both arguments
+    0), and passes `votes`, the barrier's vote count, to those that wait in `bar.red`."""
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
         at = split_at(table, first_lane(left))

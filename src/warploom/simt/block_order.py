@@ -78,10 +78,12 @@ def last_block(plan: Words) -> int:
 @jitable
 def cancel_cluster(plan: Words) -> int:
     """Cancels the last cluster in the order that has not begun, and returns the grid index of its
-    first block, or -1 if there is none. The current block then yields its turn (YIELDS_SLOT).
+    first block, or -1 if there is none. In either case the current block then yields its turn
+    (YIELDS_SLOT).
 
     By default the blocks that still fit on the device cannot be cancelled, as hardware would have
-    begun them already; under RANDOM and ADVERSARIAL every block that has not begun can be."""
+    begun them already; under RANDOM and ADVERSARIAL every block that has not begun can be.
+    """
     free_slots = (
         0 if plan[POLICY] in (RANDOM, ADVERSARIAL) else plan[SLOTS] - plan[RESIDENT] - plan[HELD]
     )

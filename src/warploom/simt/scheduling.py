@@ -178,14 +178,16 @@ def branch_first(plan: Words, table: Table, warp: int) -> int:
 
 @jitable
 def next_warp(plan: Words, slots: Words, states: Words, tables: Words) -> int:
-    """Returns the warp of CURRENT_BLOCK (its number in the block) that runs next, and sets LENGTH
-    to its turn; DONE if every block has ended, DEADLOCK if all warps of the block wait at its own
-    barriers, or resident blocks remain, none of which can progress, and none can begin.
+    """Returns the warp of CURRENT_BLOCK (its number in the block) that runs next, counts its turn
+    (TURNS), sets LENGTH to the turn's length and CHANGES_BEFORE to CHANGES; DONE if every block has
+    ended, DEADLOCK if all warps of the block wait at its own barriers, or resident blocks remain,
+    none of which can progress, and none can begin.
 
     Gives each warp of the current block a turn; then completes full barriers, and ends the block if
     its warps have ended. Switches to another block if this one is stuck, has had more than
     TURN_LIMIT rounds or cancels a cluster, and after every round unless the policy is CONVERGE.
-    `slots` holds the block in each slot."""
+    `slots` holds the block in each slot.
+    """
     warps = plan[WARPS]
     while True:
         slot = plan[SLOT]
@@ -259,13 +261,15 @@ def can_start(plan: Words) -> bool:
 
 @jitable
 def enter_slot(plan: Words, slots: Words, states: Words, tables: Words) -> bool:
-    """Begins the next block in a free slot, if one can start (`can_start`), with the state and
-    table of each of its warps initialised; or else resumes the first resident block. Makes it the
-    current block. Returns False if there is neither.
+    """Begins the next block (NEXT_BLOCK, which it advances) in a free slot, if one can start
+    (`can_start`), with the state and table of each of its warps initialised; or else resumes the
+    first resident block. Makes it the current block. Returns False if there is neither.
 
-    A new block is FRESH, and ends the count of stuck blocks (STUCK_BLOCKS). Its warps begin at
-    block 0 (RESUME 0), or from their tables if the policy lets lanes begin as separate splits;
-    then their registers are cleared, as those of the slot's last block are still there."""
+    A new block is FRESH, counts in RESIDENT, and ends the count of stuck blocks (STUCK_BLOCKS). Its
+    warps begin at block 0 (RESUME 0), or, under ADVERSARIAL from 7.0 on, from their tables with
+    each lane a split; then their registers are cleared, as those of the slot's last block are still
+    there.
+    """
     if not can_start(plan):
         return resume_slot(plan, slots, 0)
     slot = free_slot(plan, slots)
@@ -311,8 +315,9 @@ def free_slot(plan: Words, slots: Words) -> int:
 
 @jitable
 def make_current(plan: Words, slots: Words, slot: int) -> None:
-    """Makes the block in a slot the current one, at the begin of a round over its warps (POSITION
-    0); resets the count of its rounds, and that it gives way to other slots (YIELDS_SLOT)."""
+    """Makes the block in a slot the current one (SLOT, CURRENT_BLOCK), at the start of a round over
+    its warps (POSITION 0); resets the count of its rounds, and that it gives way to other slots
+    (YIELDS_SLOT)."""
     plan[SLOT] = slot
     plan[CURRENT_BLOCK] = slots[slot]
     plan[POSITION] = 0
@@ -384,13 +389,15 @@ def can_run(plan: Words, states: Words, tables: Words, index: int) -> bool:
 
 @jitable
 def after_run(plan: Words, state: Words, table: Table, status: int, digest: int) -> None:
-    """Updates a warp's state and table after it returned to the scheduler with `status`: parks the
-    running split (lanes that execute together) with what it waits for, unless the warp has ended or
-    waits whole at a barrier. Records arrivals at barriers with a thread count (TOUCHED_BARRIER;
-    ARRIVALS and AWAITED for `bar.arrive`). Of diverged lanes, under ADVERSARIAL each becomes a
-    split of its own; else, and from 7.0 on at the end of a turn, pending sides of branches become
-    ready, too. `digest`: a hash of the warp's registers; a split that ends a turn with the digest
-    of its last turn makes no progress, unless it reads the clock (TIMED)."""
+    """Updates a warp's state and table after it returned to the scheduler with `status`. ENDED and
+    BARRIER_WAIT (it waits whole) become its status, and nothing is parked but the split of a
+    waiting warp that resumes from its table. With others it stays RUNNABLE and resumes from its
+    table, where the running split (lanes that execute together) is parked as ready, or with the
+    barrier or member mask that it waits for. Records arrivals at barriers with a thread count
+    (TOUCHED_BARRIER; ARRIVALS and AWAITED for `bar.arrive`). With DIVERGED, under ADVERSARIAL each
+    lane becomes a split of its own; else, and from 7.0 on at the end of a turn, pending sides of
+    branches become ready, too. `digest`: a hash of the warp's registers; a split that ends a turn
+    with the digest of its last turn makes no progress, unless it reads the clock (TIMED)."""
     state[STATUS] = status if status in (ENDED, BARRIER_WAIT) else RUNNABLE
     block, mask, top = table[BLOCK], table[MASK], table[TOP]
     if status not in (ENDED, BARRIER_WAIT):
