@@ -83,9 +83,11 @@ def fetch(
     table: Ints, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
     request: int, scratch: Ints, record: Ints,
 ) -> None:  # fmt: skip
-    """Executes `tex` in one lane: stores four result words in the result rows of `data`, rounded to
-    half precision if requested, and counts the sectors of its texels. A single texel is converted
-    (`corner_word`), several are filtered as floats. Missing components are 0, the fourth is 1."""
+    """Executes `tex`, encoded in `request`, in one lane, on the texture whose row begins at index
+    `texture` of the table: stores four result words in the result rows of `data`, rounded to half
+    precision if requested, and counts the sectors of its texels. A single texel is converted
+    (`corner_word`), several are filtered as floats. Missing components are 0, the fourth is 1 (1.0
+    if texels are read as floats)."""
     find_corners(table, texture, sampler, data, lane, request, scratch)
     count = int(scratch[CORNERS])
     as_float, format = int(table[texture + AS_FLOAT]), int(table[texture + FORMAT])
@@ -112,8 +114,8 @@ def fetch(
 @jitable
 def round_to_half(data: Addresses, lane: int, halves: int) -> None:
     """Replaces a lane's four results in `data`, bits of single-precision floats, by the 16 bits of
-    halves; for PACKED_HALVES packs them by two in the first two result rows, the first of a pair in
-    the low half."""
+    halves; if `halves` is PACKED_HALVES packs them by two in the first two result rows, the first
+    of a pair in the low half."""
     for component in range(4):
         at = 32 * (RESULT_ROW + component) + lane
         half = single_to_half(int(np.int64(data[at])))
@@ -175,8 +177,9 @@ def find_corners(
     scratch: Ints,
 ) -> None:
     """Stores the corners of a lane's fetch (texels that filtering mixes, with weights) in the
-    scratch array, except those with weight 0: one texel for integer coordinates (of the level
-    operand, clamped, or level 0), else those of one or two mipmap levels (`select_levels`)."""
+    scratch array (from CORNERS on: count, then address and weight of each), except those with
+    weight 0: one texel for integer coordinates (of the level operand, clamped, or level 0), else
+    those of one or two mipmap levels (`select_levels`)."""
     scratch[CORNERS] = 0
     if request >> INTEGER & 1:
         level = 0
@@ -201,8 +204,8 @@ def add_integer_corner(
     geometry: int,
     scratch: Ints,
 ) -> None:
-    """Appends the texel at integer coordinates to the scratch array as the only corner, with
-    address -2 if they are out of bounds."""
+    """Appends the texel at integer coordinates plus texel offsets to the scratch array as the only
+    corner, with address -2 if they are out of bounds; the layer is clamped."""
     x, y, z = signed_at(data, X_ROW, lane), 0, 0
     if geometry != ONE and geometry != ONE_ARRAY:
         y = signed_at(data, Y_ROW, lane)
@@ -265,9 +268,9 @@ def add_corner(address: int, weight: int, scratch: Ints) -> None:
 def sample_position(
     table: Ints, texture: int, data: Addresses, lane: int, request: int
 ) -> tuple[float, float, float, int, int]:
-    """Returns u, v, w and the layer of a lane's fetch, and 0: its operands. For cubes returns the
-    coordinates on the face that the direction hits, w 0, the layer 6 * cube + face, and NORMALIZED,
-    as such coordinates always are."""
+    """Returns u, v, w and the layer of a lane's fetch, which are its operands, and 0. For cubes
+    returns the coordinates on the face that the direction (u, v, w) hits, w 0, the layer 6 * cube +
+    face, and in place of 0 the sampler flag NORMALIZED, as such coordinates always are."""
     u, v, w = float_at(data, X_ROW, lane), float_at(data, Y_ROW, lane), float_at(data, Z_ROW, lane)
     layer, geometry = layer_of(table, texture, data, lane), request >> GEOMETRY_AT & 15
     if geometry != CUBE and geometry != CUBE_ARRAY:

@@ -48,7 +48,7 @@ def wait_copies(
     phase is incomplete, completes the late copies that signal its mbarrier until the phase
     completes, first those in `queue`, then those in `pending`. Skips an mbarrier at a bad address,
     which the wait itself reports. `by_parity` is 1 if operands are phase parities, 0 for the tokens
-    of arrivals. Adds to the changes of memory in `plan`. Returns 0."""
+    of arrivals. Counts each completed copy as a change of memory in `plan`. Returns 0."""
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
     queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
     work = ProductWork(work_words, 0)
