@@ -163,8 +163,8 @@ def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
 def type_of(kind: int, descriptor: int, at: int) -> int:
     """Returns the element type (HALF, ...) of A (`at` is TYPE_A, 7) or B (TYPE_B, 10), by its code
     of three bits in an instruction descriptor, or -1 if the kind has no such type. Codes are 0 and
-    1 for f16 and i8, 2 for tf32, 1 for packed 4-bit kinds, and the types' own numbers up to E2M1
-    for 8-bit kinds."""
+    1 for f16 and i8, 2 for tf32, 1 for packed 4-bit kinds, and the types' own numbers up to E2M1,
+    except 2, for 8-bit kinds."""
     code = (descriptor >> at) & 7
     if kind == F16:
         return HALF + code if code < 2 else -1
