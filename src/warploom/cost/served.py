@@ -136,7 +136,7 @@ def _word_by_word(
     addresses: Sequence[int], lanes: Lanes, size: int, *, rule: Serve
 ) -> Iterator[ServedTransaction]:
     """Yields the transactions of a `rule` for each 4-byte word of the lanes of an access to local
-    memory, where a lane's words are 128 bytes apart."""
+    memory, where a lane's next word is 128 bytes further."""
     for word in range(max(1, size // 4)):
         yield from rule([address + 128 * word for address in addresses], lanes, min(size, 4))
 

@@ -164,8 +164,8 @@ def release(plan: Words, states: Words, tables: Words, first_warp: int, barrier:
 @jitable
 def waiting_votes(state: Words, table: Table) -> int:
     """Returns the number of lanes whose predicate of `bar.red` is true, of a warp that waits whole
-    (status BARRIER_WAIT): the sum over its parked splits; 0 if it has none, or waits in another
-    barrier instruction."""
+    (status BARRIER_WAIT): the sum over its parked splits; 0 if it does not resume from its table
+    (no split is parked), or waits in another barrier instruction."""
     count = 0
     if state[RESUME] == FROM_TABLE:
         left = table[PARKED]

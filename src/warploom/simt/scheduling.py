@@ -328,10 +328,11 @@ def make_current(plan: Words, slots: Words, slot: int) -> None:
 def leave_slot(plan: Words, slots: Words) -> None:
     """Leaves the current block. If a new one can begin and the policy does not delay it
     (`delays_next_block`), sets SLOT to NONE, and `enter_slot` begins it; else resumes the next
-    resident block, by the seed under RANDOM.
+    resident block, which may be the same one, or one chosen by the seed under RANDOM.
 
     Blocks that are stuck are visited in turn, also under RANDOM, so that each of them has been
-    tried before the launch counts as deadlocked."""
+    tried before the launch counts as deadlocked.
+    """
     if can_start(plan) and not delays_next_block(plan):
         plan[SLOT] = NONE
     elif plan[POLICY] == RANDOM and plan[STUCK_BLOCKS] == 0:
@@ -459,9 +460,10 @@ def split_into_lanes(table: Table, block: int, mask: int, node: int) -> None:
 
 @jitable
 def is_block_stuck(plan: Words, states: Words, tables: Words, first: int) -> bool:
-    """Returns whether no warp of a block can progress unless another block changes memory: each has
-    ended, waits, or repeats the same instructions with the same registers, and (from 7.0 on) has no
-    lanes that `release_more_lanes` could make ready. `first`: the row of the block's first warp."""
+    """Returns whether no warp of a block can progress unless another block changes memory: each is
+    not RUNNABLE (has ended or waits), or has ready splits that all repeat the same instructions
+    with the same registers, and (from 7.0 on) no lanes that `release_more_lanes` could make ready.
+    `first`: the row of the block's first warp."""
     for warp in range(first, first + plan[WARPS]):
         state = states[warp]
         if state[STATUS] == RUNNABLE:

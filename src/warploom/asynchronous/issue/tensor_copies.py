@@ -262,9 +262,10 @@ def prepare_box(
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Fills the entry of a tensor copy in `scratch` from a lane's operands, and checks its tensor
-    map, rules of packed types and im2col operands, the alignment of the box, all rows in shared and
-    global memory, and for loads the mbarrier. For a prefetch only the map and packed types are
-    checked, and `size` is 0. Returns the kind of fault, its details recorded in `scratch`, or 0."""
+    map, rules of packed types and im2col operands, the alignment of the box, all rows in shared
+    memory, their bytes in the tensor in global memory, and for loads the mbarrier. For a prefetch
+    only the map and packed types are checked, and `size` is 0. Returns the kind of fault, its
+    details recorded in `scratch`, or 0."""
     entry = scratch.entry
     op, map_address = field(request, OP), int(data.map[lane])
     kind = check_global(scratch, allocations, map_address, MAP_BYTES, False)

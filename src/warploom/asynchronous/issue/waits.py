@@ -75,7 +75,8 @@ def group_copies(
     """Ends the current group of copies of each lane in `mask` (`action` END_GROUP: `commit_group`),
     or completes all groups except the newest `left` (WAIT_GROUPS: `wait_group`; -1: also copies in
     no group), which counts as changes of memory in `plan`. `groups` is the kind of group: only
-    BULK_GROUP has entries in `queue`, all kinds in `pending`. `work` is overwritten. Returns 0."""
+    BULK_GROUP has entries in `queue`, all kinds in `pending`; an empty list stays empty. `work` is
+    overwritten. Returns 0."""
     scratch, work = IssueScratch(scratch_words, 0), ProductWork(work_words, 0)
     queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
     if pending.count > 0:

@@ -98,7 +98,7 @@ def wait_for_copies(state: DetectorState, event: DetectorEvent, flags: int) -> N
 def operate_mbarrier(state: DetectorState, key: int, word: int, flags: int) -> None:
     """Processes an operation of the current thread on the mbarrier of key `key`, whose value is
     `word` before it. By `flags`, an initialisation (PLAIN_WRITE) or invalidation clears both phases
-    of the record. Else clears the phase that `word` is in if the record is of an earlier one; then
+    of the record. Else clears the phase that `word` is in if the record is of another one; then
     a wait that ACQUIRES, at an mbarrier of the thread's block, adds the phase before that to the
     thread's knowledge, an arrival that RELEASES adds that knowledge to the phase of `word`, and
     ARRIVES_ASYNC adds the thread's copies so far, after which its next copy has a new number.
