@@ -103,8 +103,9 @@ def local_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> 
 
 @jitable
 def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one request to REQUESTS, the distinct sectors and lines that the lanes touch, and the
-    bytes that they request; transactions and moved bytes are left to the rule."""
+    """Adds one request to REQUESTS, the distinct sectors and lines that the lanes touch to SECTORS
+    and LINES, and the bytes that they request to BYTES_REQUESTED; transactions and moved bytes are
+    left to the rule."""
     record[REQUESTS] += 1
     record[BYTES_REQUESTED] += count_lanes(mask) * size
     # The most frequent pattern first, at the cost of one pass.
@@ -126,8 +127,8 @@ def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> N
 @jitable
 def count_touched_local(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds one request to local memory to REQUESTS, SECTORS, LINES and BYTES_REQUESTED: its lanes
-    touch `size` / 4 words each (at least one), at strides of 128 bytes; the rule counts the rest.
-    """
+    touch `size` / 4 words each (at least one), at strides of 128 bytes; transactions and moved
+    bytes are left to the rule."""
     words = max(1, size // 4)
     sectors = count_distinct(addresses, mask, SECTOR_BITS)
     lines = count_distinct(addresses, mask, LINE_BITS)

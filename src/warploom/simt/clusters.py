@@ -228,8 +228,8 @@ def cluster_offset(
 ) -> int:
     """Converts an address of the cluster's shared memory (`mapa`) to the byte offset from the start
     of the first block's shared memory; NO_SUCH_BLOCK or BEYOND_BLOCK if the `size` bytes there
-    cannot be accessed. Its bits from BLOCK_BITS on are 1 plus the block's rank, or 0 for the
-    executing block; those below are the offset in that block.
+    cannot be accessed. The bits of `address` from BLOCK_BITS on are 1 plus the block's rank, or 0
+    for the executing block; those below are the offset in that block.
 
     `own` is the rank of the executing block, `live` the ranks of running blocks as bits, `stride`
     the bytes from the shared memory of one block to the next.

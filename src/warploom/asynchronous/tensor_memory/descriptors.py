@@ -197,8 +197,8 @@ def unit_elements(kind: int) -> int:
 def shared_bits(kind: int, type: int) -> int:
     """Returns the distance in bits of elements in a 16-byte unit of shared memory: 16 for f16, 32
     for tf32, else the 8, 6 or 4 of the type. For 8-bit kinds, elements of 6 and 4 bits are packed
-    from its begin, the rest of the unit is unused (PTX ISA, "Packing formats used for matrices").
-    """
+    from the unit's start, and its last bytes are unused (PTX ISA, "Packing formats used for
+    matrices")."""
     if kind == F16:
         return 16
     if kind == TF32:
