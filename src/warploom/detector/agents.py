@@ -68,9 +68,8 @@ def includes_copy(word: int, copy: int) -> int:
 
 @jitable
 def join_agent_word(a: int, b: int) -> int:
-    """Returns the union of two agent words (bound and window): all copies below the larger bound,
-    and those of both windows. Copies a window or more above that bound are dropped, so the result
-    may know less, never more, and a race is never missed."""
+    """Returns the union of two agent words (bound and window): the larger bound, and the copies
+    above it of both windows. Copies that follow the bound without a gap move into it."""
     if a & LOW < b & LOW:
         a, b = b, a
     bound = a & LOW

@@ -54,10 +54,11 @@ def barrier_at(state: DetectorState, number: int) -> int:
 @jitable
 def arrive_at_barrier(state: DetectorState, event: DetectorEvent, waits: int) -> None:
     """Processes the arrival of an event's lanes at `bar.sync` (`waits` 1: they are marked as
-    waiting, and `leave_barrier` is called at their next event) or `bar.arrive` (0). What they know
-    is added to the block, or to the record of a barrier of some threads; without `exact` (vector
-    clocks) nothing is added, and a barrier that all threads execute (`aligned`) is only counted.
-    Advances the warp's time."""
+    waiting, and `leave_barrier` is called at their next event) or `bar.arrive` (0). If barriers are
+    `aligned`, a `bar.sync` of all threads (`count` 0, or the block's threads or more) is counted by
+    `pass_aligned_barrier` and nothing else. Else, with `exact`, what each lane knows is added to
+    the block, or to the record of a barrier of some threads, whose arrivals are counted; a `count`
+    of 0 is checked by `check_barrier_line`; the warp's time advances."""
     warp, lanes, awaited = event.warp, event.lanes, event.count
     own_warp = WarpKnowledge(state, state.current_slot + state.slot_warps, warp)
     all_threads = awaited == 0 or awaited >= state.warps * 32
@@ -246,9 +247,9 @@ def begin_interval(state: DetectorState) -> None:
 
 @jitable
 def sync_warp(state: DetectorState, event: DetectorEvent, masks: Any) -> None:
-    """Processes `bar.warp.sync`: joins what lanes that name each other know, one group of lanes
-    after the other; `masks` has the mask that each lane names. Reports a live lane that is named
-    and does not execute the barrier, except in lockstep."""
+    """Processes `bar.warp.sync`: for the lowest lane left, joins what it and those of the lanes
+    left know that its mask in `masks` names (`join_lanes`), until none is left. Reports the first
+    live lane that such a mask names and that does not execute the barrier, except in lockstep."""
     left = event.lanes
     while left:
         named, lane = masks[first_lane(left)], left & -left

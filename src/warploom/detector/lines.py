@@ -78,12 +78,13 @@ def record_run(
 ) -> int:
     """Records a weak access of lanes from `thread` on in a line, as a run: its footprint (bytes,
     stride) and words (bit for each 4 bytes; `runs`). Returns 1, or 0 if the line's cells have to
-    decide: they are in use already, the line is full, or a run with bytes in common may be
-    unordered and in conflict.
+    decide: they are in use already, the line or the pool is full, or a run with bytes in common is
+    not known to be ordered, unless both are reads.
 
     A run that is ordered before the access, and whose bytes this covers, is dropped, but no write
-    for a read. A read that two retained unordered reads make redundant is not recorded, and its
-    bytes are settled: later reads of them need no check (`cells.record_weak_read`).
+    for a read. Without `exact`, a read that two retained unordered reads make redundant is not
+    recorded, and its bytes are settled: later reads of them need no check
+    (`cells.record_weak_read`).
     """
     if line.count == IN_CELLS:
         return 0
@@ -156,11 +157,12 @@ def record_ordered_run(
     access_word: int,
     words: int,
 ) -> int:
-    """Records a weak access, given by the words of a run, in a line without vector clocks or cells,
-    as `record_run` would, if every run with some of its words is of an earlier interval of the
-    block, or of the same lanes in this interval. Returns whether it did; 0 also if settled bytes
-    are in force, or the line has MORE_FROM runs. The access replaces a run that it makes redundant.
-    """
+    """Records a weak access, given by the words of a run, in a line as `record_run` would without
+    vector clocks, if each run with some of its words is of an earlier interval of the block, or of
+    this interval with all common bytes accessed by the same threads. It replaces the last such run
+    of which it covers all words, unless its lanes have less than four bytes, or it is a read and
+    the run a write. Returns whether it did; 0 also if the line is in cells or has MORE_FROM runs,
+    settled bytes are in force, or the pool is exhausted."""
     run_count, extension, replaced = line.count, LineExtension(state, line.extension), -1
     if run_count >= MORE_FROM or run_count < 0 or (extension.at and extension.settled & IN_FORCE):
         return 0

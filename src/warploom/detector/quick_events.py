@@ -50,10 +50,11 @@ def detect_lane_runs(
     state_words: Any, event_words: Any, plan: Any, firsts: Any, shift: int, stride: int
 ) -> int:
     """Records an access by lane runs, whose checked lanes and run heads are in `checked` and
-    `heads`; returns 1, or 0 if `detect_event` has to process it: it is not weak, or a run cannot be
-    decided here. `firsts` has the address of each lane whose number is a multiple of 1 << `shift`;
-    those of the lanes after it follow by `stride` bytes. If it returns 0, some lanes may have been
-    recorded; to record them again changes nothing."""
+    `heads`; returns 1, or 0 if `detect_event` has to process it: its instruction has a flag but
+    COPIES (it is not weak), or `slot_of_event` or `record_lane_run` returns 0. `firsts` has the
+    address of each lane whose number is a multiple of 1 << `shift`; those of the lanes after it
+    follow by `stride` bytes. If it returns 0, some lanes may have been recorded; to record them
+    again changes nothing."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     slot = ResidentBlock(state, slot_of_event(state, event, plan))
     weak = InstructionSite(state, state.sites_at, event.instruction).flags & ~COPIES == 0
@@ -88,7 +89,8 @@ def record_lane_run(
     after those of the lane number before (lanes may be missing), the first those at `address`. With
     INIT also marks what a store writes as written. Returns 1; ALL_SETTLED if reads there need no
     record; 0, and the general code has to decide, if the bytes are not all in one allocation,
-    touched bytes are tracked, some are unwritten (INIT), or the lines cannot decide."""
+    touched bytes are tracked, some are unwritten or lanes are missing (INIT), or the lines cannot
+    decide."""
     present = lanes >> first_lane(lanes)
     end = address + lanes_up_to_last(present) * event.size
     allocation = TrackedAllocation(state, allocation_of_range(state, event, address, end))
@@ -184,8 +186,7 @@ def slot_of_event(state: DetectorState, event: DetectorEvent, plan: Any) -> int:
 @jitable
 def select_warp(state: DetectorState, event: DetectorEvent, slot: int) -> None:
     """Makes the first thread of an event's warp the current one, in the block at index `slot`, and
-    sets the `current_` words of instruction and space; the block's own shared memory is
-    selected."""
+    sets the `current_` words of instruction and space, and `current_owner` to the block itself."""
     state.current_slot, state.current_block, state.current_owner = slot, event.block, event.block
     state.current_instruction, state.current_space = event.instruction, event.space
     set_current_thread(state, event.warp << 5)

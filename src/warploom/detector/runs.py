@@ -59,8 +59,8 @@ def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
 @jitable
 def words_of_contiguous(size: int, begin: int, end: int, lanes: int) -> int:
     """Returns the words (a bit for each aligned four bytes of the line) of a contiguous footprint,
-    for the lanes in a mask, whose first bit is the lane that accesses byte `begin`. Lanes of less
-    than four bytes are all there."""
+    for the lanes in a mask, whose first bit is the lane that accesses byte `begin`. Below four
+    bytes a lane the mask is ignored: all words from `begin` up to `end`."""
     # Without gaps in the mask, the words from `begin` up to `end` are all there.
     if size < WORD or lanes & lanes + 1 == 0:
         return (1 << ((end + 3) >> 2)) - (1 << (begin >> 2))
