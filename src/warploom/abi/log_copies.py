@@ -225,7 +225,9 @@ def finish_copy(
 
     The access with the sectors (of size 0 if there are none) names the first mbarrier. A copy to
     several thread blocks of the cluster, whose ranks are bits of `blocks` (0: only the mbarrier's
-    own block), has an access of size 0 for each further one."""
+    own block), has an access of size 0 for each further one. With PAIR in the request, both blocks
+    of a pair signal the mbarrier of the even rank.
+    """
     entry = scratch.entry
     lanes, whole = (1 << count) - 1, sector_kind(kind)
     if count == 0:

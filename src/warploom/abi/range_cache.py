@@ -112,8 +112,8 @@ class RangeCacheLayout:
     ) -> RangeCacheLayout:
         """Returns the layout for a program's plain loads and stores to global, shared, constant and
         local memory, in launches whose warps have that layout of threads. `rows` are the program's
-        access records, `unit` is that of `AccessRules`. FEW_SETS or MANY_SETS keys, by the number
-        of runs and the program's loops."""
+        access records, `unit` is that of `AccessRules`. Has MANY_SETS keys above MOST_RUNS_OF_FEW
+        runs, or if lanes leave loops at moving bounds, else FEW_SETS."""
         places: dict[int, int] = {}
         sizes: dict[int, int] = {}
         runs = min(RUNS_OF[warp_layout], LANES // 2)

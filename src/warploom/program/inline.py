@@ -157,8 +157,9 @@ class _Inliner:
                 self.flat.variables[name] = replace(statement, name=name)
 
     def _variable_name(self, function: Function, variable: Variable, suffix: str) -> str:
-        """Returns the name of a variable in the program: static variables exist once, others once
-        per copy."""
+        """Returns the name of a variable in the program: of a static one, which exists once, with
+        the function's name if that is a callee or a module variable has this name; of others with
+        the copy's suffix."""
         if variable.space in STATIC and (suffix or variable.name in self.module_names):
             return f"{variable.name}@{function.name}"
         return variable.name + suffix
@@ -379,7 +380,7 @@ def _copy_out(call: Instruction, formal: Variable, actual: Operand) -> Instructi
 def _move(
     call: Instruction, formal: Variable, destination: Operand, source: Operand
 ) -> Instruction:
-    """Returns a `mov` of the width of register parameter `formal` (a predicate move for one bit),
-    at the location of the call."""
+    """Returns a `mov` of the width of register parameter `formal`, but at least 16 bits (a
+    predicate move for one bit), at the location of the call."""
     kind = "pred" if formal.type.bits == 1 else f"b{max(16, formal.type.bits)}"
     return replace(call, operation=decode(f"mov.{kind}"), operands=(destination, source))

@@ -49,12 +49,13 @@ class Layout:
 
 def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
     """Returns the layout of a kernel: offsets of its parameters and of every variable that its
-    instructions name, in each state space, indices of the globals that they name, and sizes.
-    Kernels that read their reserved shared memory, or take generic addresses of parameters, get
-    those too.
+    instructions name, in each state space, indices of the globals that they name, and sizes,
+    reserved shared memory included if they read it. If they take generic addresses of parameters,
+    the slot PARAMETERS has the index after the other globals.
 
     Raises UnsupportedInstruction if an instruction takes the address of something without storage,
-    or of a parameter of a call."""
+    or of a parameter of a call.
+    """
     layout = Layout()
     layout.parameter_bytes = _lay_out(layout, kernel.parameters)
     layout.reserved_shared_bytes = reserved_bytes(flat.instructions)
@@ -110,8 +111,8 @@ def points_to_parameters(instruction: Instruction) -> bool:
 
 
 def reserved_bytes(instructions: Iterable[Instruction]) -> int:
-    """Returns the bytes of reserved shared memory: 0 if a kernel's instructions do not read their
-    address."""
+    """Returns the bytes of reserved shared memory: RESERVED_BYTES if an instruction reads a special
+    register with their addresses, else 0."""
     special = (
         o for instruction in instructions for o in instruction.operands if type(o) is Special
     )

@@ -146,7 +146,8 @@ class Program:
 
     @cached_property
     def needs(self) -> Needs:
-        """Returns what its operations need of a launch."""
+        """Returns the flags of all that its operations need of a launch and of machine code
+        (`Needs`: suspension of warps, queues of asynchronous work, tensor memory ...)."""
         needs = Needs.NONE
         for kind in {instruction.operation.kind for instruction in self.instructions}:
             needs |= kind.needs

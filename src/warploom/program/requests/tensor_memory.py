@@ -67,8 +67,9 @@ class TensorMemoryRequest:
 
 
 def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
-    """Returns the request of a `tcgen05` instruction that has an effect (not of waits and
-    fences)."""
+    """Returns the request of a `tcgen05` instruction that has an effect (not of waits and fences):
+    its operation and flags in a number (`layout`; PAIR for two blocks), and its operands by their
+    offsets in the record that the unit reads."""
     m = instruction.operation.modifiers
     flags = w.PAIR if m["cta_group"] == "cta_group::2" else 0
     request = ENCODERS[instruction.operation.kind](instruction, m)
@@ -132,9 +133,9 @@ def _relinquish(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 def _move(
     op: int, registers: Operand, address: Operand, split: list[Operand], m: Modifiers
 ) -> TensorMemoryRequest:
-    """Encodes a load or store of tensor memory (`op`), with the number of its registers and whether
-    they hold packed halves. `split` holds the immediate offset of shape 16x32bx2, if any, which
-    takes the row of A."""
+    """Encodes a load or store of tensor memory (`op`), with its shape, the number of its registers,
+    and whether they hold packed halves. `split` holds the immediate offset of shape 16x32bx2, if
+    any, which becomes operand `a`."""
     held = _elements(registers)
     request = op | _field(w.SHAPE, SHAPE_NUMBERS[m.text("shape", "")])
     request |= _field(w.REGISTERS, len(held))
@@ -231,8 +232,8 @@ def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 
 
 def _scales(kind: str, m: Modifiers) -> int:
-    """Returns the number of scales along k in a row of A or B: by the size modifier, else the
-    default of the kind; 0 if there are none."""
+    """Returns the number of scales along k in a row of A or B: by the size modifier, else 1 for
+    `kind::mxf8f6f4` and 2 for others; 0 without `.block_scale`."""
     if "block_scale" not in m:
         return 0
     whole = 1 if kind == "kind::mxf8f6f4" else 2

@@ -91,9 +91,10 @@ def _reduction(operation: Operation) -> int:
 
 
 def _box_request(instruction: Instruction) -> TensorRequest:
-    """Encodes a load, store, reduction or prefetch of a box of a tensor. Fields: mode, rank,
-    reduction, pair of blocks, and that stores join a bulk group; operands: addresses, coordinates,
-    im2col offsets. The cache hint, the last operand, is left out."""
+    """Encodes a load, store, reduction or prefetch of a box of a tensor. Fields: which of these,
+    mode, rank, reduction, pair of blocks, and that stores and reductions join a bulk group;
+    operands: addresses of map, shared memory and mbarrier, coordinates, im2col offsets, blocks of a
+    multicast. The cache hint, the last operand, is left out."""
     operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     mode = next((MODES[name] for name in MODES if name in m), r.TILE)
