@@ -136,9 +136,10 @@ def record_commits(
     log: LogWords, touched: Any, memory: Memory, data_words: Any, scratch_words: Any, mask: int,
     instruction: int, kind: int,
 ) -> int:  # fmt: skip
-    """Appends to the log the mbarriers that each lane's `tcgen05.commit` signals, as accesses of
-    `kind`. `data` has the operands, in rows of 32 lanes; `touched` is a buffer of 32 words;
-    `scratch` describes the cluster's shared memory. Returns 0."""
+    """Appends to the log, for each lane in `mask`, an access of `kind` for each mbarrier that its
+    `tcgen05.commit` signals (in several blocks if it has a mask of them); one without mbarrier if
+    its address is invalid. `data` has the operands, in rows of 32 lanes; `touched` is a buffer of
+    32 words; `scratch` describes the cluster's shared memory. Returns 0."""
     data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
     entry = scratch.entry
     for lane in range(LANES):

@@ -199,7 +199,8 @@ def entries_of(sets: int) -> int:
 
 @jitable
 def bucket_of(key: int, sets: int) -> int:
-    """Returns the index of the first key of a key's bucket, in a table of `sets` keys."""
+    """Returns the index of the first key of a key's bucket (a hash of its active mask and layout),
+    in a table of `sets` keys, a power of two."""
     mask, layout = key & 0xFFFFFFFF, key >> LAYOUT_SHIFT
     # Multiplicative hash of the mask's halves and the layout. `sets` is a power of two, so that
     # `& sets - 1` (which binds last) is the remainder.
@@ -210,7 +211,7 @@ def bucket_of(key: int, sets: int) -> int:
 @jitable
 def safe_at(runs: int) -> int:
     """Returns the offset, in an entry with `runs` pitches, of the pitches at which unmasked loads
-    are safe (see KEY)."""
+    are safe, which follow those in PITCHES (see KEY)."""
     return PITCHES + runs
 
 

@@ -97,9 +97,10 @@ def record_runs(
     """Records a weak access of global or shared memory by runs of evenly spaced lanes: contiguous
     ones or, if these are more than MOST_LANE_RUNS, strided ones, or one that begins with the last
     lane if a full warp's addresses descend. Goes over to `record_lanes`, for all lanes, if strided
-    runs are too many, too, or at a run that `allocation_of_range` rejects. Without `exact`, loads
-    of several runs leave out redundant lanes (`without_repeats`). Returns the mask of lanes that
-    may access memory."""
+    runs are too many, too, or at a run that is misaligned, not within one allocation, or stores to
+    a CONSTANT or CLOSED one (runs before it stay recorded). Without `exact`, loads of several runs
+    leave out redundant lanes (`without_repeats`). Returns the mask of lanes that may access
+    memory."""
     lanes, retained, descending = event.lanes, event.lanes, 0
     heads = heads_of_contiguous_runs(addresses, lanes, event.size)
     contiguous = 1

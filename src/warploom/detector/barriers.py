@@ -144,9 +144,9 @@ def check_barrier_line(state: DetectorState, event: DetectorEvent) -> None:
 @jitable
 def arrive_at_block_barrier(state: DetectorState) -> None:
     """Processes the arrival of the current thread at a barrier of all threads: notes the interval
-    in which it has arrived (`generation`), and adds what it knows of other blocks and of agents to
-    words of the block, which `begin_interval` makes known to all threads. Of the block's own
-    threads nothing is needed: the interval orders them."""
+    in which it has arrived (`generation`), and adds what it knows of other blocks (to `next_set` of
+    the block) and of agents (to the words after `block_agent_words`), which `begin_interval` makes
+    known to all threads. Of the block's own threads nothing is needed: the interval orders them."""
     block = ResidentBlock(state, state.current_slot)
     holder = ThreadKnowledge(state, state.current_holder_at)
     ThreadKnowledge(state, state.current_lane_at).generation = state.current_interval

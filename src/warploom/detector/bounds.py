@@ -57,8 +57,8 @@ def check_bounds(state: DetectorState, event: DetectorEvent) -> int:
 
 @jitable
 def is_exempt(state: DetectorState, event: DetectorEvent) -> int:
-    """Returns whether an event's instruction is proven free of races (`exempt`): its accesses
-    are checked for faults only, and it may store to CLOSED memory."""
+    """Returns whether an event's instruction is proven free of races (`exempt`), so that it may
+    store to CLOSED memory."""
     return int(InstructionSite(state, state.sites_at, event.instruction).exempt)
 
 

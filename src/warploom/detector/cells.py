@@ -56,10 +56,10 @@ def pack_access(state: DetectorState, op: int, bytes_: int, flags: int) -> int:
 @jitable
 def check_and_record(state: DetectorState, cell: ShadowCell, access_word: int, value: int) -> int:
     """Checks an access of the current thread to a cell (shadow of 4 bytes) against the cell's weak
-    write, its weak read unless it is a load, and its lists (a wide access not against the list of
-    these, `is_wide`), which reports races; then records it as strong access, weak read or weak
-    write. `value` is the word that it writes. Returns 1 if the cell had lists before, which hold
-    all its strong accesses, else 0."""
+    write, its weak read unless it is a load, its list of other accesses and, unless it is itself
+    wide (`is_wide`), that of wide ones, which reports races; then records it as strong access, weak
+    read or weak write. `value` is the word that it writes. Returns 1 if the cell had lists before,
+    which hold all its strong accesses, else 0."""
     interval_word = state.current_block + 1 << BLOCK_AT | state.current_interval
     thread_word = state.current_time << TIME_AT | state.current_thread | state.current_agent
     op, bytes_ = access_word >> OP_AT & OP_BITS, access_word >> BYTES_AT & ALL_BYTES

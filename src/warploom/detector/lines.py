@@ -187,8 +187,8 @@ def record_ordered_run(
 
 @jitable
 def is_run_before(run: LaneRun, interval_word: int, thread_word: int, access_word: int) -> int:
-    """Returns whether a run is of an earlier interval of the block than an access, or is of this
-    interval and each byte in common is accessed by the same thread in both."""
+    """Returns whether a run is of an earlier interval of the access's block, or is of the same
+    block and interval and each byte in common is accessed by the same thread in both."""
     if run.interval != interval_word:
         same_block = run.interval >> BLOCK_AT == interval_word >> BLOCK_AT
         return int(same_block and run.interval < interval_word)
@@ -279,7 +279,8 @@ def current_tag(state: DetectorState) -> int:
 @jitable
 def only_barriers_order(state: DetectorState) -> int:
     """Returns whether all accesses to shared memory before a barrier of the block are ordered
-    before those after it: neither agents nor other blocks access it."""
+    before those after it: the kernel has no agents and no clusters, so only the block's threads
+    access it."""
     return int(state.clock_words == state.threads and state.cluster_blocks == 1)
 
 

@@ -129,8 +129,8 @@ def record_lone_lane(
 
 @jitable
 def stored_whole_word(event: DetectorEvent, data: Any, lane: int, word: int) -> int:
-    """Returns the 32-bit word number `word` of what a lane stores, from the event's `data`, as
-    `quick_words.stored_word` does, for elements of whole words."""
+    """Returns 32-bit word number `word` of what a lane stores, for elements of whole words. The
+    event's `data` has element 0 of each lane, then element 1, of `part` bytes each."""
     at, part = word * WORD, event.part
     if part == event.size:
         at += lane * part

@@ -33,8 +33,10 @@ WORD, WORDS = 4, 32
 
 @jitable
 def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
-    """Returns the footprint of lanes that access `size` bytes each, at a stride of `stride` bytes
-    (negative where addresses fall from lane to lane), from byte `begin` to byte `end` of a line."""
+    """Returns the footprint of lanes in a line (its fields packed at RUN_*_AT, as in a run's access
+    word): `size` bytes a lane, from byte `begin` to byte `end`, and the stride of `stride` bytes
+    without its sign, 0 for a single lane; FALLS is set if it is negative (addresses fall from lane
+    to lane)."""
     # A single lane has no stride, so that it agrees with any (`common_stride`).
     step = 0 if end - begin == size else abs(stride)
     falls = FALLS if step and stride < 0 else 0
@@ -50,7 +52,8 @@ def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
 @jitable
 def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
     """Returns the footprint of lanes that access `size` bytes each, one after the other, from byte
-    `begin` to byte `end` of a line; as `footprint_of` with that size as the stride."""
+    `begin` to byte `end` of a line; as `footprint_of` with that size as the stride (0 for one
+    lane)."""
     step = 0 if end - begin == size else size
     packed = size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT
     return packed | step << RUN_STRIDE_AT

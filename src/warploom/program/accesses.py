@@ -95,8 +95,10 @@ def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
 
 @cache
 def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Returns each state space that an operation accesses, and how (`accesses`); cached, so that
-    instructions with equal operations share one answer."""
+    """Returns each state space that an operation accesses, with "load", "store" or "atomic": of
+    operations of the TMA and on tensor memory those of their requests, of a bulk copy its two ends,
+    of kinds in FIXED those there; else the space that it names (GENERIC if none), if it loads,
+    stores or is atomic. Cached, so that instructions with equal operations share one answer."""
     if operation.has(Effect.USES_TMA):
         return tensor_accesses(operation)
     if operation.has(Effect.USES_TENSOR_MEMORY):

@@ -154,8 +154,9 @@ def _pieces(
     code: HiddenCode, formal: Variable, actual: Operand
 ) -> Iterator[tuple[int, int, Operand]]:
     """Yields the values to store for the argument `actual` of parameter `formal`, as (offset in
-    bytes, bits, value): a register as a whole; a `.param` variable in chunks, each of which is
-    first loaded into a scratch register (by instructions that are emitted to `code`)."""
+    bytes, bits, value): a register or immediate as a whole (at least 8 bits); a `.param` variable
+    in chunks, each of which is first loaded into a scratch register (by instructions that are
+    emitted to `code`)."""
     if not isinstance(actual, Symbol):
         yield 0, max(8, formal.type.bits), actual
         return

@@ -199,8 +199,9 @@ class _Inliner:
 
     def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
         """Adds a call to the current part: as a call of the host if the machines provide the
-        function (it keeps its guard), inlined, or retained if the callee is unknown, recursive or
-        among the retained functions; the guard of the last two becomes a branch around the call."""
+        function (it keeps its guard), inlined, or retained if it is through a register, or of a
+        function that is recursive or among the retained ones; the guard of the last two becomes a
+        branch around the call."""
         service = service_function(self.module, call)
         if service is not None:
             self._service(call, service, site)
@@ -229,8 +230,9 @@ class _Inliner:
         calls.emit_retained_call(self.part, call, site, self.calls, shape, to)
 
     def _inline(self, call: Instruction, site: Site, callee: Function, end: str) -> None:
-        """Adds a call as the body of its callee, between copies of arguments and results. `end` is
-        the label after the body. The stack's top is restored if the callee uses `alloca`."""
+        """Adds a call that is inlined: the call itself (counted, without operands), copies of
+        arguments, the body of its callee, the label `end`, copies of results. The stack's top is
+        saved before and restored after the body if the callee uses `alloca`."""
         suffix = f"@{self.calls}"
         renaming = Renaming(suffix)
         top = self._save_stack_top(call, site, callee, suffix)

@@ -111,15 +111,16 @@ def _region(
 def written_after_exits(
     program: Program, blocks: Collection[int], exits: frozenset[int]
 ) -> frozenset[Register]:
-    """Returns the registers that a region writes where some of its lanes may have left already."""
+    """Returns the registers that a region writes in blocks that lanes may execute after others have
+    left at one of its exit blocks `exits`."""
     instructions = _instructions_of(program, _after_exits(program, blocks, exits))
     return frozenset(register for one in instructions for register in writes(one))
 
 
 def _after_exits(program: Program, blocks: Collection[int], exits: frozenset[int]) -> set[int]:
-    """Returns the blocks of a region that lanes may execute after others have left. What is written
-    before the first exit, all lanes have written: an index that is computed and then compared keeps
-    its shape."""
+    """Returns the blocks of a region that can be reached inside it from its exit blocks `exits`:
+    lanes may execute them after others have left. What is written before the first exit, all lanes
+    have written: an index that is computed and then compared keeps its shape."""
     found: set[int] = set()
     pending = [to for block in exits for to in program.blocks[block].successors if to in blocks]
     while pending:

@@ -160,8 +160,8 @@ class Program:
 
     @cached_property
     def reconvergence(self) -> tuple[int, ...]:
-        """Returns the immediate post-dominator of each block; `exit` if no block post-dominates
-        it."""
+        """Returns the immediate post-dominator of each block by `local_successors`, in which a call
+        is followed by its return point; `exit` if no block post-dominates it."""
         return post_dominators(self.local_successors)
 
     @cached_property

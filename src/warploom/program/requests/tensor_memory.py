@@ -78,8 +78,9 @@ def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
 
 @cache
 def tensor_memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Returns the accesses of a `tcgen05` operation to shared memory, as (space, load or store);
-    empty for those that access tensor memory only."""
+    """Returns the accesses of a `tcgen05` operation to shared memory, as (space, "load" or
+    "store"): an allocation stores, a product or a copy loads; empty for those that access tensor
+    memory only."""
     if operation.kind is OpKind.TENSOR_ALLOC:
         return ((Space.SHARED, "store"),)
     reads = operation.kind in (OpKind.TENSOR_PRODUCT, OpKind.TENSOR_MEMORY_COPY)
@@ -193,9 +194,10 @@ def _commit(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 
 
 def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
-    """Encodes an mma. Which optional operands follow A and B (sparsity metadata, scales, disabled
-    lanes, the zero-column mask of weight-stationary products, the scale of D) depends on modifiers;
-    their order is fixed."""
+    """Encodes an mma, with flags for its kind, number of scales, sparsity, A in tensor memory (an
+    address operand), weight-stationary products and shifts of A. Which optional operands follow A
+    and B (sparsity metadata, scales, disabled lanes, the zero-column mask of weight-stationary
+    products, the scale of D) depends on modifiers; their order is fixed."""
     kind = m.text("kind", "")
     request = w.MULTIPLY | _field(w.KIND, KINDS[kind]) | _field(w.SCALES, _scales(kind, m))
     d, a, b, *rest = instruction.operands
