@@ -94,7 +94,7 @@ def _allocate_local_slots(
 
     A register of one basic block is given a slot by a linear scan of the block: at its first use it
     gets a free slot of its size, which is free again after its last use; each block begins anew. A
-    register that several blocks write has a slot of its own.
+    register that several blocks use has a slot of its own.
     """
     names_placed = {register.name for register in placed}
     registers: dict[str, Register] = {}

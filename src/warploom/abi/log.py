@@ -232,9 +232,9 @@ def append_access(
     log: LogWords, addresses: Any, first: int, lanes: int, instruction: int, kind: int
 ) -> int:
     """Appends to the current entry an access by the bits of `lanes`, of a kind (A_KIND); lane 0's
-    address is at index `first`. Its stride is that of all active lanes, or 0 with a row of
-    SCATTERED if they have none. Returns 1, or 0 if no lane is active, no entry is current, or a
-    region is full (the entry is marked LOST)."""
+    address is at index `first`. STRIDE is that of all active lanes (0 for a single one); if they
+    have none, SCATTERED names a row of their offsets. Returns 1, or 0 if no lane is active, no
+    entry is current, or a region is full (the entry is marked LOST)."""
     if lanes == 0 or log[CURRENT] == warp_table.NONE:
         return 0
     marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS

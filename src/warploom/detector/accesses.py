@@ -73,8 +73,9 @@ def check_access(
     no atomic, of global or shared memory, its instruction has no flag but COPIES (it is weak and no
     agent's), and all threads of the block know that the previous launch has ended; else lane by
     lane. With `exact` advances the warp's time if the instruction is strong, releases, or signals
-    an mbarrier. `data` has the operands of all lanes. Returns the mask of lanes that may access
-    memory: with MEM those without a fault, else all of the event's."""
+    an mbarrier. `plan` has the schedule's words, `memory` the host's bytes, `data` the operands of
+    all lanes. Returns the mask of lanes that may access memory: with MEM those without a fault,
+    else all of the event's."""
     lanes = event.lanes
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
     state.current_space, state.current_size = event.space, event.size

@@ -195,9 +195,9 @@ def clear_generation(state: DetectorState, barrier: BarrierShadow) -> None:
 @jitable
 def leave_barrier(state: DetectorState, warp: int, lanes: int) -> None:
     """Lets lanes of a warp that waited at a barrier (`waiting`) continue, at their next event. The
-    first to leave a barrier of all threads begins the block's next interval; a lane that leaves a
-    barrier of some threads, or of the cluster, learns what the others have added to it (only with
-    `exact`)."""
+    first that arrived at the barrier of all threads in the present interval begins the block's next
+    one; a lane that leaves a barrier of some threads, or of the cluster, learns what the others
+    have added to it (only with `exact`)."""
     own_warp = WarpKnowledge(state, state.current_slot + state.slot_warps, warp)
     left = own_warp.waiting & lanes
     own_warp.waiting &= ~lanes
@@ -247,9 +247,10 @@ def begin_interval(state: DetectorState) -> None:
 
 @jitable
 def sync_warp(state: DetectorState, event: DetectorEvent, masks: Any) -> None:
-    """Processes `bar.warp.sync`: for the lowest lane left, joins what it and those of the lanes
-    left know that its mask in `masks` names (`join_lanes`), until none is left. Reports the first
-    live lane that such a mask names and that does not execute the barrier, except in lockstep."""
+    """Processes `bar.warp.sync`: splits the event's lanes into groups (the lowest lane in none yet,
+    and those in none yet that its mask in `masks` names), and joins what each group knows
+    (`join_lanes`). Reports the first live lane that such a mask names and that does not execute the
+    barrier, except in lockstep."""
     left = event.lanes
     while left:
         named, lane = masks[first_lane(left)], left & -left

@@ -130,10 +130,10 @@ def record_weak_write(
     access_word: int,
     value: int,
 ) -> None:
-    """Records a weak write as the cell's write record, and removes the reads and list records whose
-    bytes it covers: a later access that is ordered after the write is ordered after them, and those
-    that are not ordered with the write have been reported. The earlier write moves to the list if
-    it has bytes that this does not."""
+    """Records a weak write of `value` to `bytes_`, given by the words of its record, as the cell's
+    write record, and removes the reads and list records whose bytes it covers: a later access that
+    is ordered after the write is ordered after them, and those that are not ordered with the write
+    have been reported. The earlier write moves to the list if it has bytes that this does not."""
     lists = cell.lists
     low, high = lists & LOW, lists >> 32
     if lists:
@@ -273,7 +273,7 @@ def distance(
     interval_word: int, thread_word: int, other_interval_word: int, other_thread_word: int
 ) -> int:
     """Returns the distance of the threads of two records, by their interval and thread words:
-    SAME_WARP, OTHER_WARP or OTHER_BLOCK."""
+    SAME_WARP, OTHER_WARP or OTHER_BLOCK, which rise in this order."""
     if interval_word >> BLOCK_AT != other_interval_word >> BLOCK_AT:
         return OTHER_BLOCK
     a, b = thread_word & THREAD_BITS, other_thread_word & THREAD_BITS

@@ -70,8 +70,9 @@ def arrive_in_cluster(state: DetectorState, event: DetectorEvent, flags: int) ->
 
 @jitable
 def open_cluster_barrier(state: DetectorState, slot: int, phase: int) -> int:
-    """Returns the index in the state of a block's record of a phase, cleared first if it still
-    holds an earlier phase of the same parity. `slot` is the index of the block's state."""
+    """Returns the index in the state of a block's record of a phase; clears it first, and stores
+    the phase there, if it still holds an earlier one of the same parity. `slot` is the index of the
+    block's state."""
     phase_record = ClusterBarrierShadow(state, cluster_barrier_at(state, slot, phase))
     if phase_record.phase != phase:
         for word in range(ClusterBarrierShadow.WORDS + state.clock_words):

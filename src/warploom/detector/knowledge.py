@@ -127,7 +127,8 @@ def knows_other_block(
     state: DetectorState, block: int, interval: int, thread: int, time: int
 ) -> int:
     """Returns whether the current thread knows an access of another block, number `block` - 1, by
-    the block set of all threads of its block, or by its own if that is of this interval."""
+    `thread` at `time` of `interval`: from the block set of all threads of its block, or from its
+    own if that is of this interval."""
     if set_knows(
         state, ResidentBlock(state, state.current_slot).set, block, interval, thread, time
     ):

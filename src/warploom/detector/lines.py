@@ -303,10 +303,10 @@ def expand_line(
     addresses: Any,
     data: Any,
 ) -> None:
-    """Moves a line's runs into its cells, in shared memory cleared first, which record its accesses
-    from now on (IN_CELLS); nothing if they do already. `cells` is the index of the line's first
-    cell, `line_address` the address of its first byte. What the current event stores at the
-    addresses of its lanes is not in memory yet, but in `data`."""
+    """Moves a line's runs into its cells, which record its accesses from now on (IN_CELLS); nothing
+    if they do already. In shared memory clears the cells first, if there are runs. `cells` is the
+    index of the line's first cell, `line_address` the address of its first byte. What the current
+    event stores at the addresses of its lanes is not in memory yet, but in `data`."""
     run_count = line.count
     if run_count == IN_CELLS:
         return

@@ -115,9 +115,9 @@ def record_lines_of_run(
     state: DetectorState, event: DetectorEvent, slot: ResidentBlock, lines: int, at: int, lanes: int
 ) -> int:
     """Records the access of a lane run (mask `lanes` of the warp) to memory whose lines begin at
-    index `lines` of the state, from its byte `at` on, line by line; `slot` is the index of the
-    block's state. Returns 1; ALL_SETTLED if all its reads are of bytes settled for the grid; 0 if a
-    line's cells have to decide."""
+    index `lines` of the state, from its byte `at` on, line by line: by `record_ordered_run`, else
+    by `record_in_line`. `slot` is the index of the block's state. Returns 1; ALL_SETTLED if all its
+    reads are of bytes settled for the grid; 0 if a line's cells have to decide."""
     size, thread, outcome = event.size, (event.warp << 5) + first_lane(lanes), ALL_SETTLED
     lanes >>= first_lane(lanes)
     # The logarithm of the size, which is a power of two.
@@ -170,9 +170,10 @@ def lanes_up_to_last(lanes: int) -> int:
 
 @jitable
 def slot_of_event(state: DetectorState, event: DetectorEvent, plan: Any) -> int:
-    """Returns the index of the state of an event's block; 0 if its events may not be processed
-    here: `fast_path` is off, the block has not begun, or lanes leave a barrier and knowledge has to
-    be joined (`exact`). Otherwise lets lanes that waited at a barrier leave it."""
+    """Returns the index of the state of an event's block, whose slot `plan` has; 0 if its events
+    may not be processed here: `fast_path` is off, the block has not begun, or lanes leave a barrier
+    and knowledge has to be joined (`exact`). Otherwise lets lanes that waited at a barrier leave
+    it."""
     slot = ResidentBlock(state, state.slots_at + max(plan[SLOT], 0) * state.slot_words)
     waiting = WarpKnowledge(state, slot.at + state.slot_warps, event.warp).waiting & event.lanes
     if state.fast_path == 0 or slot.block != event.block + 1 or (waiting and state.exact):

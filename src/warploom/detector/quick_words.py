@@ -137,9 +137,9 @@ def is_cell_ordered(state: DetectorState, cell: ShadowCell, access_word: int) ->
 
 @jitable
 def is_ordered_by_barriers(state: DetectorState, record: ShadowRecord) -> int:
-    """Returns whether a record is of the current thread, or barriers order it before the current
-    access: the part of `knowledge.is_ordered` that needs no vector clocks. 0 for agents, and for
-    other blocks unless they were earlier owners of shared memory."""
+    """Returns whether a record is of the current thread, or barriers of its block or warp order it
+    before the current access: the part of `knowledge.is_ordered` that needs no vector clocks. 0 for
+    agents, and for other blocks unless they were earlier owners of shared memory."""
     interval_word, thread_word = record.interval, record.thread
     if interval_word >> BLOCK_AT != state.current_block + 1:
         return int(state.current_space == SHARED and not is_peer(state, interval_word >> BLOCK_AT))

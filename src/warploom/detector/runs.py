@@ -33,10 +33,9 @@ WORD, WORDS = 4, 32
 
 @jitable
 def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
-    """Returns the footprint of lanes in a line (its fields packed at RUN_*_AT, as in a run's access
-    word): `size` bytes a lane, from byte `begin` to byte `end`, and the stride of `stride` bytes
-    without its sign, 0 for a single lane; FALLS is set if it is negative (addresses fall from lane
-    to lane)."""
+    """Returns the footprint of lanes in a line, packed as in a run's access word (RUN_*_AT): `size`
+    bytes a lane, from byte `begin` to byte `end`, and the magnitude of `stride` in bytes, 0 for a
+    single lane; with FALLS if `stride` is negative (addresses fall from lane to lane)."""
     # A single lane has no stride, so that it agrees with any (`common_stride`).
     step = 0 if end - begin == size else abs(stride)
     falls = FALLS if step and stride < 0 else 0

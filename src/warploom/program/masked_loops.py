@@ -118,7 +118,7 @@ def written_after_exits(
 
 
 def _after_exits(program: Program, blocks: Collection[int], exits: frozenset[int]) -> set[int]:
-    """Returns the blocks of a region that can be reached inside it from its exit blocks `exits`:
+    """Returns the blocks of a region to which paths inside it lead from its exit blocks `exits`:
     lanes may execute them after others have left. What is written before the first exit, all lanes
     have written: an index that is computed and then compared keeps its shape."""
     found: set[int] = set()

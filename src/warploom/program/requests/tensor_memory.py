@@ -148,8 +148,8 @@ def _move(
 
 
 def _load(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
-    """Encodes a load of tensor memory; one that also reduces (`.red`) has flags for the reduction,
-    and its result as the last register."""
+    """Encodes a load of tensor memory; one that also reduces (`.red`) has flags for the reduction
+    (minimum, absolute values, NaNs, type), and its result as the last register."""
     if "red" not in m:
         registers, address, *split = instruction.operands
         return _move(w.LOAD, registers, address, split, m)

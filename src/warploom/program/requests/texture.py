@@ -112,7 +112,7 @@ def _query(instruction: Instruction) -> TexelRequest:
 
 def _surface(instruction: Instruction) -> TexelRequest:
     """Encodes a load, store or reduction of a surface, with the element's size, the number of
-    elements, and the behaviour outside of the surface."""
+    elements, the reduction and its signedness, and the behaviour outside of the surface."""
     m, kind = instruction.operation.modifiers, instruction.operation.kind
     type = unsigned(m.scalar().bits)
     target, texels, source = _surface_operands(instruction)
