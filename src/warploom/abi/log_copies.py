@@ -198,8 +198,9 @@ def write_kind(op: int) -> int:
 def append_sectors(
     log: LogWords, touched: Any, count: int, start: int, end: int, instruction: int, kind: int
 ) -> int:
-    """Adds the sectors of the bytes from `start` to `end` to the buffer `touched`, which has
-    `count`; a full buffer is appended to the log and emptied. Returns the new count."""
+    """Adds the addresses of the sectors of the bytes from `start` to `end` (none if that is not
+    greater) to the buffer `touched`, which has `count`; a full buffer (32) is appended to the log
+    and emptied first. Returns the new count."""
     if end > start:
         for sector in range(start >> SECTOR_BITS, ((end - 1) >> SECTOR_BITS) + 1):
             if count == LANES:

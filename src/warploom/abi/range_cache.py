@@ -148,9 +148,9 @@ class RangeCacheLayout:
 
 
 def _leaves_at_moving_bounds(program: Program) -> bool:
-    """Returns whether lanes may leave a loop where a value passes a bound that an outer loop
-    changes, such as the length of a diagonal: then other lanes leave in each iteration of the outer
-    loop, and a cache needs many keys."""
+    """Returns whether a loop in a masked region, which is in an outer loop, has bounds (`_bounds`)
+    that the outer loop writes, such as the length of a diagonal: then other lanes leave in each
+    iteration of the outer loop, and a cache needs many keys."""
     loops = [frozenset(blocks) for blocks in natural_loops(program, predecessors(program)).values()]
     return any(
         not _bounds(program, inner, region).isdisjoint(_written(program, outer - inner))

@@ -264,10 +264,10 @@ def sync_warp(state: DetectorState, event: DetectorEvent, masks: Any) -> None:
 
 @jitable
 def join_lanes(state: DetectorState, event: DetectorEvent, lanes: int, all_lanes: int) -> None:
-    """Lets each of the lanes know what any of them knows, and advances the warp's time. If they are
-    all live lanes of the warp (`all_lanes`), `synced` becomes that time, which is enough if none
-    knows more than barriers and warps imply (`any_clock`); else their clocks and block sets are
-    joined."""
+    """Lets each of the lanes know what any of them knows (joins their clocks and block sets), and
+    advances the warp's time. If they are all live lanes of the warp (`all_lanes`), `synced` becomes
+    that time; nothing is joined then if none knows more than barriers and warps imply
+    (`any_clock`)."""
     first = event.warp << 5
     if all_lanes and not any_clock(state, first, lanes):
         set_current_thread(state, first)

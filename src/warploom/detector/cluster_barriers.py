@@ -42,7 +42,7 @@ def cluster_barrier_at(state: DetectorState, slot: int, phase: int) -> int:
 def arrive_in_cluster(state: DetectorState, event: DetectorEvent, flags: int) -> None:
     """Processes `barrier.cluster.arrive` of an event's lanes: counts it for each thread (the count
     is the phase) and, with `.release` in `flags`, adds what they know to their block's record of
-    the phase. Advances the warp's time."""
+    the phase (what all threads of the block know of agents once). Advances the warp's time."""
     left, releases_knowledge = event.lanes, flags & RELEASES
     while left:
         set_current_thread(state, (event.warp << 5) + first_lane(left))

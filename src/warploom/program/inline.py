@@ -61,8 +61,9 @@ class _Frame:
 
 
 def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
-    """Returns the kernel with its calls inlined or lowered, as one list. `stack_bytes` is the size
-    of a thread's stack, which calls that are not inlined and `alloca` use.
+    """Returns the kernel with its calls inlined or lowered, as one list: the kernel's code alone if
+    all calls are inlined and nothing uses the stack, else that of `callees.assemble`. `stack_bytes`
+    is the size of a thread's stack, which calls that are not inlined and `alloca` use.
 
     Raises UnsupportedInstruction for the call of a function without a body, CompileError if the
     kernel is too large.

@@ -82,8 +82,9 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
 
 
 def _check_pointers(module: Module, flat: Flat) -> None:
-    """Raises UnsupportedInstruction for pointers to parameters of calls, which have no address:
-    they are registers, or in stack frames outside of the generic address space."""
+    """Raises UnsupportedInstruction if an operand is the address of a `.param` variable of a
+    function, or of a parameter or result of one that is no kernel: they have none, as they are
+    registers, or in stack frames outside of the generic address space."""
     for name in {site.function for site in flat.sites}:
         function = module.function(name) or next(e for e in module.entries if e.name == name)
         variables = [s for s in function.body or () if isinstance(s, Variable)]
@@ -165,8 +166,9 @@ def _lay_out(layout: Layout, variables: Iterable[Variable], *, frame: bool = Fal
 
 
 def _lay_out_shared(layout: Layout, variables: Iterable[Variable]) -> None:
-    """Assigns offsets to static shared variables, then, aligned, to dynamic shared memory, where
-    all open arrays (`extern`, without a size) begin; sets the sizes in `layout`."""
+    """Assigns offsets to static shared variables, then, aligned to DYNAMIC_SHARED_ALIGNMENT or more
+    if they need it, to dynamic shared memory, where all open arrays (`extern`, without a size)
+    begin; sets the sizes in `layout`."""
     open_arrays = [v for v in variables if v.linkage == "extern" and None in v.shape]
     layout.shared_bytes = _lay_out(layout, (v for v in variables if v not in open_arrays))
     alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in open_arrays)))
