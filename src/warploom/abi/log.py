@@ -103,15 +103,17 @@ def record_block(
     size: int,
 ) -> int:
     """Appends an entry for a warp that enters a basic block of `size` instructions, which becomes
-    the current one (CURRENT); returns 0. If the warp is not recorded, or the log or the warp's
-    share is full, only counts the instructions as left out, as all later ones of the warp
-    (LEFT_OUT), and no entry is current. A warp that enters its first block gets a number in the
-    log, or NONE beyond WARP_CAPACITY.
+    the current one (CURRENT), with a copy of the warp's state if lanes have diverged
+    (`write_control`); returns 0. If the warp is not recorded, or the log or the warp's share is
+    full, only counts the instructions as left out, as all later ones of the warp (LEFT_OUT), and no
+    entry is current. A warp that enters its first block gets a number in the log, or NONE beyond
+    WARP_CAPACITY.
 
     `warp` is the warp's number in the launch, `table` its table, whose head the caller has stored;
     `counts` the array of counts, in which those of `branches` branches begin at `first`
     (`abi.environment.CountLayout`). If these have risen since the last entry, its last instruction
-    diverged or reconverged, and is marked."""
+    diverged or reconverged, and is marked.
+    """
     divergences, reconvergences = 0, 0
     for branch in range(branches):
         divergences += counts[first + 2 * branch]
@@ -207,7 +209,7 @@ def record_guard(log: LogWords, instruction: int, lanes: int) -> int:
 def record_access(log: LogWords, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
     """Appends to the current entry an access by the bits of `lanes`. `addresses` has 32 words;
     `kind` packs space, operation and size (see A_KIND). Returns 1, or 0 if it is not recorded: no
-    entry is current, or a region is full."""
+    lane is active, no entry is current, or a region is full."""
     return append_access(log, addresses, 0, lanes, instruction, kind)
 
 
@@ -230,9 +232,9 @@ def append_access(
     log: LogWords, addresses: Any, first: int, lanes: int, instruction: int, kind: int
 ) -> int:
     """Appends to the current entry an access by the bits of `lanes`, of a kind (A_KIND); lane 0's
-    address is at index `first`. Its stride is that of all active lanes, or 0 with a row of
-    SCATTERED if they have none. Returns 1, or 0 if no lane is active, no entry is current, or a
-    region is full (the entry is marked LOST)."""
+    address is at index `first`. STRIDE is that of all active lanes (0 for a single one); if they
+    have none, SCATTERED names a row of their offsets. Returns 1, or 0 if no lane is active, no
+    entry is current, or a region is full (the entry is marked LOST)."""
     if lanes == 0 or log[CURRENT] == warp_table.NONE:
         return 0
     marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
