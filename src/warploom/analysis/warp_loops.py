@@ -54,9 +54,10 @@ def warp_loops(
     warp_layout: WarpLayout,
     shapes: RegisterShapes,
 ) -> list[WarpLoop]:
-    """Returns at most one warp loop from each barrier, through blocks among `candidates`, in
-    launches with a layout of warps. `partly` are the blocks that some lanes can run while others
-    wait (`analysis.predicated_blocks`)."""
+    """Returns the first warp loop that is found from each site (the entry, and barriers that all
+    threads execute equally often), if any, through blocks among `candidates`, in launches with a
+    layout of warps. `partly` are the blocks that some lanes can run while others wait
+    (`analysis.predicated_blocks`)."""
     search = WarpLoopSearch(program, frozenset(candidates), frozenset(partly), warp_layout, shapes)
     return [
         warp_loop
@@ -67,7 +68,7 @@ def warp_loops(
 
 def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandShapes:
     """Returns the shapes of operands across whole thread blocks whose warps have a layout that
-    occurs in BLOCK_LAYOUT. They are cached in the program: three passes and both tiers ask."""
+    occurs in BLOCK_LAYOUT. They are cached in the program, for several passes and both tiers."""
     block_layout = BLOCK_LAYOUT[warp_layout]
     key = block_operand_shapes, block_layout
     if key not in program.cache:
@@ -99,9 +100,9 @@ class WarpLoopSearch:
         self.if_bodies = if_bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:
-        """Yields the places after which warp loops may begin: None for the entry, if no register is
-        read before it is written, and the blocks that end with a barrier of all threads and that
-        all threads execute equally often."""
+        """Yields the places after which warp loops may begin: None for the entry, if it is a
+        candidate and no register is read before it is written; and the blocks that end with a full
+        barrier and that all threads execute equally often."""
         if 0 in self.candidates and not self.program.live_in[0]:
             yield None
         uniform_blocks = set(range(len(self.program.blocks))) - divergent_blocks(
@@ -123,11 +124,12 @@ class WarpLoopSearch:
     def warp_loop(
         self, site: int | None, path: tuple[int, ...], choices: Mapping[int, bool]
     ) -> WarpLoop | None:
-        """Returns the warp loop from a site through the blocks of a path, without its access groups
-        (`passes.warp_loop_accesses`). None if an instruction must not be on such a path, if
-        registers would need another representation after it, or if the comparison before the body
-        cannot be computed once for all warps. `choices` maps blocks at whose ends all threads take
-        the same path to whether they take the branch."""
+        """Returns the warp loop from a site (the block before it; None: the entry) through the
+        blocks of a path, without its access groups (`passes.warp_loop_accesses`). The first block
+        whose `if` body is in no `choices` has the loop's body. None if an instruction must not be
+        on such a path (`_step_kind`), if registers would need another representation after it, or
+        if the comparison before the body cannot be computed once for all warps. `choices` maps
+        blocks at whose ends all threads take the same path to whether they take the branch."""
         branch = next((i for i in path if i in self.if_bodies and i not in choices), None)
         body = None if branch is None else self.if_bodies[branch]
         cut = len(path) if branch is None else path.index(branch) + 1
@@ -158,8 +160,9 @@ class WarpLoopSearch:
         return all(somewhere.isdisjoint(reads(one)) for one in instructions)
 
     def _keeps_representation(self, warp_loop: WarpLoop) -> bool:
-        """Returns whether registers that are live after a path and not written on it are varying
-        after it exactly if they are before it: else their storage would have to be converted."""
+        """Returns whether the path ends the program, or registers that are live after it and not
+        written on it are varying after it exactly if they are before it: else their storage would
+        have to be converted."""
         varying_in = self._shapes.becomes_varying
         changed_form = (
             varying_in(warp_loop.blocks[0]) ^ varying_in(warp_loop.next_block)
@@ -213,10 +216,12 @@ class WarpLoopSearch:
         return range(block.start, block.stop - self._ends_block(self.program.terminator(block)))
 
     def _step_kind(self, block: int, index: int) -> StepKind | None:
-        """Returns the kind of an instruction of block `block`. None if it must not be on the path
-        of a warp loop: it is guarded, has a precondition that is checked, implements calls, may
-        wrap around, may call a routine (counted warp by warp) though one computation would serve
-        all warps, or is an access whose addresses do not follow from the first warp's."""
+        """Returns the kind of an instruction of block `block`: NONE without an effect, SHAPED if
+        one computation serves all warps (`_is_block_affine`), COMPUTED if it is pure otherwise,
+        ACCESS for affine loads and stores. None, so that its block is in no warp loop: others, and
+        those that are guarded, have a precondition, or maintain or access the stack of calls; a
+        SHAPED one that may call a routine (counted warp by warp), a COMPUTED one that may wrap
+        around."""
         instruction = self.program.instructions[index]
         checked = bool(instruction.operation.spec.preconditions)
         effectless = instruction.operation.has(Effect.ISSUE_ONLY)
