@@ -66,8 +66,8 @@ def plan_general_accesses(ir: WarpIR) -> WarpIR:
 
 
 def access_type_of(ir: WarpIR, record: AccessRecord) -> AccessType | None:
-    """Returns the access type of a load, a store or an atomic in one space; None for accesses of
-    other operations."""
+    """Returns the access type in one space of a load, a store (`st.async`, too) or an atomic; None
+    for other operations."""
     instruction = ir.program.instructions[record.instruction]
     operation = instruction.operation
     if operation.kind in (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE):

@@ -24,8 +24,8 @@ def divergence_points(ir: WarpIR) -> DivergencePoints:
 
 def find_reconvergence(ir: WarpIR) -> WarpIR:
     """Adds the blocks that diverged lanes can execute (all, if registers have shapes), and those
-    where they reconverge, wait for their turn, and resume; the last only if warps can be
-    suspended."""
+    where they reconverge, wait for their turn, and resume (none unless the warp can be suspended),
+    as `reconvergence`."""
     divergence = divergence_points(ir)
     points = {
         point: tuple(divergence.waiting_blocks[point])

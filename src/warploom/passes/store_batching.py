@@ -100,9 +100,10 @@ def find_store_batches(
 ) -> list[AccessGroup]:
     """Returns the batches of at least two stores in a block, as access groups. `grouped` are the
     accesses that are in other groups of the block. A batch ends when it is full, at a store that
-    does not fit it, or at an instruction that could observe whether stores were done; weak loads of
-    other groups do not end it, but are noted with it, for the emitted guard compares their
-    addresses with those of its stores."""
+    does not fit it (which begins another if it can be deferred), or at an instruction that could
+    observe whether stores were done. Weak loads of other groups do not end it; those before its
+    last store are recorded (`crossed`), for the emitted guard compares their addresses with those
+    of its stores."""
     batches: list[_OpenBatch] = []
     open_batch: _OpenBatch | None = None
     # The number of the last instruction so far that writes a register: stores by one base register
