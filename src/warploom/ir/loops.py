@@ -180,7 +180,8 @@ class WarpLoop(WarpLoopPath):
 
     @property
     def has_common_work(self) -> bool:
-        """Returns whether each warp has something to compute or access outside of the body."""
+        """Returns whether each warp has an instruction of kind COMPUTED or ACCESS outside of the
+        body."""
         work = (StepKind.COMPUTED, StepKind.ACCESS)
         return any(self.kinds[i] in work for i in self.steps(self.blocks))
 
