@@ -19,9 +19,9 @@ from warploom.shapes.vector_shape import UNIFORM
 
 
 def is_full_barrier(instruction: Instruction) -> bool:
-    """Returns whether an instruction is an unguarded barrier of the thread block, with or without a
-    thread count, that neither only arrives (`arrive`) nor reduces (`red`). False for barriers of a
-    cluster."""
+    """Returns whether an instruction is an unguarded barrier of the thread block (with or without a
+    thread count) or of a warp group that neither only arrives (`arrive`) nor reduces (`red`). False
+    for barriers of a cluster."""
     barrier = instruction.operation.spec.unit is Unit.BARRIER and instruction.guard is None
     if instruction.operation.kind is OpKind.CLUSTER_BARRIER:
         return False
@@ -58,9 +58,10 @@ def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int
 
 
 def has_uniform_barriers(program: Program) -> bool:
-    """Returns whether all threads of a block execute its barriers in the same order in every
-    launch: no barrier is guarded or lies between a branch that threads may take differently and its
-    reconvergence point, and there is no call. The answer is cached in the program."""
+    """Returns whether all threads of a block execute its barriers (also those of a cluster or warp
+    group) in the same order in every launch: none is guarded or lies between a branch that threads
+    may take differently and its reconvergence point, and there is no call. The answer is cached in
+    the program."""
     uniform = program.cache.get(has_uniform_barriers)
     if uniform is None:
         operand_shapes = OperandShapes(

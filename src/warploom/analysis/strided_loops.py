@@ -85,8 +85,8 @@ def staying_relation(program: Program, loop: Iterable[int], index: int, compared
 
 def straight_line_loops(program: Program, shapes: RegisterShapes) -> Iterator[tuple[int, ...]]:
     """Yields the blocks of each loop that qualifies, in the order of an iteration: all of its
-    blocks run one after the other in each, and lie in the same masked regions. None in programs
-    with calls that are not inlined."""
+    blocks run one after the other in each, and lie in the same masked regions. Yields nothing for
+    programs with calls that are not inlined."""
     if program.depth is not None:
         return
     for header, inside in natural_loops(program, predecessors(program)).items():
@@ -98,7 +98,7 @@ def straight_line_loops(program: Program, shapes: RegisterShapes) -> Iterator[tu
 def _block_order(program: Program, header: int, inside: set[int]) -> tuple[int, ...] | None:
     """Returns the blocks of a loop in the order in which each iteration runs all of them; None if
     some block has not exactly one successor in the loop (it branches inside), if blocks are left
-    over, or if an instruction may suspend or end a lane."""
+    over, or if an instruction cannot be in a batch (`_is_lane_independent`)."""
     found = [header]
     while True:
         block = program.blocks[found[-1]]

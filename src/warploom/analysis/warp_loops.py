@@ -79,7 +79,8 @@ def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandSh
 
 class WarpLoopSearch:
     """Searches a program for warp loops through the blocks `candidates`. `partly` are the blocks
-    that some lanes of a warp can run while its others wait."""
+    that some lanes of a warp can run while its others wait; `_block_affine` the registers whose
+    values in the first warp of a block determine those in all warps."""
 
     def __init__(
         self,
@@ -89,8 +90,9 @@ class WarpLoopSearch:
         warp_layout: WarpLayout,
         shapes: RegisterShapes,
     ) -> None:
-        """Computes the shapes of registers across the thread block. Finds bodies of `if`s only
-        where all threads lie along x; paths in other layouts have none."""
+        """Computes the shapes of registers across the thread block (`operand_shapes`). `if_bodies`
+        are the bodies of `if`s without `else` where all threads lie along x; none in other
+        layouts."""
         self.program, self.candidates, self.partly = program, candidates, partly
         self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
@@ -125,11 +127,12 @@ class WarpLoopSearch:
         self, site: int | None, path: tuple[int, ...], choices: Mapping[int, bool]
     ) -> WarpLoop | None:
         """Returns the warp loop from a site (the block before it; None: the entry) through the
-        blocks of a path, without its access groups (`passes.warp_loop_accesses`). The first block
-        whose `if` body is in no `choices` has the loop's body. None if an instruction must not be
-        on such a path (`_step_kind`), if registers would need another representation after it, or
-        if the comparison before the body cannot be computed once for all warps. `choices` maps
-        blocks at whose ends all threads take the same path to whether they take the branch."""
+        blocks of a path, without its access groups (`passes.warp_loop_accesses`). `choices` maps
+        blocks at whose ends all threads take the same path to whether they take the branch; the
+        first other block that ends with an `if` (`if_bodies`) gives the loop its body. None if an
+        instruction must not be on such a path (`_step_kind`), if registers would need another
+        representation after it, or if the comparison before the body cannot be computed once for
+        all warps."""
         branch = next((i for i in path if i in self.if_bodies and i not in choices), None)
         body = None if branch is None else self.if_bodies[branch]
         cut = len(path) if branch is None else path.index(branch) + 1
@@ -172,10 +175,11 @@ class WarpLoopSearch:
     def _paths(
         self, at: int, path: tuple[int, ...], choices: dict[int, bool]
     ) -> Iterator[tuple[tuple[int, ...], dict[int, bool]]]:
-        """Yields the blocks on each path from block `at` to a barrier or to the end, with the
-        branches that are uniform in the thread block and whether they are taken. Both sides of
-        these are followed; the body of an `if` that depends on the thread is skipped, and only one
-        such `if` is allowed. Paths do not leave `candidates` or visit a block twice."""
+        """Yields the blocks on each path from block `at` to a full barrier or an unguarded exit,
+        with the branches (by block) that are uniform in the thread block and whether they are
+        taken. Both sides of these are followed; the body of an `if` that depends on the thread is
+        skipped, and only one such `if` is allowed. Paths do not leave `candidates` or visit a block
+        twice, and end without a result at other branches and instructions that end a block."""
         if at not in self.candidates or at in path:
             return
         block, path = self.program.blocks[at], (*path, at)
@@ -241,8 +245,8 @@ class WarpLoopSearch:
         return StepKind.ACCESS if self._is_affine_access(instruction) else None
 
     def _is_block_affine(self, instruction: Instruction) -> bool:
-        """Returns whether an instruction is pure, or loads a parameter, and all registers that
-        it reads and writes are affine in the thread block, so that one computation serves all
+        """Returns whether an instruction is pure, or loads a parameter, and all registers that it
+        reads and writes (at least one) are in `_block_affine`, so that one computation serves all
         warps."""
         parameter = (
             instruction.operation.kind is OpKind.LOAD and space_of(instruction) is Space.PARAM
@@ -255,8 +259,9 @@ class WarpLoopSearch:
         return bool(results) and self._block_affine.issuperset((*results, *reads(instruction)))
 
     def _is_affine_access(self, instruction: Instruction) -> bool:
-        """Returns whether an instruction is a plain load or store of global or shared memory whose
-        addresses in the first warp determine those in all warps."""
+        """Returns whether an instruction is a load or store of global or shared memory, not by
+        generic addresses, whose addresses in the first warp determine those in all warps: its base
+        is a variable or in `_block_affine`."""
         kind = instruction.operation.kind
         if kind not in (OpKind.LOAD, OpKind.STORE) or space_of(instruction) not in (
             Space.GLOBAL,
@@ -269,10 +274,11 @@ class WarpLoopSearch:
         return isinstance(address.base, Symbol) or address.base in self._block_affine
 
     def _with_hoisted_comparison(self, warp_loop: WarpLoop) -> WarpLoop | None:
-        """Returns a warp loop in which the comparison that decides which threads run its body is
-        not emitted (kind NONE): code before the loop computes once for all warps how many do.
-        Returns the loop unchanged if it has no body; None if the comparison's result is read in the
-        body or live after it, or its operands are not affine in the thread block."""
+        """Returns a warp loop in which the comparison that decides which threads run its body
+        becomes its `condition` and is not emitted (kind NONE): code before the loop computes once
+        for all warps how many do. Returns the loop unchanged if it has no body; None if no
+        comparison decides, if its result is read in the body or live after it, or if its operands
+        are not affine in the thread block."""
         if warp_loop.body is None:
             return warp_loop
         block = self.program.blocks[warp_loop.before[-1]]

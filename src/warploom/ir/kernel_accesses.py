@@ -54,7 +54,7 @@ def facts_of(layout: CountLayout, variant: KernelVariant) -> Facts:
 def _inlines(layout: CountLayout, variant: KernelVariant) -> bool:
     """Returns whether accesses can be inlined: none is recorded, observed or watched, may address
     another block of a cluster, or looks up a simulated cache; and there are at most MOST_INLINED
-    access rows."""
+    (128) pairs of an access and a space that it may be to."""
     watches = variant.debugging is not None and variant.debugging.watches
     elsewhere = variant.clusters or layout.rules.caches
     rows = {(row.instruction, row.space) for row in layout.rows}

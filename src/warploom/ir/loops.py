@@ -193,8 +193,8 @@ class WarpLoop(WarpLoopPath):
 
     @property
     def live_out(self) -> frozenset[Register]:
-        """Returns the registers that are written on the path and live after it, which a warp loop
-        has to leave in the warps' contexts; none if the path ends the program."""
+        """Returns the registers that are written on the path or in its body and live after it,
+        which a warp loop has to leave in the warps' contexts; none if the path ends the program."""
         if self.ends:
             return frozenset()
         return (

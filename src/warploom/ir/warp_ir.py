@@ -189,7 +189,7 @@ class WarpIR:
     def block_affine_registers(self) -> frozenset[Register]:
         """Returns the registers whose values in all warps of a thread block follow from those in
         the first one: their shape in the thread block continues that in its warps, and holds in all
-        basic blocks. None without `block_shapes`."""
+        basic blocks. Empty without `block_shapes`."""
         return block_affine_registers(self.block_shapes, self.uniformity)
 
     def along(self, paths: Iterable[WarpLoopPath]) -> tuple[WarpLoop, ...]:

@@ -23,6 +23,7 @@ class ModulePrinter:
     """
 
     def __init__(self, module: ir.Module) -> None:
+        """Prepares the printing of `module`."""
         self.module = module
         self._types: dict[int, str] = {}
         self._references: dict[int, str] = {}

@@ -252,8 +252,8 @@ class LinearAnalysis:
     def value(self, operand: Operand, state: Mapping[str, LinearValue]) -> LinearValue:
         """Returns the value of an operand in a state: a register's (0 if the state has none), an
         integer constant, the form of a special register, the address of a variable in global or
-        shared memory. Of a float constant and of other special registers the form is unknown, of
-        all else the origins, too."""
+        shared memory. A float constant or another special register has an unknown form and points
+        into no allocation; all else may have any value."""
         match operand:
             case Register(name):
                 return state.get(name, NOTHING)

@@ -73,8 +73,8 @@ def _fixed(addresses: AddressRange, variable: IndexVariable, value: int) -> Addr
 
 def _never_overlap_by(one: AddressRange, two: AddressRange, unit: int) -> bool:
     """Returns whether two accesses are disjoint modulo `unit` (the GCD test), judged by the terms
-    of their addresses whose strides are no multiples of it; `unit` 0: whether their whole ranges
-    are disjoint."""
+    of their addresses whose strides are no multiples of it; False if these are unbounded. `unit` 0:
+    whether their whole ranges are disjoint."""
     below, above = _overlap_distances(_remainder(one, unit), _remainder(two, unit))
     if unit == 0:
         return not below < 0 < above

@@ -114,7 +114,7 @@ def _digits_disjoint(digits: Sequence[tuple[int | None, int, bool]], size: int) 
 
     In order of strides, a digit whose stride is at least the span of all smaller digits has
     separate values. One with a smaller stride overlaps with these: allowed only if no block index
-    is involved."""
+    is involved. Only the digit with the largest stride may be unbounded."""
     span, of_blocks = size, False
     unbounded = False
     for extent, stride, of_block in sorted(digits, key=lambda digit: digit[1]):

@@ -235,8 +235,9 @@ def _bit_part(op: str, a: Form, b: Form) -> Form | None:
 
 
 def _bits_of(a: Form) -> int:
-    """Returns the bits that may be set in some value of a form that is never negative, as a
-    mask."""
+    """Returns, as a mask, the bits that may be set in some value of a form that is never negative:
+    up to the highest one of its greatest value, from the greatest power of two that divides all
+    values."""
     steps = math.gcd(a.constant, *(stride for _, stride in a.strides))
     # All values are multiples of the greatest power of two in `steps`: lower bits are clear.
     lowest = steps & -steps

@@ -141,10 +141,11 @@ class _LaunchAccesses:
 
 
 def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]:
-    """Returns the instructions whose accesses to global memory cannot race, and the allocations, by
-    start, that no other access may write (`IndependentAccesses.closed`). Both empty if a pointer
-    may refer to any allocation, if the program has texture or surface accesses, or with more than
-    MOST_PAIRS (20,000) pairs to compare."""
+    """Returns the instructions whose accesses to global memory (weak ones in the one allocation of
+    their pointer) cannot race, and the allocations, by start, that no other access may write
+    (`IndependentAccesses.closed`). Both empty if a pointer may refer to any allocation, if the
+    program has texture or surface accesses, or with more than MOST_PAIRS (20,000) pairs to
+    compare."""
     accesses_here, allocations = launch.of(GLOBAL_SPACES), launch.analysis.allocations
     candidates = {
         each
@@ -233,10 +234,10 @@ def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[
 
 
 def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
-    """Returns the instructions whose accesses to shared memory conflict with no other in any of
-    their barrier intervals, and are certain to be to shared memory. Generic accesses count as
-    possible conflicts unless their pointer is into known allocations. None of an interval with a
-    call, or where one access has more than MOST_PAIRS (20,000) pairs; empty if the program has
+    """Returns the instructions with weak accesses to shared memory (`candidates`) that conflict
+    with no other access in any of their barrier intervals. Generic accesses count as possible
+    conflicts unless their pointer is into known allocations; so does everything in an interval with
+    a call, or with more than MOST_PAIRS (20,000) pairs for one access. Empty if the program has
     asynchronous accesses, which may complete in a later interval."""
     if any(is_asynchronous_access(instruction) for instruction in launch.program.instructions):
         return frozenset()
@@ -258,7 +259,8 @@ def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
 
 def _are_disjoint(launch: _LaunchAccesses, one: BoundedAccess, two: BoundedAccess) -> bool:
     """Returns whether no byte of shared memory is touched by two threads of a block with these
-    accesses; False if the addresses of either are unknown."""
+    accesses: they never overlap, or both are weak and do so within one thread only. False if the
+    addresses of either are unknown."""
     if one.at is None or two.at is None:
         return False
     ranges = _in_one_block(one.at, two.at, launch.blocks)

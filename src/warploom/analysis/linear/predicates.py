@@ -120,9 +120,9 @@ def _comparison_implications(
     op: str, one: Form | None, two: Form | None, type: ScalarType
 ) -> Implications:
     """Returns the implications of a comparison of integers of a type, as differences of the forms
-    that are at least 0 and do not change before the end of a block. None if a form is unknown or
-    may wrap around while its loop runs. That two are not equal implies something only if the least
-    value of one difference is 0."""
+    that are at least 0 and do not change before the end of a block. There are no implications if a
+    form is unknown or may wrap around while its loop runs. That two are not equal implies something
+    only if the least value of one difference is 0."""
     if (
         one is None
         or two is None

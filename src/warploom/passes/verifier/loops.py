@@ -18,7 +18,8 @@ from warploom.shapes.prefix_comparisons import rising_comparison
 
 
 def loop_errors(ir: WarpIR) -> Iterator[str]:
-    """Yields what is wrong with the loops of an IR."""
+    """Yields what is wrong with the strided loops of an IR, its warp loops, and those of its static
+    schedule."""
     for batched in ir.strided_loops:
         yield from (f"strided loop: {one}" for one in _strided_errors(ir, batched))
     for path in chain(ir.warp_loops, ir.static_schedule):

@@ -34,7 +34,8 @@ JUMPS = (OpKind.BRANCH, OpKind.INDEXED_BRANCH)
 
 
 def program_errors(program: Program) -> Iterator[str]:
-    """Yields what is wrong with a program, as sentences for messages."""
+    """Yields what is wrong with a program, as sentences for messages: its operands, blocks,
+    registers and memory."""
     yield from _operand_errors(program)
     yield from _block_errors(program)
     yield from _register_errors(program)
