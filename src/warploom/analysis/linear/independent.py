@@ -236,9 +236,9 @@ def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[
 def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
     """Returns the instructions with weak accesses to shared memory (`candidates`) that conflict
     with no other access in any of their barrier intervals. Generic accesses count as possible
-    conflicts unless their pointer is into known allocations; so does everything in an interval with
-    a call, or with more than MOST_PAIRS (20,000) pairs for one access. Empty if the program has
-    asynchronous accesses, which may complete in a later interval."""
+    conflicts unless their pointer is into known allocations. Left out are the accesses of intervals
+    with a call, and those with too many pairs to compare (MOST_PAIRS, 20,000). Empty if the program
+    has asynchronous accesses, which may complete in a later interval."""
     if any(is_asynchronous_access(instruction) for instruction in launch.program.instructions):
         return frozenset()
     accesses_here = [each for each in launch.of(SHARED_SPACES) if not each.origins]
