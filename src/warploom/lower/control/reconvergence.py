@@ -49,9 +49,9 @@ class ReconvergenceCode:
     def _arrive(self, index: int, arrival: ir.Block) -> None:
         """Emits the arrival of the running lanes at point `index` in the LLVM block `arrival`. If
         it is not the innermost node's point, they enter the divergent copy of the block. Else they
-        join the node; once all its lanes have arrived it is popped, and they continue together:
-        again at `arrival` if a node is left, in the convergent copy if the stack is empty and all
-        living lanes are there."""
+        join the node; once all its lanes have arrived, a reconvergence is counted, the node popped,
+        and they continue together: again at `arrival` if a node is left; with an empty stack in the
+        convergent copy if all living lanes are there, else in the divergent one."""
         b, frame = self.b, self.frame
         gathers = self.blocks.append(f"meet{index}")
         b.cbranch(
@@ -74,10 +74,10 @@ class ReconvergenceCode:
         self.layout_recovery.reconverge(index)
 
     def _join_node(self, point: int) -> Value:
-        """Adds the active lanes to those that have arrived at the innermost node; then runs the
-        node's other side if that has not begun, or suspends (RECONVERGING) if lanes are missing, as
-        other splits must bring them. Code goes on where all have arrived. Returns the node's
-        number."""
+        """Adds the active lanes to those that have arrived at the innermost node; then switches to
+        the node's other side if that has not begun, or suspends (RECONVERGING) if lanes are
+        missing, as other splits must bring them. Code goes on where all have arrived. Returns the
+        node's number."""
         b, frame = self.b, self.frame
         node = frame.get(frame.nodes.top)
         arrived = self.simt_stack.add_lanes(frame.nodes.node(node, ARRIVED), frame.active.bits())

@@ -39,7 +39,8 @@ class FaultExit:
 
     def _fault_block(self) -> ir.Block:
         """Returns the block that all faulting accesses branch to; at its first use emits it, with a
-        phi for each of SLOTS."""
+        phi for each of SLOTS (instruction, warp, space), whose values it records before it leaves
+        with FAULT."""
         if self._block is None:
             self._block = self.frame.function.append_basic_block("faulted")
             with self.b.goto_block(self._block):
