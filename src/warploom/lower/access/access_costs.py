@@ -257,8 +257,8 @@ class AccessCosts:
 
     def _local_line_offset(self) -> Value:
         """Returns the address at which the simulated caches see the warp's local memory: LOCAL_BASE
-        plus that of the blocks before it and of the block's warps before it, in bytes; 0 for other
-        spaces."""
+        plus the bytes of local memory of the blocks before it and of the block's warps before it; 0
+        for other spaces."""
         if self.access.access_type.space is not Space.LOCAL:
             return I64(0)
         b, block = self.b, self.access.slot(Slot.BLOCK)

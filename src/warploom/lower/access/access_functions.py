@@ -97,7 +97,7 @@ class AccessFunctions:
         return self.module.globals[name]
 
     def completion(self) -> Value:
-        """Returns the function that subtracts arrived bytes from mbarriers' pending counts
+        """Returns the function that subtracts arrived bytes from mbarriers' pending byte counts
         (`complete_tx`), 64-bit words of shared memory: updated lane by lane like an atomic, but
         counted as a store."""
         access_type = AccessType("store", Space.SHARED, U64)

@@ -79,8 +79,9 @@ class AccessMoves:
         MOVES[self.access.plan.move](self, first_and_step)
 
     def by_pattern(self, first_and_step: tuple[Value, Value] | None) -> None:
-        """Moves one vector if the pattern's stride is the size of an element, or only one lane is
-        active (ANY_STEP); else moves lane by lane. The choice is made at run time."""
+        """Moves one vector if the pattern's stride is the size of an element with its parts, or
+        only one lane is active (ANY_STEP); else, as for new patterns (NO_STEP), moves lane by lane
+        (`each_lane`). The choice is made at run time."""
         assert first_and_step is not None
         b, (first, step) = self.b, first_and_step
         size = self.access.access_type.size

@@ -56,6 +56,7 @@ class AffineAccess:
     numbers the instruction, `on` has its executing lanes."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Creates the group guards, the addresses of groups and the moves that accesses use."""
         self.memory = memory
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self.operands = memory.operands
@@ -238,8 +239,8 @@ class AffineAccess:
         self, index: int, group: GroupValues, address: Operand, on: Value, values: list[Value]
     ) -> None:
         """Emits the event of an inlined access for the race detector, with the values that a store
-        writes in the data buffer, the extent of affine addresses unless they are compared only
-        (deferred stores), and the lane runs of those guarded by the range cache. Nothing without a
+        writes in the data buffer, the extent of strided addresses (none of deferred stores, nor
+        where each lane is a run), and the lane runs of affine ones (guard CACHE). Nothing without a
         detector, or if the access needs no check (`must_check`)."""
         detector, access_type = self.memory.instruments.detector, group.access_type
         if detector is None or not detector.must_check(index, access_type):

@@ -27,6 +27,7 @@ class AtomicCode:
     reads. `values` are the elements of all operands in turn, each in 32 lanes."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Collects the registers that some instruction of the program reads (`_read`)."""
         self.memory, self.operands = memory, memory.operands
         self.lanes, self.b = memory.lanes, memory.b
         self._read = frozenset[Operand]().union(*map(reads, memory.frame.program.instructions))

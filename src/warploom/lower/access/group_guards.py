@@ -126,9 +126,8 @@ class GroupGuards:
 
     def slow_path(self) -> dict[int, ir.Block]:
         """Begins the slow version of a basic block, in which each access is guarded and counted
-        separately; deferred stores and others without an own range cache entry have no group there.
-        Returns the LLVM blocks at which exits enter it, by the instruction that follows; empty if
-        no exit was emitted."""
+        separately, and deferred stores have no group, so are done at once. Returns the LLVM blocks
+        at which exits enter it, by the instruction that follows; empty if no exit was emitted."""
         self._forget()
         self.cache.sets.begin(single_entry=False)
         groups, self.groups = self.groups, {}
@@ -294,9 +293,9 @@ class GroupGuards:
     ) -> None:
         """Begins the batch of a group's deferred stores at the first of them: emits the exit to the
         slow version, taken unless all lanes are active, all stores can be deferred to the last one
-        (`StoreBatch.begin`), and the loads before it that the batch moves stores across, if their
-        guards have been emitted, are disjoint from them; later ones are compared in their own
-        guards. Does nothing at later stores."""
+        (`StoreBatch.begin`), and the loads between the first and the last store whose group has
+        been evaluated are disjoint from them; others are compared in their own guards. Does nothing
+        at later stores."""
         if index != group.members[0][0]:
             return
         b, address = self.b, instruction.operands[0]

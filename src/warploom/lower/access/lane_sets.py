@@ -47,9 +47,9 @@ class LaneSets:
     range cache."""
 
     def __init__(self, frame: Frame) -> None:
-        """Begins with no lane set looked up. If the variant's `warp_layout` permits warps of
-        several layouts of threads, and not all warps of a block are `alike`, the key of a lane set
-        includes the layout's number."""
+        """Begins with no lane set looked up. If the variant's `warp_layout` has several lane runs
+        in a warp, and not all warps of a block are `alike`, the key of a lane set includes the
+        layout's number."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._count = frame.layout.caches.sets
         self._begin = ROW_WIDTH * len(frame.layout.rows)

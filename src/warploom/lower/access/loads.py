@@ -46,7 +46,8 @@ def load(transfers: Transfers, move: Move, lane_addresses: LaneAddresses) -> lis
 
 def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads one element (and its parts) for each lane run, whose lanes read one address, without a
-    mask; returns one vector for each part, with as many lanes as runs."""
+    mask (a run without active lanes has a safe address); returns one vector for each part, with as
+    many lanes as runs."""
     b, access_type = transfers.b, lane_addresses.access_type
     # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
     pointers = [transfers.pointer(access_type, first) for first in lane_addresses.firsts]
@@ -213,8 +214,8 @@ def _load_either(
 
 def _load_covering(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads vectors that cover each lane run from its first to its last element (`covering`), and
-    selects the elements of the lanes, `stride` bytes apart; returns one vector of 32 lanes for each
-    part. All lanes must be active."""
+    selects the lanes' elements, `stride` bytes from lane to lane; returns one vector of 32 lanes
+    for each part. All lanes must be active."""
     b, access_type = transfers.b, lane_addresses.access_type
     step, length = (
         lane_addresses.stride // access_type.type.bytes,

@@ -236,7 +236,7 @@ class MemoryCode:
 
     def _in_cluster(self, event: AccessEvent) -> AccessEvent:
         """Returns an access to shared memory, with addresses relative to the start of the cluster's
-        first block's, and as bounds room for MOST_BLOCKS blocks from there."""
+        first block's, and with the bytes of MOST_BLOCKS blocks from there as bounds."""
         addresses = self.clusters.offsets_in_cluster(
             event.index, event.addresses, event.mask, event.access_type.size
         )

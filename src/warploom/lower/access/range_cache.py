@@ -44,6 +44,7 @@ class RangeCache:
     lane sets, whose numbers select entries."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Creates the look-up of lane sets and the emitter that fills entries; emits no code."""
         self.memory, self.places = memory, memory.places
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._layout = self.frame.layout.caches

@@ -67,6 +67,7 @@ class StoreBatch:
     one, which performs all of them lane by lane."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Creates the batch, in which no store is pending."""
         self.memory, self._group_addresses = memory, GroupAddresses(memory.lanes)
         self._transfers = Transfers(memory.lanes, memory.places.pointer)
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
@@ -79,9 +80,9 @@ class StoreBatch:
     def begin(self, group: GroupValues, bases: Value) -> Value:
         """Makes the stores of a group the pending ones. Returns true (an i1) if they can be
         deferred, provided that all lanes are active: `bases`, the lanes' base addresses, rise by
-        one step, no shorter than the bytes that a lane stores and at most FURTHEST longer; all lies
-        in the allocation accessed last (or the space); and each store's pattern is in its access
-        record."""
+        one step, no shorter than the bytes that a lane's stores span and less than FURTHEST longer;
+        all bytes lie in the allocation accessed last (or the space); and each store's pattern is in
+        its access record."""
         b, index = self.b, group.members[0][0]
         start, stop = group.accesses.span
         first = self.lanes.lane(bases, 0)

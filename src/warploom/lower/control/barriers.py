@@ -62,6 +62,7 @@ class BarrierCode:
         arrivals: Sequence[ArrivalCode],
         clusters: ClusterCode,
     ) -> None:
+        """Keeps the emitters that it uses; emits no code."""
         self.clusters, self.arrivals = clusters, arrivals
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b

@@ -31,6 +31,8 @@ class DivergenceCode:
     def __init__(
         self, edges: Edges, simt_stack: SimtStackCode, layout_recovery: LayoutRecovery
     ) -> None:
+        """Begins with no entry in the middle of a divergent block (`steps`, filled by
+        `diverge_within`)."""
         self.edges, self.blocks, self.simt_stack, self.layout_recovery = (
             edges,
             edges.blocks,

@@ -18,6 +18,7 @@ class Edges:
     def __init__(
         self, blocks: Blocks, masked_loops: MaskedLoopCode, suspension: Suspension
     ) -> None:
+        """Begins with no header of back edges; `_header` adds them."""
         self.blocks, self.masked_loops, self.suspension = blocks, masked_loops, suspension
         self.frame, self.b, self.program = blocks.frame, blocks.frame.lanes.b, blocks.program
         self._headers: dict[tuple[Copy, int], ir.Block] = {}

@@ -20,7 +20,9 @@ from warploom.simt.warp_table import ARRIVED, EXPECTED, OTHER_BLOCK, OTHER_MASK
 
 
 class ReconvergenceCode:
-    """Emits, for the divergent copy, the arrival of lanes at each possible reconvergence point."""
+    """Emits, for the divergent copy, the arrival of lanes at each possible reconvergence point. A
+    node of the SIMT stack has such a point, the lanes that it expects there, and a side that
+    waits."""
 
     def __init__(
         self,
@@ -29,6 +31,7 @@ class ReconvergenceCode:
         suspension: Suspension,
         layout_recovery: LayoutRecovery,
     ) -> None:
+        """Takes the reconvergence points, and whether warps can be suspended, from the Warp IR."""
         self.blocks, self.simt_stack = blocks, simt_stack
         self.suspension, self.layout_recovery = suspension, layout_recovery
         self.frame, self.lanes, self.b = blocks.frame, blocks.frame.lanes, blocks.frame.lanes.b

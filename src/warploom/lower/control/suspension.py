@@ -27,7 +27,7 @@ from warploom.simt.warp_table import BLOCK, LIVE, MASK, SYNC_DONE, TOP
 class Suspension:
     """Emits the exits by which a warp leaves its function before it ends, and the entries by which
     a later call resumes it. A site is a numbered barrier at which the whole warp waits; elsewhere
-    the warp's table says how it continues."""
+    the warp's table says where its split (lanes that run together) continues."""
 
     def __init__(
         self,
@@ -56,9 +56,9 @@ class Suspension:
     def suspend(self, status: Status, index: int | Value) -> None:
         """Emits the running lanes' exit from the warp function with a status; a later call
         continues them at block `index` (a constant or a run-time i64), which is stored in the
-        warp's table. In convergent code registers are saved lane by lane first: those live at
-        `index` if it is a constant, else all that blocks share; in divergent code they are in the
-        context already."""
+        warp's table with the active and live lanes and the stack's top. In convergent code
+        registers are saved lane by lane first: those live at `index` if it is a constant, else all
+        that blocks share; in divergent code they are in the context already."""
         b, frame = self.b, self.frame
         is_whole = (
             frame.position.convergent and status is not Status.DIVERGED and isinstance(index, int)

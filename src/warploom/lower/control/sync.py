@@ -19,6 +19,7 @@ class SyncCode:
     (`shfl.sync`, `mma.sync` of the whole warp), which begins its basic block."""
 
     def __init__(self, control: ControlFlow, operands: Operands) -> None:
+        """Keeps the emitters that it uses; emits no code."""
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.lanes.b
         self.program = control.program

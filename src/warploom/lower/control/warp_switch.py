@@ -32,7 +32,8 @@ class WarpSwitch:
         warp_loops: Mapping[int, ir.Block],
     ) -> None:
         """Emits the blocks of the switch: those that start a turn, a region version or a warp loop
-        at the region's site, and the one that warps jump to when they arrive at a barrier or end.
+        at the region's site, and the one that warps jump to when they arrive at a barrier or end,
+        where a scheduled launch charges their instructions.
 
         `resumes`: entries of a warp, by site; `restarts`: entries of region versions, which replace
         these in full warps; `warp_loops`: code that runs all warps at once. Sites without a warp

@@ -16,6 +16,7 @@ class FaultExit:
     block for all accesses keeps their code small."""
 
     def __init__(self, frame: Frame) -> None:
+        """Begins without the shared block, which `leave` emits at its first use."""
         self.frame, self.b = frame, frame.lanes.b
         self._block: ir.Block | None = None
         self._phis: list[Value] = []

@@ -46,6 +46,8 @@ class Operands:
     `lower` in 32 lanes."""
 
     def __init__(self, frame: Frame) -> None:
+        """Creates a lowering of terms for each vector width, and the reader of special
+        registers."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.lowerings = {width: Lowering(frame.lanes, width) for width in WIDTHS}
         self.lower = self.lowerings[LANES]

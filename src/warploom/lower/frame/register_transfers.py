@@ -25,6 +25,8 @@ class RegisterTransfers:
         registers: Registers,
         pieces: Mapping[int, Register],
     ) -> None:
+        """Keeps the registers in the code being emitted (`registers`) and those in the context,
+        between which it moves values; `pieces` count as live everywhere."""
         self._frame, self._warp_ir, self._pieces = frame, warp_ir, pieces
         self._shapes = warp_ir.uniformity
         self._homes, self._registers = context_registers, registers

@@ -29,6 +29,8 @@ class SpillCode:
     in flight (`lower.frame.in_flight`)."""
 
     def __init__(self, frame: Frame, *, delays: bool) -> None:
+        """Takes the places of registers in a convergent warp's form from the frame's context
+        layout."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._is_long, self._delays = is_long(frame.program), delays
         self._together = frame.context_layout.together

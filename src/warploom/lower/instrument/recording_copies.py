@@ -26,9 +26,9 @@ from warploom.simt.clusters import MOST_BLOCKS
 
 
 def is_at_barrier(instruction: Instruction) -> bool:
-    """Returns true if an instruction tests, waits for or signals an mbarrier, so that a recorded
-    launch records it.
-    """
+    """Returns true if an instruction creates, tests, waits for or signals an mbarrier, so that a
+    recorded launch records it: all mbarrier instructions but `inval`, and copies' arrivals at
+    one."""
     operation = instruction.operation
     if operation.kind is OpKind.MBARRIER:
         return operation.modifiers["op"] != "inval"

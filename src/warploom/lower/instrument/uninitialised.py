@@ -82,9 +82,9 @@ def is_current(lanes: Lanes, block: DetectorBlock) -> Value:
 
 def emit_range_unwritten(lanes: Lanes) -> None:
     """Emits the body of the function `unwritten(environment, first byte, end, size of shared
-    memory)`. It returns true if a byte between is not written, if the range is empty, too long or
-    beyond the end, or if the detector has no state of the block yet. A range that is written
-    extends the kept one."""
+    memory)`. It returns true if a byte between is not written, if the range is empty, beyond the
+    end or has more than MOST_WORDS bitmap words, or if the detector has no state of the block yet.
+    A range that is written extends the kept one, and on over written words beside it."""
 
     def check(offset: Value, outside: Value) -> Value:
         """Returns true (an i1) if all bytes of the range in the bitmap word at an address are
@@ -104,8 +104,8 @@ def emit_range_unwritten(lanes: Lanes) -> None:
 def emit_range_written(lanes: Lanes) -> None:
     """Emits the body of the function `write(environment, first byte, end, size of shared memory)`,
     which marks the bytes between as written and returns false. It returns true, and does nothing,
-    if the range is empty, too long or beyond the end, or if the detector has no state of the block
-    yet."""
+    if the range is empty, beyond the end or has more than MOST_WORDS bitmap words, or if the
+    detector has no state of the block yet."""
 
     def write(offset: Value, outside: Value) -> Value:
         """Marks the range's bytes in the bitmap word at an address as written; returns true."""

@@ -52,10 +52,10 @@ class GridOptions:
 
 
 class GridFunction:
-    """Emits `run`, which the host calls, into a module that has the function `warp`. In its
-    methods, `plan` and `slots` are pointers to the schedule's arrays (`simt.schedule_layout`),
-    `stride` is the distance of two warps' contexts in words, `turn` the LLVM block of the loop's
-    next turn."""
+    """Emits `run`, which the host calls, into a module that has the function `warp`. A turn is what
+    a warp runs before the scheduler chooses again. In its methods, `plan` and `slots` are pointers
+    to the schedule's arrays (`simt.schedule_layout`), `stride` is the distance of two warps'
+    contexts in words, `turn` the LLVM block of the loop's next turn."""
 
     def __init__(self, module: ir.Module, options: GridOptions, blocks: BlockOptions) -> None:
         """Declares `run`, whose arguments `first` and `last` delimit the thread blocks of an
@@ -139,9 +139,10 @@ class GridFunction:
     def _emit_scheduled(self) -> None:
         """Emits the loop over turns of a scheduled launch: the scheduler chooses a warp, `warp`
         runs it until its turn ends or it waits (in warp order all warps of its block, if possible),
-        `end_turn` records why. `run` returns PAUSED, to be called again, if the budget falls below
-        PAUSE_AT; DEADLOCK if no warp can run; or, after all blocks, ENDED, once late copies are
-        completed or dropped and tensor memory is found to be freed."""
+        `end_turn` records why. The first call of a launch begins the schedule (`begin_launch`).
+        `run` returns PAUSED, to be called again, if the budget is below PAUSE_AT before a turn;
+        DEADLOCK if no warp can run; or, after all blocks, ENDED, once late copies are completed or
+        dropped and tensor memory is found to be freed."""
         b = self.b
         plan, slots = self.env.pointer(Slot.PLAN_AT), self.env.pointer(Slot.SLOTS_AT)
         states, contexts = self.env.pointer(Slot.STATES_BASE), self.env.pointer(Slot.CONTEXTS_BASE)

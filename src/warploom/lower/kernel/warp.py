@@ -167,8 +167,9 @@ class WarpFunction:
 
     def _emit_begin(self, copy: Copy) -> ir.Block:
         """Emits the begin of a warp, which branches to block 0 of a copy with all lanes that have a
-        thread; in the region copy all 32 have. Registers are zero and the SIMT stack empty. Returns
-        the LLVM block."""
+        thread; in the region copy all 32 have, and the head of the warp's table is saved, as region
+        barriers save registers alone. Registers are zero and the SIMT stack empty. Returns the LLVM
+        block."""
         b, frame = self.b, self.frame
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
