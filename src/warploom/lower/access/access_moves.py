@@ -58,7 +58,8 @@ class AccessMoves:
         return b.add(b.add(words, lane_numbers(I64, 4)), inside)
 
     def pointers(self, offsets: Value) -> Value:
-        """Returns the host pointers of offsets in the access's space, lane by lane."""
+        """Returns the host pointers of offsets in the access's space (64-bit lanes), lane by lane;
+        in global and constant memory, offsets are host addresses themselves."""
         if self.access.access_type.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(offsets, vector(PTR))
         start = self.lanes.splat(self.b.ptrtoint(self.access.base, I64))

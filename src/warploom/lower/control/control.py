@@ -63,8 +63,9 @@ class ControlFlow:
     def finish(self) -> dict[int, ir.Block]:
         """Emits the code that the copies of blocks share: the warp's end, reconvergence points,
         resume entries and exits. Returns the entries of a resumed warp by the RESUME value of its
-        state: a site (numbered barrier) or FROM_TABLE; none if no warp can be suspended. To be
-        called after all blocks have been emitted, as their jumps create these entries."""
+        state: a site (numbered barrier) or FROM_TABLE; an empty dictionary if no warp can be
+        suspended. To be called after all blocks have been emitted, as their jumps create these
+        entries."""
         with self.b.goto_block(self.blocks.ended):
             self.warp_order.end()
         self.reconvergence.emit()

@@ -54,9 +54,9 @@ class Edges:
         return edge
 
     def _direct_block(self, copy: Copy, index: int, origin: int) -> ir.Block:
-        """Returns the LLVM block of an edge on which neither layouts nor masks change: the fuel
-        test for a back edge (to a block that is not later), else the block's entry.
-        """
+        """Returns the LLVM block of an edge on which neither layouts nor masks change: the loop's
+        header of back edges (`_header`) for an edge to a block that is not later, else the block's
+        entry (`Blocks.entrance`)."""
         if index != self.program.exit and index <= origin:
             return self._header(self.blocks.entry_copy(copy, index), index)
         return self.blocks.entrance(copy, index)

@@ -94,11 +94,12 @@ class ReconvergenceCode:
         return node
 
     def _arrive_at_exit(self) -> None:
-        """Emits the end of the running lanes: they are no longer live. While nodes are left, the
-        running lanes join the innermost one, whose other side then runs; without nodes, lanes that
-        wait in other splits continue by the scheduler (RECONVERGING), and the warp ends when no
-        lane is live. Only nodes with the exit as their point can be left: any other reconvergence
-        point post-dominates its branch, and is passed before the exit."""
+        """Emits the end of the running lanes: they are no longer live. While nodes are left, they
+        join the innermost one, whose other side then runs; once all its lanes have ended, it is
+        popped. Without nodes, lanes that wait in other splits continue by the scheduler
+        (RECONVERGING), and the warp ends when no lane is live. Only nodes with the exit as their
+        point can be left: any other reconvergence point post-dominates its branch, and is passed
+        before the exit."""
         b, frame = self.b, self.frame
         frame.active.forget(frame.active.bits())
         inner, inside, outer = (self.blocks.append(name) for name in ("inner", "inside", "outer"))

@@ -153,8 +153,9 @@ class FunctionFrame:
     # ---- returns ---------------------------------------------------------------------------------
 
     def leave(self, status: int) -> None:
-        """Emits a branch to the function's exit, where the warp's state is stored and `status`
-        returned."""
+        """Emits the return of `status` from the warp function: a branch to the exit block, which
+        stores what is left of the turn's budget in the environment. The warp's registers and lanes
+        must have been saved."""
         self.lanes.b.store(I64(int(status)), self._status)
         self.lanes.b.branch(self.exit_block)
 

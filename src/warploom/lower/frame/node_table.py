@@ -28,7 +28,7 @@ class NodeTable:
         return self.lanes.slot(self.node_at(node), word)
 
     def node_at(self, node: Value) -> Value:
-        """Returns the address of a node."""
+        """Returns the address of a node, given by its number (an i64)."""
         index = self.lanes.b.mul(node, I64(NODE_WORDS))
         return self.lanes.slot(self.context.at(8 * NODES_AT), index)
 

@@ -114,9 +114,9 @@ class Specials:
         return b.sub(b.add(before, used), I64(self.frame.position.remaining))
 
     def _thread_index(self, dimension: int, width: int) -> Value:
-        """Returns `%tid.x`, `.y` or `.z`, in 32 lanes or the first of each run: computed if the
-        position has a layout of threads, else loaded from the launch's table of thread indices.
-        """
+        """Returns `%tid.x`, `.y` or `.z` (0, 1, 2), in 32 lanes or the first of each run: computed
+        if the position has a layout of threads (code for all warps of a block), else loaded from
+        the launch's table of thread indices."""
         b = self.b
         layout = self.frame.position.thread_layout
         if layout is not None:

@@ -54,9 +54,9 @@ class WarpFunction:
     middle."""
 
     def __init__(self, module: ir.Module, warp_ir: WarpIR) -> None:
-        """Creates the emitters that the kernel variant needs: those of recording, watchpoints,
-        sanitizing, observers and calls of baseline code are None if it does not have them.
-        """
+        """Creates the frame and the emitters that the kernel variant needs: those of recording,
+        watchpoints, sanitizing, observers and calls of baseline code are None if it does not have
+        them. Emits nothing but the frame's variables."""
         program, variant = warp_ir.program, warp_ir.variant
         self.program, self.warp_ir = program, warp_ir
         shuffles, pieces = variant.shuffles, frame_pieces(program)
