@@ -25,9 +25,10 @@ OP_BITS = {"load": LOAD, "store": STORE, "atomic": ATOMIC}
 
 
 def watch_access(watch: Any, addresses: Any, lanes: int, kind: int, warp: int) -> int:
-    """Counts an access of a warp, once, if a watched lane of it touches the watched range, and
-    space, operation and warp are watched ones. `kind` packs the space (8 bits),
-    the bit of the operation (8 bits) and the bytes of a lane. Returns 0, as all helpers."""
+    """Adds 1 to HITS of the words `watch` if an access of a warp has the watched space, one of the
+    watched operations, a warp in the watched range, and some lane of `lanes` and LANES touches the
+    watched bytes. `kind` packs the space (8 bits), the bit of the operation (8 bits) and the bytes
+    of a lane. Returns 0, as all helpers."""
     if kind & 255 != watch[SPACE] or kind >> 8 & 255 & watch[OPS] == 0:
         return 0
     if warp < watch[FIRST_WARP] or warp >= watch[LAST_WARP]:
