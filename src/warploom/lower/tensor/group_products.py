@@ -78,9 +78,8 @@ def vector_at(b: Value, buffer: Value, position: Value) -> Value:
 
 
 def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
-    """Emits a loop of `body` over the numbers (i64) from 0 up to `count`, which is known at compile
-    time; one iteration is emitted without a loop.
-    """
+    """Emits a loop of `body` over the numbers (i64) from 0 up to `count` (at least 1), which is
+    known at compile time; one iteration is emitted without a loop."""
     if count == 1:
         body(I64(0))
         return

@@ -216,7 +216,8 @@ class _ProductBody:
 
     def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
         """Returns element number `element` of D in each lane: C's element, plus every product in
-        rising k."""
+        rising k (with block scales, times that of its block), as `initial` and `finish` of
+        `SumCode` say."""
         p, code = self.product, self.code
         positions = [p.d.place(lane, element) for lane in range(LANES)]
         start = code.elements_at(p.c, c, positions)
