@@ -41,7 +41,8 @@ def check_global(
     faults of the lowest failing lane recorded in `environment`.
 
     `cache` is the bounds (start, end) of the allocation that was looked up last, an inline cache:
-    only an access outside of it searches the table of allocations, and stores what it found there.
+    an access inside of it needs only its alignment checked, another one searches the table of
+    allocations and, without a fault, stores the bounds found.
     """
     bytes_wanted = np.uint64(size)
     for lane in range(32):

@@ -134,9 +134,9 @@ def _entry_length(group: GroupDescriptor) -> int:
 @jitable
 def _count_mismatch(sets: RangeCaches, at: int, group: GroupDescriptor) -> bool:
     """Counts an access with other pitches than those of the entry at offset `at` (MISSES); returns
-    whether such accesses outnumber those that the entry has counted, which is compared when their
-    number is a power of two. If they do after NEVER of them, the entry is given up: its
-    replacements have not been hit either."""
+    whether such accesses outnumber those that the entry has counted, False unless their number is a
+    power of two. If they do after NEVER of them, the entry is given up: its replacements have not
+    been hit either."""
     sets[at + MISSES] += 1
     misses = sets[at + MISSES]
     if misses & (misses - 1) != 0:
@@ -221,9 +221,10 @@ def _stride(group: GroupDescriptor, bases: RunAddresses) -> int:
 
 @jitable
 def _enter_members(sets: RangeCaches, group: GroupDescriptor) -> bool:
-    """Writes the headers of the caches of a group's accesses (LEADER, RUNS, AHEAD); returns False
-    if one of the caches belongs to another group already, as another version of the block may have
-    it."""
+    """Writes the headers of the caches of a group's accesses: the group's first cache (LEADER), its
+    number of lane runs (RUNS), and the access's bytes from the first one (AHEAD). Returns False,
+    and writes no further ones, if a cache belongs to another group already, as another version of
+    the block may have it."""
     for member in range(group[G_MEMBERS]):
         at = MEMBERS + member * MEMBER_WORDS
         cache = group[at + M_PLACE]

@@ -64,8 +64,8 @@ class InstructionCode:
         guards: Guards,
     ) -> None:
         """Creates the emitters of all kinds of instructions, which share the frame and its
-        operands. Under an order policy (`shuffles`), asynchronous copies may complete late; other
-        waits only in programs with a completion queue."""
+        operands. Under an order policy (`memory.functions.shuffles`) loads of tensor memory may
+        complete late, and in programs that need a completion queue asynchronous copies, too."""
         self.control, self.barriers, self.memory, self.guards = control, barriers, memory, guards
         self.frame, self.b = control.frame, control.b
         self.operands = memory.operands
@@ -94,7 +94,8 @@ class InstructionCode:
         checks of operands and waits for copies, which is all for an instruction without effect;
         then one without results, uncounted (`_emit_without_results`); or its results, of one value
         for each lane run if all are uniform or affine, else of 32 lanes, written under the mask
-        that `copy` needs, and the count of routines that it calls (`operations.routines`).
+        that the block's copy (`copy`) needs; last the count of routines that it calls
+        (`operations.routines`). A `red.async` also signals its mbarrier, and may complete late.
 
         `guard` is the mask of its guard, None without one; `on` are the executing lanes: the active
         mask and the guard.

@@ -42,6 +42,7 @@ class IterationLimits:
     conditions for it and the limits of its number of iterations; `count` returns the result."""
 
     def __init__(self, lanes: Lanes) -> None:
+        """Begins without conditions, and with MAX_ITERATIONS as the limit."""
         self.lanes, self.b = lanes, lanes.b
         self._holds: list[Value] = []
         self._counts: list[Value] = [I64(MAX_ITERATIONS)]
@@ -78,7 +79,8 @@ class IterationLimits:
 
     def stays_between(self, offset: Value, last: Value, step: Value) -> None:
         """Limits the iterations to those in which `offset`, to which each one adds `step`, is at
-        most `last` (if it rises) or at least 0 (else), all i64. The other end is not checked."""
+        most `last` (if it rises) or at least 0 (else), all i64, and requires that of the first. The
+        other end is not checked."""
         b = self.b
         rises = b.icmp_signed(">", step, I64(0))
         distance = b.select(rises, b.sub(last, offset), offset)

@@ -100,6 +100,7 @@ class StridedLoopCode:
         guards: Guards,
         end_block: EndBlock,
     ) -> None:
+        """Shares the frame and blocks of `control`, and the group guards of `instructions`."""
         self.frame, self.b, self.lanes = control.frame, control.b, control.frame.lanes
         self.program, self.blocks = control.program, control.blocks
         self.instructions, self.guards = instructions, guards
@@ -323,8 +324,8 @@ class StridedLoopCode:
         self._count(batch, iterations, -1)
 
     def _to_varying(self, batch: _Batch, index: int, live: frozenset[Register]) -> None:
-        """Stores registers lane by lane that are read after a batch and have no vector shape in
-        block `index`, where it ends."""
+        """Stores lane by lane those registers of `live`, which are read after a batch, that have a
+        vector shape in the batch and none in block `index`, where it ends."""
         registers, kept = self.frame.registers, self.frame.shapes.at(index)
         for register in sorted(live & batch.shapes.keys() - kept.keys(), key=lambda r: r.name):
             registers.store_varying(register, registers.load(register))

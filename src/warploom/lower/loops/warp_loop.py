@@ -38,6 +38,7 @@ class WarpLoopBody:
         instructions: InstructionCode,
         loop_check: WarpLoopCheck,
     ) -> None:
+        """Shares the frame of `saved`; emits nothing."""
         self.saved, self.instructions, self.loop_check = saved, instructions, loop_check
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program = self.frame.program

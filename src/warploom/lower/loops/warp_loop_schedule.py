@@ -40,6 +40,8 @@ class WarpLoopCode:
         warp_order: WarpOrder,
         instructions: InstructionCode,
     ) -> None:
+        """Creates the emitters of checks, bodies and counts, on the frame of `saved`; emits
+        nothing."""
         self.saved, self.warp_order = saved, warp_order
         self.frame, self.b = saved.frame, saved.b
         self.loop_check = WarpLoopCheck(saved, instructions)

@@ -118,6 +118,8 @@ class _GroupProductBody:
     """Emits the body of one product's function, for the 16 rows of D of one warp."""
 
     def __init__(self, lanes: Lanes, buffer: Value, group_product: GroupProduct) -> None:
+        """Lays out the buffer; selects the type of the numbers to which elements of B are
+        converted."""
         self.lanes, self.b, self.buffer, self.group_product = lanes, lanes.b, buffer, group_product
         self.product, self.layout = group_product.product, ProductBuffer(group_product)
         self.code = SumCode(lanes, group_product.product)

@@ -88,6 +88,8 @@ class SumCode:
     """
 
     def __init__(self, lanes: Lanes, product: Product) -> None:
+        """Selects `type` by that of D: .s32 for integers and bits, .f64 for it, .f32 for other
+        floats."""
         self.lanes, self.b, self.product = lanes, lanes.b, product
         self.lower = Lowering(lanes, LANES)
         self.type = calculated(product.d.type)

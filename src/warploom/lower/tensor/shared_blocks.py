@@ -16,8 +16,8 @@ from warploom.lower.tensor.products import constant
 
 class SharedBlocks:
     """Emits the loads of matrix blocks in one warp function, in units of 16 bytes
-    (`isa.shared_matrices`). Units stand in *lines*: of k, one for each row of the block; of a
-    transposed matrix, one for each k; each at a *place* of its line."""
+    (`isa.shared_matrices`). Units stand in *lines*, one for each row, or for each k of a transposed
+    matrix; a unit's *place* is its number in its line."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands

@@ -118,9 +118,8 @@ class TensorMemoryCode:
             tensors.fail(index)
 
     def _load_results(self, request: TensorMemoryRequest) -> list[Result]:
-        """Returns the destination registers of a load and their values, from the array of
-        registers.
-        """
+        """Returns the destination registers of a load and their values, read from the stack buffer
+        of registers."""
         return [
             (register, self.b.load(self._register(number), typ=vector(I32), align=64), B32)
             for number, register in enumerate(request.registers)

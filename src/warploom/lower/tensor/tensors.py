@@ -196,6 +196,7 @@ class TensorWaitCode:
     """
 
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
+        """Shares the operands and the frame of `tensors`; emits nothing."""
         self.tensors, self.operands = tensors, tensors.operands
         self.frame, self.lanes, self.b = tensors.frame, tensors.lanes, tensors.b
         self.delays = delays

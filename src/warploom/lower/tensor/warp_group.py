@@ -78,8 +78,8 @@ class WarpGroupCode:
 
     def _entry(self, index: int, on: Value) -> InFlightOperation:
         """Returns what describes a product while it is in flight: its number and group (0 if all
-        complete at once), the executing lanes, those with `scale-d`, the lowest executing lane's
-        descriptors, and the metadata of a sparse A."""
+        complete at once), the executing lanes, those that accumulate (`scale-d`), the lowest
+        executing lane's descriptors, and the metadata of a sparse A."""
         operands = self.sites[index]
         lane = self._lowest_lane(on)
         a, b = (
