@@ -185,9 +185,9 @@ class InstructionCode:
         return self.compute(instruction) if is_copy(instruction) else self.moves.move(instruction)
 
     def compare(self, instruction: Instruction) -> list[Result]:
-        """Emits a `setp`, as a prefix mask where its operands rise over the lanes of convergent
-        code (`PrefixMaskCode`), else by its terms; returns its predicate, and the complement for a
-        second destination."""
+        """Emits a `setp`: as a prefix mask (`PrefixMaskCode`) where, in convergent code, one
+        operand rises by 1 from lane to lane and the other is uniform, else by its terms; returns
+        its predicate, and the complement for a second destination."""
         holds = self.leading.compare(instruction, lambda: self.compute(instruction)[0][1])
         if holds is None:
             return self.compute(instruction)

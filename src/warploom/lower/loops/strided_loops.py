@@ -90,8 +90,8 @@ class _Batch:
 
 class StridedLoopCode:
     """Emits the batches of strided loops in one warp function: many iterations after one check that
-    no lane leaves, no access misses the range cache and no value wraps around. `end_block` emits
-    the exit of a loop as outside of a batch."""
+    all lanes stay by the loop's comparisons, no access misses the range cache and no value wraps
+    around. `end_block` emits the exit of a loop as outside of a batch."""
 
     def __init__(
         self,
