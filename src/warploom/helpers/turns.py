@@ -59,7 +59,7 @@ def begin_launch(plan: Plan, slots: Slots) -> int:
 
 def choose_warp(plan: Plan, slots: Slots, states: States, contexts: Contexts, stride: int) -> int:
     """Begins the next turn: returns the number, in its thread block, of the warp that
-    `simt.scheduling.next_warp` selects, whose block the plan then names, or DONE or DEADLOCK.
+    `simt.scheduling.next_warp` selects, whose block the plan then names; or DONE or DEADLOCK.
     `stride`: the words of a context."""
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
@@ -107,10 +107,11 @@ def end_warp_order(
     block, `contexts` their contexts, `stride` words each, `sites` has two words for each site: the
     instruction, and the number of its barrier.
 
-    Warps before the one that stopped wait at SITE; later ones are runnable at START, where the
-    region began (0: they begin, with new tables); the stopped one waits at OWN_SITE, or if that is
-    NONE its state is as `end_turn` records it. Warps that have ended stay so. The next turn is that
-    of the warp after the stopped one (POSITION)."""
+    By the environment, warps before the one that stopped wait at SITE; later ones are runnable at
+    START, where the region began (0: they begin, with new tables); the stopped one waits at
+    OWN_SITE, or if that is NONE its state is as `end_turn` records it. Warps that have ended stay
+    so. The next turn is that of the warp after the stopped one (POSITION).
+    """
     stopped, own = environment[_WARP], environment[_OWN_SITE]
     for warp in range(plan[WARPS]):
         at = warp * STATE_WORDS
