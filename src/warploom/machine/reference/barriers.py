@@ -38,9 +38,10 @@ WHOLE = 1
 
 def wait_to_vote(warp: Warp) -> int:
     """Suspends the lanes that execute the next instruction if it is a barrier with a vote
-    (`bar.red`), after storing in VOTE 1 plus the number of them whose predicate counts. Returns the
-    status of the warp: why it waits; RUNNABLE if the next instruction is no such barrier, no lane
-    executes it, or these lanes have waited already (SYNC_DONE, which is cleared)."""
+    (`bar.red`), after storing in VOTE 1 plus the number of them whose predicate is true (for `and`:
+    false). Returns the status of the warp: why it waits; RUNNABLE if the next instruction is no
+    such barrier, no lane executes it, or these lanes have waited already (SYNC_DONE, which is
+    cleared)."""
     table, index = warp.splits.table, warp.next
     instruction = warp.run.program.instructions[index]
     if not is_reducing_barrier(instruction):
@@ -59,11 +60,11 @@ def wait_to_vote(warp: Warp) -> int:
 
 
 def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes a barrier for the lanes of `mask`; returns RUNNABLE if the warp continues after it,
-    else why it waits. A barrier of the warp, or with a vote, has been waited for (`wait_to_vote`),
-    so only the vote's result is written. `bar.arrive` stores its barrier and thread count as
-    ARGUMENT and ARGUMENT_2 and returns ARRIVED_ONLY: the scheduler counts the lanes, which do not
-    wait."""
+    """Executes a barrier for the lanes of `mask`; returns RUNNABLE if the warp continues after it
+    (always for no lanes at a block's barrier), else why it waits. A barrier of the warp, or with a
+    vote, has been waited for (`wait_to_vote`), so only the vote's result is written. `bar.arrive`
+    stores its barrier and thread count as ARGUMENT and ARGUMENT_2 and returns ARRIVED_ONLY: the
+    scheduler counts the lanes, which do not wait."""
     if instruction.operation.kind is OpKind.WARP_BARRIER:
         return RUNNABLE
     if instruction.operation.kind is OpKind.CLUSTER_BARRIER:
@@ -162,8 +163,9 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
 
 
 def _write_vote(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Writes the result of a barrier with a vote, computed from the block's count in VOTE (1 plus
-    the lanes that counted), to its destination in the lanes of `mask`, and clears VOTE."""
+    """Writes the result of a barrier with a vote to its destination in the lanes of `mask`, and
+    clears VOTE, the block's count of lanes that counted plus 1: `popc` is that count, `and` true if
+    it is 0 (it counts false ones), `or` true if it is more."""
     table = warp.splits.table
     total = int(table[VOTE]) - 1
     table[VOTE] = 0

@@ -57,8 +57,8 @@ class Grid:
     """
 
     def __init__(self, run: LaunchState) -> None:
-        """`run` is the state of the launch; its listener is the chooser if it has one, else the
-        turns of the schedule are, if it lists any."""
+        """`run` is the state of the launch; `choose` is its listener's if that is a Chooser, else
+        follows the turns of the schedule if it lists any, else is None."""
         self.run = run
         self.choose: Choose | None = None
         if isinstance(run.listener, Chooser):
@@ -110,8 +110,9 @@ class Grid:
         return locked_turn(self.run, chosen) if chosen else None
 
     def _begin_scheduled_turn(self) -> int:
-        """Begins a turn of the warp that the schedule selects; returns its number in the current
-        block, or DONE or DEADLOCK, which are negative."""
+        """Begins a turn of the warp that the schedule selects, and passes it to the chooser, if
+        there is one, which records it; returns its number in the current block, or DONE or
+        DEADLOCK, which are negative."""
         run = self.run
         number = scheduling.next_warp(run.plan, run.slots, run.states, run.tables)
         if self.choose is not None and number >= 0:
@@ -163,8 +164,8 @@ class Grid:
 
     def _begin_block(self) -> None:
         """Begins the block that has entered the current slot: completes or drops the copies of the
-        slot's last block, and creates the block's shared memory (a cluster's with its first block,
-        kept for later ones of these slots) and warps; clears FRESH."""
+        slot's last block, creates the block's shared memory (a cluster's with its first block, kept
+        for later ones of these slots) and warps, and reports it to the observer; clears FRESH."""
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
         slot, plan[schedule_layout.FRESH] = int(plan[schedule_layout.SLOT]), 0
         # The slot's last block has ended; its asynchronous copies must not write to the new one.

@@ -110,7 +110,7 @@ def _divide(term: Term, args: Sequence[Values]) -> Values:
 
 def _remainder(term: Term, args: Sequence[Values]) -> Values:
     """Returns the remainder of the division that rounds towards zero, so with the sign of the
-    dividend."""
+    dividend; the dividend where the divisor is 0."""
 
     def remainder(a: int, b: int) -> int:
         return a - _quotient(a, b) * b
@@ -281,7 +281,7 @@ def _range(type: ScalarType) -> tuple[int, int]:
 
 def _float_extreme(term: Term, args: Sequence[Values]) -> Values:
     """Returns minimumNumber (`fmin`) or maximumNumber (IEEE 754-2019): the other operand if one is
-    NaN; -0 is below +0."""
+    NaN, the first if both are; -0 is below +0."""
     first, second = args
     a, b = (as_numbers(x, term.type) for x in args)
     below = (a < b) | ((a == b) & (np.signbit(a) > np.signbit(b)))

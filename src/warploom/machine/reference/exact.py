@@ -155,7 +155,8 @@ def multiply(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
-    """Returns a * b + c, rounded once, by `mode`; all values are bits of `format`."""
+    """Returns a * b + c, rounded once, by `mode`; all values are bits of `format`. NaNs become the
+    canonical one, but for c with finite a and b."""
     x, y, z = finite(a, format), finite(b, format), finite(c, format)
     if x is None or y is None:
         return _special(format.value(a) * format.value(b) + format.value(c), format)

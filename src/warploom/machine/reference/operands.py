@@ -60,7 +60,7 @@ def guard_mask(warp: Warp, instruction: Instruction) -> int:
 
 def special(warp: Warp, name: str) -> Values:
     """Returns the value of a special register in each lane: fixed, computed from the warp's clock,
-    or from its table. Reading the clock is recorded in the scheduler state (TIMED), for the
+    or from `warp.specials`. Reading the clock is recorded in the scheduler state (TIMED), for the
     detection of deadlocks."""
     register = SPECIAL_REGISTERS[name]
     if register.fixed is not None:

@@ -323,7 +323,7 @@ class Warp:
 
 def new_block(run: LaunchState, number: int, cluster: Bytes) -> ThreadBlock:
     """Returns a thread block in its initial state, and zeroes its part of the cluster's shared
-    memory."""
+    memory, but for tensor memory."""
     launch, size = run.launch, all_shared_bytes(run.program, run.launch)
     rank = launch.rank_of(number)
     start = rank * shared_stride(run.program, launch)
