@@ -105,7 +105,8 @@ class Services:
 
     def allocate(self, call: ServiceCall, lane: int, size: int) -> int:
         """Executes `malloc`: returns the address of `size` bytes, named after the thread for
-        messages, or 0 if the heap is full or `size` is 0."""
+        messages, or 0 if the heap is full or `size` is 0. Raises LaunchError if device memory has
+        no such range."""
         block, thread = self._thread_of(call, lane)
         name = f"malloc by thread {thread} of block {block}"
         line = self.program.line(call.instruction)

@@ -43,8 +43,9 @@ class Tiers:
 
     def kernel(self) -> CompiledKernel:
         """Returns the code for a launch that begins now: optimised code if it is compiled, on disk
-        or due, if the variant has no baseline code, or if WARPLOOM_OPT_LEVEL sets a level; else
-        baseline code, always if that variable is `baseline`."""
+        (looked up only until there is baseline code) or due, if the variant has no baseline code,
+        or if WARPLOOM_OPT_LEVEL sets a level; else baseline code, and while that variable is
+        `baseline`, unless optimised code is compiled already."""
         if self._optimised is not None:
             return self._optimised
         level = os.environ.get(VARIABLE)

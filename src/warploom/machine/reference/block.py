@@ -36,8 +36,9 @@ from warploom.simt.warp_table import table_words
 
 
 def schedule_arrays(launch: Launch, plan: Words) -> tuple[Words, Words, Words]:
-    """Returns the arrays of the schedule before a launch begins: the block in each slot (none yet),
-    and the scheduler state and the table of each warp in the slots, all zero."""
+    """Returns the arrays of the schedule, of Python integers, before a launch begins: the block in
+    each slot (DONE: none yet), and the scheduler state and the table of each warp in the slots, all
+    zero."""
     # Python integers, because masks of 64 lanes do not fit a signed word.
     slots: Words = np.full((int(plan[schedule_layout.SLOTS]),), schedule_layout.DONE, np.object_)
     warps = len(slots) * launch.warps_per_block

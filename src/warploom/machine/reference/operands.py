@@ -92,7 +92,8 @@ def write(warp: Warp, operand: Operand, value: Values, type: ScalarType, on: Val
 
 def immediate_bits(operand: Immediate, type: ScalarType) -> int:
     """Returns the bits of a literal as an instruction of type `type` reads them: a float literal of
-    another width is rounded to a float type; any other literal is truncated to the width."""
+    another width is rounded to nearest in a float type; any other literal is truncated to the
+    width."""
     if operand.float_bits and type.is_float and operand.float_bits != type.bits:
         formats = exact.FORMATS[operand.float_bits], exact.FORMATS[type.bits]
         return exact.to_format(operand.value, *formats, "rn")
