@@ -87,10 +87,11 @@ def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
 
 
 def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
-    """Adds to a tally the costs of the accesses that the range cache of access record number `row`
-    and that of its group's leader counted: each entry's count times the cost of its pattern, in
-    local memory that of 32 consecutive words. The costliest of them (in transactions) becomes the
-    record's example if it costs more than the present one."""
+    """Adds to a tally the costs of the accesses that two range caches counted, that of access
+    record number `row` and that of its group's leader (the access whose guard counts for the whole
+    group): each entry's counts by place times the cost of its pattern there, in local memory that
+    of 32 consecutive words. The costliest of them (in transactions) becomes the record's example if
+    it costs more than the present one."""
     caches, cache_at = layout.caches, layout.caches.places[row]
     header, leader = words[cache_at : cache_at + HEADER], int(words[cache_at + LEADER])
     rule = row_rule(layout.program, layout.rows[row], layout.rules)

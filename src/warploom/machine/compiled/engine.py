@@ -144,11 +144,12 @@ class CompiledEngine:
         records: bool,
         sanitizes: Sanitizing | None = None,
     ) -> KernelVariant:
-        """Returns the variant of the code that a launch runs: the properties of block size,
-        schedule and cluster that code depends on (`clusters` also if the program needs cluster
-        addresses or cancels launches), and whether it writes a log (`records`) or passes events to
-        a detector (`sanitizes`). Code that writes a log, or passes accesses to a detector, is not
-        specialised for a block size."""
+        """Returns the variant of the code that a launch runs: the layout of threads in warps and
+        whether all warps have the same, how the schedule orders lanes, warps and blocks, the passes
+        that are left out, whether there are clusters (also if the program needs cluster addresses
+        or cancels launches), and whether the code writes a log (`records`) or passes events to a
+        detector (`sanitizes`). The block size is in it only if the static schedule depends on it
+        (`_size`), and not with a log or accesses for a detector."""
         schedule = launch.schedule
         in_order = sanitizes is not None and bool(sanitizes.accesses)
         return KernelVariant(

@@ -153,7 +153,7 @@ class DeviceMemory:
 
     def free(self, address: int, *, in_kernel: bool = False) -> None:
         """Ends the allocation that starts at `address`; its memory is zero when it is next
-        allocated.
+        allocated (lent memory stays as it is).
 
         Launches that have begun can access it to their end, unless the kernel itself frees it
         (`in_kernel`). Raises WarploomError if no live allocation starts there.
@@ -289,7 +289,7 @@ class DeviceMemory:
 
     def table(self) -> AllocationTable:
         """Returns the live allocations, without retained ones, as compiled code reads them when a
-        launch begins; cached until the next allocation or release."""
+        launch begins; cached until the next allocation, free or release."""
         table = self._table
         # Without the lock: tables are immutable, and the attribute is read once.
         if table is not None:

@@ -119,7 +119,8 @@ def _wait_at_barrier(
     warp: Warp, index: int, instruction: Instruction, mask: int, block: int, *, together: bool
 ) -> int:
     """Reports the arrival of the lanes of `mask` at a barrier and suspends them, to resume at basic
-    block `block`; `together` is true if all live lanes are here. Returns the status of the warp."""
+    block `block`; `together` is true if the warp can wait as a whole: all live lanes are here, no
+    reconvergence is pending, and there is no vote. Returns the status of the warp."""
     number, threads = _operands(warp, index, instruction, mask)
     _report_arrival(warp, index, mask, number, threads)
     return _suspend(warp, index, (number, threads), block, together=together)
@@ -147,7 +148,8 @@ def _suspend(
 def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tuple[int, int]:
     """Returns the number of the barrier and the number of threads that it awaits (0: all), as the
     lowest lane of `mask` has them; for the barrier of a warp group, the number of the group's own
-    one. Raises the fault of a barrier number or thread count that is not allowed."""
+    one. Raises the fault of another barrier number from BARRIERS on, or of a thread count that is
+    no multiple of the warp size."""
     lane = (mask & -mask).bit_length() - 1
     operands = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in operands)

@@ -102,8 +102,8 @@ class Grid:
 
     def _begin_chosen_turn(self) -> int | None:
         """Begins a turn of the warp that the chooser selects among the runnable ones; returns its
-        number, or None if the schedule decides: there is no chooser, no runnable warp, or it
-        selects none."""
+        number, or None if the schedule decides: there is no chooser, no runnable warp, it selects
+        none, or one that cannot run."""
         if self.choose is None:
             return None
         runnable = runnable_warps(self.run, self._begin_block)

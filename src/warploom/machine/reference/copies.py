@@ -79,7 +79,7 @@ def _copy_lanes(
     index, size = to_shared.index, to_shared.size
     target, source = endpoints
     source_addresses = addresses(warp, source)
-    # As hardware does.
+    # Lanes that copy all bytes read them in one request, as hardware does.
     whole = mask & to_mask(copied_bytes == size)
     data = gather(warp, AccessRequest(index, Space.GLOBAL, "load", size), source_addresses, whole)
     for offset in range(size):

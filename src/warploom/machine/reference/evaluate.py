@@ -59,7 +59,8 @@ def _evaluate(
 
 
 def _modular(operation: Callable[..., Values]) -> Node:
-    """Returns the function for NODES of an integer operation of NumPy, modulo 2^width."""
+    """Returns the function for NODES (of a term and its operands' lanes) that applies an integer
+    operation of NumPy, modulo 2^width."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         value = operation(*args)
@@ -70,8 +71,8 @@ def _modular(operation: Callable[..., Values]) -> Node:
 
 
 def _comparison(operation: Callable[[Values, Values], Values]) -> Node:
-    """Returns the function for NODES of a comparison, of signed, unsigned or float numbers by the
-    type of the operands."""
+    """Returns the function for NODES that compares, as signed, unsigned or float numbers by the
+    type of the first operand."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         left, right = (as_numbers(a, term.args[0].type) for a in args)
@@ -86,7 +87,7 @@ def _differ(a: Values, b: Values) -> Values:
 
 
 def _extreme(operation: Callable[[Values, Values], Values]) -> Node:
-    """Returns the function for NODES of an integer minimum or maximum, signed by the term's
+    """Returns the function for NODES that takes an integer minimum or maximum, signed by the term's
     type."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:

@@ -122,7 +122,8 @@ class Splits:
 
     def arrive(self, block: int, level: int) -> int:
         """Enters `block` with the active lanes, at call depth `level`, and reconverges as far as
-        possible, at the exit block after they have left the live lanes. Returns RUNNABLE if lanes
+        possible, at the exit block after they have left the live lanes; branches whose lanes have
+        all come, but not at the exit, are added to `reconverged`. Returns RUNNABLE if lanes
         continue, which are then the active ones (of the branch's other side, if that has not run);
         RECONVERGING if the active ones wait for others; ENDED if no live lane is left."""
         table = self.table

@@ -300,8 +300,8 @@ class Warp:
 
     @property
     def clock(self) -> int:
-        """Returns the number of instructions issued before the current one, the value of
-        `%clock`."""
+        """Returns the number of instructions that the warp has issued before the current one,
+        hidden ones left out: the value of `%clock`."""
         return int(self.state[ISSUED]) + self.used - 1
 
     @property

@@ -55,7 +55,7 @@ class Issued:
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes any `wgmma` but the fence: issues a product, closes the open group (`commit_group`),
-    or completes the products of all but the newest groups (`wait_group`)."""
+    or completes the products of all but the newest n closed groups (`wait_group n`)."""
     kind = instruction.operation.kind
     if kind is OpKind.GROUP_PRODUCT:
         _issue(warp, index, instruction, mask, on)
