@@ -31,7 +31,7 @@ class Tally:
       `threads_on`: lanes active and with a true guard, summed.
     - `divergent`: times this branch diverged; `reconvergences`: times that the lanes which this
       branch split reconverged.
-    - `exited_members`: times that a warp issued it with a member mask of some lane that named a lane
+    - `exited_members`: times that a warp issued it and the member mask of some lane named a lane
       which had exited.
     - `routine_calls`: times that a warp issued it and some lane had a result for which machine code
       calls a routine (`isa.routines`).
