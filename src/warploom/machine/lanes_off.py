@@ -97,8 +97,9 @@ NODE_FIELDS = (
 
 
 def reconvergence_points(table: Table) -> tuple[ReconvergencePoint, ...]:
-    """Returns the SIMT stack of the active lanes, the innermost reconvergence point last; empty if
-    they are not diverged."""
+    """Returns the SIMT stack of the active lanes, the innermost reconvergence point last, each with
+    the masks of lanes expected and arrived, and the branch's other side if that has not run (else
+    mask 0, block -1); empty if the lanes are not diverged."""
     points: list[ReconvergencePoint] = []
     node = int(table[warp_table.TOP])
     while node != warp_table.NONE:

@@ -123,17 +123,18 @@ def waiting_lanes(
 
 def _is_before_exit(program: Program, table: Words, at: int) -> bool:
     """Returns true if the SIMT-stack node at offset `at` of a state table reconverges before the
-    exit block; lanes that wait there have ended."""
+    exit block; lanes at a node of the exit block have ended and wait for nothing."""
     return int(table[at + POINT]) < program.exit
 
 
 def _parked_lanes(
     program: Program, block: int, warp: int, table: Words, split: Words
 ) -> WaitingLanes:
-    """Returns the lanes of a parked split, whose record in the state table begins `split`, with the
-    instruction at which they wait and what they wait for: a barrier (with its number and the number
-    of threads that it awaits), the lanes of a member mask, or else a value in memory that their
-    loop polls (SPINS); LOOPS if the loop reads nothing."""
+    """Returns the lanes of a parked split, whose record in the state table begins `split`, with
+    what they wait for and the instruction at which they do: a barrier (with its number and the
+    number of threads that it awaits); else, at the first instruction of the block where they
+    resume, the lanes of a member mask, or a value in memory that their loop polls (SPINS); LOOPS if
+    the loop reads nothing."""
     status, lanes, start = int(split[S_STATUS]), int(split[S_MASK]), int(split[S_BLOCK])
     if status == AT_BARRIER:
         # For a split at a barrier, these words hold its number and the threads that it awaits.
@@ -164,7 +165,8 @@ def _reads_in_loop(program: Program, start: int) -> bool:
 
 
 def _loop(program: Program, start: int) -> list[ProgramBlock]:
-    """Returns the basic blocks that are on a cycle with basic block `start`, and that block."""
+    """Returns, in the program's order, the basic blocks that are on a cycle with basic block
+    `start`, and that block; never the exit block."""
     # A basic block is on a cycle with `start` if each can be reached from the other.
     after = _reachable({b.index: b.successors for b in program.blocks}, start)
     before: dict[int, list[int]] = {}
