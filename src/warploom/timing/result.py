@@ -303,8 +303,8 @@ class Timing:
 
     @cached_property
     def pipeline(self) -> Pipeline | None:
-        """Returns how well asynchronous copies are hidden, or None for a launch without copies of
-        the Tensor Memory Accelerator and arrivals at mbarriers."""
+        """Returns how well asynchronous copies are hidden, or None for a launch that neither copies
+        with the Tensor Memory Accelerator nor arrives at an mbarrier."""
         available = max(1, self.sample_cycles) * len(self._outcome.sms)
         busy = self._sum(SmState.tma_cycles) / available
         return pipeline_of(self._record, self._work, self._outcome.states, busy)

@@ -101,6 +101,7 @@ def blocks_of(timing: TimedLaunch, sm: int) -> tuple[int, ...]:
 
 
 def check_sm(timing: TimedLaunch, sm: int) -> None:
-    """Raises WarploomError for an SM that had no blocks."""
+    """Raises WarploomError for an SM that had no blocks: one that is not among the first
+    `timing.sms`."""
     if not 0 <= sm < timing.sms:
         raise WarploomError(f"there is no SM {sm}: {timing.sms} had blocks, the first of them SM 0")

@@ -54,11 +54,10 @@ class LaunchTrace:
 
     def _warp(self, warp: int) -> Iterator[TracedInstruction]:
         """Yields the instructions of a warp in the order of execution, each with the lanes that
-        execute it: those of the entry of the PTX record that its span (a run of machine
-        instructions without a branch) belongs to, without lanes that have exited. The last
-        instruction of a span, if it is a guarded branch, has the lanes that take it; if it is an
-        EXIT that spans follow, the lanes that are in neither the next span nor, where no lane goes
-        on there, any later one."""
+        execute it: those of the entry of the PTX record that its span (a basic block of the machine
+        code) belongs to, without lanes that have exited. The last instruction of a span, if it is a
+        guarded branch, has the lanes that take it; if it is an EXIT that spans follow, the lanes
+        that are in neither the next span nor, where none of them is there, any later one."""
         record, masks = self._machine_record.record, self._ptx_record.masks
         assert masks is not None
         warp_words: list[int] = record.warps[warp].tolist()
@@ -129,8 +128,7 @@ class LaunchTrace:
         """Returns the accesses of an entry of the stream, those from number `first` to `stop`
         (exclusive) of the machine code's record, by the index of their instruction in the listing,
         in order: for each the bytes of a lane, the mask of lanes, and their addresses in the trace.
-        `warp_words` are the warp's base addresses by site, which accesses to local memory have none
-        of."""
+        `warp_words` are the warp's base addresses by site; in local memory they do not count."""
         accesses: dict[int, list[tuple[int, int, tuple[int, ...]]]] = defaultdict(list)
         record = self._machine_record.record
         rows: list[list[int]] = record.accesses[first:stop].tolist()

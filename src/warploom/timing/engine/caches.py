@@ -58,9 +58,9 @@ def map_line(address: int, line: int, count: int, words: Words) -> int:
 
 @jitable
 def bank_of(line: int, bits: int) -> int:
-    """Returns which of 2 ** `bits` banks of DRAM holds a line: pseudo-random, so that at a given
-    moment some banks have longer queues, but each group of 16 lines a bank is spread evenly over
-    all banks (an estimate)."""
+    """Returns which of 2 ** `bits` banks of DRAM holds a line (by its number): pseudo-random, so
+    that at a given moment some banks have longer queues, but of each aligned group of 16 * 2 **
+    `bits` lines every bank holds 16 (an estimate)."""
     hash_bits = bits + 4
     mask = (1 << hash_bits) - 1
     group = line >> hash_bits

@@ -41,10 +41,10 @@ def l1_set(arrays: EngineArrays, sm: SmState, line: int) -> int:
 
 @jitable
 def l1_cycles(arrays: EngineArrays, pattern: TimedPattern) -> int:
-    """Returns the cycles for which an access with this pattern occupies L1: its wavefronts times
-    `l1_wavefront_cycles`; but the largest of the times for its tags (`l1_lines` lines a cycle), its
-    banks and the transfer to registers, if the device has `l1_lines` and the pattern, a load's, its
-    `banks`."""
+    """Returns the cycles for which an access with this pattern occupies L1. For a load with known
+    `banks` (wavefronts by banks), on a device with `l1_lines`: the largest of the times for its
+    tags (`l1_lines` lines a cycle), its banks and the transfer to registers; else its wavefronts
+    times `l1_wavefront_cycles`."""
     if arrays.params.l1_lines == 0 or pattern.banks == 0:
         return int(pattern.wavefronts * arrays.params.l1_wavefront_cycles)
     lines = pattern.lines
@@ -67,8 +67,8 @@ def count_sectors(sm: SmState, sectors: int, missing: int) -> None:
 @jitable
 def charge_fills(arrays: EngineArrays, sm: SmState, missing: int, start: int) -> None:
     """Charges the time of filling L1 with the sectors in the mask `missing`, `fill_ticks` each:
-    adds it to `fill_debt`, which delays the next access, and to the busy time of SLOWED units
-    (special functions, bits, conversions) of all schedulers that are busy after the cycle
+    adds it to `fill_debt`, which delays the next access, and to the busy time of those SLOWED units
+    (special functions, bits, conversions), of any scheduler, that are busy after the cycle
     `start`."""
     ticks = 0
     for sector in range(w.SECTORS):

@@ -47,8 +47,8 @@ def call_user_function(
     address: int, arg0: int, arg1: int, arg2: int, arg3: int, arg4: int, words: Words
 ) -> int:
     """Calls a user's function (`timing.policies`) at the address of its machine code, with five
-    integers, `arg0` to `arg4`, and the address of the array `words`, which it keeps between calls,
-    and returns its result."""
+    integers, `arg0` to `arg4`, and the address of the function's memory, the array `words`, and
+    returns its result."""
     function_type = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 7)
     return function_type(address)(arg0, arg1, arg2, arg3, arg4, words.ctypes.data)
 

@@ -233,10 +233,10 @@ def is_resident(sm: SmState, flight: Flight) -> bool:
 
 @jitable
 def complete_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int) -> None:
-    """Frees the record of a flight whose end is known. Unless another warp has its warp's slot by
-    now, or none: destination registers, and copies of them, that wait for it become ready at that
-    end; the warp's `last_end` and `flights`, which fences read, and the end of its group of copies,
-    if any, are updated; a warp that waits without a wake-up time is scheduled (`recheck_waits`)."""
+    """Frees the record of a flight whose end is known. If its warp still occupies its slot:
+    destination registers, and copies of them, that wait for the flight become ready at that end;
+    the warp's `last_end` and `flights`, which fences read, and the end of its group of copies, if
+    any, are updated; a warp that waits without a wake-up time is scheduled (`recheck_waits`)."""
     number = (flight.at - arrays.params.at_flights) // Flight.WORDS
     warp, operation = WarpSlot(sm, flight.warp), TimedOperation(arrays.ops, 0, flight.op)
     time = flight.end

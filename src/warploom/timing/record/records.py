@@ -245,10 +245,10 @@ class RecordBuilder:
         self, rows: Words, entry: Words, entries: Words, first: int
     ) -> tuple[Words, Words, Words]:
         """Returns, for each of the log's accesses `rows`, the phase of an mbarrier that it signals
-        or awaits (1 plus its number in the block, 0 for none or if it is not in the record), the
-        arrivals that a wait needs (else 0), and the number of the block that owns the mbarrier less
-        that of the own block. `entry` has the access's entry (-1: not in the record); entries begin
-        with block `first`."""
+        or awaits (1 plus its number in the block; 0 for none, for one at which nothing arrives, and
+        for accesses not in the record), the arrivals that a wait needs (else 0), and the number of
+        the block that owns the mbarrier less that of the own block. `entry` has the access's entry
+        (-1: not in the record); entries begin with block `first`."""
         in_record = entry >= 0
         block = np.where(
             in_record, first + entries[entry, E_WARP] // self.launch.warps_per_block, 0

@@ -31,10 +31,10 @@ class VisitCounter:
         """How often the warp executed each operation, in basic blocks that it has left."""
 
     def nth(self, operation: int, *, selected: bool) -> int:
-        """Returns how often the warp had left a basic block with an operation before its next
-        state, in which it waits to issue the operation or, if `selected`, issues one of its slots.
-        Must be called for all states of the warp in the order of time: each call advances to the
-        operation's basic block.
+        """Returns how often the warp had executed an operation (left a basic block that has it)
+        before its next state, in which it waits to issue the operation or, if `selected`, issues
+        one of its slots. Must be called for all states of the warp in the order of time: each call
+        advances to the operation's basic block.
 
         Operations of a basic block issue in order, so a state whose operation is before the last
         one belongs to a later execution of a block; so does one of an operation that has already

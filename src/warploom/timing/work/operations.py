@@ -212,7 +212,7 @@ class _PtxWorkBuilder:
 
     def _register_number(self, register: Register) -> int:
         """Returns the number of a register in the work's rows; for a copy, that of the register
-        which it is a copy of in the end."""
+        from which it was copied, through all copies between."""
         while register in self._aliases:
             register = self._aliases[register]
         return self._numbers[register]
