@@ -217,7 +217,7 @@ def cache_model(model: CacheModel | ReplacementPolicy | None) -> CacheModel:
 
 @dataclass(frozen=True)
 class Policies:
-    """Holds the policies of a replay: a warp scheduler (a name in `schedulers.POLICIES`, or the
+    """Holds the policies of a replay: a warp scheduler (a name in `layout.SCHEDULERS`, or the
     user's); a prefetcher, or None; the caches; and the mapping of lines to the banks of DRAM, None
     for the model's."""
 

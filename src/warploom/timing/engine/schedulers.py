@@ -17,12 +17,6 @@ from warploom.timing.engine.waits import (
 )
 from warploom.timing.records import SchedulerState, SmState, TimedOperation, WarpSlot
 
-POLICIES = ("lrr", "gto", "two-level", "oldest")
-"""The scheduling policies of the model: loose round robin; greedy then oldest; round robin among a
-few active warps, a set that a warp leaves when it waits long; oldest first."""
-LRR, GTO, TWO_LEVEL, OLDEST, USER_DEFINED = range(len(POLICIES) + 1)
-"""Numbers of the policies; USER_DEFINED is the user's function (`timing.policies`)."""
-
 MOST_RANK = 1 << 60
 
 
@@ -104,11 +98,11 @@ def choose_warp(
             next_possible = min(next_possible, until)
             continue
         eligible += 1
-        if policy == TWO_LEVEL and not join_active_set(arrays, scheduler, warp):
+        if policy == w.TWO_LEVEL and not join_active_set(arrays, scheduler, warp):
             continue
         priority = (
             user_rank(arrays, sm, scheduler, warp, now)
-            if policy == USER_DEFINED
+            if policy == w.USER_DEFINED
             else rank(scheduler, warp, policy)
         )
         if priority < best:
@@ -123,10 +117,10 @@ def rank(scheduler: SchedulerState, warp: WarpSlot, policy: int) -> int:
     for LRR and TWO_LEVEL by slots, first those after the warp that issued last, then from the first
     slot on up to that warp itself."""
     last = scheduler.last
-    if policy == OLDEST:
+    if policy == w.OLDEST:
         return int(warp.age)
     # Greedy: the last warp goes on; else the oldest.
-    if policy == GTO:
+    if policy == w.GTO:
         return 0 if warp.at == last else int(warp.age + 1)
     # Warps in slots before the last one follow those behind it: the order is circular.
     return int(warp.at - last if warp.at > last else warp.at + w.NEVER // 2)

@@ -17,7 +17,6 @@ from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import TimingSpec
 from warploom.timing import layout as w
 from warploom.timing.engine.caches import L1_WAYS, L2_WAYS
-from warploom.timing.engine.schedulers import POLICIES, USER_DEFINED
 from warploom.timing.policies import Policies
 from warploom.timing.records import (
     ArrivalMessage,
@@ -157,7 +156,7 @@ def _set_device_parameters(params: EngineParameters, timing: TimingSpec) -> None
 
 
 def _set_policy_parameters(params: EngineParameters, policies: Policies) -> None:
-    """Sets the parameters that select the scheduling policy (its index in POLICIES, or
+    """Sets the parameters that select the scheduling policy (its index in `SCHEDULERS`, or
     USER_DEFINED) and the addresses of the user's functions, 0 for each that is not given."""
     scheduler = policies.scheduler
     functions = {
@@ -171,7 +170,7 @@ def _set_policy_parameters(params: EngineParameters, policies: Policies) -> None
     }
     for offset, function in functions.items():
         params.words[offset] = 0 if function is None else function.address
-    params.policy = POLICIES.index(scheduler) if isinstance(scheduler, str) else USER_DEFINED
+    params.policy = w.SCHEDULERS.index(scheduler) if isinstance(scheduler, str) else w.USER_DEFINED
 
 
 def _set_cache_parameters(
