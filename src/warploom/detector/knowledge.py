@@ -99,14 +99,14 @@ def is_ordered(state: DetectorState, interval_word: int, thread_word: int) -> in
 
 
 @jitable
-def knows_agent_access(state: DetectorState, who: int, time: int) -> int:
+def knows_agent_access(state: DetectorState, agent: int, time: int) -> int:
     """Returns whether the current thread, or its agent, knows access number `time` of an agent of
-    its block (`who`: bits of a thread word): that is in its agent word or, for loads and stores of
-    tensor memory by its own warp, one that the warp has waited for. If both are work of tensor
+    its block (`agent`: bits of a thread word): that is in its agent word or, for loads and stores
+    of tensor memory by its own warp, one that the warp has waited for. If both are work of tensor
     cores, all work of its own thread is known, and of another's what had begun before a fence (PTX
     ISA, "Pipelined tcgen05 Instructions")."""
-    kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
-    if includes_copy(current_agent_word(state, agent_index(state, who)), time):
+    kind, thread = agent >> AGENT_KIND_AT, agent & AGENT - 1
+    if includes_copy(current_agent_word(state, agent_index(state, agent)), time):
         return 1
     if kind == COPIES_OF_THREAD:
         return 0
