@@ -22,12 +22,12 @@ from warploom.texture.descriptors import (
     WRAP,
 )
 from warploom.texture.texels import (
+    count_sector,
     float_bits,
     half_to_single,
     read_bytes,
     signed_value,
     single_to_half,
-    touch,
     write_component,
 )
 
@@ -126,6 +126,6 @@ def test_components_are_clamped_to_their_format() -> None:
 def test_sectors_are_counted_once() -> None:
     scratch, row = np.zeros(64, np.int64), np.zeros(RECORD_WIDTH, np.int64)
     for address in (0, 31, 32, 96, 128, 4, 130, 4096):
-        touch(address, scratch, row)
+        count_sector(address, scratch, row)
     assert scratch[TOUCHED] == row[SECTORS] == 5  # 0, 1, 3, 4 and 128
     assert row[LINES] == 3

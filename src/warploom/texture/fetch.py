@@ -62,13 +62,13 @@ from warploom.texture.texels import (
     Memory,
     component_number,
     component_word,
+    count_sector,
     float_bits,
     float_value,
     format_bytes,
     is_number,
     signed_value,
     single_to_half,
-    touch,
 )
 
 WHOLE = ONE_WEIGHT**4
@@ -94,7 +94,7 @@ def fetch(
     for corner in range(count):
         address = int(scratch[CORNERS + 1 + 2 * corner])
         if address >= 0:
-            touch(address, scratch, record)
+            count_sector(address, scratch, record)
     components = int(table[texture + COMPONENTS])
     for component in range(4):
         word = 0
@@ -159,7 +159,7 @@ def gather(
             word = corner_word(table, texture, memory, address, component)
             add_corner(address, 0, scratch)
             if address >= 0:
-                touch(address, scratch, record)
+                count_sector(address, scratch, record)
         data[32 * (RESULT_ROW + texel_index) + lane] = word
 
 
