@@ -57,7 +57,7 @@ MASK_FACTOR, LAYOUT_FACTOR, HASH_SHIFT = 40503, 27449, 9
 """The constants of the hash of keys: odd factors of 16 bits, and the shift of the product."""
 
 STEP_AT = LANES
-"""The index of the stride in the array of addresses that code passes to `learn_access`: first
+"""The index of the stride in the array of addresses that code passes to `fill_entry`: first
 addresses of up to 32 runs, then the stride in each run, if it is found at run time."""
 
 ANY_STRIDE = 1 << 48
@@ -79,11 +79,11 @@ unit. FIRST: the first address when the entry was made. MISSES: accesses by the 
 other pitches. STEP: the stride in each run; where each lane is a run, the stride from lane to lane
 if there is one, else 0. PITCHES: distances of the runs from the first, in bytes.
 
-From `safe_at` on: pitches again, but a run without active lanes has the pitch of an active run, so
-that an unmasked load reads inside of the allocation (where each lane is a run, PITCHES extend over
-these words). From `counts_at` on: the accesses of the whole group, by the first address within the
-unit, in elements. In the cache of a later access of a group, these are the accesses that it has
-beyond the group's."""
+From `safe_pitches_at` on: pitches again, but a run without active lanes has the pitch of an active
+run, so that an unmasked load reads inside of the allocation (where each lane is a run, PITCHES
+extend over these words). From `counts_at` on: the accesses of the whole group, by the first address
+within the unit, in elements. In the cache of a later access of a group, these are the accesses that
+it has beyond the group's."""
 
 GIVEN_UP = 1 << 40
 """The MISSES of an entry that is not to be replaced any more: accesses with other pitches do not
@@ -209,7 +209,7 @@ def bucket_of(key: int, sets: int) -> int:
 
 
 @jitable
-def safe_at(runs: int) -> int:
+def safe_pitches_at(runs: int) -> int:
     """Returns the offset, in an entry with `runs` pitches, of the pitches at which unmasked loads
     are safe, which follow those in PITCHES (see KEY)."""
     return PITCHES + runs

@@ -30,7 +30,7 @@ from warploom.abi.range_cache import (
     counts_at,
     entries_of,
     entry_words,
-    safe_at,
+    safe_pitches_at,
 )
 from warploom.simt.lane_counts import first_lane, jitable, last_lane
 
@@ -58,7 +58,7 @@ NEVER = 256
 _LANES = 32
 
 
-def learn_access(
+def fill_entry(
     sets: RangeCaches,
     group: GroupDescriptor,
     bases: RunAddresses,
@@ -99,7 +99,7 @@ def learn_access(
     sets[at + KEY] = key
     sets[at + LOW] = lowest
     sets[at + EXTENT] = 1 + last // group[G_SIZE]
-    length, safe_pitches = _run_length(group), at + safe_at(group[G_CAPACITY])
+    length, safe_pitches = _run_length(group), at + safe_pitches_at(group[G_CAPACITY])
     active_run = first_lane(key) // length
     for run in range(group[G_RUNS]):
         sets[at + PITCHES + run] = bases[run] - bases[0]
@@ -111,7 +111,7 @@ def learn_access(
     sets[at + STEP] = _stride(group, bases)
     if length == 1 and _is_consecutive(group, bases, key):
         sets[at + STEP] = group[G_SIZE]
-    sets[at + WITHIN] = _within(group, bases)
+    sets[at + WITHIN] = _cost_bits_mask(group, bases)
     sets[at + FIRST] = bases[0] + group[MEMBERS + M_OFFSET]
     first = (bases[0] + group[MEMBERS + M_OFFSET]) & sets[at + WITHIN]
     return int(1 + first // group[G_SIZE]) if number == looked_up else 0
@@ -184,7 +184,7 @@ def _retire(sets: RangeCaches, group: GroupDescriptor, number: int) -> bool:
 
 
 @jitable
-def _within(group: GroupDescriptor, bases: RunAddresses) -> int:
+def _cost_bits_mask(group: GroupDescriptor, bases: RunAddresses) -> int:
     """Returns the mask of the low bits of the first address on which the costs of a group's
     accesses depend: those of the distance from an aligned unit (G_UNIT bytes); only of the distance
     from an aligned element if each run has one address, and all distances of runs are multiples
