@@ -14,6 +14,7 @@ from warploom.detector.conflicts import check_record
 from warploom.detector.knowledge import is_ordered
 from warploom.detector.layout import (
     AGENT,
+    AGENT_BITS,
     AGENT_KIND_AT,
     ALL_BYTES,
     BLOCK_AT,
@@ -32,7 +33,6 @@ from warploom.detector.layout import (
     THREAD_BITS,
     TIME_AT,
     VOLATILE,
-    WHO_BITS,
 )
 from warploom.detector.pool import free_node, push_record
 from warploom.detector.records import AccessNode, DetectorState, ShadowCell, ShadowRecord
@@ -297,7 +297,8 @@ def supersedes(
         # Of its tensor memory, a thread or a warp waits for all that it has begun.
         agent = state.current_thread | state.current_agent
         same = (
-            thread_word & WHO_BITS == agent and interval_word >> BLOCK_AT == state.current_block + 1
+            thread_word & AGENT_BITS == agent
+            and interval_word >> BLOCK_AT == state.current_block + 1
         )
         return int(same and agent >> AGENT_KIND_AT != COPIES_OF_THREAD)
     return is_ordered(state, interval_word, thread_word)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from warploom.detector.agents import agent_index, begun_index, current_agent_word, includes_copy
 from warploom.detector.layout import (
     AGENT,
+    AGENT_BITS,
     AGENT_KIND_AT,
     BLOCK_AT,
     COPIES_OF_THREAD,
@@ -18,7 +19,6 @@ from warploom.detector.layout import (
     LOADS_OF_WARP,
     LOW,
     TIME_AT,
-    WHO_BITS,
     WORK_OF_THREAD,
 )
 from warploom.detector.other_blocks import set_knows
@@ -72,7 +72,7 @@ def is_ordered(state: DetectorState, interval_word: int, thread_word: int) -> in
     of an agent (`knows_agent_access`). Of another block: it is in a block set that the thread knows
     (with `exact`), or to shared or tensor memory from outside of the cluster, thus by an earlier
     owner of that memory."""
-    thread, time = thread_word & WHO_BITS, thread_word >> TIME_AT
+    thread, time = thread_word & AGENT_BITS, thread_word >> TIME_AT
     if interval_word >> BLOCK_AT != state.current_block + 1:
         if state.current_space != GLOBAL and not is_peer(state, interval_word >> BLOCK_AT):
             # The slot was an earlier block's, which has ended.

@@ -27,6 +27,7 @@ from warploom.detector.clocks import current_clock, current_set
 from warploom.detector.knowledge import set_current_thread
 from warploom.detector.layout import (
     AGENT,
+    AGENT_BITS,
     AGENT_KIND_AT,
     BLOCK_AT,
     K_UNFENCED,
@@ -36,7 +37,6 @@ from warploom.detector.layout import (
     SITE_BITS,
     THREAD_BITS,
     TIME_AT,
-    WHO_BITS,
     WORK_OF_THREAD,
 )
 from warploom.detector.other_blocks import join_sets, set_knows
@@ -128,7 +128,7 @@ def check_fences(
     found that), but without `tcgen05.fence` before the synchronisation, after it, or both
     (K_UNFENCED); the fence before it is only demanded within a block. Nothing if one of the two is
     no agent's, or both are of one warp."""
-    agent, time, block = thread_word & WHO_BITS, thread_word >> TIME_AT, interval_word >> BLOCK_AT
+    agent, time, block = thread_word & AGENT_BITS, thread_word >> TIME_AT, interval_word >> BLOCK_AT
     same_block = block == state.current_block + 1
     if (
         state.current_agent == 0

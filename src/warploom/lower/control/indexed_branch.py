@@ -79,7 +79,7 @@ class IndexedBranchCode:
     def _table(self, index: int, targets: tuple[int, ...]) -> Value:
         """Returns the address of a constant array of i64: the number of the basic block by index.
         It is defined once for all copies of the branch."""
-        return constant_table(self.frame.module, f"ways{index}", targets)
+        return constant_table(self.frame.module, f"branch_targets{index}", targets)
 
     def _split(
         self,

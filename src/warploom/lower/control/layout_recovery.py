@@ -120,7 +120,7 @@ class LayoutRecovery:
         if index == self.blocks.program.exit:
             return self.blocks.entrance(Copy.CONVERGENT, index)
         if index not in self._convergent_entries:
-            self._convergent_entries[index] = self.blocks.append(f"settle{index}")
+            self._convergent_entries[index] = self.blocks.append(f"reconverged{index}")
             emitting_block = self.frame.at_block(index, convergent=True)
             with self.b.goto_block(self._convergent_entries[index]), emitting_block:
                 self.frame.transfers.load_reconverged(self.blocks.live(index))
