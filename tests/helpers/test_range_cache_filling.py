@@ -28,7 +28,7 @@ from warploom.abi.range_cache import (
     entry_words,
     safe_pitches_at,
 )
-from warploom.helpers.range_cache_filling import NEVER, fill_entry, find_or_insert_set
+from warploom.helpers.range_cache_filling import NEVER, fill_range_cache, find_or_insert_set
 
 Words = npt.NDArray[np.int64]
 
@@ -75,7 +75,7 @@ def learn(
     number = find_or_insert_set(words, key, SETS)
     begin = CACHE + HEADER + number * LENGTH
     entry = words[begin : begin + LENGTH]
-    counted = fill_entry(words, access, bases, key, number, np.array(bounds, np.uint64))
+    counted = fill_range_cache(words, access, bases, key, number, np.array(bounds, np.uint64))
     if not counted:
         return None
     entry[COUNTS + counted - 1] += 1
@@ -271,8 +271,8 @@ def test_an_access_with_other_pitches_leaves_the_entry_unchanged() -> None:
 def test_an_access_whose_key_is_new_is_not_counted_by_code() -> None:
     """Code looked the key up before it had a number, so it has no index to count at."""
     words, bounds = empty(), np.array((4096, 8192), np.uint64)
-    assert fill_entry(words, group(1, SIZE), at(4096), 0xFF, SETS, bounds) == 0
-    assert fill_entry(words, group(1, SIZE), at(4096), 0xFF, 1, bounds) == 1
+    assert fill_range_cache(words, group(1, SIZE), at(4096), 0xFF, SETS, bounds) == 0
+    assert fill_range_cache(words, group(1, SIZE), at(4096), 0xFF, 1, bounds) == 1
 
 
 def test_a_cache_belongs_to_one_group() -> None:

@@ -57,7 +57,7 @@ MASK_FACTOR, LAYOUT_FACTOR, HASH_SHIFT = 40503, 27449, 9
 """The constants of the hash of keys: odd factors of 16 bits, and the shift of the product."""
 
 STEP_AT = LANES
-"""The index of the stride in the array of addresses that code passes to `fill_entry`: first
+"""The index of the stride in the array of addresses that code passes to `fill_range_cache`: first
 addresses of up to 32 runs, then the stride in each run, if it is found at run time."""
 
 ANY_STRIDE = 1 << 48

@@ -58,7 +58,7 @@ NEVER = 256
 _LANES = 32
 
 
-def fill_entry(
+def fill_range_cache(
     sets: RangeCaches,
     group: GroupDescriptor,
     bases: RunAddresses,

@@ -49,7 +49,7 @@ CHECKS = {
     "end_turn": "int64(i64*, i64*, i64*, int64, int64)",
     "warp_order_start": "int64(i64*, i64*, int64)",
     "end_warp_order": "int64(i64*, i64*, i64*, i64*, i64*, int64)",
-    "fill_entry": "int64(i64*, i64*, i64*, int64, int64, i64*)",
+    "fill_range_cache": "int64(i64*, i64*, i64*, int64, int64, i64*)",
     "count_strided": "int64(i64*, int64, int64, int64, int64, int64)",
     "reshape_registers": "int64(i64*, i64*, int64, int64)",
     "next_in_warp_order": "int64(i64*, i64*, i64*)",
