@@ -72,22 +72,28 @@ class CompiledEngine:
         self._configurations: dict[tuple[object, ...], Configuration] = {}
 
     def kernel(
+        self, program: Program, launch: Launch, *, records: bool = False, baseline: bool = False
+    ) -> CompiledKernel:
+        """Returns the machine code of a program for launches like this one, compiled on first use:
+        with code that writes a log (`records`); `baseline`: baseline code, which compiles faster,
+        else the code that launches begin with now (`Tiers.kernel`)."""
+        tiers = self.tiers(program, launch, records=records)
+        return tiers.baseline() if baseline else tiers.kernel()
+
+    def tiers(
         self,
         program: Program,
         launch: Launch,
         *,
         records: bool = False,
-        sanitizes: Sanitizing | None = None,
         debugging: Debugging | None = None,
         observes: Observing | None = None,
-        baseline: bool = False,
-    ) -> CompiledKernel:
-        """Returns the machine code of a program for launches like this one, compiled on first use:
-        with code that writes a log (`records`), reports accesses to a detector (`sanitizes`), has
-        what a debugger needs (`debugging`) or reports events to an observer (`observes`);
-        `baseline`: baseline code, which compiles faster, else optimised code. Code that observes,
-        or lets a debugger step, is not specialised for a block size."""
-        variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
+    ) -> Tiers:
+        """Returns the code tiers of a program for launches like this one: of code that writes a log
+        (`records`), has what a debugger needs (`debugging`) or reports events to an observer
+        (`observes`). Code that observes, or lets a debugger step, is not specialised for a block
+        size."""
+        variant = self._variant(program, launch, records=records)
         # Code for one block size runs warps in a static schedule, in which events would be out of
         # order.
         if observes is not None:
@@ -95,8 +101,7 @@ class CompiledEngine:
         if debugging is not None:
             size = None if debugging.steps else variant.size
             variant = replace(variant, size=size, debugging=debugging)
-        tiers = self._tiers(program, variant)
-        return tiers.baseline() if baseline else tiers.optimised()
+        return self._tiers(program, variant)
 
     def _tiers(self, program: Program, variant: KernelVariant) -> Tiers:
         """Returns the code tiers of a program for one variant and this engine's cost rules; the
@@ -258,13 +263,15 @@ class CompiledEngine:
         worker's launch in its final state, and the status in which it ended. A fault, a deadlock or
         a cancellation (PAUSED) is a status here, not raised."""
         wanted = None if observer is None else observer.observation.wanted
-        kernel = self.kernel(
-            program, launch, records=log is not None, observes=wanted, baseline=baseline
-        )
-        launch_template = LaunchTemplate.of(kernel, launch)
+        tiers = self.tiers(program, launch, records=log is not None, observes=wanted)
+        configuration = None if baseline else Configuration(tiers, launch)
+        if configuration is None:
+            launch_template = LaunchTemplate.of(tiers.baseline(), launch)
+        else:
+            launch_template = configuration.launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         part = range(launch.blocks) if blocks is None else blocks
-        work = WorkerLaunch.prepare(launch_template, launch, memory, caches, part)
+        work = WorkerLaunch.prepare(launch_template, launch, memory, caches, part, configuration)
         if log is not None:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
         if observer is not None:
@@ -283,9 +290,16 @@ class CompiledEngine:
     ) -> tuple[WorkerLaunch, Status]:
         """Runs a whole launch in one worker, in code that passes the `wanted` events to a detector,
         whose state is at address `detector`; returns what `record` does."""
-        launch_template = self._configuration(program, launch, wanted).launch_template()
+        configuration = self._configuration(program, launch, wanted)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
-        work = WorkerLaunch.prepare(launch_template, launch, memory, caches, range(launch.blocks))
+        work = WorkerLaunch.prepare(
+            configuration.launch_template(),
+            launch,
+            memory,
+            caches,
+            range(launch.blocks),
+            configuration,
+        )
         work.environment[Slot.DETECTOR_AT] = detector
         [status] = run_all([work], progress)
         return work, Status(status)
