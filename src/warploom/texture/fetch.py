@@ -134,8 +134,8 @@ def gather(
     """Executes `tld4` in one lane: stores one component of the four texels of level 0 that linear
     filtering would mix in the result rows of `data`, in the order (x, y) = (0, 1), (1, 1), (1, 0),
     (0, 0) (PTX ISA, tld4), and counts their sectors; leaves the texels in the scratch array, as
-    corners of weight 0. A component that the texture lacks is 0, the fourth 1; no texel is read for
-    it."""
+    corners of weight 0. A component that the texture lacks is 0, the fourth 1 (1.0 if texels are
+    read as floats); no texel is read for it."""
     component = request >> COMPONENT & 3
     exists = component < table[texture + COMPONENTS]
     missing = 0
@@ -312,7 +312,7 @@ def layer_of(table: Ints, texture: int, data: Addresses, lane: int) -> int:
 
 @jitable
 def mode_of(sampler: int, axis: int) -> int:
-    """Returns the address mode of an axis."""
+    """Returns the address mode of an encoded sampler along axis `axis`, 0 to 2."""
     return sampler >> (MODES_AT + 4 * axis) & 15
 
 

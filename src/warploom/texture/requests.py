@@ -151,7 +151,8 @@ def serve_texels(
 
 @jitable
 def fail(scratch: Ints, kind: int, lane: int, address: int, size: int) -> int:
-    """Records the kind, lane, address and size of a fault in the scratch array; returns 1."""
+    """Records the kind, lane, address and size of a fault (for some kinds, other details of its
+    message in place of the last two) in the scratch array; returns 1."""
     scratch[FAULT_KIND] = kind
     scratch[FAULT_LANE] = lane
     scratch[FAULT_ADDRESS] = address

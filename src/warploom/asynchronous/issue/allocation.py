@@ -117,8 +117,8 @@ def allocate(
 @jitable
 def free(memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, lane: int) -> int:
     """Executes `tcgen05.dealloc` with the operands of a lane: marks one whole allocation as free.
-    Returns 0, or the kind of fault, with address and size recorded in `scratch`: the size is
-    invalid, or the two are not those of an allocation."""
+    Returns 0, or the kind of fault, its details recorded in `scratch`: the size is invalid
+    (details: the size), or address and size are not those of an allocation (details: both)."""
     address = int(data.d[lane])
     columns = int(data.columns[lane])
     # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.
