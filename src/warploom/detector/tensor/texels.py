@@ -71,8 +71,8 @@ def detect_texels(
     fetch is executed on scratch buffers (`scratch`, `counts`) to find its texels, which it leaves
     there as corners; those outside of the texture read nothing. `all_memory` is the host's memory
     by address; `values` is a buffer for stored bytes. Returns 0; faults are reported by the code
-    that executes the request: a lane out of bounds is skipped here, and the first with an invalid
-    handle ends the recording."""
+    that executes the request: a lane out of bounds is skipped here, and the first whose handle is
+    invalid or of another geometry ends the recording."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     op = request >> OP & 15
     if op in (QUERY, IS_TYPE):
