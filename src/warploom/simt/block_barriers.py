@@ -178,8 +178,9 @@ def waiting_votes(state: Words, table: Table) -> int:
 
 @jitable
 def deliver_vote_counts(table: Table, votes: int) -> None:
-    """Stores a completed barrier's vote count, the result of `bar.red`, in those parked splits of a
-    warp that wait in `bar.red`; the warp waited whole (status BARRIER_WAIT)."""
+    """Stores a completed barrier's vote count in every parked split of a warp that waits in
+    `bar.red` (its S_VOTE is not 0), and marks its wait as done (`deliver_vote_count`). The whole
+    warp waited at that barrier (status BARRIER_WAIT)."""
     left = table[PARKED]
     while left != 0:
         deliver_vote_count(table, split_at(table, first_lane(left)), votes)
