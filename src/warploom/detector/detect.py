@@ -151,10 +151,10 @@ def begin_cluster(state: DetectorState, plan: Any) -> None:
 @jitable
 def begin_block(state: DetectorState, slot: ResidentBlock, block: int) -> None:
     """Prepares the state of the slot `slot` for block number `block`: clears what is recorded of
-    its warps and of written bytes of shared memory and, with `exact`, of its threads and barriers
-    (without it, they are never read). First reports barriers that the slot's last block has
-    skipped. Lines of shared memory are reset when they are next accessed, by their
-    tags."""
+    its warps and of written bytes of shared memory and, with `exact`, of its threads, barriers and
+    agents (without it, they are never read). First reports barriers that the slot's last block has
+    skipped. Lines of shared memory are reset when they are next accessed, by their tags; clocks by
+    their stamps."""
     if slot.block:
         report_skips(state, slot, slot.block - 1)
     clear_words(state, slot.at, ResidentBlock.WORDS)

@@ -208,7 +208,7 @@ class TrackedAllocation(WordRecord):
 
     start: int
     end: int
-    constant: int  # CONSTANT or CLOSED
+    constant: int  # CONSTANT, CLOSED, or 0
     cells: int  # where its cells begin
     written: int  # where its bits of written bytes begin; 0 if all are written
     lines: int
@@ -284,8 +284,9 @@ class WarpKnowledge(WordRecord):
     time: int
     synced: int  # the first time that not all its lanes know of each other
     waiting: int  # the lanes that wait at barriers
-    interval: int  # unless `exact`: that in which lanes arrived at a barrier last
-    arrived: int  # and these lanes
+    interval: int  # that in which lanes last arrived at a barrier of all threads
+    # These lanes; if barriers are `aligned`, those that wait for the others.
+    arrived: int
     begun: Annotated[Words, 2]  # its loads of tensor memory so far, and its stores
     waited_for: Annotated[Words, 2]  # how many of these it has waited for
     passed: int  # if barriers are `aligned`: those that all its lanes have passed, its interval
@@ -300,7 +301,7 @@ class ThreadKnowledge(WordRecord):
     set: int  # its block set
     set_stamp: int
     waits: int  # the barrier at which it waits, and one
-    generation: int  # of that barrier
+    generation: int  # of that barrier; of all threads: the interval, of the cluster: the phase
     read: int  # a list of the chains that its strong reads have seen
     copies: int  # how many it has begun
     commits: int  # groups of copies that it has committed
