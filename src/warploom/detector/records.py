@@ -15,9 +15,9 @@ from warploom.simt.records import WordRecord, Words
 
 
 class ReleaseRecord(WordRecord):
-    """A release. `block`: and one. `thread` knew its own accesses before `time`, and those of its
-    warp before `synced`. `clock`: a copy of its vector clock, 0 for none. `set`: its block
-    set. `scope`: of the release pattern."""
+    """A release. `block`: its number and one. `thread` knew its own accesses before `time`, and
+    those of its warp before `synced`. `clock`: a copy of its vector clock, 0 for none. `set`: its
+    block set. `scope`: of the release pattern."""
 
     block: int
     interval: int
@@ -307,7 +307,7 @@ class ThreadKnowledge(WordRecord):
     commits: int  # groups of copies that it has committed
     bulk_commits: int
     proxy_interval: int  # of its last proxy fence, and one
-    proxy_time: int
+    proxy_time: int  # its warp's time then, and one
     acquired: int  # the chain that it acquired last
     cluster_barriers: int  # how often it has arrived at the barrier of its cluster
     works: int  # products, copies and shifts in tensor memory that it has begun
@@ -373,9 +373,10 @@ class ReleaseChain(WordRecord):
 
 
 class DetectorFinding(WordRecord):
-    """A finding: `kind`, `instruction` and `thread`, and those of the earlier access, the
-    `space`, `address` and `size` of the access, a `count`, and a `detail` that depends on the
-    kind. `owner`: the block in whose shared memory the address is."""
+    """A finding: `kind`, `instruction` and `thread`, and those of the earlier access (-1: none),
+    the `space`, `address` and `size` of the access, a `count`, and a `detail` that depends on the
+    kind. Threads are packed: block << 32 | thread. `owner`: the block in whose shared memory the
+    address is."""
 
     kind: int
     instruction: int
