@@ -1,5 +1,6 @@
 """Adds to instructions that wait for `wgmma` products (of a warp group), or for loads of tensor
 memory, the registers that the pending operations use, so that liveness keeps them up to the wait.
+Also reads the operands of a `wgmma` product by role.
 
 A pending product reads its registers (D, and A if that is in registers) when it completes, at the
 wait; a load writes its destination there. So a wait reads the registers of every product, or load,
