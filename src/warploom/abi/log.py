@@ -214,9 +214,9 @@ def record_access(log: LogWords, addresses: Any, lanes: int, instruction: int, k
 
 
 def record_texels(log: LogWords, scratch: Any, instruction: int, kind: int) -> int:
-    """Records the sectors that a texture or surface request touched, as accesses of 32 lanes with a
-    sector each, of a kind (A_KIND). `scratch` has their number and the sectors, from TOUCHED on
-    (`texture.texels`), whose numbers become addresses. Returns 0."""
+    """Records the sectors that a texture or surface request touched, as accesses of up to 32 lanes
+    with a sector each, of a kind (A_KIND). `scratch` has their number and the sectors, from TOUCHED
+    on (`texture.texels`), whose numbers become addresses. Returns 0."""
     touched = scratch[TOUCHED]
     # From numbers of 32-byte sectors to their addresses.
     for index in range(TOUCHED + 1, TOUCHED + 1 + touched):
