@@ -103,7 +103,8 @@ class ProgramParser:
         return name, self._blocks[block]
 
     def _operation(self, line: Line) -> Instruction:
-        """Returns the operation that a line describes. Raises ValueError for another text."""
+        """Returns the operation that a line describes. Raises ValueError for another text or
+        opcode, KeyError for a guard that is not declared."""
         match = _OPERATION.fullmatch(line.text)
         if match is None:
             raise ValueError(f"{line.text} is no operation")

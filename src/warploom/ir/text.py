@@ -215,8 +215,8 @@ class _Printer:
 
 
 def _group(group: AccessGroup) -> str:
-    """Returns the line of an access group: operation, space, type, and attributes with its members
-    and plan."""
+    """Returns the text of an access group, without indentation and keyword: operation, space, type,
+    and attributes with its members and plan."""
     shape = group.shape
     return f"{shape.op} {shape.space.value} {shape.type}" + attributes(
         parts=shape.parts if shape.parts > 1 else None,

@@ -155,7 +155,7 @@ def _remainder(addresses: AddressRange, unit: int) -> AddressRange:
 
 
 def _quotient(addresses: AddressRange, unit: int) -> AddressRange:
-    """Returns the terms whose strides are multiples of a unit, divided by it and without the
-    constant, as an access of size 1."""
+    """Returns the terms whose strides are multiples of a unit that is not 0, divided by it and
+    without the constant, as an access of size 1."""
     strides = {v: s // unit for v, s in addresses.address.strides if s % unit == 0}
     return AddressRange(form(0, strides), 1, addresses.ranges)
