@@ -1,5 +1,5 @@
-"""Recognises, by static analysis, branches, barriers and values that are uniform across a whole
-thread block.
+"""Recognises, by static analysis, branches and barriers that all threads of a thread block execute
+alike, and instructions and comparisons that emitted code may move or repeat.
 
     setp.eq.u32 %p1, %ctaid.x, 0; @%p1 bra b4;   uniform: all threads take the same path
     setp.eq.u32 %p2, %tid.x, 0;   @%p2 bra b4;   not: up to b4, threads may run different blocks"""

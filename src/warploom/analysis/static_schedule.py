@@ -43,9 +43,9 @@ from warploom.shapes.operand_shapes import (
 from warploom.shapes.vector_shape import ShapedValue
 
 LONGEST, MOST_WARP_LOOPS = 400, 24
-"""Limits of a schedule: instructions of the warp loops before the last one, and warp loops. Programs
-longer than LONGEST are not analysed for a block size (`size_for_static_schedule`): that could take
-longer than to load their code from the cache."""
+"""Limits of a schedule: instructions of the warp loops before the last one, and warp loops. Longer
+programs are not analysed for a block size (`size_for_static_schedule`): that could take longer than
+to load their code from the cache."""
 
 SIZES = ("%ntid.x", "%ntid.y", "%ntid.z")
 

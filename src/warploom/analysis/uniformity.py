@@ -114,7 +114,7 @@ def _fixed_point(
 
 
 def _are_same(shapes: list[VectorShape], before: list[VectorShape] | None) -> bool:
-    """Returns whether two lists of one length, if there is a second, hold the same objects:
+    """Returns whether two lists of one length hold the same objects, False if `before` is None:
     comparing shapes takes longer, and equal ones may differ in what is known of their bits."""
     return before is not None and all(map(operator.is_, shapes, before))
 

@@ -135,8 +135,8 @@ class LinearAnalysis:
         return MemoryAccess(index, op, bytes_of(instruction), address)
 
     def states_in(self, block: ProgramBlock) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
-        """Yields the index of each instruction of a block with the state (values of registers by
-        name) before it. All yields share one dictionary, updated in place."""
+        """Yields the index of each instruction of a reachable block with the state (values of
+        registers by name) before it. All yields share one dictionary, updated in place."""
         state = dict(self.states[block.index])
         for index in range(block.start, block.stop):
             yield index, state
@@ -162,7 +162,7 @@ class LinearAnalysis:
         return changed
 
     def end_of(self, block: ProgramBlock) -> dict[str, LinearValue]:
-        """Returns the state at the end of a block: values of registers by name."""
+        """Returns the state at the end of a reachable block: values of registers by name."""
         state = dict(self.states[block.index])
         for instruction in self.program.instructions[block.start : block.stop]:
             self._step(instruction, state)
@@ -281,8 +281,9 @@ class LinearAnalysis:
         return slot is not None and slot.space is Space.SHARED
 
     def _special(self, name: str) -> Form | None:
-        """Returns the form of a special register: a constant for %ntid and %nctaid, a variable for
-        %tid, %ctaid, %laneid and %warpid; None for others."""
+        """Returns the form of a special register: a constant for %ntid and %nctaid, a variable
+        below their dimension for %tid and %ctaid, below 32 for %laneid and %warpid; None for
+        others."""
         register, _, axis = name.partition(".")
         if axis not in ("x", "y", "z"):
             bounds = {"%laneid": 32, "%warpid": 32}

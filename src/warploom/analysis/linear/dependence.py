@@ -40,7 +40,8 @@ class AddressRange:
 
 
 def never_overlap(one: AddressRange, two: AddressRange) -> bool:
-    """Returns whether no byte is touched by both accesses, for any two threads."""
+    """Returns whether it is certain that no byte is touched by both accesses, for any two threads:
+    their whole ranges, or remainders modulo a stride, are disjoint."""
     return any(_never_overlap_by(one, two, unit) for unit in (0, *_units(one.address, two.address)))
 
 

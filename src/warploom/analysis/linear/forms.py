@@ -250,7 +250,8 @@ _PARTS = ("and", "lshr", "ashr", "div", "rem")
 
 
 def _exact(op: str, a: int, n: int) -> int:
-    """Returns `a op n` of two constants (`op` is one of _PARTS); division by 0 gives 0."""
+    """Returns `a op n` of two constants (`op` is one of _PARTS); division and remainder by 0 give
+    0."""
     return {"and": a & n, "div": a // n if n else 0, "rem": a % n if n else 0}.get(op, a >> n)
 
 
