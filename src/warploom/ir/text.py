@@ -60,8 +60,8 @@ def plan_text(plan: AccessPlan) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a dataclass of options as JSON values: enumerations by value, sets sorted, fields
-    with their default value omitted."""
+    """Returns options as JSON values: a dataclass as its fields but those with their default value,
+    an enumeration by its value, a set as a sorted list; other values as they are."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, frozenset | tuple):

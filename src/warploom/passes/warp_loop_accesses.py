@@ -48,7 +48,7 @@ def planned_warp_loop(ir: WarpIR, warp_loop: WarpLoop) -> WarpLoopPath | None:
 
 
 def _accesses(warp_loop: WarpLoop, blocks: tuple[int, ...]) -> list[int]:
-    """Returns the accesses in some blocks of a warp loop."""
+    """Returns the instructions of kind ACCESS in some blocks of a warp loop."""
     steps = warp_loop.steps(blocks)
     return [index for index in steps if warp_loop.kinds[index] is StepKind.ACCESS]
 

@@ -147,7 +147,7 @@ def as_type(value: Form | None, type: ScalarType) -> Form | None:
     """Returns the form of a value as an integer of a type: constants wrap around, other forms are
     returned as they are if their least and greatest values (unbounded variables taken as 0) fit the
     type. None if they do not, for an unknown value, for floats, and for unbounded forms in fewer
-    than COUNTER_BITS bits."""
+    than COUNTER_BITS (32) bits."""
     if value is None or not (type.is_integer or type.bits == 1):
         return None
     lowest, count = (-(1 << type.bits - 1) if type.is_signed else 0), 1 << type.bits

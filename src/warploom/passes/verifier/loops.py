@@ -59,8 +59,9 @@ def _exit_errors(groups: Iterable[AccessGroup]) -> Iterator[str]:
 def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
     """Yields what is wrong with the path of a warp loop: a block is no successor of the one before,
     or its site is no block (nothing else is checked then); it begins elsewhere than after its site,
-    an operation within a block has no kind, a choice is of no branch of it or contradicts the next
-    block, or its accesses or condition are wrong."""
+    its body does not lead from `before` to `after`, an operation within a block has no kind, a
+    choice is of no branch of it or contradicts the next block, or its accesses or condition are
+    wrong."""
     program = ir.program
     body = () if path.body is None else (path.body,)
     if not path.before or not _follow(program, path.before) or not _follow(program, path.after):
