@@ -72,8 +72,8 @@ def find(kind: str, key: str) -> bytes | None:
 
 def store(kind: str, key: str, content: bytes) -> None:
     """Writes an entry atomically: another process sees all of it or nothing. One write in 64 also
-    removes the oldest entries beyond MOST_BYTES. Writes nothing if other users can write to the
-    folder; an OSError (a full disk, a read-only folder) is ignored."""
+    removes the oldest entries beyond MOST_BYTES (1 GiB). Writes nothing if the folder is another
+    user's or others can write to it; an OSError (a full disk, a read-only folder) is ignored."""
     import tempfile
 
     path = _path(kind, key)
