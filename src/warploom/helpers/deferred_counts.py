@@ -80,8 +80,9 @@ def _intrinsic(lanes: Lanes, operation: str, *values: Value) -> Value:
 
 
 def _transpose(lanes: Lanes, rows: list[Value]) -> list[Value]:
-    """Transposes a matrix of 32 x 32 bytes, held in 32 vectors, so that each vector has one lane of
-    every access; the order of these vectors is arbitrary, since they are sorted next."""
+    """Transposes a matrix of 32 x 32 bytes, held in the 32 vectors `rows`, which it replaces and
+    returns, so that each vector has one lane of every access; the order of these vectors is
+    arbitrary, since they are sorted next."""
     # Four steps of interleaving transpose the 16 x 16 blocks in both halves; then halves are
     # exchanged.
     for bit in (8, 4, 2, 1):

@@ -68,11 +68,11 @@ def choose_warp(plan: Plan, slots: Slots, states: States, contexts: Contexts, st
 
 
 def end_turn(plan: Plan, state: Any, context: Any, status: int, words: int) -> int:
-    """Records in the schedule with which status a warp returned (`simt.scheduling.after_run`).
-    Returns 0.
+    """Updates a warp's `state` and the table in its `context` for the `status` with which it
+    returned (`simt.scheduling.after_run`). Returns 0.
 
-    At the end of a turn, the registers in the first `words` words of the context are digested:
-    equal digests show that a warp spins without a change."""
+    At the end of a turn, the registers in the first `words` words of the context, behind the table,
+    are digested: equal digests show that a warp spins without a change."""
     digest = 0
     if status == schedule_layout.TURN_END:
         for word in range(_TABLE_WORDS, words):
@@ -162,8 +162,9 @@ def cluster_wait(
     mask: int,
 ) -> int:
     """Returns 1 if lanes `mask` of warp number `warp` of the current block have to wait at the
-    barrier of their cluster (`simt.clusters.must_wait`), else 0. `live`: the warp's lanes that have
-    not exited; `stride`: the words of a context."""
+    barrier of their cluster, and sets CLUSTER_WAITS in the schedule; else 0, and if all threads
+    have arrived, begins the next phase (`simt.clusters.must_wait`). `live`: the warp's lanes that
+    have not exited; `stride`: the words of a context."""
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))
@@ -177,8 +178,10 @@ def live_ranks(plan: Plan, slots: Slots) -> int:
 
 
 def set_registers(plan: Plan, states: States, warp: int, count: int, grows: int) -> int:
-    """Changes the number of registers of a warp of the current block; returns 0 or the error of
-    `simt.register_pool.set_registers`. `grows`: 1 for `inc`, 0 for `dec`.
+    """Sets the registers per thread of a warp of the current block to `count`; returns 0, or the
+    error of `simt.register_pool.set_registers` (fewer for `inc`, more for `dec`, or too many in the
+    block). `grows`: 1 for `inc`, 0 for `dec`. Without a register count in the kernel's directives
+    nothing is set.
     """
     rows = carray(states, (plan[WARPS], STATE_WORDS))
     return register_pool.set_registers(plan, rows, warp, count, grows)
