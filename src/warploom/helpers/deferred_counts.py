@@ -48,9 +48,9 @@ HALF = LANES // 2
 
 def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.deferred_atomics.sum_deferred_costs` of an access row and the number of deferred
-    accesses (`arguments`); returns its seven results (i64): sums of words, sectors, lines,
-    wavefronts and passes over the accesses, the most wavefronts of one access, and that access's
-    index."""
+    accesses, 1 to 32 (`arguments`); returns its seven results (i64): sums of words, sectors, lines,
+    wavefronts and passes over the accesses, the most wavefronts of one access, and the index of the
+    first such access."""
     b, (row, count) = lanes.b, arguments
     accesses = [
         b.load(lanes.slot(row, KEYS + LANES // 8 * n), typ=BYTES, align=8) for n in range(LANES)

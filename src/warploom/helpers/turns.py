@@ -52,7 +52,8 @@ each slot, and the scheduler state and the context of each warp in the slots."""
 
 
 def begin_launch(plan: Plan, slots: Slots) -> int:
-    """Begins a launch: makes the first thread blocks resident. Returns 0."""
+    """Initialises the schedule for a launch, in which no block is resident yet and all counts are 0
+    (`simt.scheduling.start_blocks`). Returns 0."""
     scheduling.start_blocks(plan, slots)
     return 0
 
