@@ -52,16 +52,17 @@ each slot, and the scheduler state and the context of each warp in the slots."""
 
 
 def begin_launch(plan: Plan, slots: Slots) -> int:
-    """Initialises the schedule for a launch, in which no block is resident yet and all counts are 0
-    (`simt.scheduling.start_blocks`). Returns 0."""
+    """Initialises the schedule for a launch: all slots are empty, no block is resident
+    (`simt.scheduling.start_blocks`); NEXT_BLOCK, the first to begin, is the host's. Returns 0."""
     scheduling.start_blocks(plan, slots)
     return 0
 
 
 def choose_warp(plan: Plan, slots: Slots, states: States, contexts: Contexts, stride: int) -> int:
     """Begins the next turn: returns the number, in its thread block, of the warp that
-    `simt.scheduling.next_warp` selects, whose block the plan then names; or DONE or DEADLOCK.
-    `stride`: the words of a context."""
+    `simt.scheduling.next_warp` selects, whose block the plan then names; DONE if all blocks have
+    ended, DEADLOCK if the current block, or all resident ones, can never progress. `stride`: the
+    words of a context."""
     count = plan[SLOTS] * plan[WARPS]
     rows = carray(states, (count, STATE_WORDS))
     tables = carray(contexts, (count, stride))
@@ -138,8 +139,8 @@ def end_warp_order(
 def next_in_warp_order(plan: Plan, slots: Slots, states: States) -> int:
     """Begins the next thread block in the slot of one that has ended in warp order: makes it
     current and FRESH, with its warps runnable from their start and their turns counted anew.
-    Returns 1, or 0 if several blocks are resident or none is left, so that the scheduler has to
-    choose."""
+    Returns 1; or 0, and changes nothing, if several blocks are resident or none is left to begin,
+    so that the scheduler has to choose."""
     if plan[RESIDENT] != 1 or plan[NEXT_BLOCK] >= last_block(plan):
         return 0
     plan[CURRENT_BLOCK] = slots[plan[SLOT]] = plan[NEXT_BLOCK]
