@@ -187,9 +187,10 @@ class InstructionCode:
         return self.compute(instruction) if is_copy(instruction) else self.moves.move(instruction)
 
     def compare(self, instruction: Instruction) -> list[Result]:
-        """Emits a `setp`: as a prefix mask (`PrefixMaskCode`) where, in convergent code, one
-        operand rises by 1 from lane to lane and the other is uniform, else by its terms; returns
-        its predicate, and the complement for a second destination."""
+        """Emits a `setp`: as a prefix mask (`PrefixMaskCode`) where, in convergent code, one 32-bit
+        integer rises by 1 from lane to lane, the other is uniform, and there is no Boolean operand;
+        else, and at run time if a lane's value wraps around, by its terms. Returns its predicate,
+        and for a second destination that of the opposite comparison."""
         holds = self.leading.compare(instruction, lambda: self.compute(instruction)[0][1])
         if holds is None:
             return self.compute(instruction)

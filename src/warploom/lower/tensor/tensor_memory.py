@@ -156,8 +156,9 @@ class TensorMemoryCode:
         self.flight.complete(lambda _: I1(1), self.loads, self._complete)
 
     def _complete(self, entry: InFlightOperation, index: int) -> None:
-        """Emits a deferred load of instruction `index` with the address of its entry, and writes
-        its registers in the lanes that issued it. Overwrites the operand rows."""
+        """Emits a deferred load of instruction `index` with the address and distance of its entry,
+        the exit if it faults, and writes its registers in the lanes that issued it. Overwrites the
+        operand rows and the buffer of registers."""
         request = tensor_memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
         self._fill(
