@@ -32,8 +32,8 @@ def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
     convergent code reads, computed from the run's lowest lane among the bits of `active`; 0 for a
     run without active lanes.
 
-    Returns 1 if all active lanes have the registers' strides, else 0. `table` has an entry for each
-    register (LANES_AT)."""
+    Returns 1 if all active lanes have the registers' strides, else 0; the values are written in
+    either case. `table` has an entry for each register (LANES_AT)."""
     holds = 1
     for entry in range(count):
         at = entry * ENTRY_WORDS
