@@ -115,8 +115,8 @@ def kernel_files(path: str | Path) -> tuple[Path, ...]:
 
 def read_kernel(path: Path) -> tuple[KernelHead, Iterator[TracedBlock]]:
     """Returns the head of a kernel's trace, read at once, and an iterator that reads its blocks
-    lazily. Raises WarploomError for a file that is unreadable or malformed; in the blocks, only on
-    iteration."""
+    lazily. Raises WarploomError for a file that is unreadable or malformed (ValueError for a
+    block's index or a warp's number); in the blocks, only on iteration."""
     lines = _lines(path)
     head = _read_head(path, lines)
     return head, _read_blocks(path, head, lines)
