@@ -82,7 +82,7 @@ class AccessMoves:
     def by_pattern(self, first_and_step: tuple[Value, Value] | None) -> None:
         """Moves one vector if the pattern's stride is the size of an element with its parts, or
         only one lane is active (ANY_STEP); else, as for new patterns (NO_STEP), moves lane by lane
-        (`each_lane`). The choice is made at run time."""
+        (`each_lane`). The choice is made at run time. `first_and_step` must not be None."""
         assert first_and_step is not None
         b, (first, step) = self.b, first_and_step
         size = self.access.access_type.size

@@ -108,7 +108,8 @@ class RangeCache:
 
     def hits_until(self, group: GroupValues, distance: Value) -> Value:
         """Returns true (an i1) if a group of all lanes hits, both at its base address and
-        `distance` bytes (an i64) after it, and so everywhere between."""
+        `distance` bytes (an i64) after it, and so everywhere between. As `hits`, does `set_counter`
+        for the counter of its base address."""
         hit = self.hits(group, FULL_WARP)
         last = self._is_in_range(self._entry(group, FULL_WARP), group, distance)
         return self.b.and_(hit, last)

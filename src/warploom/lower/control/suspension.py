@@ -98,7 +98,7 @@ class Suspension:
     def wait_in_region(self, block: int) -> None:
         """Emits the wait of a warp in a region version, at a barrier of all threads at the end of
         `block`: saves its live registers (lanes and SIMT stack have not changed), and runs the next
-        warp. No code follows."""
+        warp. No code follows. `wait_together` must have added the block's site."""
         # Lanes and SIMT stack are in the context from an earlier save: a region version is run by
         # all 32 lanes, and left before any exits or diverges.
         with self._following_block(block) as following:
@@ -156,9 +156,9 @@ class Suspension:
     def _resume(self, copy: Copy, block: int) -> ir.Block:
         """Emits the entry after a barrier at the end of `block`, which restores the live lanes,
         which become the active ones, and the live registers that `wait_together` has saved; enters
-        the masked loops around the next block, marks registers as having their shapes (*stale* of
-        `LayoutRecovery`), and jumps to that block in `copy`. In the region copy all 32 lanes are
-        live. Returns the entry."""
+        the masked loops around the next block, clears the flag *stale* (`LayoutRecovery`), as
+        registers have their shapes, and jumps to that block in `copy`. In the region copy all 32
+        lanes are live. Returns the entry."""
         following = self._following(block)
         resume_block = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(resume_block)

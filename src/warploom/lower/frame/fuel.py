@@ -40,8 +40,8 @@ class Fuel:
         b.store(b.or_(some, b.load(self._failed_wait, typ=I1)), self._failed_wait)
 
     def ends_turn(self) -> Value:
-        """Returns whether the turn ends at a back edge, an i1: its instructions are used up, or
-        lanes have polled an incomplete phase of an mbarrier in this turn.
+        """Returns whether the turn ends at a back edge, an i1: `left` has fallen below 0, or lanes
+        have polled an incomplete phase of an mbarrier in this turn.
         """
         b = self.lanes.b
         used_up = b.icmp_signed("<", self.frame.get(self.left), I64(0))
