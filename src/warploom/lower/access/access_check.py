@@ -18,7 +18,8 @@ from warploom.lower.access.access_call import AccessCall
 
 
 class AccessCheck:
-    """Emits the checks of one access function."""
+    """Emits the checks of one access function: active lanes are aligned, and inside of an
+    allocation (global and constant memory) or of the space."""
 
     def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b

@@ -3,7 +3,8 @@ between memory and the data buffer, which holds each element of all lanes side b
 
     buffer of `ld.global.v2.f32`:  x of lanes 0..31, then y of lanes 0..31
 
-Loads of consecutive elements are vector loads, other loads are gathers; stores go lane by lane.
+Elements that the access's pattern shows to be consecutive move as one masked vector. Other loads
+are gathers, other stores go lane by lane; longer elements in local memory move word by word.
 """
 
 from __future__ import annotations

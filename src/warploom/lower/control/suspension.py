@@ -2,8 +2,8 @@
 
 Where a warp cannot continue (its turn is used up, or lanes wait for others in another split), it
 saves its state and returns a reason from the warp function. `simt.scheduling` selects the split to
-run next, and a later call resumes there. An exit between two turns saves registers either by their
-vector shapes, if all lanes are together, or lane by lane.
+run next, and a later call resumes there. A warp that waits as a whole at a barrier saves registers
+by their vector shapes; at all other exits they are in the context lane by lane.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class Suspension:
         return resumes
 
     def emit_region_versions(self) -> dict[int, ir.Block]:
-        """Emits, for each site whose next block has a region copy, the entry into that copy, and
-        returns them by site; other sites have none."""
+        """Emits, for each site whose next block has a region copy (in which full warps run in warp
+        order), the entry into that copy, and returns them by site; other sites have none."""
         copies_by_block = {
             block: self.blocks.entry_copy(Copy.REGION, self._following(block))
             for block in self.sites

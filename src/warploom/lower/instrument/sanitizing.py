@@ -77,9 +77,9 @@ class SanitizingCode:
 
     def do_access(self, event: AccessEvent, do_access: Callable[[Value], Value]) -> Value:
         """Emits an access, `do_access`, which takes a mask and returns the fault code (0: none),
-        with its event before it; lanes that the detector does not permit are left out, and load
-        zeros. Where the event may have been omitted (not `must_check`, or safe under a condition),
-        an access that faults is repeated after its event. Returns the fault code."""
+        with its event before it; lanes that the detector does not permit are left out, and get
+        zeros as results. Where the event may have been omitted (not `must_check`, or safe under a
+        condition), an access that faults is repeated after its event. Returns the fault code."""
         mask, index = event.mask, event.index
         if self.must_check(index, event.access_type):
             mask = self.filter(event)
