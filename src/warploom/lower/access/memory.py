@@ -249,8 +249,8 @@ class MemoryCode:
         return replace(event, addresses=addresses, memory=memory)
 
     def _is_in_cluster(self, index: int, access_type: AccessType) -> bool:
-        """Returns true if an access to shared memory may be to another block of the cluster: the
-        launch's clusters have several blocks, and the instruction can address them
+        """Returns true if an access is to shared memory and may be to another block of the cluster:
+        the launch's clusters may have several blocks, and the instruction can address them
         (`accesses_cluster`)."""
         if not self.clusters.several or access_type.space is not Space.SHARED:
             return False

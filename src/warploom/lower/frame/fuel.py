@@ -50,8 +50,8 @@ class Fuel:
         return b.or_(used_up, b.load(self._failed_wait, typ=I1))
 
     def record(self) -> None:
-        """Stores the rest of the budget, and whether a wait has failed, in the environment, where
-        `run` reads them after the turn.
+        """Stores the rest of the budget, and in programs that wait for mbarriers whether a wait has
+        failed, in the environment, where `run` reads them after the turn.
         """
         b = self.lanes.b
         self.frame.record(Slot.FUEL, b.load(self.left, typ=I64))
