@@ -196,9 +196,9 @@ class MemoryCode:
         """Emits the call of an access function with the access's record, cached bounds, data buffer
         and state space (host address and length): before it the instruments' recordings, after it
         the exit on a fault and the instruments' observations. In sanitized kernels, the call is in
-        the lanes that the race detector permits.
-        An access that may be to another block's shared memory gets addresses relative to the
-        cluster's first block, and the bounds of the whole cluster."""
+        the lanes that the race detector permits. An access that may be to another block's shared
+        memory gets addresses relative to the cluster's first block, and the bounds of the whole
+        cluster."""
         event = self.event(index, access_type, addresses, mask)
         detector, in_cluster = self.instruments.detector, self._is_in_cluster(index, access_type)
         if in_cluster:

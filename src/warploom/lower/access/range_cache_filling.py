@@ -111,7 +111,8 @@ class RangeCacheFilling:
         `fill_range_cache` (the order of `G_RUNS` and the words after it): the number of lane runs,
         stride (ANY_STRIDE if found at run time), element size, cost unit, number of members, of
         lane sets and of pitches of an entry; then for each member a pair: the offset of its own
-        cache, and its offset from the first member in bytes. Equal groups share one."""
+        cache (in words), and its offset from the group's base address in bytes. Equal groups share
+        one."""
         found_at_run_time = group.step is not None and not group.accesses.is_laid_out
         stride = ANY_STRIDE if found_at_run_time else group.base.stride
         words = [group.base.width, stride, group.access_type.size, self._layout.unit]

@@ -212,8 +212,9 @@ class Suspension:
 
     def _resume_together(self, block_index: int) -> ir.Block:
         """Emits the block in which all living lanes resume at a basic block: in the convergent copy
-        if registers have their shapes (`LayoutRecovery.recover`). Clears SYNC_DONE if the block
-        begins with an instruction with a member mask. Returns the LLVM block."""
+        if registers have their shapes, else in the divergent one (`LayoutRecovery.recover`). Clears
+        SYNC_DONE if the block begins with an instruction with a member mask. Returns the LLVM
+        block."""
         block = self.blocks.append(f"take.up.{block_index}")
         with self.b.goto_block(block):
             first = self.blocks.program.blocks[block_index].start

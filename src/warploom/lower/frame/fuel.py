@@ -32,8 +32,8 @@ class Fuel:
             self.lanes.b.store(I1(0), self._failed_wait)
 
     def fail_wait(self, lanes: Value) -> None:
-        """Ends the turn at the next back edge if some of these lanes (an i32) have polled a phase
-        of an mbarrier that is not complete: other warps have to run for it to complete."""
+        """Ends the turn at the next back edge if `lanes` (an i32) has some: those that have polled
+        a phase of an mbarrier that is not complete. Other warps have to run for it to complete."""
         assert self._failed_wait is not None
         b = self.lanes.b
         some = b.icmp_unsigned("!=", lanes, I32(0))

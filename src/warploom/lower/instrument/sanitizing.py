@@ -70,7 +70,7 @@ class SanitizingCode:
         return self._config.in_order
 
     def must_check(self, index: int, access_type: AccessType) -> bool:
-        """Returns true if the detector may have to check an access, though it does not fault: its
+        """Returns true if the detector may have to check an access even if it does not fault: its
         space is checked, and its instruction is not one of `unchecked`, which analysis has found
         safe."""
         return access_type.space in self._config.accesses and index not in self._config.unchecked

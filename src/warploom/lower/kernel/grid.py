@@ -216,9 +216,8 @@ class GridFunction:
     ) -> None:
         """Emits the run of all warps of the block in warp order, from one barrier to others, if
         possible, and then branches to `turn`; if `warp_order_start` returns NONE, code falls
-        through.
-        `end_warp_order` stores the warps' states; a warp that stopped before a barrier ends its
-        turn (`_end_turn`).
+        through. `end_warp_order` stores the warps' states; a warp that stopped before a barrier
+        ends its turn (`_end_turn`).
 
         A block that runs in warp order from its begin to its end is followed by the next block at
         once, without a call of the scheduler, unless the launch has to pause."""
@@ -288,10 +287,10 @@ class GridFunction:
                     self.blocks.report_end()
 
     def _run_turn(self, plan: Value, warp: Value, instructions: Value | None = None) -> Value:
-        """Emits a turn of a warp of LENGTH (plan) instructions, or a slice of `instructions`, which
-        is also stored in GIVEN; subtracts the used ones from the launch's budget and adds them to
-        the warp's clock (ISSUED). Returns the status of `warp`; `run` returns LIMIT if the budget
-        falls below 0."""
+        """Emits a turn of a warp, of as many instructions as the plan's LENGTH says, or a slice of
+        `instructions`, a number also stored in GIVEN; subtracts the used ones from the launch's
+        budget and adds them to the warp's clock (ISSUED). Returns the status of `warp`; `run`
+        returns LIMIT if the budget falls below 0."""
         b = self.b
         length = (
             self.env.word(plan, schedule_layout.LENGTH) if instructions is None else instructions
