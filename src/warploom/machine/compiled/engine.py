@@ -85,8 +85,8 @@ class CompiledEngine:
         """Returns the machine code of a program for launches like this one, compiled on first use:
         with code that writes a log (`records`), reports accesses to a detector (`sanitizes`), has
         what a debugger needs (`debugging`) or reports events to an observer (`observes`);
-        `baseline`: baseline code, which compiles faster, else optimised code. Code that observes,
-        or lets a debugger step, is not specialised for a block size."""
+        `baseline`: baseline code, which compiles faster, else optimised code. Only code without a
+        log, reported accesses, observer and single steps may be specialised for a block size."""
         variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
         # Code for one block size runs warps in a static schedule, in which events would be out of
         # order.
@@ -282,7 +282,9 @@ class CompiledEngine:
         progress: Progress | None = None,
     ) -> tuple[WorkerLaunch, Status]:
         """Runs a whole launch in one worker, in code that passes the `wanted` events to a detector,
-        whose state is at address `detector`; returns what `record` does."""
+        whose state is at address `detector`; returns the worker's launch in its final state, and
+        the status in which it ended. A fault, a deadlock or a cancellation (PAUSED) is a status
+        here, not raised."""
         launch_template = self._configuration(program, launch, wanted).launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         work = WorkerLaunch.prepare(launch_template, launch, memory, caches, range(launch.blocks))

@@ -62,8 +62,8 @@ class LaunchTemplate:
       from there up to `size`, but for `costs`, one in each access record (see `_common_costs`).
     - `bytes_per_slot`: the bytes of each array that every resident block has, by environment slot.
     - `calls_host`: the kernel calls printf, malloc, assert or free. `launched_warps`: the number of
-      warps. `pace`: how long a launch runs at a time. `full_lane_sets`: the lane sets that the
-      range caches start with.
+      warps. `pace`: how many instructions a launch runs per call. `full_lane_sets`: the lane sets
+      that the range caches start with.
     """
 
     kernel: CompiledKernel
@@ -283,8 +283,9 @@ def _bytes_per_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
 
 def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
     """Returns the initial values of environment slots that hold no address: the instruction budget
-    (NO_LIMIT without `max_instructions`), -1 as the current block, the bytes of shared memory,
-    local memory and contexts, threads and warps of a block, block and grid dimensions."""
+    (NO_LIMIT without `max_instructions`), -1 as the current block, a block's bytes of shared memory
+    (and their stride) and local memory, a warp's bytes of context, threads and warps of a block,
+    block and grid dimensions."""
     warps = launch.warps_per_block
     return {
         Slot.BUDGET: NO_LIMIT if launch.max_instructions is None else launch.max_instructions,

@@ -261,11 +261,13 @@ class DeviceMemory:
         return self._bytes[start : start + size]
 
     def read(self, address: int, size: int) -> bytes:
-        """Returns a copy of the `size` bytes from `address` on."""
+        """Returns a copy of the `size` bytes from `address` on. Raises WarploomError unless all are
+        in one allocation, live or retained."""
         return self.view(address, size).tobytes()
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
-        """Copies `data` to `address`, which may be in a constant allocation."""
+        """Copies `data` to `address`, which may be in a constant allocation. Raises WarploomError
+        unless all of it is in one allocation, live or retained."""
         self.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
 
     def state(self) -> MemoryState:

@@ -38,10 +38,10 @@ WHOLE = 1
 
 def wait_to_vote(warp: Warp) -> int:
     """Suspends the lanes that execute the next instruction if it is a barrier with a vote
-    (`bar.red`), after storing in VOTE 1 plus the number of them whose predicate is true (for `and`:
-    false). Returns the status of the warp: why it waits; RUNNABLE if the next instruction is no
-    such barrier, no lane executes it, or these lanes have waited already (SYNC_DONE, which is
-    cleared)."""
+    (`bar.red`), to resume at it, after storing in VOTE 1 plus the number of them whose predicate is
+    true (for `and`: false). Returns the status of the warp: why it waits; RUNNABLE if the next
+    instruction is no such barrier, no lane executes it, or these lanes have waited already
+    (SYNC_DONE, which is cleared). Raises the fault of a bad barrier."""
     table, index = warp.splits.table, warp.next
     instruction = warp.run.program.instructions[index]
     if not is_reducing_barrier(instruction):
@@ -63,8 +63,9 @@ def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int)
     """Executes a barrier for the lanes of `mask`; returns RUNNABLE if the warp continues after it
     (always for no lanes at a block's barrier), else why it waits. A barrier of the warp, or with a
     vote, has been waited for (`wait_to_vote`), so only the vote's result is written. `bar.arrive`
-    stores its barrier and thread count as ARGUMENT and ARGUMENT_2 and returns ARRIVED_ONLY: the
-    scheduler counts the lanes, which do not wait."""
+    stores its barrier and thread count as ARGUMENT and ARGUMENT_2, and where the lanes go on as
+    BLOCK, and returns ARRIVED_ONLY: the scheduler counts the lanes, which do not wait. Raises the
+    fault of a bad barrier."""
     if instruction.operation.kind is OpKind.WARP_BARRIER:
         return RUNNABLE
     if instruction.operation.kind is OpKind.CLUSTER_BARRIER:

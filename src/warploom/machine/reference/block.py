@@ -122,7 +122,8 @@ class Grid:
         return number
 
     def step(self) -> None:
-        """Executes one instruction of the running warp, which may end its turn."""
+        """Executes one instruction of the running warp, of which there must be one; it may end the
+        turn."""
         assert self.warp is not None
         self._handle_status(self.warp, step_in_turn(self.warp))
 
@@ -197,7 +198,8 @@ class Grid:
 
 
 def run_blocks(run: LaunchState) -> None:
-    """Runs every block to its end. Raises DeadlockError if no warp can ever run again."""
+    """Runs every block to its end. Raises DeadlockError if no warp can ever run again, and the
+    faults and limits that end the launch."""
     scheduling.start_blocks(run.plan, run.slots)
     grid = Grid(run)
     while grid.begin():
@@ -218,7 +220,8 @@ def register_digest(warp: Warp) -> int:
 def _deadlock(
     run: LaunchState, blocks: dict[int, ThreadBlock], resident: dict[int, list[Warp]]
 ) -> Exception:
-    """Returns the error that lists what the lanes of all warps of `blocks`, by slot, wait for."""
+    """Returns the error that lists what the lanes of all warps of `blocks` wait for; `blocks` and
+    their warps (`resident`) are by slot."""
     waiting: list[WaitingLanes] = []
     for slot, block in blocks.items():
         for warp in resident[slot]:

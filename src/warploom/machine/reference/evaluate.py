@@ -120,7 +120,7 @@ def _remainder(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _shift_right_signed(term: Term, args: Sequence[Values]) -> Values:
-    """Returns the value shifted right, with copies of the sign bit."""
+    """Returns the value shifted right by an amount below its width, with copies of the sign bit."""
     value, amount = args
     numbers = as_numbers(value, term.type)
     return from_integers(numbers >> amount.astype(numbers.dtype), term.type)

@@ -32,8 +32,8 @@ Bytes = npt.NDArray[Any]
 
 def load_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `ldmatrix`: the first lanes, as many as there are rows, pass the addresses of rows
-    in shared memory, and each lane receives elements of several rows; packed elements of 4 or 6
-    bits are unpacked to bytes."""
+    in shared memory (a lane that is not in `mask`: a row of zeros), and each lane of `mask`
+    receives elements of several rows; packed elements of 4 or 6 bits are unpacked to bytes."""
     destination, address = instruction.operands
     assert isinstance(address, Address)
     layout = row_matrices(instruction.operation)

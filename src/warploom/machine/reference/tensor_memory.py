@@ -96,8 +96,8 @@ def _complete_loads(warp: Warp) -> None:
 
 def _issue_tensor_memory(warp: Warp, issued: _Issued) -> None:
     """Has the compiled helper `issue_tensor_memory` perform or queue an instruction of tensor
-    memory and count its shared accesses, then writes the registers of a load. Raises the fault
-    that the helper records in the scratch words."""
+    memory and count its shared accesses, then writes the registers of a load. Raises the fault that
+    the helper records in the scratch words; lower lanes may have taken effect then."""
     run, index = warp.run, issued.index
     scratch, work = new_scratch(warp, first_lane=0), new_work(run)
     values, record = issued.registers.reshape(-1), access_row(warp, index, Space.SHARED)

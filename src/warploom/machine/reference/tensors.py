@@ -42,7 +42,7 @@ def execute_tensor_request(
     """Executes any operation of `isa.ops.tensors` (tensor and bulk copies, reductions, prefetches,
     `tensormap.replace`), 32 lanes at a time: converts its operands to rows, one for each, and
     issues it, after it was reported to the sanitizer. Raises the fault that `issue_copies` records
-    in the scratch words."""
+    in the scratch words; lower lanes have taken effect then."""
     request = tensor_request(instruction)
     operand_rows = np.zeros((CopyOperands.WORDS // LANES, warp.size), np.int64)
     for row, operand, type in request.inputs:

@@ -20,8 +20,8 @@ Choose = Callable[[Sequence[WarpId]], WarpId | None]
 
 
 def choice_from_list(turns: Iterable[WarpId]) -> Choose:
-    """Returns a chooser that selects the warps of a list one after the other, runnable or not, then
-    None."""
+    """Returns a chooser that selects at each call the next warp of a list, runnable or not, and
+    None after the last."""
     remaining = iter(turns)
     return lambda runnable: next(remaining, None)
 

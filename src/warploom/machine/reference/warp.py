@@ -221,7 +221,7 @@ def _is_parameter(warp: Warp, index: int, instruction: Instruction, mask: int, o
 
 def _cluster_rank(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `getctarank`: the rank in the cluster of the block in whose shared memory an address
-    is."""
+    is; the own rank for an address that names no block."""
     destination, source = instruction.operands
     block_fields = (a % WINDOW_SIZE >> BLOCK_BITS for a in read(warp, source, U64).tolist())
     # A shared address with 0 in the block field is the block's own; others have the rank plus 1.
