@@ -148,9 +148,9 @@ def _suspend(
 
 def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tuple[int, int]:
     """Returns the number of the barrier and the number of threads that it awaits (0: all), as the
-    lowest lane of `mask` has them; for the barrier of a warp group, the number of the group's own
-    one. Raises the fault of another barrier number from BARRIERS on, or of a thread count that is
-    no multiple of the warp size."""
+    lowest lane of `mask` (not empty) has them; for the barrier of a warp group, the number of the
+    group's own one. Raises the fault of another barrier number from BARRIERS on, or of a thread
+    count that is no multiple of the warp size."""
     lane = (mask & -mask).bit_length() - 1
     operands = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in operands)

@@ -167,7 +167,8 @@ class Grid:
     def _begin_block(self) -> None:
         """Begins the block that has entered the current slot: completes or drops the copies of the
         slot's last block, creates the block's shared memory (a cluster's with its first block, kept
-        for later ones of these slots) and warps, and reports it to the observer; clears FRESH."""
+        for later ones of these slots) and warps, and reports it to the observer; clears FRESH.
+        Raises the fault of tensor memory that the last block has not freed."""
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
         slot, plan[schedule_layout.FRESH] = int(plan[schedule_layout.SLOT]), 0
         # The slot's last block has ended; its asynchronous copies must not write to the new one.
@@ -187,7 +188,8 @@ class Grid:
 
     def _end(self, status: int) -> None:
         """Ends the launch with a status of the schedule: raises DeadlockError for DEADLOCK, else
-        completes the asynchronous operations of the last resident blocks."""
+        completes the asynchronous operations of the last resident blocks, and raises the fault of
+        tensor memory that they have not freed."""
         for warps in self.resident.values():
             if status != schedule_layout.DEADLOCK:
                 tensors.retire_block(self.run, warps[0].block)

@@ -40,9 +40,10 @@ def execute_tensor_request(
     warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 ) -> None:
     """Executes any operation of `isa.ops.tensors` (tensor and bulk copies, reductions, prefetches,
-    `tensormap.replace`), 32 lanes at a time: converts its operands to rows, one for each, and
-    issues it, after it was reported to the sanitizer. Raises the fault that `issue_copies` records
-    in the scratch words; lower lanes have taken effect then."""
+    `tensormap.replace`) in the lanes of `mask` (`on`: the same set as a predicate), 32 lanes at a
+    time: converts its operands to rows, one for each, and issues it, after it was reported to the
+    sanitizer. Raises the fault that `issue_copies` records in the scratch words; lower lanes have
+    taken effect then."""
     request = tensor_request(instruction)
     operand_rows = np.zeros((CopyOperands.WORDS // LANES, warp.size), np.int64)
     for row, operand, type in request.inputs:
