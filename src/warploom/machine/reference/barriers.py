@@ -99,7 +99,8 @@ def _report_arrival(warp: Warp, index: int, mask: int, number: int, threads: int
 def _execute_cluster_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes `barrier.cluster` for the lanes of `mask`, whose arrival or wait is reported
     (`_report_arrival`): an arrival is stored in the warp's CLUSTER_ARRIVED, a wait suspends the
-    warp unless all threads of the cluster have arrived; returns the status of the warp."""
+    warp if its lanes have arrived at the current phase, and others of the cluster have not; returns
+    the status of the warp."""
     run, table = warp.run, warp.splits.table
     if mask:
         _report_arrival(warp, index, mask, schedule_layout.CLUSTER_BARRIER, 0)

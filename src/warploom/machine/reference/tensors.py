@@ -178,9 +178,9 @@ def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
 
 
 def retire_block(run: LaunchState, block: ThreadBlock) -> None:
-    """Completes the bulk copies of a thread block that has ended which read its shared memory, and
-    drops those into it, since another block may have that memory next. Raises the fault of tensor
-    memory that it has not freed."""
+    """Completes the late copies of a thread block that has ended which read its shared memory, and
+    drops those into it (if there are any, also its late stores to tensor memory), since another
+    block may have that memory next. Raises the fault of tensor memory that it has not freed."""
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
     if run.program.has_tensor_memory:
@@ -198,7 +198,7 @@ def retire_block(run: LaunchState, block: ThreadBlock) -> None:
 
 
 def _has_incomplete_copies(run: LaunchState) -> bool:
-    """Returns true if any copy is incomplete."""
+    """Returns true if any copy is incomplete; late stores to tensor memory do not count."""
     return RequestQueue(run.queue, 0).count + PendingList(run.held, 0).count > 0
 
 

@@ -234,9 +234,10 @@ def _cluster_rank(warp: Warp, index: int, instruction: Instruction, mask: int, o
 
 
 def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting (see
-    `simt.register_pool`). Raises the fault of a count that `inc` would lower or `dec` raise, or
-    that the block's registers do not allow."""
+    """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting; nothing if
+    the kernel's directives give no count. Raises the fault (in the lowest lane of `mask`) of a
+    count that `inc` would lower or `dec` raise, or, once all warps have set one, of a sum beyond
+    the block's registers."""
     count = instruction.operands[0]
     assert isinstance(count, Immediate)
     run, grows = warp.run, int("inc" in instruction.operation.modifiers.values.values())
