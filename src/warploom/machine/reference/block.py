@@ -165,9 +165,9 @@ class Grid:
         return self.resident[int(self.run.plan[schedule_layout.SLOT])][number]
 
     def _begin_block(self) -> None:
-        """Begins the block that has entered the current slot: completes or drops the copies of the
-        slot's last block, creates the block's shared memory (a cluster's with its first block, kept
-        for later ones of these slots) and warps, and reports it to the observer; clears FRESH.
+        """Begins the block that has entered the current slot: completes or drops the late copies of
+        the slot's last block, creates the block's shared memory (a cluster's with its first block,
+        kept for later ones of these slots) and warps, and reports it to the observer; clears FRESH.
         Raises the fault of tensor memory that the last block has not freed."""
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
         slot, plan[schedule_layout.FRESH] = int(plan[schedule_layout.SLOT]), 0

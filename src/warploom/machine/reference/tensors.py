@@ -178,9 +178,9 @@ def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
 
 
 def retire_block(run: LaunchState, block: ThreadBlock) -> None:
-    """Completes the late copies of a thread block that has ended which read its shared memory, and
-    drops those into it (if there are any, also its late stores to tensor memory), since another
-    block may have that memory next. Raises the fault of tensor memory that it has not freed."""
+    """Completes the late copies in bulk groups (from shared to global memory) of a thread block
+    that has ended, and drops its others, since another block may have its memory next; late stores
+    to tensor memory stay queued. Raises the fault of tensor memory that it has not freed."""
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
     if run.program.has_tensor_memory:
