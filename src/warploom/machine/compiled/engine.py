@@ -215,9 +215,10 @@ class CompiledEngine:
     ) -> Callable[[], Tally]:
         """Runs a launch to its end, its blocks distributed over workers unless there is a reason to
         run them in one (`serial_reason_of`); calls `progress` now and then (`running.Progress`).
-        Returns a function that builds the tally when it is called. Raises as `launch` does, for the
-        first part that did not end; with `max_instructions`, the tally is built here, since only it
-        shows that the last slice exceeded the limit."""
+        Returns a function that builds the tally when it is called. Raises KernelFault,
+        DeadlockError, InstructionLimit, LaunchCancelled, or the exception of a host callback, for
+        the first part that did not end; with `max_instructions`, the tally is built here, since
+        only it shows that the last slice exceeded the limit."""
         configuration = self._configuration(program, launch)
         launch_template = configuration.launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)

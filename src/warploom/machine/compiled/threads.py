@@ -69,7 +69,7 @@ class Runner:
 
     def _serve(self) -> None:
         """Runs the jobs that `start` passes, one after the other, forever; the body of the thread.
-        Before each job it may run on all cores again that it could before `start` bound it."""
+        Before each job it undoes the binding to a core by `start`."""
         self._thread = _thread.get_native_id()
         while True:
             self._job_ready.acquire()

@@ -120,9 +120,9 @@ class DeviceMemory:
         return allocation
 
     def lend(self, address: int, size: int, owner: object, name: str = "host memory") -> Allocation:
-        """Makes `size` bytes of host memory at `address` accessible to kernels until
-        `free(address)`; `owner` is kept alive until then. Raises WarploomError if some of them are
-        in the device's range or in a live allocation."""
+        """Makes `size` bytes of host memory at `address`, which errors call `name`, accessible to
+        kernels until `free(address)`; `owner` is kept alive until then. Raises WarploomError if
+        some of them are in the device's range or in a live allocation."""
         allocation = Allocation(address, size, name)
         with self._lock:
             index = bisect_right(self._addresses, address)

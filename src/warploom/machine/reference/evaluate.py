@@ -209,7 +209,7 @@ def _fused(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _rounding_error(a: Values, b: Values, total: Values) -> Values:
-    """Returns the exact sum of two numbers minus the rounded one (Knuth's TwoSum)."""
+    """Returns the exact sum of two numbers minus `total`, the rounded one (Knuth's TwoSum)."""
     second = total - a
     return (a - (total - second)) + (b - second)
 

@@ -79,8 +79,8 @@ class Splits:
         stack until `arrive` makes them active. The caller enters the block of `first`.
 
         If the other side is at the reconvergence point already, it has nothing to run and counts as
-        arrived, in an outer node if that has the same point (so that loops do not grow the stack).
-        `level` is the call depth of the lanes.
+        arrived, in an outer node if that has the same point and level (so that loops do not grow
+        the stack). `level` is the call depth of the lanes.
         """
         if other.block != point:
             push(self.table, point, self.active, other.block, other.mask, branch, level)

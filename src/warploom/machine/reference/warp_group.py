@@ -132,8 +132,8 @@ def _complete(warp: Warp, issued: Issued) -> None:
 def _spread_lanes(
     holders: dict[tuple[int, int], tuple[int, int]], lanes: Values, shape: tuple[int, ...]
 ) -> Matrix:
-    """Returns a matrix of booleans: each element has the value in `lanes` of the lane that holds it
-    (`holders`: (row, column) to (lane, element))."""
+    """Returns a matrix of booleans of that shape: each element has the value in `lanes` of the lane
+    that holds it (`holders`: (row, column) to (lane, element))."""
     result = np.zeros(shape, np.bool_)
     for position, (lane, _) in holders.items():
         result[position] = lanes[lane]
