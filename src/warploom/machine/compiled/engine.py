@@ -256,8 +256,9 @@ class CompiledEngine:
     ) -> tuple[WorkerLaunch, Status]:
         """Runs a launch, or some of its blocks, in one worker and in code (baseline code if
         `baseline`) that writes a log and calls an observer, if these are given; returns the
-        worker's launch in its final state, and the status in which it ended. A fault, a deadlock or
-        a cancellation (PAUSED) is a status here, not raised."""
+        worker's launch in its final state, and the status in which it ended. A fault, a deadlock, a
+        cancellation (PAUSED) or a failed host callback is not raised here: `error_of` returns the
+        exception for the status."""
         wanted = None if observer is None else observer.observation.wanted
         kernel = self.kernel(
             program, launch, records=log is not None, observes=wanted, baseline=baseline
@@ -284,8 +285,8 @@ class CompiledEngine:
     ) -> tuple[WorkerLaunch, Status]:
         """Runs a whole launch in one worker, in code that passes the `wanted` events to a detector,
         whose state is at address `detector`; returns the worker's launch in its final state, and
-        the status in which it ended. A fault, a deadlock or a cancellation (PAUSED) is a status
-        here, not raised."""
+        the status in which it ended. A fault, a deadlock, a cancellation (PAUSED) or a failed host
+        callback is not raised here: `error_of` returns the exception for the status."""
         launch_template = self._configuration(program, launch, wanted).launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         work = WorkerLaunch.prepare(launch_template, launch, memory, caches, range(launch.blocks))
