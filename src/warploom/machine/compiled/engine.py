@@ -91,8 +91,8 @@ class CompiledEngine:
     ) -> Tiers:
         """Returns the code tiers of a program for launches like this one: of code that writes a log
         (`records`), has what a debugger needs (`debugging`) or reports events to an observer
-        (`observes`). Code that observes, or lets a debugger step, is not specialised for a block
-        size."""
+        (`observes`). Only code without a log, observer and single steps may be specialised for a
+        block size."""
         variant = self._variant(program, launch, records=records)
         # Code for one block size runs warps in a static schedule, in which events would be out of
         # order.
@@ -220,9 +220,10 @@ class CompiledEngine:
     ) -> Callable[[], Tally]:
         """Runs a launch to its end, its blocks distributed over workers unless there is a reason to
         run them in one (`serial_reason_of`); calls `progress` now and then (`running.Progress`).
-        Returns a function that builds the tally when it is called. Raises as `launch` does, for the
-        first part that did not end; with `max_instructions`, the tally is built here, since only it
-        shows that the last slice exceeded the limit."""
+        Returns a function that builds the tally when it is called. Raises KernelFault,
+        DeadlockError, InstructionLimit, LaunchCancelled, or the exception of a host callback, for
+        the first part that did not end; with `max_instructions`, the tally is built here, since
+        only it shows that the last slice exceeded the limit."""
         configuration = self._configuration(program, launch)
         launch_template = configuration.launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
@@ -260,8 +261,9 @@ class CompiledEngine:
     ) -> tuple[WorkerLaunch, Status]:
         """Runs a launch, or some of its blocks, in one worker and in code (baseline code if
         `baseline`) that writes a log and calls an observer, if these are given; returns the
-        worker's launch in its final state, and the status in which it ended. A fault, a deadlock or
-        a cancellation (PAUSED) is a status here, not raised."""
+        worker's launch in its final state, and the status in which it ended. A fault, a deadlock, a
+        cancellation (PAUSED) or a failed host callback is not raised here: `error_of` returns the
+        exception for the status."""
         wanted = None if observer is None else observer.observation.wanted
         tiers = self.tiers(program, launch, records=log is not None, observes=wanted)
         configuration = None if baseline else Configuration(tiers, launch)
@@ -289,7 +291,9 @@ class CompiledEngine:
         progress: Progress | None = None,
     ) -> tuple[WorkerLaunch, Status]:
         """Runs a whole launch in one worker, in code that passes the `wanted` events to a detector,
-        whose state is at address `detector`; returns what `record` does."""
+        whose state is at address `detector`; returns the worker's launch in its final state, and
+        the status in which it ended. A fault, a deadlock, a cancellation (PAUSED) or a failed host
+        callback is not raised here: `error_of` returns the exception for the status."""
         configuration = self._configuration(program, launch, wanted)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         work = WorkerLaunch.prepare(
