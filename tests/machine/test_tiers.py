@@ -23,6 +23,7 @@ from warploom.compilation import jit
 from warploom.compilation.jit import CompiledKernel
 from warploom.core.errors import CompileError
 from warploom.llvm.opt_level import Effort
+from warploom.machine.compiled import tiers as tiers_module
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.tiers import Tiers
 from warploom.machine.compiled.work import WorkerLaunch
@@ -30,6 +31,7 @@ from warploom.machine.launch import Launch, Schedule
 from warploom.machine.reference.machine import ReferenceEngine
 from warploom.program.build import build
 from warploom.ptx.parser import parse
+from warploom.sanitize.findings import TOOLS
 
 
 @pytest.fixture(params=[1, 2, 4])
@@ -239,3 +241,45 @@ def test_a_run_says_in_which_code_it_ended(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("WARPLOOM_OPT_LEVEL", "1")
     assert run("compiled").tier == "level 1"
     assert "in baseline code" not in run("compiled").report()
+
+
+@pytest.mark.parametrize("watch", ["sanitized", "recorded", "not watched"])
+def test_a_running_launch_goes_on_in_better_code(
+    watch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compares launches that pause as often as they can, and change over at two pauses, with one
+    that has the best code from the beginning."""
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path))
+    file = tmp_path / "copies.ptx"
+    file.write_text(COPIES)
+    efforts: list[str] = []
+    run_slice = WorkerLaunch.run_slice
+
+    def noted(work: WorkerLaunch) -> int:
+        work.launch_template.pace.instructions = 1
+        efforts.append(work.kernel.tier)
+        return run_slice(work)
+
+    def left() -> tuple[object, ...]:
+        gpu = wl.Device("a100", record=watch == "recorded")
+        out = gpu.zeros(32, np.uint32)  # block 1 writes what block 0 has written: a race
+        sanitize = TOOLS if watch == "sanitized" else ()
+        run = gpu.load(file)["k"][2, 32](out, 9, sanitize=sanitize)
+        found = [(one.kind, one.line) for one in run.findings] if sanitize else []
+        times = run.time().cycles if watch == "recorded" else 0
+        return out.copy_to_host().tobytes(), dict(run.counters), found, times
+
+    monkeypatch.setenv("WARPLOOM_OPT_LEVEL", "3")
+    expected = left()
+    assert expected[2] or watch != "sanitized"
+    file.write_text(COPIES + "// another program, which has no code yet\n")
+    monkeypatch.delenv("WARPLOOM_OPT_LEVEL")
+    monkeypatch.setenv("WARPLOOM_CACHE_DIR", str(tmp_path / "empty"))
+    monkeypatch.setattr(WorkerLaunch, "run_slice", noted)
+    monkeypatch.setattr(tiers_module, "start_compiling", lambda _: None)
+    monkeypatch.setattr(tiers_module, "SECONDS", 0.0)
+    monkeypatch.setattr(tiers_module, "SECONDS_AN_INSTRUCTION", 0.0)
+    monkeypatch.setattr(tiers_module, "SECONDS_IN", dict.fromkeys(Effort, 1e-9))
+    assert left() == expected
+    lowest = "baseline" if watch == "not watched" else "level 0"
+    assert [*dict.fromkeys(efforts)] == [lowest, "level 1", "level 3"]
