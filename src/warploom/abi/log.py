@@ -14,6 +14,7 @@ from warploom.isa.instruction import Space
 from warploom.program.accesses import GENERIC_SPACES
 from warploom.simt import warp_table
 from warploom.simt.lane_counts import jitable
+from warploom.simt.warp_table import WarpTable
 from warploom.texture.descriptors import TOUCHED
 
 (
@@ -55,7 +56,7 @@ instructions and warps that are left out. CURRENT: the entry being executed, or 
 RECONVERGENCES: the sums of the branches' counts at the last entry. KNOWN_AT: the offset of a hash
 table of KNOWN words: by the hash of a row of SCATTERED, that row's number plus 1."""
 
-LogWords = WarpTable = Any
+LogWords = Any
 """Arrays of 64-bit integers, pointers in compiled code: the log, and the table of a warp
 (`simt.warp_table`)."""
 
@@ -94,7 +95,7 @@ arrived, other block, other lanes, parent; then for each split: its number, lane
 
 def record_block(
     log: LogWords,
-    table: WarpTable,
+    context: LogWords,
     counts: Any,
     first: int,
     branches: int,
@@ -108,11 +109,11 @@ def record_block(
     (LEFT_OUT), and no entry is current. A warp that enters its first block gets a number in the
     log, or NONE beyond WARP_CAPACITY.
 
-    `warp` is the warp's number in the launch, `table` its table, whose head the caller has stored;
-    `counts` the array of counts, in which those of `branches` branches begin at `first`
-    (`abi.environment.CountLayout`). If these have risen since the last entry, its last instruction
-    diverged or reconverged, and is marked."""
-    divergences, reconvergences = 0, 0
+    `warp` is the warp's number in the launch, `context` begins with its table, whose head the
+    caller has stored; `counts` the array of counts, in which those of `branches` branches begin at
+    `first` (`abi.environment.CountLayout`). If these have risen since the last entry, its last
+    instruction diverged or reconverged, and is marked."""
+    table, divergences, reconvergences = WarpTable(context, 0), 0, 0
     for branch in range(branches):
         divergences += counts[first + 2 * branch]
         reconvergences += counts[first + 2 * branch + 1]
@@ -145,11 +146,11 @@ def record_block(
     at = log[ENTRIES_AT] + log[ENTRIES] * ENTRY_WORDS
     log[at + E_WARP] = log[number] - 1
     log[at + E_BLOCK] = block
-    log[at + E_MASK] = table[warp_table.MASK]
-    log[at + E_LIVE] = table[warp_table.LIVE]
+    log[at + E_MASK] = table.mask
+    log[at + E_LIVE] = table.live
     log[at + E_CONTROL] = warp_table.NONE
     log[at + E_MARKS] = 0
-    if table[warp_table.TOP] != warp_table.NONE or table[warp_table.PARKED] != 0:
+    if table.top != warp_table.NONE or table.parked != 0:
         log[at + E_CONTROL] = log[CONTROLS]
         write_control(log, table)
     log[CURRENT] = log[ENTRIES]
@@ -165,30 +166,30 @@ def write_control(log: LogWords, table: WarpTable) -> None:
     start = log[CONTROLS_AT] + log[CONTROLS]
     at = start + 3
     nodes, splits = 0, 0
-    for node in range(warp_table.node_count(table[warp_table.LANES])):
-        if (table[warp_table.FREE] >> node) & 1 == 0:
-            row = warp_table.node_at(node)
+    for node in range(warp_table.node_count(table.lanes)):
+        if (table.free >> node) & 1 == 0:
+            row = warp_table.node_of(table, node)
             log[at] = node
-            log[at + 1] = table[row + warp_table.POINT]
-            log[at + 2] = table[row + warp_table.EXPECTED]
-            log[at + 3] = table[row + warp_table.ARRIVED]
-            log[at + 4] = table[row + warp_table.OTHER_BLOCK]
-            log[at + 5] = table[row + warp_table.OTHER_MASK]
-            log[at + 6] = table[row + warp_table.PARENT]
+            log[at + 1] = row.point
+            log[at + 2] = row.expected
+            log[at + 3] = row.arrived
+            log[at + 4] = row.other_block
+            log[at + 5] = row.other_mask
+            log[at + 6] = row.parent
             at += NODE_ROW
             nodes += 1
-    for split in range(table[warp_table.LANES]):
-        if (table[warp_table.PARKED] >> split) & 1 == 1:
-            row = warp_table.split_at(table, split)
+    for split in range(table.lanes):
+        if (table.parked >> split) & 1 == 1:
+            row = warp_table.split_of(table, split)
             log[at] = split
-            log[at + 1] = table[row + warp_table.S_MASK]
-            log[at + 2] = table[row + warp_table.S_BLOCK]
-            log[at + 3] = table[row + warp_table.S_STATUS]
+            log[at + 1] = row.mask
+            log[at + 2] = row.block
+            log[at + 3] = row.status
             at += SPLIT_ROW
             splits += 1
     log[start] = nodes
     log[start + 1] = splits
-    log[start + 2] = table[warp_table.TOP]
+    log[start + 2] = table.top
     log[CONTROLS] += at - start
 
 

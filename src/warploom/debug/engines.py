@@ -24,7 +24,7 @@ from warploom.lower.instrument.watchpoints import HITS
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.launch_template import CURRENT_BLOCK_SLOTS, LaunchTemplate
 from warploom.machine.compiled.work import WorkerLaunch
-from warploom.simt import schedule_layout
+from warploom.simt.schedule_layout import Plan
 from warploom.simt.scheduling import WHOLE_TURN
 
 Words = npt.NDArray[np.int64]
@@ -168,7 +168,7 @@ class BlockEngine:
         self._counts[-1] += 0 if self._watch is None else int(self._watch[HITS]) - hits
         self.executed += executed
         self._rate = executed / len(part)
-        resident = work.buffers.plan[schedule_layout.MOST_RESIDENT]
+        resident = work.buffers.plan.most_resident
         self.interleaved |= bool(resident > 1) or status in (Status.DEADLOCK, Status.PAUSED)
         self._following, self.failed = last, status != Status.ENDED
         self._launch_template.give_back(work.buffers)
@@ -214,14 +214,14 @@ class TurnEngine:
 
     def load(self, state: State) -> None:
         work, fresh = self.work, self._fresh
-        for slot, part in self._arrays(int(work.buffers.plan[schedule_layout.MOST_RESIDENT]) or 1):
+        for slot, part in self._arrays(work.buffers.plan.most_resident or 1):
             if slot in work.launch_template.bytes_per_slot:
                 part[:] = 0
         self._put(fresh)
         if isinstance(state, BetweenTurns):
             self._put(state)
         else:
-            work.buffers.plan[schedule_layout.NEXT_BLOCK] = state.following
+            work.buffers.plan.next_block = state.following
             work.environment[Slot.BLOCKS_DONE] = state.following
         work.buffers.forget_bounds()
         if work.host_callbacks is not None:
@@ -234,7 +234,7 @@ class TurnEngine:
     def save(self) -> State:
         if not self.kernel.suspends:
             return BetweenBlocks(int(self.work.environment[Slot.BLOCKS_DONE]))
-        return self._saved(int(self.work.buffers.plan[schedule_layout.MOST_RESIDENT]))
+        return self._saved(self.work.buffers.plan.most_resident)
 
     def advance(self, instructions: int) -> bool:
         work, environment = self.work, self.work.environment
@@ -283,7 +283,7 @@ class TurnEngine:
         """Return the blocks from the first that is resident up to the next to begin."""
         if self._target.launch.schedule.shuffles or self._target.launch.cluster_blocks > 1:
             return None
-        following = int(self.work.buffers.plan[schedule_layout.NEXT_BLOCK])
+        following = self.work.buffers.plan.next_block
         resident = [block for block in self.work.slots.tolist() if block >= 0]
         return range(min(resident, default=following), following)
 
@@ -300,7 +300,7 @@ class TurnEngine:
         """Yield the arrays that change while a launch runs, of so many slots."""
         work = self.work
         launch_template, arena = work.launch_template, work.buffers.arena
-        sizes = {Slot.PLAN_AT: work.buffers.plan.nbytes, Slot.SLOTS_AT: work.slots.nbytes}
+        sizes = {Slot.PLAN_AT: 8 * Plan.WORDS, Slot.SLOTS_AT: work.slots.nbytes}
         sizes |= {slot: resident * size for slot, size in launch_template.bytes_per_slot.items()}
         for slot, size in sizes.items():
             yield slot, arena[launch_template.starts[slot] :][:size]

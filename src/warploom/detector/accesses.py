@@ -52,6 +52,7 @@ from warploom.detector.shared_memory_owners import NO_BLOCK, select_memory, shar
 from warploom.detector.tensor.copies import complete_copy, is_mbarrier, operate_mbarrier
 from warploom.detector.touched import record_touched_lane
 from warploom.simt.lane_counts import ALL_LANES, count_lanes, first_lane, jitable, last_lane
+from warploom.simt.schedule_layout import Plan
 
 MBARRIER_BYTES = 8
 """Bytes of an mbarrier; bulk copies move 16 at a time, so a store of 8 by one signals an
@@ -67,7 +68,7 @@ MOST_LANE_RUNS = 8
 
 @jitable
 def check_access(
-    state: DetectorState, event: DetectorEvent, plan: Any, memory: Any, addresses: Any, data: Any
+    state: DetectorState, event: DetectorEvent, plan: Plan, memory: Any, addresses: Any, data: Any
 ) -> int:
     """Checks and records the access of a warp (an event): by runs of evenly spaced lanes if it is
     weak, of global or shared memory, and all threads of the block know that the previous launch has
@@ -91,7 +92,7 @@ def check_access(
 
 @jitable
 def record_runs(
-    state: DetectorState, event: DetectorEvent, plan: Any, memory: Any, addresses: Any, data: Any
+    state: DetectorState, event: DetectorEvent, plan: Plan, memory: Any, addresses: Any, data: Any
 ) -> int:
     """Records a weak access by runs of evenly spaced lanes; goes over to `record_lanes` if there
     are more than MOST_LANE_RUNS, or a run is misaligned or not within one writable allocation.
@@ -207,7 +208,7 @@ def heads_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
 def record_lanes(
     state: DetectorState,
     event: DetectorEvent,
-    plan: Any,
+    plan: Plan,
     memory: Any,
     addresses: Any,
     data: Any,

@@ -31,7 +31,7 @@ from warploom.observe.recorder import RecordedTrace, accesses_of, as_column
 from warploom.observe.tables import Patterns, States
 from warploom.program.program import Program
 from warploom.simt import warp_table
-from warploom.simt.warp_table import Table
+from warploom.simt.warp_table import Split, StackNode, WarpTable
 
 Words = npt.NDArray[np.int64]
 
@@ -44,7 +44,7 @@ class Ending:
     fault), and the state tables of the unfinished warps, by their number in the launch."""
 
     faulted: int | None
-    tables: dict[int, Table]
+    tables: dict[int, WarpTable]
 
 
 class CompiledRecording:
@@ -265,38 +265,38 @@ class CompiledRecording:
         return site, self._patterns.shape(site, pattern), base
 
 
-def _table(mask: int, live: int, control: Words | None) -> Table:
+def _table(mask: int, live: int, control: Words | None) -> WarpTable:
     """Returns a warp's state table from the words of the log (None: a converged warp)."""
-    table = np.zeros(warp_table.table_words(WARP_SIZE), np.int64)
-    table[warp_table.LANES] = WARP_SIZE
-    table[warp_table.MASK], table[warp_table.LIVE] = mask, live
-    table[warp_table.TOP] = warp_table.NONE
-    table[warp_table.FREE] = (1 << warp_table.node_count(WARP_SIZE)) - 1
+    table = WarpTable(np.zeros(warp_table.table_words(WARP_SIZE), np.int64), 0)
+    table.lanes = WARP_SIZE
+    table.mask, table.live = mask, live
+    table.top = warp_table.NONE
+    table.free = (1 << warp_table.node_count(WARP_SIZE)) - 1
     if control is None:
         return table
-    nodes, splits, table[warp_table.TOP] = control[:3].tolist()
+    nodes, splits, table.top = control[:3].tolist()
     offset = 3
     for _ in range(nodes):
         node = int(control[offset])
-        table[warp_table.FREE] &= ~(1 << node)
+        table.free &= ~(1 << node)
         for word, value in zip(_NODE, control[offset + 1 : offset + words.NODE_ROW], strict=True):
-            table[warp_table.node_at(node) + word] = value
+            table.words[warp_table.node_of(table, node).at + word] = value
         offset += words.NODE_ROW
     for _ in range(splits):
         split = int(control[offset])
-        table[warp_table.PARKED] |= 1 << split
+        table.parked |= 1 << split
         for word, value in zip(_SPLIT, control[offset + 1 : offset + words.SPLIT_ROW], strict=True):
-            table[warp_table.split_at(table, split) + word] = value
+            table.words[warp_table.split_of(table, split).at + word] = value
         offset += words.SPLIT_ROW
     return table
 
 
 _NODE = (
-    warp_table.POINT,
-    warp_table.EXPECTED,
-    warp_table.ARRIVED,
-    warp_table.OTHER_BLOCK,
-    warp_table.OTHER_MASK,
-    warp_table.PARENT,
+    StackNode.point,
+    StackNode.expected,
+    StackNode.arrived,
+    StackNode.other_block,
+    StackNode.other_mask,
+    StackNode.parent,
 )
-_SPLIT = (warp_table.S_MASK, warp_table.S_BLOCK, warp_table.S_STATUS)
+_SPLIT = (Split.mask, Split.block, Split.status)

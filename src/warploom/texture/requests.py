@@ -23,9 +23,7 @@ from warploom.cost.fields import (
 )
 from warploom.cost.writes import lasting
 from warploom.simt.lane_counts import Addresses, Ints, jitable
-from warploom.simt.schedule_layout import (
-    CHANGES,
-)
+from warploom.simt.schedule_layout import Plan
 from warploom.texture.descriptors import (
     ADDRESS_ROW,
     AS_FLOAT,
@@ -115,7 +113,7 @@ NO_PATH = -1
 @jitable
 def serve_texels(
     table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, caches: Ints,
-    plan: Ints, mask: int, request: int, path: int, block: int,
+    plan_words: Ints, mask: int, request: int, path: int, block: int,
 ) -> int:  # fmt: skip
     """Executes a texture or surface instruction, which `request` encodes, in the lanes of `mask` of
     a block with grid index `block`: stores results in `data`, and counts the request and its
@@ -132,6 +130,7 @@ def serve_texels(
     if op in (FETCH, GATHER):
         failed = fetch_lanes(table, memory, data, scratch, record, mask, request)
     else:
+        plan = Plan(plan_words, 0)
         failed = surface_lanes(table, memory, data, scratch, record, plan, mask, request, block)
     if failed:
         return 1
@@ -271,7 +270,7 @@ def fetch_lanes(
 
 @jitable
 def surface_lanes(
-    table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, plan: Ints,
+    table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, plan: Plan,
     mask: int, request: int, block: int,
 ) -> int:  # fmt: skip
     """Executes `suld`, `sust` or `sured` in the lanes of `mask`. First checks each lane, stores its
@@ -306,7 +305,7 @@ def surface_lanes(
 
 @jitable
 def access_surfaces(
-    table: Ints, memory: Memory, data: Addresses, record: Ints, plan: Ints,
+    table: Ints, memory: Memory, data: Addresses, record: Ints, plan: Plan,
     mask: int, addressed: int, request: int, block: int,
 ) -> None:  # fmt: skip
     """Loads, stores or reduces in the checked lanes, in an order that the policy chooses for
@@ -316,7 +315,7 @@ def access_surfaces(
     changes of memory in `plan`: one for the stores, one for each reduction that changes a value."""
     op = request >> OP & 15
     if op in (STORE, STORE_FORMATTED):
-        plan[CHANGES] += 1
+        plan.changes += 1
         addressed = lasting(data, addressed, plan, block)
     order = 32
     if op in (REDUCE, REDUCE_FORMATTED) and addressed != 0:
@@ -336,7 +335,7 @@ def access_surfaces(
             elif op == STORE_FORMATTED:
                 store_texel(table, start, memory, data, lane, address, request)
             else:
-                plan[CHANGES] += reduce_lane(table, start, memory, data, lane, address, request)
+                plan.changes += reduce_lane(table, start, memory, data, lane, address, request)
 
 
 # ---- queries ------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from warploom.detector.layout import STORE as WRITES
 from warploom.detector.records import DetectorEvent, DetectorState
 from warploom.detector.tensor.tensor_copies import PIECE, record_bytes
 from warploom.simt.lane_counts import jitable
+from warploom.simt.schedule_layout import Plan
 from warploom.texture.descriptors import (
     ADDRESS_ROW,
     BASE,
@@ -56,7 +57,7 @@ LANES = 32
 def detect_texels(
     state_words: Any,
     event_words: Any,
-    plan: Any,
+    plan_words: Any,
     all_memory: Any,
     table: Any,
     memory: Any,
@@ -76,7 +77,7 @@ def detect_texels(
     op = request >> OP & 15
     if op in (QUERY, IS_TYPE):
         return 0
-    begin_event(state, event, plan)
+    begin_event(state, event, Plan(plan_words, 0))
     set_current_thread(state, event.warp << 5)
     for lane in range(LANES):
         if event.lanes >> lane & 1 == 0:

@@ -15,7 +15,7 @@ from warploom.lower.frame.frame import Frame
 from warploom.lower.instrument.access_event import AccessEvent
 from warploom.program.effects.observed import KINDS, SPACES, is_observed_access, is_observed_branch
 from warploom.simt import event_layout as words
-from warploom.simt.schedule_layout import ENDED, STATE_WORDS, STATUS
+from warploom.simt.schedule_layout import ENDED, WarpState
 
 CALLBACK = ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR, PTR])
 """The signature `callback(event, source lines, state, failed)`; a callback sets `failed` if it
@@ -27,7 +27,7 @@ def has_block_ended(states: Any, warps: int) -> int:
     states. It is compiled as a helper, which `run` calls.
     """
     for warp in range(warps):
-        if states[warp * STATE_WORDS + STATUS] != ENDED:
+        if WarpState(states, 0, warp).status != ENDED:
             return 0
     return 1
 

@@ -45,7 +45,7 @@ from warploom.lower.loops.strided_loops import StridedLoopCode
 from warploom.lower.loops.warp_loop_schedule import WarpLoopCode
 from warploom.lower.operations.member_masks import MemberMaskCode
 from warploom.program.cfg import ProgramBlock, body_range
-from warploom.simt.schedule_layout import RESUME
+from warploom.simt.schedule_layout import WarpState
 
 
 class WarpFunction:
@@ -160,7 +160,9 @@ class WarpFunction:
         entered = self.frame.function.append_basic_block("entered")
         self.b.position_at_end(entered)
         resume_point = (
-            self.frame.get(self.frame.context.state(RESUME)) if self.suspends else I64(END)
+            self.frame.get(self.frame.context.state(WarpState.resume))
+            if self.suspends
+            else I64(END)
         )
         self.control.warp_order.enter(resume_point)
         self.frame.prologue.b.branch(entered)

@@ -36,9 +36,6 @@ from warploom.program.accesses import (
     space_of,
 )
 from warploom.program.effects.completions import completion
-from warploom.simt.schedule_layout import (
-    CHANGES,
-)
 
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
@@ -196,7 +193,7 @@ def _complete_mbarriers(
     warp: Warp, request: AccessRequest, addresses_by_lane: Sequence[int], amounts: Values, mask: int
 ) -> None:
     """Subtracts arrived bytes, `amounts` by lane, from the transaction count (tx-count) of the
-    mbarrier at each lane's address, after a check that one is there; adds 1 to CHANGES."""
+    mbarrier at each lane's address, after a check that one is there; adds 1 to `changes`."""
     for lane_access in lane_accesses(warp, request, addresses_by_lane, mask):
         old = int.from_bytes(lane_access.store.read(lane_access.address, U64.bytes), "little")
         precondition = COMPLETE_TX.spec.memory_precondition
@@ -210,7 +207,7 @@ def _complete_mbarriers(
         arguments = [collect([old], U64), amounts[lane_access.lane : lane_access.lane + 1]]
         new = int(evaluate(COMPLETE_TX.combine(1), arguments, 1)[0])
         lane_access.store.write(lane_access.address, new.to_bytes(U64.bytes, "little"))
-    warp.run.plan[CHANGES] += mask != 0
+    warp.run.plan.changes += mask != 0
 
 
 def _bytes_to_read(warp: Warp, instruction: Instruction, size: int) -> Values:

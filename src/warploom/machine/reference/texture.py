@@ -60,7 +60,7 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         tables = (run.memory.textures.table().words, run.memory.bytes, lanes, scratch, counts)
         with np.errstate(all="ignore"):
             failed = serve_texels(
-                *tables, run.caches, run.plan, active_lanes, request.request, *launch_position
+                *tables, run.caches, run.plan.words, active_lanes, request.request, *launch_position
             )
         if failed:
             scratch[FAULT_LANE] += first_lane
