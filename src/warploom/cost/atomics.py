@@ -66,12 +66,12 @@ def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
 
 
 @jitable
-def lane_order(addresses: Addresses, mask: int, plan_words: Ints | Plan, block: int) -> int:
+def lane_order(addresses: Addresses, mask: int, schedule: Ints | Plan, block: int) -> int:
     """Returns the order in which lanes perform an atomic, by the launch's policy
     (`simt.split_policy`), packed as one number `order`: the k-th lane is (order + k * (order >>
     5)) % 32. Lanes rise by default, fall under ADVERSARIAL, and are ordered by the seed under
     RANDOM."""
-    plan = Plan(plan_words, 0)
+    plan = Plan(schedule, 0)
     if plan.policy == ADVERSARIAL:
         # Begins at lane 31 with the step 31, which is -1 modulo 32.
         return 31 + 32 * 31

@@ -51,7 +51,7 @@ def write_by_lane(addresses: Addresses, mask: int, size: int, record: Ints) -> N
 
 
 @jitable
-def lasting(addresses: Addresses, mask: int, plan_words: Ints | Plan, block: int) -> int:
+def lasting(addresses: Addresses, mask: int, schedule: Ints | Plan, block: int) -> int:
     """Returns the lanes whose values remain in memory after a store, by the launch's policy
     (`simt.split_policy`): for each address the highest lane by default, the lowest under
     ADVERSARIAL, one by the seed under RANDOM.
@@ -59,7 +59,7 @@ def lasting(addresses: Addresses, mask: int, plan_words: Ints | Plan, block: int
     Lanes store in rising order, so by default the whole mask is returned: the highest lane
     overwrites the others.
     """
-    plan = Plan(plan_words, 0)
+    plan = Plan(schedule, 0)
     policy = plan.policy
     if policy != ADVERSARIAL and policy != RANDOM:
         return mask

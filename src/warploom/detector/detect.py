@@ -52,15 +52,15 @@ from warploom.simt.schedule_layout import ALL_BARRIERS, Plan
 
 
 def detect_event(
-    state_words: Any, event_words: Any, plan_words: Any, memory: Any, addresses: Any, data: Any
+    state_words: Any, event_words: Any, schedule: Any, memory: Any, addresses: Any, data: Any
 ) -> int:
     """Processes an event of a launch (`layout`: an access or synchronisation of a warp), and in
     lockstep advances the warp's time; returns the mask of lanes that may execute it: all unless an
-    access is out of bounds. `plan_words` are those of the schedule (`Plan`), `memory` all
+    access is out of bounds. `schedule` are those of the schedule (`Plan`), `memory` all
     of the host's memory by address, `addresses` those of the lanes, or the masks that they name,
     `data` what they store, element by element."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
-    plan = Plan(plan_words, 0)
+    plan = Plan(schedule, 0)
     own_warp = WarpKnowledge(state, begin_event(state, event, plan))
     admitted = event.lanes
     if event.kind == ACCESS:

@@ -47,7 +47,7 @@ lanes with the same addresses needs none either."""
 
 
 def detect_lane_runs(
-    state_words: Any, event_words: Any, plan_words: Any, firsts: Any, shift: int, stride: int
+    state_words: Any, event_words: Any, schedule: Any, firsts: Any, shift: int, stride: int
 ) -> int:
     """Records an access by lane runs, whose checked lanes and run heads are in `checked` and
     `heads`; returns 1, or 0 if `detect_event` has to process it: it is not weak, or a run cannot be
@@ -55,7 +55,7 @@ def detect_lane_runs(
     those of the lanes after it follow by `stride` bytes. If it returns 0, some lanes may have been
     recorded; to record them again changes nothing."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
-    slot = ResidentBlock(state, slot_of_event(state, event, Plan(plan_words, 0)))
+    slot = ResidentBlock(state, slot_of_event(state, event, Plan(schedule, 0)))
     weak = InstructionSite(state, state.sites_at, event.instruction).flags & ~COPIES == 0
     if not weak or slot.at == 0:
         return 0

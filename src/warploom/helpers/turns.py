@@ -72,12 +72,12 @@ def take_indexed_branch(
     )
 
 
-def warp_order_start(plan_words: Words, states: States, warp: int) -> int:
+def warp_order_start(schedule: Words, states: States, warp: int) -> int:
     """Returns the resume point of the current block's warps if they can run in warp order, else
     NONE. They can if all warps that have not ended are runnable at one resume point, `warp` is the
     first of them, and the policy is CONVERGE, which leaves the order of warps open. `states` are
     those of the block."""
-    plan, start = Plan(plan_words, 0), WarpState(states, 0, warp).resume
+    plan, start = Plan(schedule, 0), WarpState(states, 0, warp).resume
     if plan.policy != CONVERGE:
         return NONE
     for other in range(plan.warps):
@@ -90,7 +90,7 @@ def warp_order_start(plan_words: Words, states: States, warp: int) -> int:
 
 
 def end_warp_order(
-    plan_words: Words, environment: Any, states: States, contexts: Contexts, sites: Any
+    schedule: Words, environment: Any, states: States, contexts: Contexts, sites: Any
 ) -> int:
     """Writes the states of the block's warps, which warp order does not keep up to date, when a
     call in warp order returns before the end of the block. Returns 0. `states` are those of the
@@ -101,7 +101,7 @@ def end_warp_order(
     region began (0: they begin, with new tables); the stopped one waits at OWN_SITE, or if that is
     NONE its state is as `end_turn` records it. Warps that have ended stay so. The next turn is that
     of the warp after the stopped one (`position`)."""
-    plan, stopped, own = Plan(plan_words, 0), environment[_WARP], environment[_OWN_SITE]
+    plan, stopped, own = Plan(schedule, 0), environment[_WARP], environment[_OWN_SITE]
     for warp in range(plan.warps):
         state = WarpState(states, 0, warp)
         if state.status == ENDED or (warp == stopped and own == NONE):
@@ -123,12 +123,12 @@ def end_warp_order(
     return 0
 
 
-def next_in_warp_order(plan_words: Words, slots: Slots, states: States) -> int:
+def next_in_warp_order(schedule: Words, slots: Slots, states: States) -> int:
     """Begins the next thread block in the slot of one that has ended in warp order: makes it
     current and `fresh`, with its warps runnable from their start and their turns counted anew.
     Returns 1, or 0 if several blocks are resident or none is left, so that the scheduler has to
     choose."""
-    plan = Plan(plan_words, 0)
+    plan = Plan(schedule, 0)
     if plan.resident != 1 or plan.next_block >= last_block(plan):
         return 0
     plan.current_block = slots[plan.slot] = plan.next_block
@@ -143,7 +143,7 @@ def next_in_warp_order(plan_words: Words, slots: Slots, states: States) -> int:
 
 
 def cluster_wait(
-    plan_words: Words,
+    schedule: Words,
     slots: Slots,
     states: States,
     contexts: Contexts,
@@ -154,7 +154,7 @@ def cluster_wait(
     """Returns 1 if lanes `mask` of warp number `warp` of the current block have to wait at the
     barrier of their cluster (`simt.clusters.must_wait`), else 0. `live`: the warp's lanes that have
     not exited."""
-    plan = Plan(plan_words, 0)
+    plan = Plan(schedule, 0)
     own = plan.slot * plan.warps + warp
     return 1 if clusters.must_wait(plan, slots, states, contexts, own, live, mask) else 0
 

@@ -96,7 +96,7 @@ def allocate_store(memory: Memory, queue: RequestQueue) -> DeferredStore:
 
 
 @jitable
-def wait_stores(memory: Memory, scratch_words: Ints, plan_words: Ints, queue_words: Ints) -> int:
+def wait_stores(memory: Memory, scratch_words: Ints, schedule: Ints, queue_words: Ints) -> int:
     """Executes `tcgen05.wait::st`: writes the deferred stores of the executing warp (from
     `first_thread`) to tensor memory, oldest first, and removes them from the list. Counts each as a
     change of memory in `plan`. Returns 0."""
@@ -105,7 +105,7 @@ def wait_stores(memory: Memory, scratch_words: Ints, plan_words: Ints, queue_wor
         if store_of(queue, number).thread == scratch.first_thread:
             complete_store(memory, queue, number)
             remove_store(queue, number)
-            Plan(plan_words, 0).changes += 1
+            Plan(schedule, 0).changes += 1
         else:
             number += 1
     return 0

@@ -129,7 +129,7 @@ BOX_ALIGNMENT, INTERLEAVED_ALIGNMENT, BULK_UNIT = 128, 256, 16
 @jitable
 def issue_copies(
     memory: Memory, data_words: Ints, scratch_words: Ints, allocations: Allocations,
-    global_record: Ints, shared_record: Ints, plan_words: Ints, queue_words: Ints, work_words: Ints,
+    global_record: Ints, shared_record: Ints, schedule: Ints, queue_words: Ints, work_words: Ints,
     mask: int, request: int,
 ) -> int:  # fmt: skip
     """Issues a request in each lane of `mask`, from the lowest: checks and counts it, then executes
@@ -138,7 +138,7 @@ def issue_copies(
     of fault recorded in `scratch`: lanes before the fault have taken effect."""
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
     queue, work = RequestQueue(queue_words, 0), ProductWork(work_words, 0)
-    entry, plan = scratch.entry, Plan(plan_words, 0)
+    entry, plan = scratch.entry, Plan(schedule, 0)
     scratch.fault_kind = 0
     late = completes_late(plan, scratch.block, scratch.warp)
     for lane in range(LANES):

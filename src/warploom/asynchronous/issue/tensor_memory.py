@@ -84,7 +84,7 @@ ROW_BYTES = 32
 @jitable
 def issue_tensor_memory(
     memory: Memory, data_words: Ints, scratch_words: Ints, values: Values, shared_record: Ints,
-    plan_words: Ints, queue_words: Ints, work_words: Ints, mask: int, request: int,
+    schedule: Ints, queue_words: Ints, work_words: Ints, mask: int, request: int,
     instruction: int,
 ) -> int:  # fmt: skip
     """Issues a request: allocations, loads and stores once per warp, with the operands of the first
@@ -94,7 +94,7 @@ def issue_tensor_memory(
     changes of memory in `plan`. Returns 0, or 1 with the fault recorded in `scratch`."""
     data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
     queue, work = RequestQueue(queue_words, 0), ProductWork(work_words, 0)
-    plan = Plan(plan_words, 0)
+    plan = Plan(schedule, 0)
     scratch.fault_kind = 0
     op = part(request, OP)
     for lane in range(LANES):

@@ -41,7 +41,7 @@ END_GROUP, WAIT_GROUPS = range(2)
 
 @jitable
 def wait_copies(
-    memory: Memory, data_words: Ints, scratch_words: Ints, plan_words: Ints, queue_words: Ints,
+    memory: Memory, data_words: Ints, scratch_words: Ints, schedule: Ints, queue_words: Ints,
     pending_words: Ints, work_words: Ints, mask: int, by_parity: int,
 ) -> int:  # fmt: skip
     """Prepares `mbarrier.test_wait` or `try_wait` of a warp: for each lane in `mask` whose awaited
@@ -51,7 +51,7 @@ def wait_copies(
     of arrivals. Adds to the changes of memory in `plan`. Returns 0."""
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
     queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
-    work, plan = ProductWork(work_words, 0), Plan(plan_words, 0)
+    work, plan = ProductWork(work_words, 0), Plan(schedule, 0)
     for lane in range(LANES):
         if (mask >> lane) & 1 and (queue.count > 0 or pending.count > 0):
             address = int(data.barrier[lane])
@@ -69,7 +69,7 @@ def wait_copies(
 
 @jitable
 def group_copies(
-    memory: Memory, scratch_words: Ints, plan_words: Ints, queue_words: Ints, pending_words: Ints,
+    memory: Memory, scratch_words: Ints, schedule: Ints, queue_words: Ints, pending_words: Ints,
     work_words: Ints, mask: int, action: int, left: int, groups: int,
 ) -> int:  # fmt: skip
     """Ends the current group of copies of each lane in `mask` (`action` END_GROUP: `commit_group`),
@@ -78,7 +78,7 @@ def group_copies(
     BULK_GROUP has entries in `queue`, all kinds in `pending`. `work` is overwritten. Returns 0."""
     scratch, work = IssueScratch(scratch_words, 0), ProductWork(work_words, 0)
     queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
-    plan = Plan(plan_words, 0)
+    plan = Plan(schedule, 0)
     if pending.count > 0:
         if action == END_GROUP:
             end_pending_group(memory, scratch, pending, mask, groups)

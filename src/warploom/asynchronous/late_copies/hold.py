@@ -51,7 +51,7 @@ WORD = 8
 @jitable
 def hold_copies(
     memory: Memory, data_words: Ints, scratch_words: Ints, allocations: Allocations,
-    plan_words: Ints, pending_words: Ints, mask: int, action: int, groups: int,
+    schedule: Ints, pending_words: Ints, mask: int, action: int, groups: int,
 ) -> int:  # fmt: skip
     """Prepares an entry after the last one of the list `pending`, for the copies of the lanes in
     `mask`, and saves the bytes that execution will overwrite: of targets and of mbarriers. `action`
@@ -64,7 +64,7 @@ def hold_copies(
     complete at issue."""
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
     pending = PendingList(pending_words, 0)
-    if mask == 0 or not completes_late(Plan(plan_words, 0), scratch.block, scratch.warp):
+    if mask == 0 or not completes_late(Plan(schedule, 0), scratch.block, scratch.warp):
         return 0
     if pending.count == CAPACITY:
         complete_oldest(memory, pending)
@@ -146,7 +146,7 @@ def restore_bytes(
 
 
 @jitable
-def defer_copies(memory: Memory, plan_words: Ints, pending_words: Ints) -> int:
+def defer_copies(memory: Memory, schedule: Ints, pending_words: Ints) -> int:
     """Ends what the last `hold_copies` began, after ordinary execution of the instruction: keeps
     the values that `st.async` has stored, restores the overwritten bytes of targets and mbarriers,
     and counts the entry as pending, and as a change of memory in `plan`. Returns 0."""
@@ -167,7 +167,7 @@ def defer_copies(memory: Memory, plan_words: Ints, pending_words: Ints) -> int:
             restore_bytes(memory, pending, saved_at, int(entry.barrier[lane]), WORD)
             restore_bytes(memory, pending, saved_at + WORD, int(entry.target[lane]), size)
     pending.count += 1
-    Plan(plan_words, 0).changes += 1
+    Plan(schedule, 0).changes += 1
     return 0
 
 

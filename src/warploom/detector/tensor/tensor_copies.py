@@ -72,7 +72,7 @@ PIECE = 16
 def detect_copies(
     state_words: Any,
     event_words: Any,
-    plan_words: Any,
+    schedule: Any,
     memory: Any,
     all_memory: Any,
     rows_words: Any,
@@ -92,7 +92,7 @@ def detect_copies(
     boxes = op in (LOAD, STORE, REDUCE)
     if not boxes and op not in (COPY_BYTES, REDUCE_BYTES, CANCEL):
         return 0
-    begin_event(state, event, Plan(plan_words, 0))
+    begin_event(state, event, Plan(schedule, 0))
     set_current_thread(state, event.warp << 5)
     for lane in range(LANES):
         if (event.lanes >> lane) & 1 == 0:

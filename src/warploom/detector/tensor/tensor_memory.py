@@ -63,7 +63,7 @@ WARP_LANES = 32
 def detect_tensor_memory(
     state_words: Any,
     event_words: Any,
-    plan_words: Any,
+    schedule: Any,
     memory: Any,
     all_memory: Any,
     data_words: Any,
@@ -78,7 +78,7 @@ def detect_tensor_memory(
     request, and nothing is recorded for them, nor for RELINQUISH."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
-    plan = Plan(plan_words, 0)
+    plan = Plan(schedule, 0)
     begin_event(state, event, plan)
     set_current_thread(state, event.warp << 5)
     event.base, event.limit = scratch.own_shared, scratch.shared_bytes
