@@ -20,7 +20,7 @@ from warploom.abi.environment import Slot, Status
 from warploom.compilation.jit import CompiledKernel
 from warploom.debug.target import Target
 from warploom.ir.variant import Debugging
-from warploom.lower.instrument.watchpoints import HITS
+from warploom.lower.instrument.watchpoints import WatchedRange
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.launch_template import CURRENT_BLOCK_SLOTS, LaunchTemplate
 from warploom.machine.compiled.work import WorkerLaunch
@@ -156,7 +156,7 @@ class BlockEngine:
         hits = 0
         if self._watch is not None:
             work.environment[Slot.WATCH_AT] = int(self._watch.ctypes.data)
-            hits = int(self._watch[HITS])
+            hits = int(self._watch[WatchedRange.hits])
         status, began = Status.PAUSED, time.monotonic()
         while status == Status.PAUSED and time.monotonic() - began < LONGEST:
             self._look_up()
@@ -165,7 +165,7 @@ class BlockEngine:
         counted = work.buffers.counted[: 8 * layout.size].view(np.int64)
         executed = layout.executed(counted)
         self._counts[:-1] += counted
-        self._counts[-1] += 0 if self._watch is None else int(self._watch[HITS]) - hits
+        self._counts[-1] += 0 if self._watch is None else int(self._watch[WatchedRange.hits]) - hits
         self.executed += executed
         self._rate = executed / len(part)
         resident = work.buffers.plan.most_resident
@@ -266,7 +266,7 @@ class TurnEngine:
         size = self.kernel.layout.size
         made = np.empty(size + 1, np.int64)
         made[:-1] = self.work.buffers.counted[: 8 * size].view(np.int64)
-        made[-1] = 0 if self._watch is None else self._watch[HITS]
+        made[-1] = 0 if self._watch is None else self._watch[WatchedRange.hits]
         return made
 
     def _saved(self, resident: int) -> BetweenTurns:

@@ -18,7 +18,7 @@ from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I1, I8, I64, PTR, Value
 from warploom.lower.instrument.observing import call_observer, event_buffer
 from warploom.lower.kernel.environment import GridEnvironment
-from warploom.simt.event_layout import BLOCK_BEGIN, BLOCK_END, E_BLOCK
+from warploom.simt.event_layout import BLOCK_BEGIN, BLOCK_END, ObservedEvent
 from warploom.simt.schedule_layout import Plan, WarpState
 
 
@@ -135,7 +135,7 @@ class GridBlocks:
 
     def _report(self, kind: int) -> None:
         """Reports an event of the current thread block to the observer."""
-        fields = {E_BLOCK: self.env.get(Slot.BLOCK)}
+        fields = {ObservedEvent.block: self.env.get(Slot.BLOCK)}
         call_observer(self.lanes, self.env.pointer(Slot.OBSERVER_AT), self._event, kind, fields)
 
     def make_current(self, plan: Value) -> None:
