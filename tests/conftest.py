@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--random-examples",
         type=int,
-        default=6,
+        default=4,
         help="how many kernels the two machines are compared on",
     )
     parser.addoption(

@@ -38,7 +38,7 @@ extern "C" __global__ void below(int *out, int back)
 BLOCKS = [(64,), (96,), (8, 8), (16, 4), (4, 4, 4), (6, 6), (250,)]
 
 
-@settings(max_examples=examples(8, nightly=20))
+@settings(max_examples=examples(4, nightly=20))
 @given(st.sampled_from(BLOCKS), st.integers(0, 40), st.sampled_from(["gtx-280", "k40", "h100"]))
 def test_threads_off_below_the_first_address_change_nothing(block, back, device) -> None:
     threads = int(np.prod(block))

@@ -166,7 +166,7 @@ def test_freed_allocations_are_not_cached() -> None:
     st.lists(st.integers(0, 70), min_size=1, max_size=12),
     st.sampled_from([0, 1, 8, 16, 20, 32, 64, 100]),
 )
-@settings(max_examples=examples(8, nightly=20))
+@settings(max_examples=examples(4, nightly=20))
 def test_costs_of_half_warps_at_random_offsets(starts: list[int], pitch: int) -> None:
     def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
         where = gpu.to_device(np.array(starts, np.int32))
@@ -189,7 +189,7 @@ PITCHES = st.one_of(
 @example([32, AROUND], 4, 32)
 @example([16, 288], 4, 16)
 @given(st.lists(PITCHES, min_size=1, max_size=5), st.integers(1, 4), st.sampled_from([16, 32]))
-@settings(max_examples=examples(16, nightly=40))
+@settings(max_examples=examples(8, nightly=40))
 def test_columns_of_different_pitches(pitches: list[int], laps: int, width: int) -> None:
     """Starts in the middle of 8000 elements, where 15 steps of up to 264 stay in bounds."""
 
@@ -205,7 +205,7 @@ def test_columns_of_different_pitches(pitches: list[int], laps: int, width: int)
 
 
 @given(st.integers(1, 64), st.integers(0, 40))
-@settings(max_examples=examples(8, nightly=20))
+@settings(max_examples=examples(4, nightly=20))
 def test_some_lanes_at_consecutive_addresses(bound: int, offset: int) -> None:
     def run(gpu: wl.Device, module: wl.Module) -> wl.Run:
         x = gpu.zeros(bound + offset, np.float32)

@@ -72,7 +72,7 @@ def modules():
     return get
 
 
-@settings(max_examples=examples(8, nightly=20))
+@settings(max_examples=examples(4, nightly=20))
 @given(
     st.sampled_from(DEVICES), st.sampled_from(KERNELS), INDICES, INDICES, st.sampled_from([0, 1])
 )
@@ -145,7 +145,7 @@ __global__ void shared_wides(wide_t *y, ROWS) { write_shared<wide_t>(y, LANE, a,
 """
 
 
-@settings(max_examples=examples(8, nightly=20))
+@settings(max_examples=examples(4, nightly=20))
 @given(
     st.sampled_from(DEVICES),
     st.sampled_from([name for name in KERNELS if name != "fours"]),
@@ -199,7 +199,7 @@ TYPES = {"bytes": np.uint8, "halves": np.int16, "words": np.int32, "wides": np.i
 READS = ("bytes3", "halves2", "words2", "words3", "words4", "words7", "wides2", "wides3")
 
 
-@settings(max_examples=examples(12, nightly=30))
+@settings(max_examples=examples(6, nightly=30))
 @given(
     st.sampled_from(DEVICES),
     st.sampled_from([*READS, *(f"shared_{name}" for name in READS)]),
@@ -264,7 +264,7 @@ BOTH(fours, int4)
 """
 
 
-@settings(max_examples=examples(16, nightly=40))
+@settings(max_examples=examples(6, nightly=40))
 @given(
     st.sampled_from(DEVICES),
     st.sampled_from(["read", "write", "read_shared", "write_shared"]),

@@ -20,7 +20,15 @@ BLOCKS = [(32, 1), (64, 1), (128, 1), (100, 1), (16, 16), (32, 4), (16, 4), (8, 
 ACROSS = {"borders": 32, "transpose": 32}
 """The most threads along x for which a kernel has shared memory."""
 
-CASES = [(name, block) for name in KERNELS for block in BLOCKS if block[0] <= ACROSS.get(name, 512)]
+NOW = [(32, 1), (100, 1), (16, 16), (16, 4)]
+"""The shapes of blocks in each change; the others only in the nightly job."""
+
+CASES = [
+    pytest.param(name, block, marks=[] if block in NOW else [pytest.mark.nightly])
+    for name in KERNELS
+    for block in BLOCKS
+    if block[0] <= ACROSS.get(name, 512)
+]
 
 
 @cache

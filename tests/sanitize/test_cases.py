@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,12 +52,24 @@ def check(case: Case, found: tuple[Finding, ...]) -> None:
     assert not (case.kinds and case.lines) or lines == case.lines, shown
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+def some_now(engine: str) -> list[Any]:
+    """Returns the cases, of which the compiled engine runs those with findings in each change and
+    the reference machine the others; the nightly job runs all on both."""
+    return [
+        pytest.param(
+            case,
+            id=str(case),
+            marks=[] if bool(case.kinds) == (engine == "compiled") else [pytest.mark.nightly],
+        )
+        for case in CASES
+    ]
+
+
+@pytest.mark.parametrize("case", some_now("compiled"))
 def test_compiled(case: Case) -> None:
     check(case, findings(case, "compiled"))
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", some_now("reference"))
 def test_reference(case: Case) -> None:
     check(case, findings(case, "reference"))

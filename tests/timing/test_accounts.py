@@ -14,7 +14,7 @@ from random_programs import THREAD_BYTES, kernels
 import warploom as wl
 from warploom.core.errors import WarploomError
 from warploom.devices.timing import find_timing
-from warploom.timing.engine.schedulers import POLICIES
+from warploom.timing.layout import SCHEDULERS
 from warploom.timing.result import Timing
 
 DEVICES = ("1.3", "2.0", "2.1", "3.5", "6.1", "7.0", "7.5", "8.0", "8.6", "9.0", "12.0")
@@ -58,7 +58,7 @@ def test_cycles_balance_on_random_programs(random_examples: int) -> None:
     @given(
         kernels(),
         st.sampled_from(DEVICES),
-        st.sampled_from(POLICIES),
+        st.sampled_from(SCHEDULERS),
         st.sampled_from([(1, 32), (3, 70), (40, 128)]),
         FIGURES,
     )

@@ -55,11 +55,11 @@ def context_layout(
     *,
     baseline: bool = False,
 ) -> ContextLayout:
-    """Returns the layout of a program's contexts.
-
-    `pieces` are the parameters of calls (`abi.pieces`), `ring_bytes` the size of the ring of
-    products in flight. For `baseline` code, registers of a single basic block follow the shared
-    ones, in slots that blocks share, and no register has a short slot."""
+    """Returns the layout of a program's contexts: the table, the ring of products in flight
+    (`ring_bytes`), slots of 32 lanes for `shared_registers` and `pieces` (parameters of calls,
+    `abi.pieces`), then short slots for shared ones that are uniform or affine somewhere. For
+    `baseline` code there are no short slots: registers of a single basic block follow, in slots
+    that blocks share."""
     shared = sorted(shared_registers(program), key=lambda register: register.name)
     held = [*shared, *pieces]
     starts = list(accumulate(map(_slot_bytes, held), initial=RING_AT + ring_bytes))
@@ -94,7 +94,7 @@ def _allocate_local_slots(
 
     A register of one basic block is given a slot by a linear scan of the block: at its first use it
     gets a free slot of its size, which is free again after its last use; each block begins anew. A
-    register that several blocks write has a slot of its own.
+    register that several blocks use has a slot of its own.
     """
     names_placed = {register.name for register in placed}
     registers: dict[str, Register] = {}

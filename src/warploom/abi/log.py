@@ -145,10 +145,11 @@ def record_block(
     size: int,
 ) -> int:
     """Appends an entry for a warp that enters a basic block of `size` instructions, which becomes
-    the current one; returns 0. If the warp is not recorded, or the log or the warp's
-    share is full, only counts the instructions as left out, as all later ones of the warp
-    (LEFT_OUT), and no entry is current. A warp that enters its first block gets a number in the
-    log, or NONE beyond `warp_capacity`.
+    the current one, with a copy of the warp's state if lanes have diverged
+    (`write_control`); returns 0. If the warp is not recorded, or the log or the warp's share is
+    full, only counts the instructions as left out, as all later ones of the warp (LEFT_OUT), and no
+    entry is current. A warp that enters its first block gets a number in the log, or NONE beyond
+    `warp_capacity`.
 
     `warp` is the warp's number in the launch, `context` begins with its table, whose head the
     caller has stored; `counts` the array of counts, in which those of `branches` branches begin at
@@ -238,7 +239,7 @@ def record_guard(log_words: Words, instruction: int, lanes: int) -> int:
 def record_access(log_words: Words, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
     """Appends to the current entry an access by the bits of `lanes`. `addresses` has 32 words;
     `kind` packs space, operation and size (`access_kinds`). Returns 1, or 0 if it is not recorded:
-    no entry is current, or a region is full."""
+    no lane is active, no entry is current, or a region is full."""
     return append_access(LogHead(log_words, 0), addresses, 0, lanes, instruction, kind)
 
 
@@ -262,9 +263,9 @@ def append_access(
     log: LogHead, addresses: Any, first: int, lanes: int, instruction: int, kind: int
 ) -> int:
     """Appends to the current entry an access by the bits of `lanes`, of a kind (`access_kinds`);
-    lane 0's address is at index `first`. Its stride is that of all active lanes, or 0 with a row of
-    `scattered` if they have none. Returns 1, or 0 if no lane is active, no entry is current, or a
-    region is full (the entry is marked LOST)."""
+    lane 0's address is at index `first`. STRIDE is that of all active lanes (0 for a single one);
+    if they have none, SCATTERED names a row of their offsets. Returns 1, or 0 if no lane is active,
+    no entry is current, or a region is full (the entry is marked LOST)."""
     if lanes == 0 or log.current == NONE:
         return 0
     if log.accesses.count >= log.accesses.capacity:

@@ -129,9 +129,10 @@ def record_commits(
     log_words: Words, touched: Any, memory: Memory, data_words: Any, scratch_words: Any, mask: int,
     instruction: int, kind: int,
 ) -> int:  # fmt: skip
-    """Appends to the log the mbarriers that each lane's `tcgen05.commit` signals, as accesses of
-    `kind`. `data` has the operands, in rows of 32 lanes; `touched` is a buffer of 32 words;
-    `scratch` describes the cluster's shared memory. Returns 0."""
+    """Appends to the log, for each lane in `mask`, an access of `kind` for each mbarrier that its
+    `tcgen05.commit` signals (in several blocks if it has a mask of them); one without mbarrier if
+    its address is invalid. `data` has the operands, in rows of 32 lanes; `touched` is a buffer of
+    32 words; `scratch` describes the cluster's shared memory. Returns 0."""
     data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
     log, entry = LogHead(log_words, 0), scratch.entry
     for lane in range(LANES):
@@ -190,8 +191,9 @@ def write_kind(op: int) -> int:
 def append_sectors(
     log: LogHead, touched: Any, count: int, start: int, end: int, instruction: int, kind: int
 ) -> int:
-    """Adds the sectors of the bytes from `start` to `end` to the buffer `touched`, which has
-    `count`; a full buffer is appended to the log and emptied. Returns the new count."""
+    """Adds the addresses of the sectors of the bytes from `start` to `end` (none if that is not
+    greater) to the buffer `touched`, which has `count`; a full buffer (32) is appended to the log
+    and emptied first. Returns the new count."""
     if end > start:
         for sector in range(start >> SECTOR_BITS, ((end - 1) >> SECTOR_BITS) + 1):
             if count == LANES:
@@ -218,7 +220,9 @@ def finish_copy(
 
     The access with the sectors (of size 0 if there are none) names the first mbarrier. A copy to
     several thread blocks of the cluster, whose ranks are bits of `blocks` (0: only the mbarrier's
-    own block), has an access of size 0 for each further one."""
+    own block), has an access of size 0 for each further one. With PAIR in the request, both blocks
+    of a pair signal the mbarrier of the even rank.
+    """
     entry = scratch.entry
     lanes, whole = (1 << count) - 1, sector_kind(kind)
     if count == 0:

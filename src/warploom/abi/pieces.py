@@ -38,9 +38,10 @@ def frame_access(program: Program, instruction: Instruction) -> range | None:
 
 
 def frame_pieces(program: Program) -> dict[int, Register]:
-    """Returns the registers that replace the thread's frame, by the byte offset of their pieces; a
-    register's `type.bits` is the length of its piece. Parts of the frame that no instruction
-    accesses have none."""
+    """Returns the registers that replace the thread's frame, by the byte offset of their pieces:
+    the frame is cut wherever an element of a `ld.param` or `st.param` begins or ends. A register's
+    `type.bits` is the length of its piece. Parts of the frame that no instruction accesses have
+    none."""
     ranges = (frame_access(program, i) for i in program.instructions)
     accesses = {a for a in ranges if a is not None}
     cuts = sorted({edge for access in accesses for edge in access})

@@ -126,8 +126,8 @@ class RangeCacheLayout:
     ) -> RangeCacheLayout:
         """Returns the layout for a program's plain loads and stores to global, shared, constant and
         local memory, in launches whose warps have that layout of threads. `rows` are the program's
-        access records, `unit` is that of `AccessRules`. FEW_SETS or MANY_SETS keys, by the number
-        of runs and the program's loops."""
+        access records, `unit` is that of `AccessRules`. Has MANY_SETS keys above MOST_RUNS_OF_FEW
+        runs, or if lanes leave loops at moving bounds, else FEW_SETS."""
         places: dict[int, int] = {}
         sizes: dict[int, int] = {}
         runs = min(RUNS_OF[warp_layout], LANES // 2)
@@ -164,9 +164,9 @@ class RangeCacheLayout:
 
 
 def _leaves_at_moving_bounds(program: Program) -> bool:
-    """Returns whether lanes may leave a loop where a value passes a bound that an outer loop
-    changes, such as the length of a diagonal: then other lanes leave in each iteration of the outer
-    loop, and a cache needs many keys."""
+    """Returns whether a loop in a masked region, which is in an outer loop, has bounds (`_bounds`)
+    that the outer loop writes, such as the length of a diagonal: then other lanes leave in each
+    iteration of the outer loop, and a cache needs many keys."""
     loops = [frozenset(blocks) for blocks in natural_loops(program, predecessors(program)).values()]
     return any(
         not _bounds(program, inner, region).isdisjoint(_written(program, outer - inner))
@@ -215,7 +215,8 @@ def entries_of(sets: int) -> int:
 
 @jitable
 def bucket_of(key: int, sets: int) -> int:
-    """Returns the index of the first key of a key's bucket, in a table of `sets` keys."""
+    """Returns the index of the first key of a key's bucket (a hash of its active mask and layout),
+    in a table of `sets` keys, a power of two."""
     mask, layout = key & 0xFFFFFFFF, key >> LAYOUT_SHIFT
     # Multiplicative hash of the mask's halves and the layout. `sets` is a power of two, so that
     # `& sets - 1` (which binds last) is the remainder.
@@ -226,7 +227,7 @@ def bucket_of(key: int, sets: int) -> int:
 @jitable
 def safe_at(runs: int) -> int:
     """Returns the offset, in an entry with `runs` pitches, of the pitches at which unmasked loads
-    are safe (see `RangeCacheEntry`)."""
+    are safe, which follow those in `pitches` (see `RangeCacheEntry`)."""
     return RangeCacheEntry.WORDS + runs
 
 

@@ -27,11 +27,12 @@ def assumed_shapes(
     blocks: tuple[int, ...],
     live: Iterable[Register],
 ) -> BlockShapes | None:
-    """Returns the shapes of registers in all blocks of a loop (`blocks`, the header first),
-    assuming that registers `live` at its header have the shape that they have in other blocks
-    (`by_register`). An assumption about a register that an iteration does not retain is dropped.
-    Returns None if a register would lose a shape that it has in some block without the
-    assumptions."""
+    """Returns the shapes of registers in a loop (`blocks`, the header first), assumed to be the
+    same in all its blocks. Registers in `live`, and those not varying in the header, enter it with
+    their shape of `shapes.by_register` (if varying in the header, without what is known of its
+    bits). An assumption about a register to which the loop gives another shape is dropped, and the
+    loop is evaluated again. Returns None if a dropped register is not varying in some block of the
+    loop by `shapes` alone."""
     header_shapes, inside = shapes.at(blocks[0]), set(live)
     entry_shapes = {
         # Where a register is varying, nothing is known of what its writers begin runs with.
@@ -56,9 +57,9 @@ def _shapes_inside(
     varying: set[Register],
 ) -> dict[Register, VectorShape] | None:
     """Returns the shapes of registers in a loop entered with `entry_shapes`, by one pass over its
-    instructions: a register that is new in the loop gets the shape of its first result. Returns
-    None if a result has another shape than its register has so far; the register is then added to
-    `varying`, whose registers are skipped."""
+    instructions: a register without an entry shape gets that of its first result, or stays out if
+    that is varying. Returns None at the first result of another shape than its register has so far;
+    that register is then added to `varying`, whose registers are skipped."""
     shapes_here, written = dict(entry_shapes), set[Register]()
     operand_shapes = OperandShapes(program, warp_layout, shapes_here)
     for index in blocks:

@@ -19,9 +19,9 @@ from warploom.shapes.vector_shape import UNIFORM
 
 
 def is_full_barrier(instruction: Instruction) -> bool:
-    """Returns whether an instruction is an unguarded barrier of the thread block at which the
-    executing threads wait, and nothing else: no arrival alone (`arrive`), no reduction, no barrier
-    of a cluster."""
+    """Returns whether an instruction is an unguarded barrier of the thread block (with or without a
+    thread count) or of a warp group that neither only arrives (`arrive`) nor reduces (`red`). False
+    for barriers of a cluster."""
     barrier = instruction.operation.spec.unit is Unit.BARRIER and instruction.guard is None
     if instruction.operation.kind is OpKind.CLUSTER_BARRIER:
         return False
@@ -39,13 +39,15 @@ def is_unguarded_exit(instruction: Instruction) -> bool:
 
 def is_uniform_branch(operand_shapes: OperandShapes, branch: Instruction) -> bool:
     """Returns whether an instruction is a `bra` at which all threads of the block take the same
-    path; `operand_shapes` are those of a layout of the whole block."""
+    path: it has no guard or one that is uniform in `operand_shapes`, those of a layout of the whole
+    block."""
     return branch.operation.kind is OpKind.BRANCH and operand_shapes.guard(branch) == UNIFORM
 
 
 def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int]:
     """Returns the basic blocks that some threads of a block may execute more often than others:
-    those between a branch that is not uniform in the thread block and its reconvergence point."""
+    those on paths from the successors of a branch that is not uniform in the thread block up to its
+    reconvergence point, without that point."""
     found: set[int] = set()
     for block in program.blocks:
         last = program.terminator(block)
@@ -56,9 +58,10 @@ def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int
 
 
 def has_uniform_barriers(program: Program) -> bool:
-    """Returns whether all threads of a block execute its barriers in the same order in every
-    launch: no barrier is guarded or lies between a branch that threads may take differently and its
-    reconvergence point, and there is no call. The answer is cached in the program."""
+    """Returns whether all threads of a block execute its barriers (also those of a cluster or warp
+    group) in the same order in every launch: none is guarded or lies between a branch that threads
+    may take differently and its reconvergence point, and there is no call. The answer is cached in
+    the program."""
     uniform = program.cache.get(has_uniform_barriers)
     if uniform is None:
         operand_shapes = OperandShapes(
@@ -80,8 +83,8 @@ def _is_barrier(instruction: Instruction) -> bool:
 
 
 def _may_skip_barrier(instruction: Instruction) -> bool:
-    """Returns whether an instruction is a guarded barrier, or a call, whose callee may execute
-    barriers that are not looked at."""
+    """Returns whether an instruction is a guarded barrier, or any call: barriers of its callee are
+    not followed."""
     return instruction.operation.kind is OpKind.CALL or (
         _is_barrier(instruction) and instruction.guard is not None
     )

@@ -41,9 +41,10 @@ class DivergencePoints:
 
     @cached_property
     def suspends(self) -> bool:
-        """Returns whether the compiled function of a warp may return before the warp ends: at back
-        edges (where its turn may end), at barriers, where lanes wait for lanes, under a policy that
-        mixes lanes, or to reallocate registers."""
+        """Returns whether the compiled function of a warp may return before the warp ends: under
+        `mixes`, with a back edge, with an instruction that waits for other lanes of a member mask
+        if `independent`, or where the program needs it (Needs.RESUMPTION: barriers, reallocation of
+        registers)."""
         blocks, needs = self.program.blocks, self.program.needs
         has_back_edge = any(to <= block.index for block in blocks for to in block.successors)
         waits_for_lanes = self.independent and any(
@@ -53,10 +54,10 @@ class DivergencePoints:
 
     @cached_property
     def spilled(self) -> frozenset[Register]:
-        """Returns the registers that are live across a barrier of the thread block and have one
-        writer: emitted code stores them to the warp's context where they are written, not at the
-        barrier. Registers that are read before they are written are excluded: they begin as zero,
-        and nothing would store that zero to the context."""
+        """Returns the registers that are live after a barrier of the thread block, cluster or warp
+        group and are written by one instruction: emitted code stores them to the warp's context
+        where they are written, not at the barrier. Registers live at the entry are excluded: they
+        begin as zero, and nothing would store that zero to the context."""
         program = self.program
         written = Counter(register for one in program.instructions for register in writes(one))
         resumed = (b.successors[-1] for b in program.blocks if self._ends_with_barrier(b))
@@ -68,11 +69,11 @@ class DivergencePoints:
 
     @cached_property
     def region_versions(self) -> frozenset[int]:
-        """Returns the blocks that are also emitted as region versions: a copy that runs all warps
-        of a thread block one after the other from barrier to barrier. These are the blocks between
-        the entry or a barrier and the next barrier; those before the first barrier are left out if
-        all together have more than MOST_IN_REGION_VERSIONS instructions. Empty without barriers, or
-        if the rest is too long, too."""
+        """Returns the blocks that are also emitted as region versions, a copy that runs all warps
+        of a thread block one after the other from barrier to barrier: those on paths from the entry
+        or a barrier to the next barrier. If these have more than MOST_IN_REGION_VERSIONS (160)
+        instructions, only those on paths from a barrier; empty if these, too, have more, or without
+        barriers."""
         waiting = {b.index for b in self.program.blocks if self._ends_with_barrier(b)}
         after_barriers = {self.program.blocks[index].successors[-1] for index in waiting}
         for starts in ({0} | after_barriers, after_barriers) if waiting else ():
@@ -112,17 +113,17 @@ class DivergencePoints:
 
     @cached_property
     def reconvergence_points(self) -> frozenset[int]:
-        """Returns the blocks at which diverged lanes may reconverge, the virtual exit among
-        them."""
+        """Returns the reconvergence points of all branches at which lanes may diverge, and the
+        virtual exit."""
         points = {self.program.reconvergence[block] for block, _ in self._branches}
         return frozenset(points | {self.program.exit})
 
     @cached_property
     def waiting_blocks(self) -> dict[int, list[int]]:
-        """Returns, by reconvergence point, the blocks at whose start diverged lanes may wait for
-        their turn: all targets of an indexed branch but that point; of a guarded branch the taken
-        target, or both targets where the policy chooses; none if one of its targets is that point,
-        where lanes wait anyway."""
+        """Returns, for each of `reconvergence_points`, the blocks (sorted, perhaps none) at whose
+        start diverged lanes may wait for their turn. A branch contributes to its own point: an
+        indexed one all targets but that point; a guarded one nothing if a target is that point,
+        else both targets if `chooses`, only the taken one otherwise."""
         waiting: dict[int, set[int]] = {index: set() for index in self.reconvergence_points}
         for block, targets in self._branches:
             point = self.program.reconvergence[block]
@@ -137,11 +138,10 @@ class DivergencePoints:
 
     @cached_property
     def diverged(self) -> frozenset[int]:
-        """Returns the blocks that diverged lanes can execute, which are emitted with a mask.
-
-        Lanes diverge at branches and are together again at the branch's reconvergence point. With
-        independent scheduling they may also continue from there alone, if the warp can be
-        suspended. All blocks if a policy mixes lanes."""
+        """Returns the blocks that diverged lanes can execute, which are emitted with a mask: those
+        on paths from the targets of each branch that may diverge, up to and without its
+        reconvergence point. Paths go on to the exit if lanes may continue separately from there
+        (`independent`, and the warp can be suspended). All blocks under `mixes`."""
         if self.mixes:
             return frozenset(range(len(self.program.blocks)))
         gathers = not (self.independent and self.suspends)
@@ -167,9 +167,10 @@ class DivergencePoints:
 
     @cached_property
     def resumable(self) -> frozenset[int]:
-        """Returns the blocks at which a suspended warp, or part of it, may resume: targets of back
-        edges, reconvergence points, blocks where lanes wait for their turn, blocks after a barrier
-        or before an instruction that waits for lanes; all blocks if a policy mixes lanes."""
+        """Returns the blocks, without the virtual exit, at which a suspended warp, or part of it,
+        may resume: targets of back edges, reconvergence points, blocks where lanes wait for their
+        turn, those after a barrier, and those that begin with an instruction that may wait for
+        other lanes; all blocks under `mixes`."""
         blocks, instructions = self.program.blocks, self.program.instructions
         if self.mixes:
             return frozenset(block.index for block in blocks)

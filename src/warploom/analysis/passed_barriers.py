@@ -18,13 +18,14 @@ from warploom.program.program import Program
 
 
 def barriers_passed_by_all(program: Program) -> frozenset[int]:
-    """Returns the numbers of the barrier instructions that each thread has passed when it ends:
-    some block that post-dominates the barrier's block and the kernel's entry has an instruction
-    with an effect (no jump or exit).
+    """Returns the numbers of the barrier instructions after which every thread runs some common
+    block: one that post-dominates the barrier's block, is the entry or post-dominates it, and has
+    an instruction other than jumps and exits. A thread that executes that instruction has passed
+    the barrier.
 
     These are barriers of a warp; of the thread block only if its threads may execute them in
-    different orders. There are none in a kernel with calls that are not inlined, since the barriers
-    of callees are not followed."""
+    different orders (`has_uniform_barriers` is False). Empty for a kernel with calls that are not
+    inlined, since the barriers of callees are not followed."""
     if program.depth is not None:
         return frozenset()
     uniform = has_uniform_barriers(program)

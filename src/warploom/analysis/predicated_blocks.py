@@ -27,8 +27,8 @@ from warploom.shapes.operand_shapes import OperandShapes, RegisterShapes, WarpLa
 def predicated_blocks(
     program: Program, warp_layout: WarpLayout, shapes: RegisterShapes
 ) -> dict[int, int]:
-    """Returns the bodies of `if`s that can run under a mask (`_is_predicable`), each by the number
-    of the block that ends with the branch around it."""
+    """Returns the bodies of `if`s without `else` (`if_bodies`) that are short and can run under a
+    mask (`_is_predicable`), each by the number of the block that ends with the branch around it."""
     blocks = program.blocks
     found = if_bodies(program)
     shapes_by_body = {
@@ -66,8 +66,8 @@ def if_bodies(program: Program) -> dict[int, int]:
 
 
 def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:
-    """Returns whether a body has at most LONGEST_PREDICATED_BLOCK instructions, all of which can
-    run under a mask."""
+    """Returns whether a body has at most LONGEST_PREDICATED_BLOCK instructions, without a branch at
+    its end, all of which can run under a mask."""
     inside = [program.instructions[index] for index in body_range(program.instructions, body)]
     return len(inside) <= LONGEST_PREDICATED_BLOCK and all(
         _can_be_masked(instruction, operand_shapes) for instruction in inside
@@ -75,8 +75,9 @@ def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: Operand
 
 
 def _can_be_masked(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
-    """Returns whether an instruction can run under a mask: it does not wait for lanes, end a block,
-    or need a check for wrap-around that would leave the block."""
+    """Returns whether an instruction can run under a mask: it has no member mask, is no control or
+    barrier instruction, does not end a block, and does not need a check for wrap-around, which
+    would leave the block."""
     spec = instruction.operation.spec
     if instruction.operation.has(Effect.ENDS_BASIC_BLOCK) or spec.unit in (
         Unit.CONTROL,

@@ -49,8 +49,9 @@ LINEAR = frozenset(
 def scattered_registers(
     program: Program, warp_layout: WarpLayout, shapes: BlockShapes
 ) -> frozenset[Register]:
-    """Returns the registers of a program whose lanes hold unrelated values (Level.SCATTERED).
-    `shapes` are those that registers have in all blocks; registers in it are never scattered."""
+    """Returns the registers of a program whose lanes hold unrelated values (Level.SCATTERED), such
+    as loaded indices. Registers in `shapes`, those that registers have in all blocks, are never
+    scattered."""
     levels = {register: _level_of(shape) for register, shape in shapes.items()}
     users: dict[Register, list[Instruction]] = {}
     for instruction in program.instructions:
@@ -95,8 +96,9 @@ def _operand_levels(
 
 def _result_level(instruction: Instruction, most: Level) -> Level:
     """Returns the level of an instruction's results, from the greatest level `most` of its
-    operands: atomics are scattered, parameters alike; strided operands become alike by a right
-    shift or integer division, stay strided by linear operations, and are scattered by others."""
+    operands: atomics are scattered, loaded parameters alike; others have the level `most` if that
+    is alike or scattered. Strided operands become alike by a right shift or integer division, stay
+    strided by linear operations without rounding, and are scattered by others, such as loads."""
     operation = instruction.operation
     if operation.spec.unit is Unit.ATOMIC:
         return Level.SCATTERED
@@ -116,8 +118,8 @@ def _is_float(instruction: Instruction) -> bool:
 
 
 def _keeps_strides(instruction: Instruction) -> bool:
-    """Returns whether an instruction maps strided operands to a strided result; rounding does
-    not."""
+    """Returns whether an instruction maps strided operands to a strided result: it is an operation
+    in LINEAR, and no conversion from float to integer."""
     return instruction.operation.name in LINEAR and not _rounds(instruction)
 
 

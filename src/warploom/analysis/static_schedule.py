@@ -51,9 +51,9 @@ SIZES = ("%ntid.x", "%ntid.y", "%ntid.z")
 
 def size_for_static_schedule(program: Program, size: Size) -> Size | None:
     """Returns the block size of a launch, by which its code has to be specialised, if the kernel
-    has a static schedule for that size but none for unknown sizes. Else None, also for blocks with
-    a partly filled warp or other layouts than along x or in rows of 16, and for kernels of more
-    than LONGEST instructions."""
+    has a static schedule for that size but none for unknown sizes. Else None, also for kernels that
+    do not read the block's size or have more than LONGEST (400) instructions, and for blocks with a
+    partly filled warp or other layouts than along x or in rows of 16."""
     x, y, z = size
     # All warps are full, and all threads lie along x, or in rows of 16.
     whole = x * y % 32 == 0 and z == 1 and (y == 1 or x == 16)
@@ -79,9 +79,10 @@ def _reads_block_size(program: Program) -> bool:
 def static_schedule_of(
     program: Program, warp_layout: WarpLayout, shapes: RegisterShapes, size: Size | None = None
 ) -> tuple[WarpLoop, ...]:
-    """Returns the static schedule for all blocks with a layout of warps, or for those of one
-    `size`. Empty if an interval between barriers is no warp loop, if the path is unknown, if a
-    register is read before it is written, with calls that are not inlined, or beyond the limits."""
+    """Returns the static schedule, the warp loops from entry to end, for all blocks with a layout
+    of warps, or for those of one `size`. Empty if an interval between barriers is no warp loop, the
+    path is unknown, a register is read before it is written, calls are not inlined, the layout is
+    not in BLOCK_LAYOUT, or beyond LONGEST (400) instructions or MOST_WARP_LOOPS (24) loops."""
     if warp_layout not in BLOCK_LAYOUT or program.live_in[0] or program.depth is not None:
         return ()
     partly = frozenset(predicated_blocks(program, warp_layout, shapes).values())
@@ -115,8 +116,9 @@ class _ConstantOperands(OperandShapes):
         self.constants: dict[Register, int] = {}
 
     def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
-        """Returns the shape of an operand that is read as `type`, and its constant if the operand
-        is the size of the block or a register computed from it."""
+        """Returns the shape of an operand that is read as `type`, and its constant, cut to the
+        type's bits, if it is the size of the block or a register computed from it that is not
+        narrower than the type."""
         shaped = super().operand(operand, type)
         match operand:
             case Register():
@@ -136,7 +138,8 @@ class _ConstantOperands(OperandShapes):
         self.constants |= found
 
     def invalidate(self, instruction: Instruction) -> None:
-        """Drops the constants of registers that an instruction writes in some threads."""
+        """Drops the constants of the registers that an instruction writes, as some threads execute
+        it."""
         for register in writes(instruction):
             self.constants.pop(register, None)
 
@@ -206,10 +209,11 @@ class _BlockExecution:
             self._constants.execute(instruction)
 
     def _next_block(self, block: ProgramBlock, choices: dict[int, bool]) -> int | None:
-        """Returns the next block that all threads execute: the successor; at a uniform branch the
-        side that its constant guard decides, which is added to `choices`; at an `if` without `else`
-        that depends on the thread, the reconvergence point, after the constants written in its body
-        are dropped. None if it is unknown."""
+        """Returns the next block that all threads execute: the successor if there is one (of a full
+        barrier or an unguarded exit, too); at a uniform branch the side that its constant guard
+        decides, which is added to `choices`; at an `if` without `else` that depends on the thread,
+        the reconvergence point, after the constants written in its body are dropped. None
+        elsewhere, as at a guarded exit or a uniform branch without a constant guard."""
         last, index = self.program.terminator(block), block.index
         if is_full_barrier(last) or is_unguarded_exit(last):
             return block.successors[-1]

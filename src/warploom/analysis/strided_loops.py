@@ -71,9 +71,9 @@ INVARIANT, ADVANCING, NONLINEAR = Recurrence(), Recurrence(advances=True), Recur
 
 
 def staying_relation(program: Program, loop: Iterable[int], index: int, compared: int) -> str:
-    """Returns the relation of the operands of comparison `compared` (an instruction) with which
-    lanes stay in a loop at the branch that ends block `index`: the comparison's own, or its
-    negation if lanes that take the branch leave."""
+    """Returns the relation (`lt`, `ge`, ..., also of unsigned numbers) of the operands of
+    comparison `compared` (an instruction) with which lanes stay in a loop at the branch that ends
+    block `index`: the comparison's own, or its negation if lanes for which it holds leave."""
     block = program.blocks[index]
     guard = program.instructions[block.stop - 1].guard
     assert guard is not None
@@ -85,8 +85,8 @@ def staying_relation(program: Program, loop: Iterable[int], index: int, compared
 
 def straight_line_loops(program: Program, shapes: RegisterShapes) -> Iterator[tuple[int, ...]]:
     """Yields the blocks of each loop that qualifies, in the order of an iteration: all of its
-    blocks run one after the other in each, and lie in the same masked regions. None in programs
-    with calls that are not inlined."""
+    blocks run one after the other in each, and lie in the same masked regions. Yields nothing for
+    programs with calls that are not inlined."""
     if program.depth is not None:
         return
     for header, inside in natural_loops(program, predecessors(program)).items():
@@ -98,7 +98,7 @@ def straight_line_loops(program: Program, shapes: RegisterShapes) -> Iterator[tu
 def _block_order(program: Program, header: int, inside: set[int]) -> tuple[int, ...] | None:
     """Returns the blocks of a loop in the order in which each iteration runs all of them; None if
     some block has not exactly one successor in the loop (it branches inside), if blocks are left
-    over, or if an instruction may suspend or end a lane."""
+    over, or if an instruction cannot be in a batch (`_is_lane_independent`)."""
     found = [header]
     while True:
         block = program.blocks[found[-1]]
@@ -114,9 +114,9 @@ def _block_order(program: Program, header: int, inside: set[int]) -> tuple[int, 
 
 
 def _is_lane_independent(instruction: Instruction) -> bool:
-    """Returns whether an instruction can be in a batch of iterations: its lanes neither wait for
-    each other nor read the clock, it does not leave the loop's code, and it is no barrier, matrix
-    or texture instruction."""
+    """Returns whether an instruction can be in a batch of iterations: its lanes do not wait for
+    others, it does not read the clock or call, is no matrix or texture instruction, and ends a
+    basic block only by a `bra`."""
     operation = instruction.operation
     if may_wait_before(instruction) or operation.spec.unit in (Unit.MATRIX, Unit.TEXTURE):
         return False
@@ -134,10 +134,11 @@ def _reads_clock(operand: Operand) -> bool:
 def strided_loop(
     operand_shapes: OperandShapes, blocks: tuple[int, ...], candidates: Sequence[int]
 ) -> StridedLoop | None:
-    """Returns the loop of some blocks with those of the `candidates` (instructions that access
-    memory) that have linear addresses, and the comparisons that bound its iterations. None if no
-    candidate is linear, or if an instruction outside of `advances` would need a check for
-    wrap-around. `operand_shapes` has the shapes that registers have in all of its blocks."""
+    """Returns the strided loop of `blocks`: those of the `candidates` (loads and stores) whose
+    addresses are linear, the comparisons with linear operands by which lanes leave, and the
+    instructions that both are computed by (`advances`). None if no candidate is linear, or if an
+    instruction outside of `advances` would need a check for wrap-around. `operand_shapes` has the
+    shapes that registers have in all of its blocks."""
     program, recurrences = operand_shapes.program, _Recurrences(operand_shapes, blocks)
     linear_accesses: list[int] = []
     slice_union: set[int] = set()
@@ -226,9 +227,10 @@ class _Recurrences:
             begins = begins | dict.fromkeys(wrong, NONLINEAR)
 
     def _transfer(self, index: int, state: dict[Register, Recurrence]) -> None:
-        """Sets in `state` the recurrences of an instruction's destinations: arbitrary for guarded
-        instructions and those whose results have no shape. Records the state before loads, stores
-        and comparisons."""
+        """Sets in `state` the recurrences of an instruction's destinations: NONLINEAR for guarded
+        instructions and those of which a result has no shape. Records the state before loads,
+        stores, copies by lane and comparisons (`_states`), and the instruction as linear if all its
+        results are (`_linear`)."""
         instruction = self.program.instructions[index]
         targets = tuple(
             spread(instruction.operands[: len(instruction.operation.spec.destinations)])
@@ -248,9 +250,10 @@ class _Recurrences:
     def _results(
         self, index: int, instruction: Instruction, state: Mapping[Register, Recurrence]
     ) -> Sequence[Recurrence]:
-        """Returns the recurrences of an instruction's results; empty if they are unknown, as for
-        instructions that do not compute or have a precondition. A result that advances is NONLINEAR
-        where its register has another width."""
+        """Returns the recurrences of an instruction's results: its source's, without base, for
+        `cvta`; invariant for a move of a special register or an address; those of its terms if it
+        computes. One that advances is NONLINEAR where its register has another width. Empty if they
+        are unknown: for other moves and instructions, or with a precondition."""
         operation = instruction.operation
         sources = tuple(spread(instruction.operands[len(operation.spec.destinations) :]))
         if operation.kind is OpKind.CONVERT_ADDRESS:
@@ -290,9 +293,10 @@ class _Recurrences:
         self, index: int, term: Term, arguments: Sequence[Recurrence], shapes: TermShapes
     ) -> Recurrence:
         """Returns the recurrence of a term, given those of the instruction's arguments: invariant
-        if all its arguments are; advancing for integer sums, negations and truncations, products
-        and shifts by an invariant, and extensions of an operand, which is added to `widened` for it
-        must not wrap around; else arbitrary."""
+        if all its arguments are, that of the chosen side for a selection by a constant. Of linear
+        integers it is advancing for sums, negations, truncations, products and shifts by an
+        invariant, and for the extension of an operand, which is added to `widened`; NONLINEAR else.
+        Only a sum with one advancing argument, not subtracted, retains its base."""
         if term.op == "const":
             return INVARIANT
         if term.op == "arg":
@@ -329,7 +333,8 @@ class _Recurrences:
         """Returns the index of the `setp` by which lanes leave at the end of a block, if it can be
         computed for how many iterations they stay: the last write of the branch's guard in this
         block is an unguarded comparison, without a Boolean operand, of affine integers of 32 bits
-        or more, by a relation in BOUNDING; `ne` only if both sides are uniform. None otherwise."""
+        or more, and lanes stay by a relation in BOUNDING (any but `eq`; `ne` only if both sides are
+        uniform). None otherwise."""
         inside = self.program.blocks[block]
         guard = self.program.instructions[inside.stop - 1].guard
         if guard is None:
@@ -358,9 +363,9 @@ class _Recurrences:
         return None
 
     def slice_of(self, index: int, operands: Iterable[Operand]) -> set[int] | None:
-        """Returns the backward slice of operands of instruction `index`: the instructions of the
-        loop, by number, that compute them. None if an operand, or a value that it is computed from,
-        is not linear."""
+        """Returns the backward slice of operands of instruction `index`, a recorded one
+        (`_transfer`): the instructions of the loop, by number, that compute them, in any iteration.
+        None if an operand, or a value that it is computed from, is not linear."""
         found: set[int] = set()
         pending = [one for one in operands if isinstance(one, Register)]
         state = self._states[index]

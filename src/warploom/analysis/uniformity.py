@@ -124,7 +124,7 @@ def _join(
     varying: set[Register],
 ) -> bool:
     """Joins an instruction's results into `shapes`, but for registers in `varying`; returns whether
-    that changes a shape."""
+    that changes a shape or the bits that it may have (`ones`)."""
     changed = False
     for register, shape in results:
         old = shapes.get(register)

@@ -54,9 +54,10 @@ def warp_loops(
     warp_layout: WarpLayout,
     shapes: RegisterShapes,
 ) -> list[WarpLoop]:
-    """Returns at most one warp loop from each barrier, through blocks among `candidates`, in
-    launches with a layout of warps. `partly` are the blocks that some lanes can run while others
-    wait (`analysis.predicated_blocks`)."""
+    """Returns the first warp loop that is found from each site (the entry, and barriers that all
+    threads execute equally often), if any, through blocks among `candidates`, in launches with a
+    layout of warps. `partly` are the blocks that some lanes can run while others wait
+    (`analysis.predicated_blocks`)."""
     search = WarpLoopSearch(program, frozenset(candidates), frozenset(partly), warp_layout, shapes)
     return [
         warp_loop
@@ -67,7 +68,7 @@ def warp_loops(
 
 def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandShapes:
     """Returns the shapes of operands across whole thread blocks whose warps have a layout that
-    occurs in BLOCK_LAYOUT. They are cached in the program: three passes and both tiers ask."""
+    occurs in BLOCK_LAYOUT. They are cached in the program, for several passes and both tiers."""
     block_layout = BLOCK_LAYOUT[warp_layout]
     key = block_operand_shapes, block_layout
     if key not in program.cache:
@@ -78,7 +79,8 @@ def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandSh
 
 class WarpLoopSearch:
     """Searches a program for warp loops through the blocks `candidates`. `partly` are the blocks
-    that some lanes of a warp can run while its others wait."""
+    that some lanes of a warp can run while its others wait; `_block_affine` the registers whose
+    values in the first warp of a block determine those in all warps."""
 
     def __init__(
         self,
@@ -88,8 +90,9 @@ class WarpLoopSearch:
         warp_layout: WarpLayout,
         shapes: RegisterShapes,
     ) -> None:
-        """Computes the shapes of registers across the thread block. Finds bodies of `if`s only
-        where all threads lie along x; paths in other layouts have none."""
+        """Computes the shapes of registers across the thread block (`operand_shapes`). `if_bodies`
+        are the bodies of `if`s without `else` where all threads lie along x; none in other
+        layouts."""
         self.program, self.candidates, self.partly = program, candidates, partly
         self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
@@ -99,9 +102,9 @@ class WarpLoopSearch:
         self.if_bodies = if_bodies(program) if line else {}
 
     def sites(self) -> Iterator[int | None]:
-        """Yields the places after which warp loops may begin: None for the entry, if no register is
-        read before it is written, and the blocks that end with a barrier of all threads and that
-        all threads execute equally often."""
+        """Yields the places after which warp loops may begin: None for the entry, if it is a
+        candidate and no register is read before it is written; and the blocks that end with a full
+        barrier and that all threads execute equally often."""
         if 0 in self.candidates and not self.program.live_in[0]:
             yield None
         uniform_blocks = set(range(len(self.program.blocks))) - divergent_blocks(
@@ -123,11 +126,13 @@ class WarpLoopSearch:
     def warp_loop(
         self, site: int | None, path: tuple[int, ...], choices: Mapping[int, bool]
     ) -> WarpLoop | None:
-        """Returns the warp loop from a site through the blocks of a path, without its access groups
-        (`passes.warp_loop_accesses`). None if an instruction must not be on such a path, if
-        registers would need another representation after it, or if the comparison before the body
-        cannot be computed once for all warps. `choices` maps blocks at whose ends all threads take
-        the same path to whether they take the branch."""
+        """Returns the warp loop from a site (the block before it; None: the entry) through the
+        blocks of a path, without its access groups (`passes.warp_loop_accesses`). `choices` maps
+        blocks at whose ends all threads take the same path to whether they take the branch; the
+        first other block that ends with an `if` (`if_bodies`) gives the loop its body. None if an
+        instruction must not be on such a path (`_step_kind`), if registers would need another
+        representation after it, or if the comparison before the body cannot be computed once for
+        all warps."""
         branch = next((i for i in path if i in self.if_bodies and i not in choices), None)
         body = None if branch is None else self.if_bodies[branch]
         cut = len(path) if branch is None else path.index(branch) + 1
@@ -158,8 +163,9 @@ class WarpLoopSearch:
         return all(somewhere.isdisjoint(reads(one)) for one in instructions)
 
     def _keeps_representation(self, warp_loop: WarpLoop) -> bool:
-        """Returns whether registers that are live after a path and not written on it are varying
-        after it exactly if they are before it: else their storage would have to be converted."""
+        """Returns whether the path ends the program, or registers that are live after it and not
+        written on it are varying after it exactly if they are before it: else their storage would
+        have to be converted."""
         varying_in = self._shapes.becomes_varying
         changed_form = (
             varying_in(warp_loop.blocks[0]) ^ varying_in(warp_loop.next_block)
@@ -169,10 +175,11 @@ class WarpLoopSearch:
     def _paths(
         self, at: int, path: tuple[int, ...], choices: dict[int, bool]
     ) -> Iterator[tuple[tuple[int, ...], dict[int, bool]]]:
-        """Yields the blocks on each path from block `at` to a barrier or to the end, with the
-        branches that are uniform in the thread block and whether they are taken. Both sides of
-        these are followed; the body of an `if` that depends on the thread is skipped, and only one
-        such `if` is allowed. Paths do not leave `candidates` or visit a block twice."""
+        """Yields the blocks on each path from block `at` to a full barrier or an unguarded exit,
+        with the branches (by block) that are uniform in the thread block and whether they are
+        taken. Both sides of these are followed; the body of an `if` that depends on the thread is
+        skipped, and only one such `if` is allowed. Paths do not leave `candidates` or visit a block
+        twice, and end without a result at other branches and instructions that end a block."""
         if at not in self.candidates or at in path:
             return
         block, path = self.program.blocks[at], (*path, at)
@@ -213,10 +220,12 @@ class WarpLoopSearch:
         return range(block.start, block.stop - self._ends_block(self.program.terminator(block)))
 
     def _step_kind(self, block: int, index: int) -> StepKind | None:
-        """Returns the kind of an instruction of block `block`. None if it must not be on the path
-        of a warp loop: it is guarded, has a precondition that is checked, implements calls, may
-        wrap around, may call a routine (counted warp by warp) though one computation would serve
-        all warps, or is an access whose addresses do not follow from the first warp's."""
+        """Returns the kind of an instruction of block `block`: NONE without an effect, SHAPED if
+        one computation serves all warps (`_is_block_affine`), COMPUTED if it is pure otherwise,
+        ACCESS for affine loads and stores. None, so that its block is in no warp loop: others, and
+        those that are guarded, have a precondition, or maintain or access the stack of calls; a
+        SHAPED one that may call a routine (counted warp by warp), a COMPUTED one that may wrap
+        around."""
         instruction = self.program.instructions[index]
         checked = bool(instruction.operation.spec.preconditions)
         effectless = instruction.operation.has(Effect.ISSUE_ONLY)
@@ -236,8 +245,8 @@ class WarpLoopSearch:
         return StepKind.ACCESS if self._is_affine_access(instruction) else None
 
     def _is_block_affine(self, instruction: Instruction) -> bool:
-        """Returns whether an instruction is pure, or loads a parameter, and all registers that
-        it reads and writes are affine in the thread block, so that one computation serves all
+        """Returns whether an instruction is pure, or loads a parameter, and all registers that it
+        reads and writes (at least one) are in `_block_affine`, so that one computation serves all
         warps."""
         parameter = (
             instruction.operation.kind is OpKind.LOAD and space_of(instruction) is Space.PARAM
@@ -250,8 +259,9 @@ class WarpLoopSearch:
         return bool(results) and self._block_affine.issuperset((*results, *reads(instruction)))
 
     def _is_affine_access(self, instruction: Instruction) -> bool:
-        """Returns whether an instruction is a plain load or store of global or shared memory whose
-        addresses in the first warp determine those in all warps."""
+        """Returns whether an instruction is a load or store of global or shared memory, not by
+        generic addresses, whose addresses in the first warp determine those in all warps: its base
+        is a variable or in `_block_affine`."""
         kind = instruction.operation.kind
         if kind not in (OpKind.LOAD, OpKind.STORE) or space_of(instruction) not in (
             Space.GLOBAL,
@@ -264,10 +274,11 @@ class WarpLoopSearch:
         return isinstance(address.base, Symbol) or address.base in self._block_affine
 
     def _with_hoisted_comparison(self, warp_loop: WarpLoop) -> WarpLoop | None:
-        """Returns a warp loop in which the comparison that decides which threads run its body is
-        not emitted (kind NONE): code before the loop computes once for all warps how many do.
-        Returns the loop unchanged if it has no body; None if the comparison's result is read in the
-        body or live after it, or its operands are not affine in the thread block."""
+        """Returns a warp loop in which the comparison that decides which threads run its body
+        becomes its `condition` and is not emitted (kind NONE): code before the loop computes once
+        for all warps how many do. Returns the loop unchanged if it has no body; None if no
+        comparison decides, if its result is read in the body or live after it, or if its operands
+        are not affine in the thread block."""
         if warp_loop.body is None:
             return warp_loop
         block = self.program.blocks[warp_loop.before[-1]]

@@ -21,7 +21,7 @@ from warploom.host.engines import ENGINES
 from warploom.host.option_types import CODES
 from warploom.host.requests import Request
 from warploom.machine.launch import POLICIES
-from warploom.timing.engine.schedulers import POLICIES as SCHEDULERS
+from warploom.timing.layout import SCHEDULERS
 
 ARGUMENT_HELP = (
     "An argument, in the kernel's order: a number (42, 2.5), or a buffer"

@@ -77,9 +77,10 @@ def emit_ir(layout: CountLayout, variant: KernelVariant) -> KernelIR:
 
 def emit_warp_ir(kernel: WarpIR) -> KernelIR:
     """Returns the LLVM IR of a kernel whose passes have run. Emits `warp`, decides whether one call
-    may run all warps of a block in warp order (not if the order of warps can be observed), and
-    emits `run` accordingly, scheduled if warps may suspend, under a policy or in clusters. Raises
-    CompileError beyond the time limit (`llvm.deadline`)."""
+    may run all warps of a block in warp order (not without that pass, nor if the order of warps can
+    be observed: by a policy, a log, an observer, a clock, a cluster, a debugger), and emits `run`
+    accordingly, scheduled if warps may suspend, under a policy or in clusters. Raises CompileError
+    beyond the time limit (`llvm.deadline`)."""
     program, variant = kernel.program, kernel.variant
     with collector_paused():
         module = ir.Module(program.name)

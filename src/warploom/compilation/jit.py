@@ -83,8 +83,7 @@ def find_kernel(
 
 def _effort(program: Program, variant: KernelVariant) -> Effort:
     """Returns the level at which LLVM optimises a variant of a kernel: none for baseline code, else
-    by the program's size.
-    """
+    by the program's size, at most that of WARPLOOM_OPT_LEVEL."""
     return Effort.NONE if variant.baseline else chosen_effort(program)
 
 

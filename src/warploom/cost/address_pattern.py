@@ -39,7 +39,7 @@ class AddressPattern:
     @classmethod
     def of(cls, lanes: int, addresses: Iterable[int], unit: int) -> tuple[AddressPattern, int]:
         """Returns the pattern of an access, and its base; `addresses` has one address for each lane
-        of `lanes`, which is not empty."""
+        of `lanes`, in their order; `lanes` is not empty."""
         addresses = tuple(addresses)
         base = addresses[0] - addresses[0] % unit
         return cls(lanes, tuple([address - base for address in addresses])), base

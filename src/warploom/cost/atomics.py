@@ -21,8 +21,8 @@ WORD_BYTES = 4
 
 @jitable
 def count_passes(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the passes of an atomic: the largest number of active lanes on one address. Addresses
-    are multiples of `size`."""
+    """Adds the passes of an atomic, the largest number of active lanes on one address, to the
+    record's PASSES. Addresses are multiples of `size`."""
     record[PASSES] += count_most_on_one(addresses, mask, size)
 
 
@@ -68,9 +68,10 @@ def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
 @jitable
 def lane_order(addresses: Addresses, mask: int, schedule: Ints | Plan, block: int) -> int:
     """Returns the order in which lanes perform an atomic, by the launch's policy
-    (`simt.split_policy`), packed as one number `order`: the k-th lane is (order + k * (order >>
-    5)) % 32. Lanes rise by default, fall under ADVERSARIAL, and are ordered by the seed under
-    RANDOM."""
+    (`simt.split_policy`), packed as one number `order`: the k-th lane is (order + k * (order >> 5))
+    % 32. Lanes rise by default and fall under ADVERSARIAL; under RANDOM, first lane and step (odd)
+    are hashed from the seed, the block and the place in its 4 KiB page of the first active lane's
+    address."""
     plan = Plan(schedule, 0)
     if plan.policy == ADVERSARIAL:
         # Begins at lane 31 with the step 31, which is -1 modulo 32.

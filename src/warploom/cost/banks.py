@@ -57,10 +57,11 @@ WORD_BITS = 2
 @jitable
 def shared_32_banks(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds the costs of a store or atomic in shared memory from compute capability 5.0 on to the
-    counters (`add_request`): as wavefronts the most distinct words in any bank, in groups of 32
-    lanes for up to 4 bytes, 16 for 8, and 8 for 16.
+    counters (`add_request`). Its wavefronts are the most distinct words of `size` bytes (at least
+    4) in any bank, summed over groups of 32 lanes for up to 4 bytes, 16 for 8, and 8 for 16.
 
-    Bank conflicts are the wavefronts beyond one for each group of lanes that has an active lane."""
+    Bank conflicts are the wavefronts beyond one for each group of lanes that has an active lane.
+    """
     if size > 4 or not add_words(addresses, mask, size, record):
         add_wavefronts(addresses, mask, size, WORD_BITS, 0, record)
 
@@ -75,16 +76,18 @@ def shared_32_banks_quarters(addresses: Addresses, mask: int, size: int, record:
 
 @jitable
 def shared_wide_banks(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to shared memory on 3.x, in the bank mode of 8 bytes: over 32
-    banks of 8 bytes, in groups of 32 lanes for up to 8 bytes, 16 for 16."""
+    """Adds the costs of an access to shared memory on 3.x, in the bank mode of 8 bytes: its
+    wavefronts are the most distinct words in any of 32 banks of 8 bytes, summed over groups of 32
+    lanes for up to 8 bytes, 16 for 16."""
     add_wavefronts(addresses, mask, size, WORD_BITS + 1, 0, record)
 
 
 @jitable
 def shared_wide_banks_of_words(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to shared memory on 3.x, in the bank mode of 4 bytes, in groups
-    of 32 lanes for up to 8 bytes, 16 for 16: words i and i + 32 of a row of 64 words share a bank
-    and are served together."""
+    """Adds the costs of an access to shared memory on 3.x, in the bank mode of 4 bytes: its
+    wavefronts are the most distinct rows of 64 words in any of 32 banks, as words i and i + 32 of a
+    row share a bank and are served together; summed over groups of 32 lanes for up to 8 bytes, 16
+    for 16. Only the first word of each lane counts."""
     lanes = min(32, BANKS * 8 // size)
     wavefronts = 0
     groups = 0
@@ -226,7 +229,8 @@ def count_ways(addresses: Addresses, mask: int, shift: int, banks: int) -> int:
 
 
 def _count_row_ways_branchless(addresses: Addresses, mask: int) -> int:
-    """Returns the result of `count_row_ways`, in branchless loops for Numba."""
+    """Returns the largest number of distinct rows of 64 words in any of 32 banks, in branchless
+    loops, which Numba compiles in place of `count_row_ways`."""
     bank_mask = np.uint64((BANKS - 1) << WORD_BITS)
     row_bits = np.uint64(8)  # rows of 64 words
     firsts = 0

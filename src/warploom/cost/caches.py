@@ -62,9 +62,10 @@ def count_cached(
 ) -> int:
     """Looks up each distinct sector of an access in the simulated caches, in the order of the
     lowest lane that touches each, and adds hits and misses to `record`. `block` is the grid index
-    of the block, which decides the SM; `path` the flags of the path: with BY_WORDS each 4-byte word
-    of `size` bytes is looked up, else the sector of the first byte, relative to ORIGIN. `offset` is
-    added to the addresses (of local memory). Returns 0, as compiled code expects a result."""
+    of the block, which decides the SM; `path` the flags of the path: with BY_WORDS (local memory)
+    each 4-byte word of `size` bytes is looked up, at 128 bytes from the one before, else the sector
+    of the first byte, relative to ORIGIN. `offset` is added to the addresses. Returns 0, as
+    compiled code expects a result."""
     sm = block % caches[SMS]
     # Elsewhere an aligned access lies in one sector; in local memory its words are 128 bytes apart.
     words = max(1, size // 4) if path & BY_WORDS else 1
@@ -81,9 +82,11 @@ def count_cached(
 
 @jitable
 def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, record: Ints) -> None:
-    """Looks up one sector in the first cache of its path and, after a miss or for a write, in L2;
-    counts hits and misses in `record`. First invalidates it in L1 if the path drops it. Caches of
-    size 0 are skipped. `line` is the address >> 7, `sector` the sector's bit in its line."""
+    """Looks up one sector in the first cache of its path (L1, texture or constant cache, or none)
+    and, after a miss or for a write, in L2; counts hits and misses of the former in the record's
+    L1_HITS and L1_MISSES, of L2 in L2_HITS and L2_MISSES. First invalidates it in L1 if the path
+    drops it. Caches of size 0 are skipped. `line` is the address >> 7, `sector` the sector's bit in
+    its line."""
     if path & DROPS_L1:
         drop(caches, sm, line, sector)
     first = L2

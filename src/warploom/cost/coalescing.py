@@ -53,11 +53,12 @@ SECTORS_PER_LINE = LINE_BYTES // SECTOR_BYTES
 
 @jitable
 def global_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to global memory from compute capability 5.0 on: one 32-byte
-    transaction for each distinct sector.
+    """Adds the costs of an access to global memory from compute capability 5.0 on: those of
+    `count_touched`, and one 32-byte transaction, as many bytes moved, for each distinct sector.
 
     An aligned access of up to 32 bytes lies in one sector, so the sector of each first byte is
-    enough."""
+    enough.
+    """
     before = record[SECTORS]
     count_touched(addresses, mask, size, record)
     move_sectors(record[SECTORS] - before, record)
@@ -65,25 +66,26 @@ def global_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) 
 
 @jitable
 def global_by_segments(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to global memory on 2.x and 3.x past L1: a 32-byte transaction
-    for each sector that a group of lanes (warp, half-warp or quarter-warp by `size`) touches."""
+    """Adds the costs of an access to global memory on 2.x and 3.x past L1: those of
+    `count_touched`, and a 32-byte transaction, as many bytes moved, for each sector that a group of
+    lanes (warp, half-warp or quarter-warp by `size`) touches."""
     count_touched(addresses, mask, size, record)
     move_sectors(count_by_groups(addresses, mask, size, SECTOR_BITS), record)
 
 
 @jitable
 def global_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to global memory on 2.x and 3.x through L1: a 128-byte
-    transaction for each line that a group of lanes (warp, half-warp or quarter-warp by `size`)
-    touches."""
+    """Adds the costs of an access to global memory on 2.x and 3.x through L1: those of
+    `count_touched`, and a 128-byte transaction, as many bytes moved, for each line that a group of
+    lanes (warp, half-warp or quarter-warp by `size`) touches."""
     count_touched(addresses, mask, size, record)
     move_lines(count_by_groups(addresses, mask, size, LINE_BITS), record)
 
 
 @jitable
 def local_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory from 5.0 on: one 32-byte transaction for each
-    sector that the lanes' words touch."""
+    """Adds the costs of an access to local memory from 5.0 on: those of `count_touched_local`, and
+    one 32-byte transaction, as many bytes moved, for each sector that the lanes' words touch."""
     before = record[SECTORS]
     count_touched_local(addresses, mask, size, record)
     move_sectors(record[SECTORS] - before, record)
@@ -91,8 +93,9 @@ def local_by_sectors(addresses: Addresses, mask: int, size: int, record: Ints) -
 
 @jitable
 def local_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory on 2.x and 3.x, which L1 always caches: one
-    128-byte transaction, as many bytes moved, for each line that the lanes' words touch."""
+    """Adds the costs of an access to local memory on 2.x and 3.x, which L1 always caches: those of
+    `count_touched_local`, and one 128-byte transaction, as many bytes moved, for each line that the
+    lanes' words touch."""
     before = record[LINES]
     count_touched_local(addresses, mask, size, record)
     move_lines(record[LINES] - before, record)
@@ -100,8 +103,9 @@ def local_by_lines(addresses: Addresses, mask: int, size: int, record: Ints) -> 
 
 @jitable
 def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one request to REQUESTS, the distinct sectors and lines that the lanes touch, and the
-    bytes that they request; transactions and moved bytes are left to the rule."""
+    """Adds one request to REQUESTS, the distinct sectors and lines that the lanes touch to SECTORS
+    and LINES, and the bytes that they request to BYTES_REQUESTED; transactions and moved bytes are
+    left to the rule."""
     record[REQUESTS] += 1
     record[BYTES_REQUESTED] += count_lanes(mask) * size
     # The most frequent pattern first, at the cost of one pass.
@@ -123,8 +127,8 @@ def count_touched(addresses: Addresses, mask: int, size: int, record: Ints) -> N
 @jitable
 def count_touched_local(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
     """Adds one request to local memory to REQUESTS, SECTORS, LINES and BYTES_REQUESTED: its lanes
-    touch `size` / 4 words each (at least one), at strides of 128 bytes; the rule counts the rest.
-    """
+    touch `size` / 4 words each (at least one), at strides of 128 bytes; transactions and moved
+    bytes are left to the rule."""
     words = max(1, size // 4)
     sectors = count_distinct(addresses, mask, SECTOR_BITS)
     lines = count_distinct(addresses, mask, LINE_BITS)
@@ -186,7 +190,7 @@ def count_runs(addresses: Addresses, mask: int, shift: int, step: int, length: i
 
 @jitable
 def move_sectors(count: int, record: Ints) -> None:
-    """Adds `count` transactions of 32 bytes to the counters of transactions and moved bytes."""
+    """Adds `count` transactions of 32 bytes to TRANSACTIONS, TRANSACTIONS_32 and BYTES_MOVED."""
     record[TRANSACTIONS] += count
     record[TRANSACTIONS_32] += count
     record[BYTES_MOVED] += SECTOR_BYTES * count
@@ -194,7 +198,7 @@ def move_sectors(count: int, record: Ints) -> None:
 
 @jitable
 def move_lines(count: int, record: Ints) -> None:
-    """Adds `count` transactions of 128 bytes to the counters of transactions and moved bytes."""
+    """Adds `count` transactions of 128 bytes to TRANSACTIONS, TRANSACTIONS_128 and BYTES_MOVED."""
     record[TRANSACTIONS] += count
     record[TRANSACTIONS_128] += count
     record[BYTES_MOVED] += LINE_BYTES * count

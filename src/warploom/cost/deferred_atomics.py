@@ -63,8 +63,8 @@ def sum_deferred_costs(record: Ints, count: int) -> DeferredCosts:
 
 
 def _count_one(record: Ints, access: int) -> tuple[int, ...]:
-    """Returns the words, sectors, lines and wavefronts of one deferred access, and the most lanes
-    on one word."""
+    """Returns the words, sectors, lines and wavefronts of one deferred access, in which all 32
+    lanes are active, and the most lanes on one word."""
     addresses = np.array([deferred_address(record, access, lane) for lane in range(32)], np.uint64)
     column_counts = count_in_columns(addresses, ALL_LANES, WORD_BITS, BANKS)
     return *column_counts, count_coinciding(addresses, ALL_LANES, WORD_BITS)
@@ -81,9 +81,10 @@ def deferred_address(record: Ints, access: int, lane: int) -> int:
 
 @jitable
 def count_deferred_access(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of all deferred accesses in the list to the counters, and empties the list;
-    nothing if it is empty. Replaces the example if one of them is costlier. Of the parameters of a
-    rule it uses only `record`."""
+    """Adds the costs of all deferred accesses in the list, each of 32 lanes and 4 bytes a lane, to
+    the counters of shared accesses and PASSES, and empties the list; nothing if it is empty.
+    Replaces the example if one of them has more wavefronts. Of the parameters of a rule it uses
+    only `record`."""
     count = record[DEFERRED]
     if count == 0:
         return
@@ -108,9 +109,9 @@ def count_deferred_access(addresses: Addresses, mask: int, size: int, record: In
 @jitable
 def place_window(addresses: Addresses, mask: int, limit: int, record: Ints) -> None:
     """Counts and empties the list, and moves the window so that it covers an access that missed it:
-    the window's start stays, or moves down, if all lanes fit then; else it begins at the lowest
-    lane's line. EXTENT becomes the window's words before `limit`, the end of the shared memory, or
-    0, so that nothing is deferred, while patterns are on trial."""
+    the window's start (WINDOW) stays, or moves down, if all lanes fit then; else it begins at the
+    lowest lane's line. EXTENT becomes the window's words before `limit`, the end of the shared
+    memory, or 0, so that nothing is deferred, while NEW_PATTERNS is below TRIAL_PATTERNS - 1."""
     count_deferred_access(addresses, mask, 0, record)
     low = -1
     high = 0

@@ -115,8 +115,8 @@ class AccessRules:
     def path(self, space: str, op: str, *, route: str = "") -> int | None:
         """Returns the path through simulated caches (flags of `cost.caches`) of an access: `space`
         is "global", "local", "const", "texture" or "surface", `op` "load", "store" or "atomic",
-        `route` a load's cache operator; the default route's path if this one has none of its own.
-        None if nothing is to be counted."""
+        `route` a load's cache operator ("past L1", "read only" or empty); the default route's path
+        if this one has none of its own. None for other spaces, and without simulated caches."""
         return self.paths.get((space, op, route), self.paths.get((space, op, "")))
 
     def cost(self, space: str, op: str, *, route: str = "") -> str:
@@ -152,8 +152,9 @@ class MemoryOptions:
 
 def access_rules(spec: DeviceSpec, options: MemoryOptions | None = None) -> AccessRules:
     """Returns the rules of a device: the names of its rule functions by the families of its
-    memories (`global_rule`, `shared_rule`, `constant_rule`) and the user's options (None: the
-    device's defaults). Raises WarploomError for an option that it does not have."""
+    memories (`global_rule`, `shared_rule`, `constant_rule`), its compute capability (of writes) and
+    the user's options (None: the device's defaults); paths through caches only if these simulate
+    caches. Raises WarploomError for an option that it does not have."""
     memory_options = options or MemoryOptions()
     through_l1, past_l1, local = _GLOBAL[spec.global_rule]
     read, write = _SHARED[spec.shared_rule, _mode(spec, memory_options.bank_bytes)]

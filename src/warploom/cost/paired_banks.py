@@ -42,8 +42,8 @@ def shared_32_banks_read(addresses: Addresses, mask: int, size: int, record: Int
 @jitable
 def count_return_cycles(addresses: Addresses, mask: int, size: int) -> int:
     """Returns the cycles in which the registers of a load of `size` bytes per lane return: one per
-    register of 4 bytes (1 for smaller sizes), or half as many if all lanes n and n ^ 1, or all n
-    and n ^ 2, load from the same address."""
+    register of 4 bytes (1 for smaller sizes), or half as many if all active lanes n and n ^ 1, or
+    all n and n ^ 2, load from the same address."""
     if size <= 4:
         return 1
     # One register cannot return faster; two of them can share a cycle.
@@ -66,8 +66,8 @@ def lanes_agree(addresses: Addresses, mask: int, distance: int) -> bool:
 
 @jitable
 def add_packed(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of a load of 8 bytes or more whose registers return two per cycle, so that
-    twice as many lanes are served together."""
+    """Adds the costs (`add_request`) of a load of 8 bytes or more whose registers return two per
+    cycle, so that twice as many lanes are served together: 32 for 8 bytes, 16 for 16."""
     shift = WORD_BITS
     while (1 << shift) < size:
         shift += 1

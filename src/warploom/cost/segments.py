@@ -148,8 +148,8 @@ def shrunk(segment: int, lowest: int, end: int) -> int:
 
 @jitable
 def add_transactions(size: int, count: int, record: Ints) -> None:
-    """Adds `count` transactions of `size` bytes (32, 64 or 128) to the counters of all
-    transactions, of those of this size, and of moved bytes."""
+    """Adds `count` transactions of `size` bytes (32, 64 or 128) to TRANSACTIONS, to
+    TRANSACTIONS_32, _64 or _128, and to BYTES_MOVED."""
     record[TRANSACTIONS] += count
     record[BYTES_MOVED] += size * count
     if size == 32:

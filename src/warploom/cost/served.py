@@ -136,7 +136,7 @@ def _word_by_word(
     addresses: Sequence[int], lanes: Lanes, size: int, *, rule: Serve
 ) -> Iterator[ServedTransaction]:
     """Yields the transactions of a `rule` for each 4-byte word of the lanes of an access to local
-    memory."""
+    memory, where a lane's next word is 128 bytes further."""
     for word in range(max(1, size // 4)):
         yield from rule([address + 128 * word for address in addresses], lanes, min(size, 4))
 
@@ -155,8 +155,8 @@ def _constant(
 
 
 def _passes(words: dict[int, int], bank_of: Callable[[int], int]) -> Iterator[ServedTransaction]:
-    """Yields the passes over the banks; pass n serves the nth word of every bank. `words` has the
-    mask of lanes of each word, `bank_of` returns the bank of a word."""
+    """Yields the passes over the banks, with start and size 0; pass n serves the nth word of every
+    bank. `words` has the mask of lanes of each word, `bank_of` returns the bank of a word."""
     banks: dict[int, list[int]] = {}
     for word, lanes in words.items():
         banks.setdefault(bank_of(word), []).append(lanes)
@@ -186,7 +186,7 @@ def _banks_of_pairs(
     addresses: Sequence[int], lanes: Lanes, size: int
 ) -> Iterator[ServedTransaction]:
     """Yields the passes of a load over 32 banks of 4 bytes, in groups of as many lanes as return
-    their data in one cycle (`cost.paired_banks`)."""
+    their data in one cycle: 32 divided by `count_return_cycles` of the whole access."""
     where = np.zeros(WARP, np.uint64)
     where[lanes] = [addresses[lane] for lane in lanes]
     word = max(4, size)
@@ -199,8 +199,8 @@ def _banks_of_pairs(
 def _banks_of_rows(
     addresses: Sequence[int], lanes: Lanes, size: int
 ) -> Iterator[ServedTransaction]:
-    """Yields the passes over banks of 8 bytes in the mode of 4: words i and i + 32 of a row of 64
-    words are served together."""
+    """Yields the passes over banks of 8 bytes in the mode of 4, in groups of 32 lanes for up to 8
+    bytes, 16 for 16: words i and i + 32 of a row of 64 words are served together."""
     for group in _groups(lanes, min(WARP, 256 // size)):
         lanes_by_segment: dict[int, int] = {}
         for lane in group:
@@ -213,8 +213,8 @@ def _banks_of_rows(
 def _half_warp_reads(
     addresses: Sequence[int], lanes: Lanes, size: int
 ) -> Iterator[ServedTransaction]:
-    """Yields the steps of a load on 1.x: each broadcasts the word of the lowest remaining lane and
-    serves one lane of every other bank."""
+    """Yields the steps of a load on 1.x, for each half-warp and 4-byte word: each broadcasts the
+    word of the lowest remaining lane and serves one lane of every other bank."""
     for half in _groups(lanes, HALF):
         for _ in range(max(1, size // 4)):
             left = list(half)

@@ -29,7 +29,7 @@ from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 @jitable
 def write_by_address(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one write to the counter for each distinct address; addresses are multiples of `size`, a
+    """Adds one write to WRITES for each distinct address; addresses are multiples of `size`, a
     power of 2."""
     bits = 0
     while 1 << bits + 1 <= size:
@@ -39,7 +39,7 @@ def write_by_address(addresses: Addresses, mask: int, size: int, record: Ints) -
 
 @jitable
 def write_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one write to the counter for each distinct address of each half-warp."""
+    """Adds one write to WRITES for each distinct address of each half-warp."""
     record[WRITES] += count_distinct(addresses, mask & 0xFFFF, 0)
     record[WRITES] += count_distinct(addresses, mask & 0xFFFF0000, 0)
 
@@ -54,7 +54,7 @@ def write_by_lane(addresses: Addresses, mask: int, size: int, record: Ints) -> N
 def lasting(addresses: Addresses, mask: int, schedule: Ints | Plan, block: int) -> int:
     """Returns the lanes whose values remain in memory after a store, by the launch's policy
     (`simt.split_policy`): for each address the highest lane by default, the lowest under
-    ADVERSARIAL, one by the seed under RANDOM.
+    ADVERSARIAL, one by a hash of seed, `block` and address under RANDOM.
 
     Lanes store in rising order, so by default the whole mask is returned: the highest lane
     overwrites the others.

@@ -71,10 +71,12 @@ def check_access(
     state: DetectorState, event: DetectorEvent, plan: Plan, memory: Any, addresses: Any, data: Any
 ) -> int:
     """Checks and records the access of a warp (an event): by runs of evenly spaced lanes if it is
-    weak, of global or shared memory, and all threads of the block know that the previous launch has
-    ended; else lane by lane. With `exact` advances the warp's time after a strong access, a release
-    or a signal to an mbarrier. Returns the mask of lanes that may access memory: all of them unless
-    accesses out of bounds are to be suppressed (MEM)."""
+    no atomic, of global or shared memory, its instruction has no flag but COPIES (it is weak and no
+    agent's), and all threads of the block know that the previous launch has ended; else lane by
+    lane. With `exact` advances the warp's time if the instruction is strong, releases, or signals
+    an mbarrier. `plan` has the schedule's words, `memory` the host's bytes, `data` the operands of
+    all lanes. Returns the mask of lanes that may access memory: with MEM those without a fault,
+    else all of the event's."""
     lanes = event.lanes
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
     state.current_space, state.current_size = event.space, event.size
@@ -94,11 +96,13 @@ def check_access(
 def record_runs(
     state: DetectorState, event: DetectorEvent, plan: Plan, memory: Any, addresses: Any, data: Any
 ) -> int:
-    """Records a weak access by runs of evenly spaced lanes; goes over to `record_lanes` if there
-    are more than MOST_LANE_RUNS, or a run is misaligned or not within one writable allocation.
-    Returns the mask of lanes that may access memory. Tries contiguous runs, then strided ones;
-    without `exact`, loads leave out lanes that others make redundant (`without_repeats`). A full
-    warp with descending addresses is one run that begins with its last lane."""
+    """Records a weak access of global or shared memory by runs of evenly spaced lanes: contiguous
+    ones or, if these are more than MOST_LANE_RUNS, strided ones, or one that begins with the last
+    lane if a full warp's addresses descend. Goes over to `record_lanes`, for all lanes, if strided
+    runs are too many, too, or at a run that is misaligned, not within one allocation, or stores to
+    a CONSTANT or CLOSED one (runs before it stay recorded). Without `exact`, loads of several runs
+    leave out redundant lanes (`without_repeats`). Returns the mask of lanes that may access
+    memory."""
     lanes, retained, descending = event.lanes, event.lanes, 0
     heads = heads_of_contiguous_runs(addresses, lanes, event.size)
     contiguous = 1
@@ -149,8 +153,8 @@ def record_runs(
 
 @jitable
 def without_repeats(addresses: Any, lanes: int) -> int:
-    """Returns the mask `lanes` without the lanes that load from the same address as the active
-    lanes right before and after them: those two make their reads redundant
+    """Returns the mask `lanes` without each lane whose neighbours (one number below and above) are
+    also active and load from the same address: those two make its read redundant
     (`cells.record_weak_read`)."""
     same = 0
     for lane in range(1, 32):
@@ -215,9 +219,10 @@ def record_lanes(
     lanes: int,
 ) -> int:
     """Records the access of the lanes in mask `lanes` one by one: in the order of `lane_order` if
-    it is atomic, as the machine executes it, else by number; by `record_lone_lane`, a fast path,
-    where that can. Returns the mask of lanes that may access memory, which has lanes that fault
-    because the cluster lacks the block they address."""
+    it is atomic, as the machine executes it, else by number; with RACE by `record_lone_lane`, a
+    fast path, where that can; a compare-and-swap that fails as a read. With neither RACE nor INIT
+    only checks bounds. Returns the mask of lanes that `check_bounds` admits, and of those whose
+    cluster lacks the block that they address: their fault stops the launch elsewhere."""
     # `swapped`: lanes that have written, whose values later compare-and-swaps of the event find.
     admitted, swapped, fast_allocation = 0, 0, TrackedAllocation(state, 0)
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
@@ -260,9 +265,9 @@ def record_lanes(
 
 @jitable
 def select_address(state: DetectorState, event: DetectorEvent, address: int) -> int:
-    """Selects the memory of the current access: of shared memory the block's that owns it
-    (`select_memory`). Returns the address in it, of global memory unchanged; NO_BLOCK if the
-    cluster has no such block."""
+    """Selects the memory of a lane's access: of shared memory that of the block that owns it
+    (`select_memory`). Returns the address in it; NO_BLOCK if the cluster has no such block. In
+    other spaces selects nothing and returns the address unchanged."""
     return int(select_memory(state, event, address) if event.space == SHARED else address)
 
 
@@ -278,9 +283,10 @@ def record_lane_access(
     writes: int,
 ) -> None:
     """Records the access of one lane to memory that it may access. An operation on an mbarrier, or
-    a copy's signal to one, is processed as that only. Any other is recorded as touched, and
-    checked, as its agent's if ASYNC, in shadow memory (RACE) and for unwritten bytes (INIT); a
-    strong one is also a release or an acquire (`exact`). `allocation` is the table row of its
+    a copy's signal to one (BULK store of 8 bytes; COMPLETES: an atomic on an mbarrier), is
+    processed as that only. Any other is recorded as touched and, as its agent's if ASYNC, checked
+    for unwritten bytes (INIT) and in shadow memory (RACE); with RACE and `exact` a strong one
+    acquires if it is no store, and releases if it writes. `allocation` is the table row of its
     allocation, unused for shared memory; `writes` is 0 for loads and for a compare-and-swap that
     fails."""
     at = state.current_address

@@ -30,18 +30,19 @@ FENCED = 1
 
 
 def count_agents(threads: int, *, tensor_memory: bool) -> int:
-    """Returns the number of agent words of a vector clock: one for each of `threads`, or with
-    tensor memory three for each and OF_WARP for each warp."""
+    """Returns the number of agent words (what is known of asynchronous work) of a vector clock: one
+    for each of `threads`, or with tensor memory three for each and OF_WARP for each warp."""
     return 3 * threads + OF_WARP * (threads // 32) if tensor_memory else threads
 
 
 @jitable
 def agent_index(state: DetectorState, who: int) -> int:
-    """Returns the index of an agent's word among the agent words of a vector clock: a word of
-    copies for each thread; one of its tensor core's completed work; those of `begun_index`; then
-    OF_WARP words for each warp, two for loads and two for stores, of which it is the one of what
-    was waited for. `who` identifies the agent: the low bits of an access record's thread word, with
-    thread (of a warp, any lane's) and kind of agent."""
+    """Returns the index, among the agent words of a vector clock, of the word of an agent (the
+    asynchronous part of a thread or a warp). In order: copies of each thread; completed work of
+    each thread's tensor core; the words of `begun_index`; then OF_WARP words for each warp, for its
+    loads and for its stores of tensor memory what was waited for (the word returned) and what of
+    that before a fence. `who` identifies the agent: the low bits of an access record's thread word,
+    with thread (of a warp, any lane's) and kind of agent."""
     kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
     if kind <= WORK_OF_THREAD:
         return int(kind * state.threads + thread)
@@ -58,8 +59,9 @@ def begun_index(state: DetectorState, thread: int) -> int:
 
 @jitable
 def includes_copy(word: int, copy: int) -> int:
-    """Returns whether an agent word (bound and window) includes the copy with number `copy`: it is
-    below the bound, or its bit in the window is set."""
+    """Returns whether an agent word (low half: bound; high half: window) includes the copy with
+    number `copy`: it is below the bound, or its bit in the window, which begins at the bound, is
+    set."""
     copies_after = copy - (word & LOW)
     if copies_after < 0:
         return 1
@@ -68,9 +70,8 @@ def includes_copy(word: int, copy: int) -> int:
 
 @jitable
 def join_agent_word(a: int, b: int) -> int:
-    """Returns the union of two agent words (bound and window): all copies below the larger bound,
-    and those of both windows. Copies a window or more above that bound are dropped, so the result
-    may know less, never more, and a race is never missed."""
+    """Returns the union of two agent words (bound and window): the larger bound, and the copies
+    above it of both windows. Copies that follow the bound without a gap move into it."""
     if a & LOW < b & LOW:
         a, b = b, a
     bound = a & LOW

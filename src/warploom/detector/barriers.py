@@ -54,10 +54,11 @@ def barrier_at(state: DetectorState, number: int) -> int:
 @jitable
 def arrive_at_barrier(state: DetectorState, event: DetectorEvent, waits: int) -> None:
     """Processes the arrival of an event's lanes at `bar.sync` (`waits` 1: they are marked as
-    waiting, and `leave_barrier` is called at their next event) or `bar.arrive` (0). What they know
-    is added to the block, or to the record of a barrier of some threads; without `exact` (vector
-    clocks) nothing is added, and a barrier that all threads execute (`aligned`) is only counted.
-    Advances the warp's time."""
+    waiting, and `leave_barrier` is called at their next event) or `bar.arrive` (0). If barriers are
+    `aligned`, a `bar.sync` of all threads (`count` 0, or the block's threads or more) is counted by
+    `pass_aligned_barrier` and nothing else. Else, with `exact`, what each lane knows is added to
+    the block, or to the record of a barrier of some threads, whose arrivals are counted; a `count`
+    of 0 is checked by `check_barrier_line`; the warp's time advances."""
     warp, lanes, awaited = event.warp, event.lanes, event.count
     own_warp = WarpKnowledge(state, state.current_slot + state.slot_warps, warp)
     all_threads = awaited == 0 or awaited >= state.warps * 32
@@ -143,9 +144,9 @@ def check_barrier_line(state: DetectorState, event: DetectorEvent) -> None:
 @jitable
 def arrive_at_block_barrier(state: DetectorState) -> None:
     """Processes the arrival of the current thread at a barrier of all threads: notes the interval
-    in which it has arrived (`generation`), and adds what it knows of other blocks and of agents to
-    words of the block, which `begin_interval` makes known to all threads. Of the block's own
-    threads nothing is needed: the interval orders them."""
+    in which it has arrived (`generation`), and adds what it knows of other blocks (to `next_set` of
+    the block) and of agents (to the words after `block_agent_words`), which `begin_interval` makes
+    known to all threads. Of the block's own threads nothing is needed: the interval orders them."""
     block = ResidentBlock(state, state.current_slot)
     holder = ThreadKnowledge(state, state.current_holder_at)
     ThreadKnowledge(state, state.current_lane_at).generation = state.current_interval
@@ -194,9 +195,9 @@ def clear_generation(state: DetectorState, barrier: BarrierShadow) -> None:
 @jitable
 def leave_barrier(state: DetectorState, warp: int, lanes: int) -> None:
     """Lets lanes of a warp that waited at a barrier (`waiting`) continue, at their next event. The
-    first to leave a barrier of all threads begins the block's next interval; a lane that leaves a
-    barrier of some threads, or of the cluster, learns what the others have added to it (only with
-    `exact`)."""
+    first that arrived at the barrier of all threads in the present interval begins the block's next
+    one; a lane that leaves a barrier of some threads, or of the cluster, learns what the others
+    have added to it (only with `exact`)."""
     own_warp = WarpKnowledge(state, state.current_slot + state.slot_warps, warp)
     left = own_warp.waiting & lanes
     own_warp.waiting &= ~lanes
@@ -246,9 +247,10 @@ def begin_interval(state: DetectorState) -> None:
 
 @jitable
 def sync_warp(state: DetectorState, event: DetectorEvent, masks: Any) -> None:
-    """Processes `bar.warp.sync`: joins what lanes that name each other know, one group of lanes
-    after the other; `masks` has the mask that each lane names. Reports a live lane that is named
-    and does not execute the barrier, except in lockstep."""
+    """Processes `bar.warp.sync`: splits the event's lanes into groups (the lowest lane in none yet,
+    and those in none yet that its mask in `masks` names), and joins what each group knows
+    (`join_lanes`). Reports the first live lane that such a mask names and that does not execute the
+    barrier, except in lockstep."""
     left = event.lanes
     while left:
         named, lane = masks[first_lane(left)], left & -left
@@ -262,10 +264,10 @@ def sync_warp(state: DetectorState, event: DetectorEvent, masks: Any) -> None:
 
 @jitable
 def join_lanes(state: DetectorState, event: DetectorEvent, lanes: int, all_lanes: int) -> None:
-    """Lets each of the lanes know what any of them knows, and advances the warp's time. If they are
-    all live lanes of the warp (`all_lanes`), `synced` becomes that time, which is enough if none
-    knows more than barriers and warps imply (`any_clock`); else their clocks and block sets are
-    joined."""
+    """Lets each of the lanes know what any of them knows (joins their clocks and block sets), and
+    advances the warp's time. If they are all live lanes of the warp (`all_lanes`), `synced` becomes
+    that time; nothing is joined then if none knows more than barriers and warps imply
+    (`any_clock`)."""
     first = event.warp << 5
     if all_lanes and not any_clock(state, first, lanes):
         set_current_thread(state, first)

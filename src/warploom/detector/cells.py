@@ -55,9 +55,11 @@ def pack_access(state: DetectorState, op: int, bytes_: int, flags: int) -> int:
 
 @jitable
 def check_and_record(state: DetectorState, cell: ShadowCell, access_word: int, value: int) -> int:
-    """Checks an access of the current thread to bytes of a cell (shadow of 4 bytes) against the
-    earlier ones, which reports races, and records it; `value` is the word that it writes. Returns
-    whether the cell had lists before, which hold all its strong accesses."""
+    """Checks an access of the current thread to a cell (shadow of 4 bytes) against the cell's weak
+    write, its weak read unless it is a load, its list of other accesses and, unless it is itself
+    wide (`is_wide`), that of wide ones, which reports races; then records it as strong access, weak
+    read or weak write. `value` is the word that it writes. Returns 1 if the cell had lists before,
+    which hold all its strong accesses, else 0."""
     interval_word = state.current_block + 1 << BLOCK_AT | state.current_interval
     thread_word = state.current_time << TIME_AT | state.current_thread | state.current_agent
     op, bytes_ = access_word >> OP_AT & OP_BITS, access_word >> BYTES_AT & ALL_BYTES
@@ -128,10 +130,10 @@ def record_weak_write(
     access_word: int,
     value: int,
 ) -> None:
-    """Records a weak write as the cell's write record, and removes the reads and list records whose
-    bytes it covers: a later access that is ordered after the write is ordered after them, and those
-    that are not ordered with the write have been reported. The earlier write moves to the list if
-    it has bytes that this does not."""
+    """Records a weak write of `value` to `bytes_`, given by the words of its record, as the cell's
+    write record, and removes the reads and list records whose bytes it covers: a later access that
+    is ordered after the write is ordered after them, and those that are not ordered with the write
+    have been reported. The earlier write moves to the list if it has bytes that this does not."""
     lists = cell.lists
     low, high = lists & LOW, lists >> 32
     if lists:
@@ -175,11 +177,12 @@ def drop_covered(state: DetectorState, head: int, bytes_: int) -> int:
 def record_weak_read(
     state: DetectorState, cell: ShadowCell, interval_word: int, thread_word: int, access_word: int
 ) -> None:
-    """Records a weak read in a cell. It replaces a read of the same bytes that is ordered before
-    it. Of unordered reads in a kernel that synchronises by barriers of blocks and warps only (no
-    `exact`), two are enough: those of the largest distance (lane, warp, block). A later write that
-    is ordered after both is ordered after all others. Leaves the distance of the two in
-    `current_distance`, 0 if there is one.
+    """Records a weak read in a cell: in place of the cell's read record if that is empty or
+    redundant (`supersedes`), else of a redundant one of the same bytes in the list (with `exact`
+    among the first MERGE_DEPTH), else as a new head of the list. Without `exact` two reads of the
+    same bytes are enough: a third replaces the second if it is farther from the first (`distance`:
+    lane, warp, block), else is dropped. A later write that is ordered after both is ordered after
+    all others. Leaves the distance of the two in `current_distance`, 0 if there is one.
 
     Lanes 0 to 31 of warp 0 and lane 0 of warp 1 read a word: lane 0 of each warp is retained. Only
     a barrier of the block orders a write after both, and that orders it after the other 31 lanes,
@@ -270,7 +273,7 @@ def distance(
     interval_word: int, thread_word: int, other_interval_word: int, other_thread_word: int
 ) -> int:
     """Returns the distance of the threads of two records, by their interval and thread words:
-    SAME_WARP, OTHER_WARP or OTHER_BLOCK."""
+    SAME_WARP, OTHER_WARP or OTHER_BLOCK, which rise in this order."""
     if interval_word >> BLOCK_AT != other_interval_word >> BLOCK_AT:
         return OTHER_BLOCK
     a, b = thread_word & THREAD_BITS, other_thread_word & THREAD_BITS

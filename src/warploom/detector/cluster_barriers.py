@@ -42,7 +42,7 @@ def cluster_barrier_at(state: DetectorState, slot: int, phase: int) -> int:
 def arrive_in_cluster(state: DetectorState, event: DetectorEvent, flags: int) -> None:
     """Processes `barrier.cluster.arrive` of an event's lanes: counts it for each thread (the count
     is the phase) and, with `.release` in `flags`, adds what they know to their block's record of
-    the phase. Advances the warp's time."""
+    the phase (what all threads of the block know of agents once). Advances the warp's time."""
     left, releases_knowledge = event.lanes, flags & RELEASES
     while left:
         set_current_thread(state, (event.warp << 5) + first_lane(left))
@@ -70,8 +70,9 @@ def arrive_in_cluster(state: DetectorState, event: DetectorEvent, flags: int) ->
 
 @jitable
 def open_cluster_barrier(state: DetectorState, slot: int, phase: int) -> int:
-    """Returns the index in the state of a block's record of a phase, cleared first if it still
-    holds an earlier phase of the same parity. `slot` is the index of the block's state."""
+    """Returns the index in the state of a block's record of a phase; clears it first, and stores
+    the phase there, if it still holds an earlier one of the same parity. `slot` is the index of the
+    block's state."""
     phase_record = ClusterBarrierShadow(state, cluster_barrier_at(state, slot, phase))
     if phase_record.phase != phase:
         for word in range(ClusterBarrierShadow.WORDS + state.clock_words):

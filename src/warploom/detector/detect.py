@@ -55,10 +55,10 @@ def detect_event(
     state_words: Any, event_words: Any, schedule: Any, memory: Any, addresses: Any, data: Any
 ) -> int:
     """Processes an event of a launch (`layout`: an access or synchronisation of a warp), and in
-    lockstep advances the warp's time; returns the mask of lanes that may execute it: all unless an
-    access is out of bounds. `schedule` are those of the schedule (`Plan`), `memory` all
-    of the host's memory by address, `addresses` those of the lanes, or the masks that they name,
-    `data` what they store, element by element."""
+    lockstep advances the warp's time; returns the mask of lanes that may execute it: all but, with
+    MEM, those whose access faults. `plan` is the schedule's words (`simt.schedule_layout`),
+    `memory` all of the host's memory by address, `addresses` those of the lanes, or the masks that
+    they name, `data` what they store, element by element."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     plan = Plan(schedule, 0)
     own_warp = WarpKnowledge(state, begin_event(state, event, plan))
@@ -75,9 +75,9 @@ def detect_event(
 @jitable
 def begin_event(state: DetectorState, event: DetectorEvent, plan: Plan) -> int:
     """Selects the block, the warp and the instruction of an event (`current_` words of the state),
-    and the block's own shared memory; returns the index of the warp's words. Begins a block, with
-    its cluster, whose slot was another's; lets lanes that waited at a barrier leave it; in
-    lockstep, synchronises the warp's lanes."""
+    and the block's own shared memory; returns the index of the warp's words. If the block's slot is
+    still another block's, begins this one, with its cluster; lets lanes that waited at a barrier
+    leave it; in lockstep, synchronises the warp's lanes."""
     state.current_slot = state.slots_at + max(plan.slot, 0) * state.slot_words
     state.current_block = event.block
     state.current_instruction = event.instruction

@@ -68,9 +68,10 @@ def set_current_lane(state: DetectorState, thread: int) -> None:
 def is_ordered(state: DetectorState, interval_word: int, thread_word: int) -> int:
     """Returns whether an earlier access, with this interval word and thread word (`layout`),
     happens before the current thread's next one. Of its block: it is of an earlier interval, of the
-    same thread, of its warp before the last synchronisation, in its vector clock, or a known copy
-    of an agent. Of another block: it is in its block set, or not of the cluster, so that it
-    accessed an earlier owner of shared memory."""
+    same thread, of its warp before the last synchronisation, in its vector clock, or a known access
+    of an agent (`knows_agent_access`). Of another block: it is in a block set that the thread knows
+    (with `exact`), or to shared or tensor memory from outside of the cluster, thus by an earlier
+    owner of that memory."""
     thread, time = thread_word & WHO_BITS, thread_word >> TIME_AT
     if interval_word >> BLOCK_AT != state.current_block + 1:
         if state.current_space != GLOBAL and not is_peer(state, interval_word >> BLOCK_AT):
@@ -100,9 +101,10 @@ def is_ordered(state: DetectorState, interval_word: int, thread_word: int) -> in
 @jitable
 def knows_agent_access(state: DetectorState, who: int, time: int) -> int:
     """Returns whether the current thread, or its agent, knows access number `time` of an agent of
-    its block (`who`: bits of a thread word). A thread's tensor core executes in the order in which
-    work is issued to it (PTX ISA, "Pipelined tcgen05 Instructions"), after other threads' work as
-    far as a fence has passed that on; a warp knows the loads and stores that it has waited for."""
+    its block (`who`: bits of a thread word): that is in its agent word or, for loads and stores of
+    tensor memory by its own warp, one that the warp has waited for. If both are work of tensor
+    cores, all work of its own thread is known, and of another's what had begun before a fence (PTX
+    ISA, "Pipelined tcgen05 Instructions")."""
     kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
     if includes_copy(current_agent_word(state, agent_index(state, who)), time):
         return 1
@@ -125,7 +127,8 @@ def knows_other_block(
     state: DetectorState, block: int, interval: int, thread: int, time: int
 ) -> int:
     """Returns whether the current thread knows an access of another block, number `block` - 1, by
-    the block set of all threads of its block, or by its own if that is of this interval."""
+    `thread` at `time` of `interval`: from the block set of all threads of its block, or from its
+    own if that is of this interval."""
     if set_knows(
         state, ResidentBlock(state, state.current_slot).set, block, interval, thread, time
     ):

@@ -17,8 +17,9 @@ from warploom.simt.lane_counts import first_lane, jitable
 
 @jitable
 def wait_for_launch(state: DetectorState, event: DetectorEvent) -> None:
-    """Processes `griddepcontrol.wait`: lets the lanes of an event know that the previous launch has
-    ended; nothing if that ended before this one began."""
+    """Processes `griddepcontrol.wait`: adds the block set of the end of the previous launch
+    (`earlier_launch`) to what the lanes of an event know; nothing if that launch ended before this
+    one began."""
     left = event.lanes if state.earlier_launch else 0
     while left:
         set_current_thread(state, (event.warp << 5) + first_lane(left))

@@ -78,12 +78,13 @@ def record_run(
 ) -> int:
     """Records a weak access of lanes from `thread` on in a line, as a run: its footprint (bytes,
     stride) and words (bit for each 4 bytes; `runs`). Returns 1, or 0 if the line's cells have to
-    decide: they are in use already, the line is full, or a run with bytes in common may be
-    unordered and in conflict.
+    decide: they are in use already, the line or the pool is full, or a run with bytes in common is
+    not known to be ordered, unless both are reads.
 
     A run that is ordered before the access, and whose bytes this covers, is dropped, but no write
-    for a read. A read that two retained unordered reads make redundant is not recorded, and its
-    bytes are settled: later reads of them need no check (`cells.record_weak_read`).
+    for a read. Without `exact`, a read that two retained unordered reads make redundant is not
+    recorded, and its bytes are settled: later reads of them need no check
+    (`cells.record_weak_read`).
     """
     if line.count == IN_CELLS:
         return 0
@@ -156,11 +157,12 @@ def record_ordered_run(
     access_word: int,
     words: int,
 ) -> int:
-    """Records a weak access, given by the words of a run, in a line without vector clocks or cells,
-    as `record_run` would, if every run with some of its words is of an earlier interval of the
-    block, or of the same lanes in this interval. Returns whether it did; 0 also if settled bytes
-    are in force, or the line has MORE_FROM runs. The access replaces a run that it makes redundant.
-    """
+    """Records a weak access, given by the words of a run, in a line as `record_run` would without
+    vector clocks, if each run with some of its words is of an earlier interval of the block, or of
+    this interval with all common bytes accessed by the same threads. It replaces the last such run
+    of which it covers all words, unless its lanes have less than four bytes, or it is a read and
+    the run a write. Returns whether it did; 0 also if the line is in cells or has MORE_FROM runs,
+    settled bytes are in force, or the pool is exhausted."""
     run_count, extension, replaced = line.count, LineExtension(state, line.extension), -1
     if run_count >= MORE_FROM or run_count < 0 or (extension.at and extension.settled & IN_FORCE):
         return 0
@@ -185,8 +187,8 @@ def record_ordered_run(
 
 @jitable
 def is_run_before(run: LaneRun, interval_word: int, thread_word: int, access_word: int) -> int:
-    """Returns whether a run is of an earlier interval of the block than an access, or is of this
-    interval and each byte in common is accessed by the same thread in both."""
+    """Returns whether a run is of an earlier interval of the access's block, or is of the same
+    block and interval and each byte in common is accessed by the same thread in both."""
     if run.interval != interval_word:
         same_block = run.interval >> BLOCK_AT == interval_word >> BLOCK_AT
         return int(same_block and run.interval < interval_word)
@@ -277,7 +279,8 @@ def current_tag(state: DetectorState) -> int:
 @jitable
 def only_barriers_order(state: DetectorState) -> int:
     """Returns whether all accesses to shared memory before a barrier of the block are ordered
-    before those after it: neither agents nor other blocks access it."""
+    before those after it: the kernel has no agents and no clusters, so only the block's threads
+    access it."""
     return int(state.clock_words == state.threads and state.cluster_blocks == 1)
 
 
@@ -300,10 +303,10 @@ def expand_line(
     addresses: Any,
     data: Any,
 ) -> None:
-    """Moves a line's runs into its cells, in shared memory cleared first, which record its accesses
-    from now on (IN_CELLS); nothing if they do already. `cells` is the index of the line's first
-    cell, `line_address` the address of its first byte. What the current event stores at the
-    addresses of its lanes is not in memory yet, but in `data`."""
+    """Moves a line's runs into its cells, which record its accesses from now on (IN_CELLS); nothing
+    if they do already. In shared memory clears the cells first, if there are runs. `cells` is the
+    index of the line's first cell, `line_address` the address of its first byte. What the current
+    event stores at the addresses of its lanes is not in memory yet, but in `data`."""
     run_count = line.count
     if run_count == IN_CELLS:
         return

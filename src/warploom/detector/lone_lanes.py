@@ -92,10 +92,11 @@ def record_lone_lane(
     allocation: TrackedAllocation,
 ) -> int:
     """Records the access of a lane to an allocation, if it reads settled bytes (reads need no
-    check), or words in cells that only this thread accesses or whose accesses barriers order.
-    Returns whether it did; 0 also for addresses outside or misaligned. If it returns 0, the first
-    words may be recorded; to record them again changes nothing. Of the current thread it sets only
-    `current_thread`, as the lanes of a warp share what it reads of the rest."""
+    check); or if its line, without an extension, is in cells, and these have no lists and only
+    records that barriers order, or of this thread. Returns whether it did; 0 also for addresses
+    outside or misaligned. If it returns 0, the first words may be recorded; to record them again
+    changes nothing. Of the current thread it sets only `current_thread`, as the lanes of a warp
+    share what it reads of the rest."""
     size, base = event.size, allocation.start & -LINE_BYTES
     if address < allocation.start or address + size > allocation.end or address & size - 1:
         return 0
@@ -128,8 +129,8 @@ def record_lone_lane(
 
 @jitable
 def stored_whole_word(event: DetectorEvent, data: Any, lane: int, word: int) -> int:
-    """Returns the 32-bit word number `word` of what a lane stores, from the event's `data`, as
-    `quick_words.stored_word` does, for elements of whole words."""
+    """Returns 32-bit word number `word` of what a lane stores, for elements of whole words. The
+    event's `data` has element 0 of each lane, then element 1, of `part` bytes each."""
     at, part = word * WORD, event.part
     if part == event.size:
         at += lane * part

@@ -23,8 +23,8 @@ def set_knows(
     state: DetectorState, block_set: int, block: int, interval: int, thread: int, time: int
 ) -> int:
     """Returns whether a block set (0: empty) includes an access of the block with number `block` -
-    1: by `thread` (its agent's kind included) at `time` of `interval`. Of agents, the interval is
-    ignored."""
+    1: by `thread` (its agent's kind included) at `time` of `interval`. All of earlier intervals
+    than the entry's are included; of agents, the interval is ignored."""
     entry = BlockSetEntry(state, find_entry(state, block_set, block))
     if entry.at == 0:
         return 0
@@ -68,8 +68,9 @@ def find_entry(state: DetectorState, block_set: int, block: int) -> int:
 @jitable
 def first_unknown(state: DetectorState, entry: BlockSetEntry, thread: int) -> int:
     """Returns the first time of a thread, in the interval of an entry of a block set, that the
-    entry does not include: for the thread that released its TIME, for others of its warp SYNCED, or
-    what the entry's clock has if that is later; 0 for a thread of which nothing is known."""
+    entry does not include: for the thread that released its `time`, for others of its warp
+    `synced`, or what the entry's clock has if that is later; 0 for a thread of which nothing is
+    known."""
     time = 0
     if entry.thread == thread:
         time = entry.time
@@ -83,7 +84,7 @@ def first_unknown(state: DetectorState, entry: BlockSetEntry, thread: int) -> in
 @jitable
 def entry_agent_word(state: DetectorState, entry: BlockSetEntry, agent: int) -> int:
     """Returns what an entry of a block set knows of an agent, as an agent word (`agents`), by the
-    agent's index; 0 if the entry has no clock."""
+    agent's index; 0 if the entry has no clock or the kernel no agents."""
     if state.agents == 0 or entry.clock == 0:
         return 0
     return int(state.words[entry.clock + state.threads + agent])
@@ -104,8 +105,8 @@ def entry_includes(state: DetectorState, a: BlockSetEntry, b: BlockSetEntry) -> 
 @jitable
 def entry_includes_accesses(state: DetectorState, a: BlockSetEntry, b: BlockSetEntry) -> int:
     """Returns whether entry `a` of a block set includes all accesses that entry `b` of the same
-    block includes, without those of agents: it is of a later interval, or knows each thread up to
-    as late a time."""
+    block includes, without those of agents: it is of a later interval, or of the same one and knows
+    each thread up to as late a time."""
     if a.interval != b.interval:
         return int(a.interval > b.interval)
     if b.clock and b.clock != a.clock:
@@ -179,8 +180,9 @@ def join_entries(
     state: DetectorState, to: BlockSetEntry, a: BlockSetEntry, b: BlockSetEntry
 ) -> None:
     """Writes the union of two entries of the same block to the entry `to`: one of them if that
-    includes the other, else the entry of the later interval with a new clock that has the times of
-    both; without the earlier one's times if the pool is exhausted."""
+    includes the other, else the entry of the later interval with a new clock, which has the agents
+    of both and, if both are of one interval, the times of both. If the pool is exhausted, only a
+    copy of the later one."""
     if entry_includes(state, a, b):
         copy_record(to, a)
     elif entry_includes(state, b, a):

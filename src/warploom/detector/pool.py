@@ -75,10 +75,11 @@ def report(
     size: int,
     detail: int,
 ) -> None:
-    """Counts a finding of the current thread and instruction, and retains the first for each kind,
-    pair of instructions and space; beyond MOST_FINDINGS only their number (`left_out`). `other` is
-    the other instruction, -1 for none; `other_thread` the other block << 32 | thread, -1 for none;
-    `detail` depends on the kind."""
+    """Counts a finding of the current thread and instruction, and retains the first (with its
+    thread, address, size, detail and the owner of the memory) for each kind, pair of instructions
+    and space; beyond MOST_FINDINGS only their number (`left_out`). `other` is the other
+    instruction, -1 for none; `other_thread` the other block << 32 | thread, -1 for none; `detail`
+    depends on the kind."""
     instruction, space = state.current_instruction, state.current_space
     # Equal findings are counted together.
     for index in range(state.findings):

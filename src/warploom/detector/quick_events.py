@@ -50,10 +50,11 @@ def detect_lane_runs(
     state_words: Any, event_words: Any, schedule: Any, firsts: Any, shift: int, stride: int
 ) -> int:
     """Records an access by lane runs, whose checked lanes and run heads are in `checked` and
-    `heads`; returns 1, or 0 if `detect_event` has to process it: it is not weak, or a run cannot be
-    decided here. `firsts` has the address of each lane whose number is a multiple of 1 << `shift`;
-    those of the lanes after it follow by `stride` bytes. If it returns 0, some lanes may have been
-    recorded; to record them again changes nothing."""
+    `heads`; returns 1, or 0 if `detect_event` has to process it: its instruction has a flag but
+    COPIES (it is not weak), or `slot_of_event` or `record_lane_run` returns 0. `firsts` has the
+    address of each lane whose number is a multiple of 1 << `shift`; those of the lanes after it
+    follow by `stride` bytes. If it returns 0, some lanes may have been recorded; to record them
+    again changes nothing."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     slot = ResidentBlock(state, slot_of_event(state, event, Plan(schedule, 0)))
     weak = InstructionSite(state, state.sites_at, event.instruction).flags & ~COPIES == 0
@@ -88,7 +89,8 @@ def record_lane_run(
     after those of the lane number before (lanes may be missing), the first those at `address`. With
     INIT also marks what a store writes as written. Returns 1; ALL_SETTLED if reads there need no
     record; 0, and the general code has to decide, if the bytes are not all in one allocation,
-    touched bytes are tracked, some are unwritten (INIT), or the lines cannot decide."""
+    touched bytes are tracked, some are unwritten or lanes are missing (INIT), or the lines cannot
+    decide."""
     present = lanes >> first_lane(lanes)
     end = address + lanes_up_to_last(present) * event.size
     allocation = TrackedAllocation(state, allocation_of_range(state, event, address, end))
@@ -113,9 +115,9 @@ def record_lines_of_run(
     state: DetectorState, event: DetectorEvent, slot: ResidentBlock, lines: int, at: int, lanes: int
 ) -> int:
     """Records the access of a lane run (mask `lanes` of the warp) to memory whose lines begin at
-    index `lines` of the state, from its byte `at` on, line by line; `slot` is the index of the
-    block's state. Returns 1; ALL_SETTLED if all its reads are of bytes settled for the grid; 0 if a
-    line's cells have to decide."""
+    index `lines` of the state, from its byte `at` on, line by line: by `record_ordered_run`, else
+    by `record_in_line`. `slot` is the index of the block's state. Returns 1; ALL_SETTLED if all its
+    reads are of bytes settled for the grid; 0 if a line's cells have to decide."""
     size, thread, outcome = event.size, (event.warp << 5) + first_lane(lanes), ALL_SETTLED
     lanes >>= first_lane(lanes)
     # The logarithm of the size, which is a power of two.
@@ -168,9 +170,10 @@ def lanes_up_to_last(lanes: int) -> int:
 
 @jitable
 def slot_of_event(state: DetectorState, event: DetectorEvent, plan: Plan) -> int:
-    """Returns the index of the state of an event's block; 0 if its events may not be processed
-    here: `fast_path` is off, the block has not begun, or lanes leave a barrier and knowledge has to
-    be joined (`exact`). Otherwise lets lanes that waited at a barrier leave it."""
+    """Returns the index of the state of an event's block, whose slot `plan` has; 0 if its events
+    may not be processed here: `fast_path` is off, the block has not begun, or lanes leave a barrier
+    and knowledge has to be joined (`exact`). Otherwise lets lanes that waited at a barrier leave
+    it."""
     slot = ResidentBlock(state, state.slots_at + max(plan.slot, 0) * state.slot_words)
     waiting = WarpKnowledge(state, slot.at + state.slot_warps, event.warp).waiting & event.lanes
     if state.fast_path == 0 or slot.block != event.block + 1 or (waiting and state.exact):
@@ -184,8 +187,7 @@ def slot_of_event(state: DetectorState, event: DetectorEvent, plan: Plan) -> int
 @jitable
 def select_warp(state: DetectorState, event: DetectorEvent, slot: int) -> None:
     """Makes the first thread of an event's warp the current one, in the block at index `slot`, and
-    sets the `current_` words of instruction and space; the block's own shared memory is
-    selected."""
+    sets the `current_` words of instruction and space, and `current_owner` to the block itself."""
     state.current_slot, state.current_block, state.current_owner = slot, event.block, event.block
     state.current_instruction, state.current_space = event.instruction, event.space
     set_current_thread(state, event.warp << 5)

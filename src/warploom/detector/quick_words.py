@@ -49,9 +49,10 @@ def try_record_words(
 ) -> int:
     """Records the current thread's access, which is weak or wide (`cells.is_wide`), in the cells
     from index `cells` on, which belong to `line`. A wide access is not recorded: two retained ones
-    must make it redundant. Returns whether it did; 0 if its words have to be checked one by one:
-    the line is not in cells or, in shared memory, of an earlier interval or block, a cell has
-    records that barriers do not order, or no two retained ones make a wide access redundant."""
+    must make it redundant. Returns whether it did; 0, with words before maybe recorded, if the
+    cells have to be checked one by one: the line is not in cells or, in shared memory, of an
+    earlier interval or block, a cell has records that barriers do not order, or no two retained
+    ones make a wide access redundant."""
     shared = int(state.current_space == SHARED)
     if line.count != IN_CELLS:
         return 0
@@ -107,9 +108,9 @@ def stored_word(event: DetectorEvent, data: Any, lane: int, start: int) -> int:
 
 @jitable
 def is_cell_ordered(state: DetectorState, cell: ShadowCell, access_word: int) -> int:
-    """Returns whether all conflicting accesses in a cell are ordered by barriers before the current
-    access, and a write would replace them without leaving bytes of others; 0 where lists would have
-    to be searched."""
+    """Returns whether barriers order all conflicting accesses in a cell before the current access,
+    and a weak write would replace them without leaving bytes of others. 0 if the cell has lists,
+    which would have to be searched; a wide access ignores the list of wide ones."""
     lists = cell.lists
     if cell.write_interval and not is_ordered_by_barriers(state, write_of(cell)):
         return 0
@@ -136,9 +137,9 @@ def is_cell_ordered(state: DetectorState, cell: ShadowCell, access_word: int) ->
 
 @jitable
 def is_ordered_by_barriers(state: DetectorState, record: ShadowRecord) -> int:
-    """Returns whether a record is of the current thread, or barriers order it before the current
-    access: the part of `knowledge.is_ordered` that needs no vector clocks. 0 for agents, and for
-    other blocks unless they were earlier owners of shared memory."""
+    """Returns whether a record is of the current thread, or barriers of its block or warp order it
+    before the current access: the part of `knowledge.is_ordered` that needs no vector clocks. 0 for
+    agents, and for other blocks unless they were earlier owners of shared memory."""
     interval_word, thread_word = record.interval, record.thread
     if interval_word >> BLOCK_AT != state.current_block + 1:
         return int(state.current_space == SHARED and not is_peer(state, interval_word >> BLOCK_AT))
@@ -154,8 +155,8 @@ def is_ordered_by_barriers(state: DetectorState, record: ShadowRecord) -> int:
 
 @jitable
 def record_read(state: DetectorState, cell: ShadowCell, access_word: int) -> int:
-    """Records a weak read as the cell's read record, if it has none, or one that this makes
-    redundant; returns whether it did."""
+    """Records a weak read as the cell's read record, if it has none, or one of bytes that this
+    reads which barriers order before it; returns whether it did."""
     read = read_of(cell)
     others = ~(access_word >> BYTES_AT & ALL_BYTES)
     if read.interval == 0 or (
@@ -186,8 +187,8 @@ def write_current_record(state: DetectorState, record: ShadowRecord, access_word
 @jitable
 def retained_pair_covers_strong(state: DetectorState, node: AccessNode, access_word: int) -> int:
     """Returns whether the first two records of a list (first node `node`, 0: empty), both of the op
-    and flags of the current access, are of threads at such a distance that the access is redundant
-    (`cells.record_strong_access`). Never with `exact`."""
+    and flags of the current access, are of threads at the largest distance (`cells.max_distance`),
+    which makes the access redundant (`cells.record_strong_access`). Never with `exact`."""
     if state.exact or node.at == 0 or node.next == 0:
         return 0
     other = AccessNode(state, node.next)

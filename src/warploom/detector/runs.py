@@ -33,8 +33,9 @@ WORD, WORDS = 4, 32
 
 @jitable
 def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
-    """Returns the footprint of lanes that access `size` bytes each, at a stride of `stride` bytes
-    (negative where addresses fall from lane to lane), from byte `begin` to byte `end` of a line."""
+    """Returns the footprint of lanes in a line, packed as in a run's access word (RUN_*_AT): `size`
+    bytes a lane, from byte `begin` to byte `end`, and the magnitude of `stride` in bytes, 0 for a
+    single lane; with FALLS if `stride` is negative (addresses fall from lane to lane)."""
     # A single lane has no stride, so that it agrees with any (`common_stride`).
     step = 0 if end - begin == size else abs(stride)
     falls = FALLS if step and stride < 0 else 0
@@ -50,7 +51,8 @@ def footprint_of(size: int, stride: int, begin: int, end: int) -> int:
 @jitable
 def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
     """Returns the footprint of lanes that access `size` bytes each, one after the other, from byte
-    `begin` to byte `end` of a line; as `footprint_of` with that size as the stride."""
+    `begin` to byte `end` of a line; as `footprint_of` with that size as the stride (0 for one
+    lane)."""
     step = 0 if end - begin == size else size
     packed = size << RUN_SIZE_AT | begin << RUN_BEGIN_AT | end << RUN_END_AT
     return packed | step << RUN_STRIDE_AT
@@ -59,8 +61,8 @@ def footprint_of_contiguous(size: int, begin: int, end: int) -> int:
 @jitable
 def words_of_contiguous(size: int, begin: int, end: int, lanes: int) -> int:
     """Returns the words (a bit for each aligned four bytes of the line) of a contiguous footprint,
-    for the lanes in a mask, whose first bit is the lane that accesses byte `begin`. Lanes of less
-    than four bytes are all there."""
+    for the lanes in a mask, whose first bit is the lane that accesses byte `begin`. Below four
+    bytes a lane the mask is ignored: all words from `begin` up to `end`."""
     # Without gaps in the mask, the words from `begin` up to `end` are all there.
     if size < WORD or lanes & lanes + 1 == 0:
         return (1 << ((end + 3) >> 2)) - (1 << (begin >> 2))

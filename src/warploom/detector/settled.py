@@ -104,8 +104,8 @@ def settle(
     no check), if `current_distance`, left by the weak read recorded last, permits: for the grid, if
     two blocks have read them and none has written; for its block and interval, if two warps have
     read them; for its warp until that synchronises, if two lanes have; these two also if the last
-    write is of an earlier interval of the block. Nothing with `exact`, for a single reader, or if
-    the cell's lists have writes or strong accesses."""
+    write is of an earlier interval of the block or, in shared memory, of another block. Nothing
+    with `exact`, for a single reader, or if the cell's lists have writes or strong accesses."""
     write = cell.write_interval
     tag = state.current_block + 1 << BLOCK_AT | state.current_interval
     if state.exact or state.current_distance == 0 or not has_weak_reads_only(state, cell.lists):
@@ -172,10 +172,10 @@ def allocate_for_lines(state: DetectorState, size: int) -> int:
 
 @jitable
 def mark_settled(state: DetectorState, line: LineShadow, word: int, bits: int) -> None:
-    """Marks bytes of a line as settled (later weak reads in the scope need no look at their cells:
-    the module's docstring), those of `bits` in group `word` of 32, for the scope that follows from
-    `current_distance`: block and interval for OTHER_WARP, grid for OTHER_BLOCK, else the warp.
-    Nothing if the pool is exhausted."""
+    """Marks bytes of a line as settled (later weak reads in the scope need no check), those of
+    `bits` in group `word` of 32, for the scope that follows from `current_distance`: block and
+    interval for OTHER_WARP, grid for OTHER_BLOCK, else the warp until it synchronises. Clears the
+    bits of an earlier block, interval or warp first. Nothing if the pool is exhausted."""
     tag = state.current_block + 1 << BLOCK_AT | state.current_interval
     settled = SettledBytes(state, enable_settled(state, line))
     if settled.at == 0:

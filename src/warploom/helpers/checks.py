@@ -36,12 +36,14 @@ def check_global(
     allocations: Any,
     cache: Any,
 ) -> int:
-    """Checks that each active lane's access of `size` bytes is aligned and inside of one live
-    allocation, which is writable if `write` is set. Returns 0, or 1 with the fault of the lowest
-    failing lane recorded in `environment`.
+    """Checks that each active lane's access of `size` bytes is inside of one live allocation,
+    aligned, and, if `write` is set, not to constant memory. Returns 0, or 1 with the first of these
+    faults of the lowest failing lane recorded in `environment`.
 
     `cache` is the bounds (start, end) of the allocation that was looked up last, an inline cache:
-    only an access outside of it searches the table of allocations."""
+    an access inside of it needs only its alignment checked, another one searches the table of
+    allocations and, without a fault, stores the bounds found.
+    """
     bytes_wanted = np.uint64(size)
     for lane in range(32):
         if (mask >> lane) & 1:
@@ -87,9 +89,9 @@ def find_bounds(address: int, write: int, environment: Any, allocations: Any, ca
 
 
 def check_span(addresses: Any, mask: int, size: int, limit: int, environment: Any) -> int:
-    """Checks that each lane's access of `size` bytes is aligned and ends at or below `limit`, the
-    size of its space. Returns 0, or 1 with the fault of the lowest failing lane recorded in
-    `environment`."""
+    """Checks that each active lane's access of `size` bytes is aligned and ends at or below
+    `limit`, the size of its space. Returns 0, or 1 with the fault of the lowest failing lane
+    recorded in `environment`."""
     for lane in range(32):
         if (mask >> lane) & 1:
             address = addresses[lane]
@@ -108,12 +110,15 @@ def check_cluster(
     places: Any, mask: int, size: int, own: int, live: int, environment: Any,
     shared_bytes: int, stride: int,
 ) -> int:  # fmt: skip
-    """Checks that each active lane's address of shared memory is in a live block of the cluster,
-    and replaces it in `places` by its offset in the cluster's shared memory
-    (`simt.clusters.cluster_offset`). Returns 0, or 1 with the fault recorded.
+    """Checks that each active lane's access to shared memory is in a live block of the cluster and
+    inside of its memory, and replaces the address in `places` by its offset in the cluster's shared
+    memory (`simt.clusters.cluster_offset`). Returns 0, or 1 with the fault of the lowest failing
+    lane recorded: NO_BLOCK with the rank as its address, or OUT_OF_BOUNDS with the offset in the
+    block.
 
     `own` is the rank of the executing block, `live` has a bit for each live rank, `shared_bytes`
-    the size of a block's shared memory and `stride` the distance of two blocks' memory."""
+    the size of a block's shared memory and `stride` the distance of two blocks' memory.
+    """
     for lane in range(32):
         if (mask >> lane) & 1:
             address = places[lane]

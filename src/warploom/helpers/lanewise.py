@@ -49,10 +49,12 @@ Emit = Callable[[Lanes, Sequence[Value]], list[Value]]
 
 @lru_cache(1)
 def register() -> None:
-    """Registers the vector versions with Numba as replacements of the Python functions when helpers
-    are compiled; later calls in a process do nothing. They are for arguments that are pointers and
-    integers. Those of `count_distinct` and `count_ways` call the branchless loop where the vector
-    code returns 0, as it does for segments that are too distant."""
+    """Registers with Numba, as replacements of Python functions in compiled helpers, vector
+    versions of those that work over the lanes of an access (counts of `cost.overlap`, `is_rising`,
+    `count_rising_segments`, `step_of`, `sum_deferred_costs`), and prefetching; later calls in a
+    process do nothing. They are for arguments that are pointers and integers. Those of
+    `count_distinct` and `count_ways` call the branchless loop where the vector code returns 0, as
+    it does for segments that are too distant."""
     extending: Any = import_module("numba.extending")
     intrinsic = extending.intrinsic
     register_prefetch()

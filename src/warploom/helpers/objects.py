@@ -78,8 +78,8 @@ class HelperObject:
         return f"{self.file}-{sys.platform}-{level.name}-{sources}"
 
     def _shipped(self) -> bytes | None:
-        """Returns the shipped object for the highest level that this computer supports; None if the
-        package has none of these sources."""
+        """Returns the shipped object for the highest level that this computer supports; None if
+        none has been shipped that was compiled from the present sources."""
         for level in levels():
             path = SHIPPED / self._shipped_name(level)
             if path.is_file():
@@ -87,7 +87,8 @@ class HelperObject:
         return None
 
     def _find_or_compile(self) -> bytes:
-        """Returns the object from the disk cache; compiles and stores it if it is not there."""
+        """Returns the object from the disk cache; if it is not there, reports that on a terminal,
+        compiles it and stores it."""
         key = disk_cache.key_of(self._parts(), self.sources)
         content = disk_cache.find(self.file, key)
         if content is None:

@@ -181,7 +181,9 @@ def _if_in_window(
     """Emits `count_bits` of the bits of touched segments, for keys that fit a window if `when` (an
     i1; None: true) holds, else `compare`; returns the results of the path that runs.
 
-    The aligned window is tried first: its bit numbers do not depend on the lowest lane's key."""
+    A window is WINDOW segments from an aligned number on, or, tried next, from the lowest active
+    lane's key, aligned to WIDEST_GROUP, on.
+    """
     b = lanes.b
     lowest = _lowest_key(lanes, keys, on)
     aligned, own_group = (

@@ -68,14 +68,16 @@ def learn_access(
     looked_up: int,
     bounds: Words,
 ) -> int:
-    """Makes an entry for the accesses of a group that has missed, if all active lanes are aligned
-    and inside of `bounds`, the start and end of an allocation. An entry with other pitches is first
-    retired, once such accesses outnumber its own.
+    """Makes the entry of a lane set for a group that has missed, or moves it to `bounds` (start and
+    end of an allocation), if all active lanes are aligned and inside of these. An entry with other
+    pitches is first retired, once such accesses outnumber its own. Failed attempts and moves are
+    counted in the entry (`_count_failure`).
 
     `key`: that of the active lanes; `looked_up`: the number that compiled code has looked up for
     it. Returns 1 plus the index among the entry's counts by which code counts this access; 0 if
-    there is no entry, or if its key is new, so that `looked_up` is not its number: then the cost
-    rules count this access."""
+    nothing was entered, or if its key is new, so that `looked_up` is not its number: then the cost
+    rules count this access.
+    """
     group = GroupDescriptor(group_words, 0)
     number = find_or_insert_set(sets, key, group.sets)
     if number < 0:
@@ -136,10 +138,10 @@ def _entry_length(group: GroupDescriptor) -> int:
 
 @jitable
 def _count_mismatch(entry: RangeCacheEntry, group: GroupDescriptor) -> bool:
-    """Counts an access with other pitches than those of an entry (`misses`); returns whether such
-    accesses outnumber those that the entry has counted, which is compared when their number is a
-    power of two. If they do after NEVER of them, the entry is given up: its replacements have not
-    been hit either."""
+    """Counts an access with other pitches than those of an entry (`misses`);
+    returns whether such accesses outnumber those that the entry has counted, False unless their
+    number is a power of two. If they do after NEVER of them, the entry is given up: its
+    replacements have not been hit either."""
     entry.misses += 1
     misses = entry.misses
     if misses & (misses - 1) != 0:
@@ -152,10 +154,10 @@ def _count_mismatch(entry: RangeCacheEntry, group: GroupDescriptor) -> bool:
 
 @jitable
 def _count_failure(entry: RangeCacheEntry, group: GroupDescriptor) -> None:
-    """Counts, in `misses` of an entry, a failed attempt to make an entry, or one that
-    moves an entry with the same pitches to another allocation. After NEVER of them, an entry is
-    given up if they are more than half of the accesses that it has counted, as where accesses
-    alternate between two allocations."""
+    """Counts, in `misses` of an entry, a failed attempt to make an entry, or one
+    that moves an entry with the same pitches to another allocation. After NEVER of them, when their
+    number is a power of two, an entry is given up if they are more than half of the accesses that
+    it has counted, as where accesses alternate between two allocations."""
     entry.misses += 1
     misses = entry.misses
     if misses >= NEVER and misses & (misses - 1) == 0 and 2 * misses > _count_hits(entry, group):
@@ -174,7 +176,7 @@ def _count_hits(entry: RangeCacheEntry, group: GroupDescriptor) -> int:
 @jitable
 def _retire(sets: RangeCaches, group: GroupDescriptor, number: int) -> bool:
     """Moves entry `number` of all accesses of a group to a free RETIRED entry, which keeps its
-    counts; returns False if none is free."""
+    counts, and clears it; returns False, and moves nothing, if none is free."""
     for retired in range(group.sets + 1, entries_of(group.sets)):
         if _entry(sets, group, 0, retired).key == 0:
             for member in range(group.members):
@@ -225,9 +227,10 @@ def _stride(group: GroupDescriptor, bases: RunAddresses) -> int:
 
 @jitable
 def _enter_members(sets: RangeCaches, group: GroupDescriptor) -> bool:
-    """Writes the headers of the caches of a group's accesses; returns False
-    if one of the caches belongs to another group already, as another version of the block may have
-    it."""
+    """Writes the headers of the caches of a group's accesses: the group's first cache (`leader`),
+    its number of lane runs (RUNS), and the access's bytes from the first one (AHEAD). Returns
+    False, and writes no further ones, if a cache belongs to another group already, as another
+    version of the block may have it."""
     first = _member(group, 0)
     for number in range(group.members):
         member = _member(group, number)
@@ -296,7 +299,7 @@ def _has_same_pitches(entry: RangeCacheEntry, group: GroupDescriptor, bases: Run
 @jitable
 def _is_consecutive(group: GroupDescriptor, bases: RunAddresses, key: int) -> bool:
     """Returns whether the active lanes of a key, each lane a run of its own, access consecutive
-    elements."""
+    elements from lane 0's address on."""
     for lane in range(_LANES):
         if (key >> lane) & 1 and bases[lane] - bases[0] != lane * group.size:
             return False

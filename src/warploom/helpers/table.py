@@ -136,7 +136,8 @@ _MODULES = {
 
 
 def _import_helper(name: str) -> Callable[..., object]:
-    """Imports the Python function of a helper in CHECKS from its module."""
+    """Imports the Python function of a helper in CHECKS from its module, found in `_MODULES` by its
+    name or the part before the first `_`; else `helpers.turns`."""
     module = _MODULES.get(name) or _MODULES.get(name.partition("_")[0], "helpers.turns")
     return getattr(importlib.import_module(f"warploom.{module}"), name)
 
@@ -196,9 +197,8 @@ def _load_rule(name: str) -> Callable[..., int]:
 
 
 def count_compiled(rule: str, addresses: Addresses, mask: int, size: int, row: Ints) -> None:
-    """Applies a cost rule to an access by its machine code, with the same result as `RULES[rule]`
-    in Python, but faster.
-    """
+    """Counts an access in its record `row` by the machine code of a cost rule, with the same result
+    as `RULES[rule]` in Python, but faster."""
     _load_rule(rule)(addresses.ctypes.data, mask, size, row.ctypes.data)
 
 

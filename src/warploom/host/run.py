@@ -22,7 +22,7 @@ from warploom.machine.tally import Tally
 from warploom.observe.counters import Counters
 from warploom.observe.examples import Example, find_examples
 from warploom.sanitize.findings import Finding
-from warploom.timing.engine.schedulers import POLICIES as SCHEDULERS
+from warploom.timing.layout import SCHEDULERS
 from warploom.timing.policies import (
     AddressMapping,
     CacheModel,
@@ -256,9 +256,11 @@ class Run:
 
     def summarised(self, timing: Timing | None = None) -> Report:
         """Return the report as data, with the sections of a modelled time where one is given."""
+        if timing is None:
+            return self.summary
         from warploom.report.time import with_time
 
-        return self.summary if timing is None else with_time(self.summary, timing)
+        return with_time(self.summary, timing)
 
     @cached_property
     def summary(self) -> Report:

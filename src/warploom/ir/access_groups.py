@@ -100,8 +100,9 @@ def find_groups(
 def group_alone(
     accesses: KernelAccesses, reading: OperandShapes, index: int, instruction: Instruction
 ) -> AccessGroup | None:
-    """Returns an access (instruction number `index`) as a group of its own; None for an instruction
-    that is no plain load or store, and for an access whose plan is general."""
+    """Returns an access (instruction number `index`) as a group of its own, whether guarded or not.
+    None for an instruction that is no load or store (`st.async` is one), or whose address has no
+    base, and for an access whose plan is general."""
     described = _describe(accesses, reading, index, instruction)
     if described is None:
         return None
@@ -122,11 +123,11 @@ def _describe(
     mask: Register | None = None,
 ) -> tuple[Address, AccessGroup, tuple[object, ...]] | None:
     """Describes an access that can be in a group: its address operand, a group without members, and
-    the key that all accesses of its group share beside their base: access type and misalignment.
-    Returns None for an instruction that is no plain load or store or whose address has no base (a
-    register or a symbol), and for accesses whose plan is general. `mask` is the predicate register
-    under which the block runs, if any: an access is scattered if its base, its guard or `mask` is
-    (`KernelAccesses.scattered`)."""
+    the key that all accesses of its group share beside their base: access type and misalignment
+    (offset modulo size). Returns None for an instruction that is no load or store (`st.async` is
+    one) or whose address has no base (a register or a symbol), and for accesses whose plan is
+    general. `mask` is the predicate register under which the block runs, if any: an access is
+    scattered if its base, its guard or `mask` is (`KernelAccesses.scattered`)."""
     kind = instruction.operation.kind
     if kind not in (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE):
         return None

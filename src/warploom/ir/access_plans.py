@@ -129,10 +129,10 @@ class Addresses:
         cls, access_type: AccessType, lanes: VectorShape, runs: int, *, scattered: bool = False
     ) -> Addresses:
         """Returns the description of addresses with vector shape `lanes`, in convergent code of
-        warps of `runs` runs. Affine ones: AGREED at stride 0, CONSECUTIVE at the access's size,
-        else STRIDED. Varying ones: STEP, a stride looked for at run time; or LAYOUT, each lane a
-        run, for elements of 4 bytes or more in warps of more than MOST_RUNS_BY_STEP runs, and in
-        warps without runs."""
+        warps of `runs` runs (32: no two lanes are a run). Affine ones: AGREED at stride 0,
+        CONSECUTIVE at the access's size, else STRIDED. Varying ones: LAYOUT, each lane a run, if
+        `runs` is 32, or more than MOST_RUNS_BY_STEP (8) and elements have 4 bytes or more; else
+        STEP, a stride looked for at run time, the only pattern for which `scattered` is kept."""
         if not lanes.is_affine:
             gathers = runs > MOST_RUNS_BY_STEP and access_type.type.bytes >= WORD_BYTES
             if gathers or runs == LANES:
@@ -192,8 +192,8 @@ class Need(Enum):
 
 
 def _near_strides(access_type: AccessType) -> range:
-    """Returns the strides, in bytes, that meet `Need.NEAR`: more than an access, at most
-    MOST_ELEMENTS_BETWEEN elements."""
+    """Returns the strides, in bytes, that meet `Need.NEAR`: multiples of an element's size, more
+    than an access, at most MOST_ELEMENTS_BETWEEN (8) elements."""
     step = access_type.type.bytes
     return range(access_type.size + step, MOST_ELEMENTS_BETWEEN * step + 1, step)
 

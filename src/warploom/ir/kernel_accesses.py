@@ -27,7 +27,7 @@ class KernelAccesses:
     def access_type_of(self, op: str, index: int, instruction: Instruction) -> AccessType:
         """Returns the access type of a load or a store (`op`), the instruction of number `index`:
         space, type, elements per lane, and route. The route is STACK for accesses that implement
-        calls."""
+        calls; else a load has that of its instruction (`route_of`), a store none."""
         data = instruction.operands[0 if op == "load" else 1]
         saved = STACK if index in self.program.private else ""
         route = saved or (route_of(instruction) if op == "load" else "")
@@ -37,9 +37,9 @@ class KernelAccesses:
 
 def facts_of(layout: CountLayout, variant: KernelVariant) -> Facts:
     """Returns the options of a kernel's variant that the choice of plans depends on: whether
-    accesses may be inlined, the order of lanes is fixed, strides are looked for at run time,
-    stores may be batched, and atomics on shared memory counted later. `layout` has the device's
-    access rules."""
+    accesses may be inlined (`_inlines`), the order of lanes is fixed, strides are looked for at run
+    time, stores may be batched (not where a detector reads memory in order), and atomics on shared
+    memory counted later, as the access rules of `layout` allow."""
     sanitizing = variant.sanitizes
     return Facts(
         inlined=_inlines(layout, variant),
@@ -54,7 +54,7 @@ def facts_of(layout: CountLayout, variant: KernelVariant) -> Facts:
 def _inlines(layout: CountLayout, variant: KernelVariant) -> bool:
     """Returns whether accesses can be inlined: none is recorded, observed or watched, may address
     another block of a cluster, or looks up a simulated cache; and there are at most MOST_INLINED
-    access rows."""
+    (128) pairs of an access and a space that it may be to."""
     watches = variant.debugging is not None and variant.debugging.watches
     elsewhere = variant.clusters or layout.rules.caches
     rows = {(row.instruction, row.space) for row in layout.rows}

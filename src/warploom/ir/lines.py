@@ -55,7 +55,7 @@ class Line:
 
     def read(self, reader: Callable[[Line], Read]) -> Read:
         """Applies a reader to the line. Raises WarploomError with the line's number if the reader
-        fails."""
+        raises KeyError, ValueError, IndexError or MsgspecError."""
         try:
             return reader(self)
         except (KeyError, ValueError, IndexError, msgspec.MsgspecError) as error:
@@ -74,8 +74,8 @@ class Line:
 
 def tree_of(text: str) -> list[Line]:
     """Returns the lines of a text that are not indented, each with its inner lines; empty lines and
-    comments (`#`) are skipped. Raises WarploomError for a line that is indented by more than one
-    level."""
+    those that begin with `#` are skipped. Raises WarploomError for a line that is indented by more
+    than one level beyond the line before."""
     roots: list[Line] = []
     open_lines: list[Line] = []
     for number, written in enumerate(text.splitlines(), 1):

@@ -180,7 +180,8 @@ class WarpLoop(WarpLoopPath):
 
     @property
     def has_common_work(self) -> bool:
-        """Returns whether each warp has something to compute or access outside of the body."""
+        """Returns whether each warp has an instruction of kind COMPUTED or ACCESS outside of the
+        body."""
         work = (StepKind.COMPUTED, StepKind.ACCESS)
         return any(self.kinds[i] in work for i in self.steps(self.blocks))
 
@@ -192,8 +193,8 @@ class WarpLoop(WarpLoopPath):
 
     @property
     def live_out(self) -> frozenset[Register]:
-        """Returns the registers that are written on the path and live after it, which a warp loop
-        has to leave in the warps' contexts; none if the path ends the program."""
+        """Returns the registers that are written on the path or in its body and live after it,
+        which a warp loop has to leave in the warps' contexts; none if the path ends the program."""
         if self.ends:
             return frozenset()
         return (

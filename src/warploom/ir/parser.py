@@ -104,8 +104,9 @@ class _Parser:
     # ---- names ----------------------------------------------------------------------------------
 
     def _shapes(self, words: Iterable[tuple[str, list[str]]]) -> dict[Register, VectorShape]:
-        """Returns the vector shapes of registers, from pairs of a name and a list of texts, of
-        which the first is read if it is a shape."""
+        """Returns the vector shapes of registers, from pairs of a register's name and a list of
+        words that begins with its shape. A register has none if the list is empty or begins with
+        another word."""
         return {
             self._registers[name]: shape
             for name, texts in words
@@ -225,7 +226,7 @@ class _Parser:
     def _plans(self, line: Line) -> list[tuple[tuple[int, Space], AccessPlan]]:
         """Returns the plans for any addresses of a block's operations, by operation and space.
         `line` is the block's; the lines inside it that begin with an operation's number have its
-        plans in their list `plan`."""
+        plans, each as `space:plan`, in their list `plan`."""
         named = (
             (int(each.words[0].removesuffix(":")), plan.partition(":"))
             for each in line.inner
@@ -279,7 +280,8 @@ def _rules(line: Line) -> AccessRules:
 
 
 def _shape(text: str) -> VectorShape | None:
-    """Returns the vector shape that a word names (`ir.text.shape_text`), or None."""
+    """Returns the vector shape that a word names (`ir.text.shape_text`), or None for another
+    word."""
     if text == "varying":
         return VARYING
     match = re.fullmatch(r"(?:uniform|affine<(-?\d+)>)(?:x(\d+))?(?:&(-?0x[\da-f]+))?", text)

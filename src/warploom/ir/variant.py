@@ -114,7 +114,7 @@ class KernelVariant:
     @property
     def chooses(self) -> bool:
         """Returns whether the sides of a branch run one after the other in an order that the
-        launch's policy chooses."""
+        launch's policy chooses: the variant `shuffles`, and threads are not `independent`."""
         return self.shuffles and not self.independent
 
     @property

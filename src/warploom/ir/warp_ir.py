@@ -132,7 +132,8 @@ class WarpIR:
 
     @cached_property
     def uniformity(self) -> RegisterShapes:
-        """Returns the vector shapes of registers, block by block, with the masked regions."""
+        """Returns the vector shapes of registers (`shapes`), the registers that are varying in each
+        block (`BasicBlock.loose`), and the masked regions (`exits`); without shapes only these."""
         if not self.shapes:
             return RegisterShapes({}, (), self.exits)
         return RegisterShapes(self.shapes, tuple(block.loose for block in self.blocks), self.exits)
@@ -169,8 +170,8 @@ class WarpIR:
     @property
     def has_shapes(self) -> bool:
         """Returns whether registers may have shapes: the variant does not store all of them lane by
-        lane (`KernelVariant.plain`), and the kernel is not so large that the analysis would take
-        too long."""
+        lane (`KernelVariant.plain`), and the kernel is not so large that it is compiled with the
+        lowest effort (`llvm.opt_level.is_long`), for the analysis would take too long."""
         return not (self.variant.plain or is_long(self.program))
 
     def operand_shapes(self, block: int) -> OperandShapes:
@@ -187,7 +188,8 @@ class WarpIR:
     @cached_property
     def block_affine_registers(self) -> frozenset[Register]:
         """Returns the registers whose values in all warps of a thread block follow from those in
-        the first one; none without `block_shapes`."""
+        the first one: their shape in the thread block continues that in its warps, and holds in all
+        basic blocks. Empty without `block_shapes`."""
         return block_affine_registers(self.block_shapes, self.uniformity)
 
     def along(self, paths: Iterable[WarpLoopPath]) -> tuple[WarpLoop, ...]:

@@ -45,7 +45,8 @@ _CHECKSUM_BYTES = 32
 
 
 def cache_directory() -> Path:
-    """Returns the folder of the cache: WARPLOOM_CACHE_DIR, else `warploom` in the user's cache."""
+    """Returns the folder of the cache: WARPLOOM_CACHE_DIR, else `warploom` in XDG_CACHE_HOME or
+    ~/.cache."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("WARPLOOM_CACHE_DIR") or Path(base) / "warploom")
 
@@ -68,9 +69,9 @@ def find(kind: str, key: str) -> bytes | None:
 
 
 def store(kind: str, key: str, content: bytes) -> None:
-    """Writes an entry atomically: another process sees all of it or nothing. Now and then removes
-    the oldest entries. Writes nothing if other users can write to the folder; an OSError (a full
-    disk, a read-only folder) is ignored."""
+    """Writes an entry atomically: another process sees all of it or nothing. One write in 64 also
+    removes the oldest entries beyond MOST_BYTES. Writes nothing if other users can write to the
+    folder; an OSError (a full disk, a read-only folder) is ignored."""
     import tempfile
 
     path = _path(kind, key)
@@ -120,8 +121,9 @@ def _path(kind: str, key: str) -> Path:
 
 
 def _is_ours(path: Path) -> bool:
-    """Returns whether only this user and root can write to a file or folder; true on systems
-    without user ids. Warns once for each path that other users can write to."""
+    """Returns whether a file or folder belongs to this user or root and no group or others can
+    write to it; true on systems without user ids. Warns once for each path for which it is false.
+    Raises OSError if it is missing."""
     if not hasattr(os, "getuid"):
         return True
     status = path.stat()

@@ -60,7 +60,8 @@ def _fold_resize(value: Value, type: Any) -> Value | None:
 
 
 def _number(value: Value) -> int | None:
-    """Returns the value of an integer constant, unsigned; None for other values."""
+    """Returns the value of a scalar integer constant, unsigned; None for other values, vectors
+    included."""
     number: Any = getattr(value, "constant", None) if type(value) is ir.Constant else None
     return number & _ones(value) if isinstance(number, int) else None
 

@@ -174,8 +174,8 @@ class Lanes:
 
         `value` has one element for each run of lanes, that of its first lane; lane l of a run gets
         the element plus l * `stride`: <10, 50> with stride 1 becomes <10, 11, .., 25, 50, .., 65>.
-        Where `width` is less than 32, each of the elements is the first of 32 / width lanes.
-        """
+        Where `width` is less than 32, each of the elements is the first of 32 / width lanes. A
+        value of `width` elements is returned as it is."""
         count = value.type.count
         if count == width:
             return value
@@ -250,8 +250,9 @@ class Lanes:
         return self.b.gep(pointer, [at], source_etype=element)
 
     def when(self, condition: Value, then: Callable[[], None], *, likely: bool = False) -> None:
-        """Emits `then` in a block that runs if a condition holds; code after it follows both.
-        `likely`: LLVM lays the code out for a condition that mostly holds."""
+        """Emits `then` in a block that runs if a condition holds; code after it follows both. LLVM
+        lays the code out for a condition that mostly holds if `likely`, else for one that mostly
+        does not."""
         with self.b.if_then(condition, likely=likely):
             then()
 

@@ -51,10 +51,10 @@ LEVELS = {str(one.value): one for one in (Effort.FULL, Effort.LESS, Effort.LEAST
 
 
 def chosen_effort(program: Program) -> Effort:
-    """Returns the level for a kernel by its size, at most that of WARPLOOM_OPT_LEVEL.
+    """Returns the level for a kernel by its size (`effort`), or the lower one that
+    WARPLOOM_OPT_LEVEL names (0, 1, 3; `baseline` and no value lower none).
 
-    Raises WarploomError if the variable names no level.
-    """
+    Raises WarploomError if the variable names no level."""
     level = os.environ.get(VARIABLE) or str(Effort.FULL.value)
     levels = LEVELS | {BASELINE: Effort.FULL}
     if level not in levels:
@@ -65,10 +65,10 @@ def chosen_effort(program: Program) -> Effort:
 
 
 def effort(program: Program) -> Effort:
-    """Returns the highest level at which optimising a kernel takes less time than typical runs.
-    With the product of its basic blocks and registers, LEAST if it exceeds LONG, or if there are
-    MANY_INSTRUCTIONS in MANY_PIECES; else LESS if it exceeds BRANCHED, or there are many
-    instructions; else FULL."""
+    """Returns the highest level at which optimising a kernel takes less time than typical runs. Its
+    size is basic blocks times registers, four times that with calls that are not inlined. LEAST for
+    a size over LONG, or more than MANY_INSTRUCTIONS with more than MANY_PIECES pieces (`_pieces`);
+    else LESS for a size over BRANCHED, or more than MANY_INSTRUCTIONS; else FULL."""
     size = len(program.blocks) * len(program.registers)
     size *= CALLS_WEIGH if program.depth is not None else 1
     many = len(program.instructions) > MANY_INSTRUCTIONS
@@ -78,8 +78,8 @@ def effort(program: Program) -> Effort:
 
 
 def is_long(program: Program) -> bool:
-    """Returns whether a kernel is so large that it is compiled at level 0; emission then prefers
-    code that compiles fast."""
+    """Returns whether a kernel's size makes `effort` choose Effort.LEAST; emission then prefers
+    code that compiles fast, and registers get no shapes."""
     return effort(program) is Effort.LEAST
 
 

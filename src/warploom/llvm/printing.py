@@ -23,6 +23,7 @@ class ModulePrinter:
     """
 
     def __init__(self, module: ir.Module) -> None:
+        """Prepares the printing of `module`."""
         self.module = module
         self._types: dict[int, str] = {}
         self._references: dict[int, str] = {}
@@ -55,7 +56,9 @@ class ModulePrinter:
         lines.append("}")
 
     def _instruction(self, instruction: Any) -> str:
-        """Returns the line of an instruction."""
+        """Returns the line of an instruction: by the format of its class in FORMATS, with its
+        result in front if it has one; by llvmlite's own printing for other classes and with
+        metadata."""
         kind: object = instruction.__class__
         form = FORMATS.get(kind)
         if form is None or instruction.metadata:
@@ -98,6 +101,7 @@ def _arithmetic(printer: ModulePrinter, instruction: Any) -> str:
 
 
 def _comparison(printer: ModulePrinter, instruction: Any) -> str:
+    """Returns the text of an `icmp` or `fcmp`, which has a type before its first operand only."""
     left, right = instruction.operands
     opcode = " ".join([instruction.opname, *instruction.flags, instruction.op])
     return f"{opcode} {printer.typed(left)}, {printer.reference(right)}"
@@ -122,6 +126,7 @@ def _alignment(instruction: Any) -> str:
 
 
 def _address(printer: ModulePrinter, instruction: Any) -> str:
+    """Returns the text of a `getelementptr`."""
     opcode = "getelementptr inbounds" if instruction.inbounds else "getelementptr"
     operands = ", ".join([printer.typed(operand) for operand in instruction.operands])
     return f"{opcode} {printer.type_text(instruction.source_etype)}, {operands}"

@@ -29,8 +29,8 @@ _CONVERSIONS = ("sitofp", "uitofp", "fptrunc")
 
 def rounded(lanes: Lanes, op: str, mode: str, args: list[Value], result: ir.Type) -> Value:
     """Emits an operation on vectors, with a result of type `result`, in a rounding mode (rz, rm,
-    rp): an arithmetic node of a term (`fadd`, `fma`, ...) or a conversion (`sitofp`, `uitofp`,
-    `fptrunc`)."""
+    rp), as a call of a function that `definition` defines: an arithmetic node of a term (`fadd`,
+    `fma`, ...) or a conversion (`sitofp`, `uitofp`, `fptrunc`)."""
     suffix = _suffix(result)
     if op in _CONVERSIONS:
         suffix += "." + _suffix(args[0].type)
@@ -40,7 +40,8 @@ def rounded(lanes: Lanes, op: str, mode: str, args: list[Value], result: ir.Type
 
 def definition(name: str) -> str:
     """Returns the text of LLVM IR that defines a function which `rounded` calls, and declares the
-    intrinsics in it; the name holds operation, mode and types."""
+    intrinsics in it; the name holds operation, mode and types. The function sets the rounding mode,
+    performs the constrained operation, and sets the mode back to nearest."""
     op, mode, suffix = name.removeprefix(PREFIX).split(".", 2)
     result, _, source = suffix.partition(".")
     types = [_type_text(source)] if source else [_type_text(result)] * _OPERANDS[op]

@@ -43,16 +43,17 @@ LEVELS = {
 
 
 def processor() -> Processor:
-    """Returns the processor that code is compiled for.
+    """Returns the processor that code is compiled for: the level that WARPLOOM_PROCESSOR names, or
+    this computer's without it.
 
-    Raises WarploomError if WARPLOOM_PROCESSOR names no level, or a level that this computer lacks.
-    """
+    Raises WarploomError if the variable names no level, or a level that this computer lacks."""
     return _processor_of(os.environ.get(VARIABLE, ""))
 
 
 def levels() -> list[Processor]:
     """Returns the processors whose shipped code this computer can run, best first; if
-    WARPLOOM_PROCESSOR is set, only that level, even if this computer lacks some of its features."""
+    WARPLOOM_PROCESSOR is set, only its level, or nothing if no code is shipped for that. Raises
+    WarploomError as `processor` does, where code is shipped for this architecture."""
     level = os.environ.get(VARIABLE, "")
     shipped = LEVELS.get(platform.machine(), ())
     if level:

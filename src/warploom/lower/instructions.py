@@ -64,7 +64,8 @@ class InstructionCode:
         guards: Guards,
     ) -> None:
         """Creates the emitters of all kinds of instructions, which share the frame and its
-        operands. Under an order policy (`shuffles`), asynchronous copies may complete late."""
+        operands. Under an order policy (`memory.functions.shuffles`) loads of tensor memory may
+        complete late, and in programs that need a completion queue asynchronous copies, too."""
         self.control, self.barriers, self.memory, self.guards = control, barriers, memory, guards
         self.frame, self.b = control.frame, control.b
         self.operands = memory.operands
@@ -90,13 +91,15 @@ class InstructionCode:
         self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
     ) -> None:
         """Emits an instruction that does not end a basic block: first the race detector's event,
-        checks of operands and waits for copies; then a store, or results of one value for each lane
-        run if all are uniform or affine, else of 32 lanes under the mask that `copy` needs; last
-        the count of routines (`operations.routines`). An instruction without effect ends after the
-        waits.
+        checks of operands and waits for copies, which is all for an instruction without effect;
+        then one without results, uncounted (`_emit_without_results`); or its results, of one value
+        for each lane run if all are uniform or affine, else of 32 lanes, written under the mask
+        that the block's copy (`copy`) needs; last the count of routines that it calls
+        (`operations.routines`). A `red.async` also signals its mbarrier, and may complete late.
 
         `guard` is the mask of its guard, None without one; `on` are the executing lanes: the active
-        mask and the guard."""
+        mask and the guard.
+        """
         if self.memory.instruments.detector and self.memory.instruments.detector.synchronisation:
             self.memory.instruments.detector.events.instruction(index, instruction, on)
         self.preconditions.check(index, instruction, on)
@@ -154,7 +157,8 @@ class InstructionCode:
         return [(target, v, U64) for target, v in self.services.call(index, instruction, on)]
 
     def shuffle(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a `shfl`; returns its word, and the predicate if it has that destination."""
+        """Emits a `shfl`; returns its word, and, if it has that destination, the predicate that is
+        true where the source lane is in range."""
         value, inside = self.shuffles.shuffle(instruction, on)
         first, second = pair(instruction.operands[0])
         shuffled: list[Result] = [(first, value, B32)]
@@ -181,9 +185,9 @@ class InstructionCode:
         return self.compute(instruction) if is_copy(instruction) else self.moves.move(instruction)
 
     def compare(self, instruction: Instruction) -> list[Result]:
-        """Emits a `setp`, by a prefix mask if it has that form; returns its predicate, and the
-        complement for a second destination.
-        """
+        """Emits a `setp`: as a prefix mask (`PrefixMaskCode`) where, in convergent code, one
+        operand rises by 1 from lane to lane and the other is uniform, else by its terms; returns
+        its predicate, and the complement for a second destination."""
         holds = self.leading.compare(instruction, lambda: self.compute(instruction)[0][1])
         if holds is None:
             return self.compute(instruction)

@@ -91,8 +91,9 @@ def nodes_in_use(table: WarpTable) -> Iterator[StackNode]:
 
 
 def reconvergence_points(table: WarpTable) -> tuple[ReconvergencePoint, ...]:
-    """Returns the SIMT stack of the active lanes, the innermost reconvergence point last; empty if
-    they are not diverged."""
+    """Returns the SIMT stack of the active lanes, the innermost reconvergence point last, each with
+    the masks of lanes expected and arrived, and the branch's other side if that has not run (else
+    mask 0, block -1); empty if the lanes are not diverged."""
     points: list[ReconvergencePoint] = []
     node = table.top
     while node != warp_table.NONE:

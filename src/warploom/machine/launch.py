@@ -76,9 +76,11 @@ class Schedule:
         return self.independent and self.policy != "converge"
 
     def plan(self, launch: Launch, program: Program) -> Plan:
-        """Returns a new record of the scheduler's state before a launch, which both machines read
-        and change (`simt.scheduling`): policy and seed, sizes of grid, block and cluster, the
-        number of slots for resident blocks; other words are 0."""
+        """Returns a new array of the scheduler's state before a launch, which both machines read
+        and change (`simt.scheduling`), indexed by `simt.schedule_layout`: policy and seed, whether
+        threads are independent, sizes of grid, block, cluster and warp, the exit block, registers,
+        and the number of slots for resident blocks (as many as the device holds or the launch has,
+        in whole clusters, at least one); other words are 0."""
         plan, size = Plan(np.zeros(Plan.WORDS, np.int64), 0), launch.cluster_blocks
         plan.policy, plan.seed = POLICIES.index(self.policy), self.seed
         plan.independent, plan.exit = self.independent, program.exit
@@ -156,8 +158,9 @@ class Launch:
 
     @property
     def configuration(self) -> tuple[object, ...]:
-        """Returns a key of the fields in which launches of a kernel may differ beside arguments,
-        output and cancellation; launches with equal keys share code and launch template."""
+        """Returns a key of grid, block, dynamic shared memory, instruction limit, schedule, grid
+        workspace, cluster and registers; launches of a kernel with equal keys share code and launch
+        template. Arguments, output and cancellation are not in it."""
         return (
             self.grid,
             self.block,

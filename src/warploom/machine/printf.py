@@ -71,8 +71,8 @@ def format_printf(format: bytes, arguments: PrintfArguments) -> str:
 
 def _convert(match: re.Match[bytes], arguments: PrintfArguments) -> bytes:
     """Returns the text of one conversion specification, which SPECIFIER matched, and takes its
-    arguments, those of `*` first; the specification itself if C has no such conversion or no
-    argument is left. `%%` gives `%` and takes none."""
+    arguments, those of `*` first; the specification itself if it is none of C's (`%n` counts as
+    none) or no argument is left. `%%` gives `%` and takes none."""
     flags, width, precision, length, kind = (
         part.decode("latin-1") if part is not None else None for part in match.groups()
     )
@@ -168,9 +168,9 @@ def _python_conversion(flags: str, width: str | None, precision: str | None, kin
 
 
 def _format_hexadecimal(data: bytes, precision: str | None, kind: str, flags: str) -> bytes:
-    """Returns a float, given as 8 bytes, as `%a` (`%A`: upper case) prints it: with all hexadecimal
-    digits that it has, or cut, not rounded, to the precision. Width is left to the caller. C leaves
-    the choice of the exponent open."""
+    """Returns a float, given as 8 bytes, as `%a` (`%A`: upper case; flag `+`: with a sign) prints
+    it: with all hexadecimal digits that it has, or cut, not rounded, to the precision. Width is
+    left to the caller. C leaves the choice of the exponent open."""
     (value,) = struct.unpack("<d", data)
     text = float(value).hex()
     if "p" in text and "." in text:

@@ -60,9 +60,9 @@ class Services:
         return results
 
     def print(self, call: ServiceCall, lane: int, format: int, arguments: int) -> int:
-        """Executes `vprintf`: writes the text to the launch's output and returns the number of
-        arguments that the format used, as CUDA's printf does. `format` and `arguments` are
-        addresses."""
+        """Executes `vprintf`: writes the text to the launch's output (standard output if it has
+        none) and returns the number of arguments that the format used, as CUDA's printf does.
+        `format` and `arguments` are addresses."""
 
         def read(address: int, size: int) -> bytes:
             return call.read(lane, address, size)
@@ -105,7 +105,8 @@ class Services:
 
     def allocate(self, call: ServiceCall, lane: int, size: int) -> int:
         """Executes `malloc`: returns the address of `size` bytes, named after the thread for
-        messages, or 0 if the heap is full or `size` is 0."""
+        messages, or 0 if the heap is full or `size` is 0. Raises LaunchError if device memory has
+        no such range."""
         block, thread = self._thread_of(call, lane)
         name = f"malloc by thread {thread} of block {block}"
         line = self.program.line(call.instruction)
@@ -121,9 +122,9 @@ class Services:
         return allocation.address
 
     def release(self, call: ServiceCall, lane: int, address: int) -> int:
-        """Executes `free`: ends the allocation at once and reports it to the heap's watcher; a null
-        pointer is ignored. Returns 0. Raises KernelFault for an address that is not a live malloc
-        of a kernel."""
+        """Executes `free`: reports the allocation to the heap's watcher, if there is one, and ends
+        it at once; a null pointer is ignored. Returns 0. Raises KernelFault for an address that is
+        not a live malloc of a kernel."""
         if self.memory.heap.release(address):
             if self.memory.heap.watcher is not None:
                 place = call.instruction, call.block, call.warp, lane

@@ -31,9 +31,10 @@ class Tally:
       `threads_on`: lanes active and with a true guard, summed.
     - `divergent`: times this branch diverged; `reconvergences`: times that the lanes which this
       branch split reconverged.
-    - `exited_members`: times that its member mask named a lane which had exited.
-    - `routine_calls`: times that a lane had a result for which machine code calls a routine
-      (`isa.routines`).
+    - `exited_members`: times that a warp issued it and the member mask of some lane named a lane
+      which had exited.
+    - `routine_calls`: times that a warp issued it and some lane had a result for which machine code
+      calls a routine (`isa.routines`).
     - `rows_of_rules`, shape (rows, RECORD_WIDTH): the costs of memory accesses, as the cost rules
       write them (`cost.fields`); `rows` names the (instruction, space, operation) of each row.
       `records` are their records, `accesses` the costs alone, in order of FIELDS.

@@ -47,8 +47,8 @@ class LaunchLock:
 
     def await_ticket(self, number: int) -> None:
         """Waits until every launch with a lower ticket has left, then records `number` as the
-        ticket of this thread's launch. Ctrl-C cancels the launch that is running. Raises
-        LaunchError in a callback of the running kernel."""
+        ticket of this thread's launch. Ctrl-C stops the wait (KeyboardInterrupt) and cancels the
+        launch that is running. Raises LaunchError in a callback of the running kernel."""
         refuse_in_callback("launch a kernel")
         try:
             with self._changed:

@@ -15,7 +15,7 @@ Indices = npt.NDArray[np.uint32]
 
 def thread_indices(block: tuple[int, int, int]) -> Indices:
     """Returns x, y and z of every thread of a block of these extents, shape (3, warps, 32), x
-    fastest; lanes of the last warp without a thread continue the numbering (z beyond the block)."""
+    fastest; lanes of the last warp without a thread begin at (0, 0, 0) again."""
     x, y, z = block
     warps = -(-x * y * z // WARP_SIZE)
     linear = np.arange(warps * WARP_SIZE, dtype=np.uint32).reshape(warps, WARP_SIZE)
@@ -26,7 +26,8 @@ def thread_indices(block: tuple[int, int, int]) -> Indices:
 def warp_layouts(block: tuple[int, int, int]) -> tuple[int, ...]:
     """Returns a layout number for each warp of a block, from 0 in order of first occurrence. Warps
     have the same number if the thread indices of their lanes differ from those of lane 0 by the
-    same amounts: (48, 2) gives (0, 1, 0), as warp 1 wraps around in the middle; (64, 2) all 0."""
+    same amounts: (48, 2) gives (0, 1, 0), as warp 1 wraps around in the middle; (64, 2) all 0.
+    Lanes without a thread count (`thread_indices`), so the last warp may have another number."""
     # Signed, since a thread index may be smaller than that of lane 0.
     indices = thread_indices(block).astype(np.int64)
     steps = (indices - indices[:, :, :1]).transpose(1, 0, 2)

@@ -17,7 +17,7 @@ from warploom.shapes.operand_shapes import BLOCK_LAYOUT
 
 def find_block_shapes(ir: WarpIR) -> WarpIR:
     """Adds the shapes of registers across the whole thread block (`block_shapes`), which warp loops
-    need; changes nothing where code cannot run warp loops."""
+    need; changes nothing unless `can_run_warp_loops`."""
     if not can_run_warp_loops(ir):
         return ir
     return replace(ir, block_shapes=block_operand_shapes(ir.program, ir.variant.warp_layout).shapes)

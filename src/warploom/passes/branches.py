@@ -14,7 +14,7 @@ from warploom.isa.kinds import OpKind
 
 def find_branches(ir: WarpIR) -> WarpIR:
     """Adds to each block the kind of the guarded branch at its end in convergent code
-    (`BranchKind`)."""
+    (`BasicBlock.branch`)."""
     return ir.with_blocks(lambda index, block: replace(block, branch=_branch(ir, index, block)))
 
 

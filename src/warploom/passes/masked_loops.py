@@ -16,5 +16,5 @@ from warploom.program.masked_loops import masked_regions
 
 def find_masked_loops(ir: WarpIR) -> WarpIR:
     """Adds the regions that lanes may leave separately while others go on under a mask, as `exits`;
-    none in code without uniformity analysis."""
+    none in a variant or kernel whose registers have no shapes (`has_shapes`)."""
     return replace(ir, exits=masked_regions(ir.program)) if ir.has_shapes else ir

@@ -48,9 +48,9 @@ def fit_plans(ir: WarpIR) -> WarpIR:
 
 
 def plan_general_accesses(ir: WarpIR) -> WarpIR:
-    """Adds the plans of accesses at any addresses (loads, stores, atomics), by the number of the
-    operation and the space; none in baseline code, whose lanes count as diverged, so that its
-    accesses are done out of line."""
+    """Adds the plans of accesses at any addresses (loads, stores, atomics) as `plans`, by the
+    number of the operation and the space; none in baseline code, whose lanes count as diverged, so
+    that its accesses are done out of line."""
     if ir.variant.baseline:
         return ir
     typed = ((record, access_type_of(ir, record)) for record in ir.layout.rows)
@@ -66,8 +66,8 @@ def plan_general_accesses(ir: WarpIR) -> WarpIR:
 
 
 def access_type_of(ir: WarpIR, record: AccessRecord) -> AccessType | None:
-    """Returns the access type of a load, a store or an atomic in one space; None for accesses of
-    other operations."""
+    """Returns the access type in one space of a load, a store (`st.async`, too) or an atomic; None
+    for other operations."""
     instruction = ir.program.instructions[record.instruction]
     operation = instruction.operation
     if operation.kind in (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE):

@@ -17,7 +17,7 @@ from warploom.ir.warp_ir import WarpIR
 
 def find_predicated_blocks(ir: WarpIR) -> WarpIR:
     """Adds, to blocks that end with a branch, the block after it that can be executed under a mask
-    (if-conversion); none without uniformity analysis."""
+    (`predicated_block`); changes nothing if no register has a shape."""
     if not ir.shapes:
         return ir
     found = predicated_blocks(ir.program, ir.variant.warp_layout, ir.uniformity)

@@ -23,9 +23,9 @@ def divergence_points(ir: WarpIR) -> DivergencePoints:
 
 
 def find_reconvergence(ir: WarpIR) -> WarpIR:
-    """Adds the blocks that diverged lanes can execute (all, if registers have shapes), and those
-    where they reconverge, wait for their turn, and resume; the last only if warps can be
-    suspended."""
+    """Adds, as `reconvergence`, whether the warp can be suspended, the blocks that diverged lanes
+    can execute (all, if registers have shapes), and those where they reconverge, wait for their
+    turn, and resume (none unless the warp can be suspended)."""
     divergence = divergence_points(ir)
     points = {
         point: tuple(divergence.waiting_blocks[point])

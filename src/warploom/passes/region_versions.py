@@ -15,10 +15,11 @@ from warploom.passes.reconvergence import divergence_points
 
 
 def mark_region_versions(ir: WarpIR) -> WarpIR:
-    """Marks the blocks between barriers that are also emitted as a region version, a copy in which
-    converged warps run in warp order without a return to the scheduler. These are the blocks
-    between the entry or a barrier and the next barrier, unless they have too many instructions
-    (`DivergencePoints.region_versions`); none without barriers or without uniformity analysis."""
+    """Marks the blocks between barriers that are also emitted as a region version
+    (`in_region_version`), a copy in which converged warps run in warp order without a return to the
+    scheduler. These are the blocks between the entry or a barrier and the next barrier, unless they
+    have too many instructions (`DivergencePoints.region_versions`); none without barriers, or if no
+    register has a shape."""
     region_versions = divergence_points(ir).region_versions if ir.shapes else frozenset[int]()
     return ir.with_blocks(
         lambda index, block: replace(block, in_region_version=index in region_versions)

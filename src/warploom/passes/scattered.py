@@ -15,9 +15,9 @@ from warploom.ir.warp_ir import WarpIR
 
 
 def find_scattered_registers(ir: WarpIR) -> WarpIR:
-    """Adds to the IR the registers whose lanes hold unrelated values: plans for addresses made of
-    them have no check for a stride. Changes nothing for baseline code, if accesses are not inlined,
-    or without the pass `steps`."""
+    """Adds, as `scattered`, the registers whose lanes hold unrelated values: plans for addresses
+    made of them have no check for a stride. Changes nothing for baseline code, if accesses are not
+    inlined, or without the pass `steps`."""
     if ir.variant.baseline or not (ir.accesses.facts.inlined and ir.accesses.facts.steps):
         return ir
     lasting = {r: s for r, s in ir.shapes.items() if r in ir.uniformity.lasting}

@@ -16,9 +16,11 @@ from warploom.passes.reconvergence import divergence_points
 
 
 def spill_registers(ir: WarpIR) -> WarpIR:
-    """Adds the registers that are stored to the context as soon as they are written, so that a
-    barrier need not store them. Excluded are registers that masked regions merge, or that are
-    varying in some blocks and not in others: they have no single representation to store."""
+    """Adds, as `spilled`, the registers that are stored to the context as soon as they are written,
+    so that a barrier need not store them: those live after a barrier with one writer
+    (`DivergencePoints.spilled`). Excluded are registers that masked regions merge, or that are
+    varying in some blocks and not in others: they have no single representation to store. Changes
+    nothing without shapes, or if warps are never suspended."""
     if not (ir.reconvergence.suspends and ir.shapes):
         return ir
     shapes = ir.uniformity

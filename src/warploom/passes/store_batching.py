@@ -68,8 +68,9 @@ class _OpenBatch:
 
 def batch_stores(ir: WarpIR) -> WarpIR:
     """Adds batches of strided stores, which emitted code defers to the last one of their batch in a
-    fast version of the block; a block with a batch always has one. Stores in a batch are removed
-    from other groups. Changes nothing in an IR without shapes."""
+    fast version of the block; a block with a batch always has one. Stores in groups guarded by the
+    range cache are in no batch; other groups with a store of a batch are dropped. Changes nothing
+    in an IR without shapes."""
     if not ir.shapes:
         return ir
     accesses = ir.accesses
@@ -98,11 +99,12 @@ def find_store_batches(
     block: ProgramBlock,
     grouped: Collection[int],
 ) -> list[AccessGroup]:
-    """Returns the batches of at least two stores in a block, as access groups. `grouped` are the
-    accesses that are in other groups of the block. A batch ends when it is full, at a store that
-    does not fit it, or at an instruction that could observe whether stores were done; weak loads of
-    other groups do not end it, but are noted with it, for the emitted guard compares their
-    addresses with those of its stores."""
+    """Returns the batches of at least two stores in a block, as access groups. `grouped` are
+    accesses that are not put in batches. A batch ends when it is full, at a store that does not fit
+    it (which begins another if it can be deferred), or at an instruction that could observe whether
+    stores were done. Weak loads in `grouped` do not end it; those before its last store are
+    recorded (`crossed`), for the emitted guard compares their addresses with those of its
+    stores."""
     batches: list[_OpenBatch] = []
     open_batch: _OpenBatch | None = None
     # The number of the last instruction so far that writes a register: stores by one base register
@@ -165,7 +167,7 @@ def _deferrable_store(
 
 def _is_weak_unguarded(instruction: Instruction) -> bool:
     """Returns whether an access has no guard and no modifier by which other threads may observe its
-    order."""
+    order (STRONG: `volatile`, `relaxed`, `acquire`, `release`, `mmio`, `async`)."""
     return instruction.guard is None and not any(
         m in instruction.operation.modifiers for m in STRONG
     )
@@ -177,7 +179,7 @@ def _is_weak_load(instruction: Instruction) -> bool:
 
 def _is_transparent(accesses: KernelAccesses, instruction: Instruction) -> bool:
     """Returns whether an instruction cannot observe if stores before it have been done: it computes
-    or moves, or loads a parameter of the kernel."""
+    or moves, or is a weak unguarded load of a parameter of the kernel by its name."""
     if instruction.operation.kind is OpKind.LOAD and space_of(instruction) is Space.PARAM:
         base = (
             instruction.operands[1].base if isinstance(instruction.operands[1], Address) else None

@@ -37,10 +37,11 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
     """Adds the loops whose accesses are checked and counted once per batch of iterations.
 
     There are none in code that reports each access or instruction to a log, observer, detector or
-    debugger. A loop is selected if at least half of its accesses are strided (each other one has a
-    check in every iteration, while a fast version of the block has one for several), if it has at
-    most MOST_INSTRUCTIONS instructions for each strided group, and if the registers of 32 lanes
-    that are live at its header take less than VECTOR_REGISTERS bytes."""
+    debugger, without shapes, or where accesses are not inlined. A loop is selected if at least half
+    of its accesses are strided (each other one has a check in every iteration, while a fast version
+    of the block has one for several), if it has at most MOST_INSTRUCTIONS instructions for each
+    strided group, and if the registers of 32 lanes that are live at its header take less than
+    VECTOR_REGISTERS bytes."""
     variant = ir.variant
     shown = variant.is_watched or variant.sanitizes is not None or variant.debugging is not None
     if shown or not ir.shapes or not ir.accesses.facts.inlined:

@@ -16,9 +16,9 @@ from warploom.ir.warp_ir import WarpIR
 
 
 def find_shapes(ir: WarpIR) -> WarpIR:
-    """Adds the shapes of registers, and to each block the registers that are varying only there;
-    retains of the masked regions those whose exits are not uniform. Changes nothing without
-    uniformity analysis."""
+    """Adds the shapes of registers (`shapes`), and to each block the registers that are varying
+    only there (`loose`); retains of the masked regions (`exits`) those whose exits are not uniform.
+    Changes nothing unless registers may have shapes (`has_shapes`)."""
     if not ir.has_shapes:
         return ir
     register_shapes = shapes_of(ir.program, ir.variant.warp_layout, ir.exits)

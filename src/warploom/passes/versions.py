@@ -24,8 +24,8 @@ grid have inactive lanes at its edges and would leave the fast version."""
 
 
 def make_fast_versions(ir: WarpIR) -> WarpIR:
-    """Marks blocks with at least LEAST_FOR_FAST_VERSION accesses guarded by the range cache to have
-    a fast version; none in launches whose warps have more than MOST_RUNS runs."""
+    """Marks blocks with at least LEAST_FOR_FAST_VERSION (4) accesses in groups guarded by the range
+    cache to have a fast version; none in launches whose warps have more than MOST_RUNS (8) runs."""
     if RUNS.get(ir.variant.warp_layout, 1) > MOST_RUNS:
         return ir
 

@@ -27,9 +27,11 @@ ONE_PLACE_OR_VECTOR = (Move.SCALAR, Move.VECTOR, Move.ROWS)
 
 
 def planned_warp_loop(ir: WarpIR, warp_loop: WarpLoop) -> WarpLoopPath | None:
-    """Returns the path of a warp loop with the groups of its accesses; None if one of them is of a
-    form that cannot be extrapolated from the first warp, or the threads of its body, if it has one,
-    are not the first ones of the block."""
+    """Returns the path of a warp loop with the groups of its accesses (`groups`, `partial`). None
+    if the threads of its body are not the first ones of the block, or an access outside of the body
+    is not extrapolated from the first warp. Accesses in the body have to be extrapolated if it
+    needs all threads; else each has to fit a partial warp (`_partial_warp`), and one that is not
+    extrapolated is done by that warp alone."""
     if warp_loop.condition is not None and not _runs_first_threads(ir, warp_loop):
         return None
     planned = replace(warp_loop, groups=_extrapolated_groups(ir, warp_loop))
@@ -73,9 +75,9 @@ def _extrapolated_groups(ir: WarpIR, warp_loop: WarpLoop) -> tuple[AccessGroup, 
 
 
 def _partial_warp(ir: WarpIR, warp_loop: WarpLoop, index: int) -> AccessGroup | None:
-    """Returns an access of a body as a group for the warp of which only some lanes run it; None if
-    it is not guarded by the range cache, or not one element at one address or at consecutive
-    ones."""
+    """Returns an access of a body as a group for the warp of which only some lanes run it, with the
+    plan of a block without a fast version. None if it is not guarded by the range cache, or not one
+    element at one address or at consecutive ones, in warps of one lane run."""
     reading = ir.operand_shapes(warp_loop.blocks[0])
     group = group_alone(ir.accesses, reading, index, ir.program.instructions[index])
     if group is None or group.shape.parts > 1 or group.base.width > 1:
@@ -87,7 +89,8 @@ def _partial_warp(ir: WarpIR, warp_loop: WarpLoop, index: int) -> AccessGroup | 
 def _extrapolates(group: AccessGroup) -> bool:
     """Returns whether the addresses of the block's first and last warp give those of all others, so
     that one look-up in the range cache covers a group in all warps: it is guarded by that cache,
-    and moves consecutive words (one part) or loads one element for each lane run."""
+    and moves one element of 4 bytes or more in each lane, consecutively, or loads at one address
+    for each lane run."""
     if group.plan.guard is not Guard.CACHE:
         return False
     if group.plan.move is Move.VECTOR:

@@ -20,8 +20,9 @@ from warploom.passes.warp_loop_accesses import planned_warp_loop
 
 def find_warp_loops(ir: WarpIR) -> WarpIR:
     """Adds the paths between barriers that can run as one loop over the warps of a thread block,
-    through blocks that have a region version, with their access groups. A path with an access that
-    cannot be extrapolated from the first warp is dropped; none where code cannot run warp loops."""
+    through blocks that have a region version, with their access groups (`warp_loops`). A path with
+    accesses that cannot be planned (`planned_warp_loop`) is dropped; changes nothing unless
+    `can_run_warp_loops`."""
     if not can_run_warp_loops(ir):
         return ir
     partly, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout

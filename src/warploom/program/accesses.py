@@ -87,15 +87,18 @@ def _named_space(operation: Operation) -> Space:
 
 
 def accesses(instruction: Instruction) -> tuple[tuple[Space, str], ...]:
-    """Returns each state space that an instruction names, with the access there: load, store or
-    atomic."""
+    """Returns each state space that an instruction accesses, with the access there ("load", "store"
+    or "atomic"): the one that it names, GENERIC if none; of copies, textures, `wgmma` and `tcgen05`
+    those that follow from the operation. Empty if it accesses no memory."""
     return _accesses(instruction.operation)
 
 
 @cache
 def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Returns `accesses` of an operation, so that instructions with equal operations share one
-    cached answer; empty if it accesses no counted memory."""
+    """Returns each state space that an operation accesses, with "load", "store" or "atomic": of
+    operations of the TMA and on tensor memory those of their requests, of a bulk copy its two ends,
+    of kinds in FIXED those there; else the space that it names (GENERIC if none), if it loads,
+    stores or is atomic. Cached, so that instructions with equal operations share one answer."""
     if operation.has(Effect.USES_TMA):
         return tensor_accesses(operation)
     if operation.has(Effect.USES_TENSOR_MEMORY):
@@ -114,9 +117,9 @@ def _accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
 
 def bytes_of(instruction: Instruction) -> int:
     """Returns the bytes that a memory instruction moves in each lane, in one access: all elements
-    of a vector operand together; the row of eight elements for `ldmatrix` and `stmatrix`, one
-    element for `wmma`; the piece in which copies, fills, `wgmma` and `tcgen05` proceed (8, 16 or
-    UNIT_BYTES)."""
+    of a vector operand together; the size operand of `cp.async`; the row of 16 bytes for `ldmatrix`
+    and `stmatrix`, one element for `wmma`; the piece in which bulk and tensor copies (16),
+    `st.bulk` (8), `wgmma` and `tcgen05` (UNIT_BYTES) proceed."""
     operation = instruction.operation
     if operation.kind in PIECES:
         return PIECES[operation.kind]
@@ -131,8 +134,8 @@ def bytes_of(instruction: Instruction) -> int:
 
 
 def route_of(instruction: Instruction) -> str:
-    """Returns the cache route that a load requests: "past L1" (PTX ISA, "Cache Operators", and
-    ld.volatile), "read only" (ld.nc, ldu), or "" for the device's default."""
+    """Returns the cache route that a load requests: "past L1" (`.cg`, `.cv`, `.volatile`; PTX ISA,
+    "Cache Operators"), "read only" (`.nc`, `ldu`), or "" for the device's default."""
     modifiers = instruction.operation.modifiers
     if modifiers["cop"] in ("cg", "cv") or "volatile" in modifiers:
         return PAST_L1
@@ -147,7 +150,8 @@ def spaces_of(space: Space) -> tuple[Space, ...]:
 
 def access_records(program: Program) -> tuple[AccessRecord, ...]:
     """Returns every access record of a program, in instruction order, without accesses to
-    parameters and to the stack of calls."""
+    parameters and to the stack of calls (`program.private`). A generic access has a record for each
+    of global, shared and local."""
     private = program.private
     return tuple(
         AccessRecord(index, each, op)

@@ -49,9 +49,10 @@ from warploom.ptx.module import Variable
 def assemble(
     kernel: FunctionCode, functions: Iterable[FunctionCode], stack_bytes: int, reachable: Reachable
 ) -> Flat:
-    """Returns the whole program: the kernel; if functions are not inlined, an `exit`, then each of
-    them with prologue and epilogue. Also adds the registers of calls, the depth of calls (only with
-    such functions), and the local variable of `stack_bytes` bytes that is a thread's stack."""
+    """Returns the whole program: a hidden instruction that sets the stack's top; the kernel; if
+    functions are not inlined, an `exit`, then each of them with prologue and epilogue; the label
+    EXIT. Also adds the registers of calls, the depth of calls (only with such functions), and the
+    local variable of `stack_bytes` bytes that is a thread's stack."""
     parts = [*functions]
     whole = Flat()
     first = kernel.flat.instructions[0]
@@ -96,10 +97,11 @@ def _append(whole: Flat, flat: Flat) -> None:
 def _append_function(
     whole: Flat, part: FunctionCode, calls: Sequence[RetainedCall], reachable: Reachable
 ) -> None:
-    """Appends a function that is not inlined: its entry label; the prologue, which pushes a frame
-    and loads register parameters; its body; its end label; the epilogue, which stores register
-    results, pops the frame and branches back by the number of the call. `calls` are the retained
-    calls of the whole program."""
+    """Appends a function that is not inlined: its entry label; the prologue, which pushes a frame,
+    counts it in DEPTH and loads register parameters; its body; its end label; the epilogue, which
+    stores register results, pops the frame and branches back by the number of the call (its local
+    successor is EXIT). Also adds its variables outside of the frame. `calls` are the retained calls
+    of the whole program."""
     function = part.function
     inputs, outputs, end = slots(function)
     recursive = function.name in reachable(function.name)
@@ -159,7 +161,9 @@ def _frame_offsets(
     end.
 
     A thread is at most once in a function that is not recursive: then only parameters and results
-    need the frame, and other variables have fixed addresses."""
+    need the frame, and other variables have fixed addresses. Of a recursive one, local and `.param`
+    variables have offsets, too.
+    """
     function = part.function
     formals = zip((*function.parameters, *function.returns), (*inputs, *outputs), strict=True)
     offsets = {f"{formal.name}@{function.name}": at for formal, at in formals}
@@ -177,8 +181,8 @@ def _saved_registers(
     part: FunctionCode, end: int, reachable: Reachable
 ) -> tuple[dict[int, list[tuple[Register, int]]], int]:
     """Returns, by the number of a call, the registers to save around it with their offsets in the
-    frame, and the end of these. Empty unless a call of this function may re-enter it: such a call
-    overwrites its registers, so those that are live after the call are saved."""
+    frame, and the end of these. Only calls that may re-enter this function have an entry: they
+    overwrite its registers, so those that are live after the call are saved."""
     name, flat = part.function.name, part.flat
     reentrant = [
         retained
@@ -239,10 +243,10 @@ def _rewritten_body(
 
 def _add_rewritten(new: Flat, old: Flat, at: int, offsets: Mapping[str, int]) -> None:
     """Appends instruction number `at` of `old` to `new`. An address in a variable of the frame
-    (`offsets`: by name) becomes one relative to the frame's start in local memory, and the access
-    private: it is not counted. Where the address of such a variable is an operand itself, an
-    instruction that is not counted either computes it before, into the scratch register WIDE, and
-    the register is the operand."""
+    (`offsets`: by name) becomes one relative to the frame's start; if the access is not to local
+    memory (`.param`), it becomes one, and private: it is not counted. Where the address of such a
+    variable is an operand itself, a hidden instruction computes it before, into the scratch
+    register WIDE, and the register is the operand."""
     instruction, site = old.instructions[at], old.sites[at]
     hidden, private = at in old.hidden, at in old.private
     operands: list[Operand] = []

@@ -35,8 +35,8 @@ class CallGraph:
         return {name: number for number, name in enumerate(self._functions)}
 
     def address(self, name: str) -> int | None:
-        """Returns the address that a pointer to a function holds; None if no function with a body
-        has that name."""
+        """Returns the address that a pointer to a function holds, FUNCTION_BASE plus FUNCTION_STEP
+        times its number; None if no function with a body has that name."""
         number = self.number.get(name)
         return None if number is None else FUNCTION_BASE + FUNCTION_STEP * number
 
@@ -58,8 +58,8 @@ class CallGraph:
         return tuple(name for name in self._functions if name in address_taken)
 
     def declaration_of(self, call: Instruction, caller: Function) -> Function | Prototype:
-        """Returns what declares the parameters and results of a call: the callee, the first
-        function of its list of targets, or its prototype."""
+        """Returns what declares the parameters and results of a call: the callee that it names; of
+        an indirect call its prototype, or the first function of its list of targets."""
         callee = call.operands[1]
         if isinstance(callee, Symbol):
             return self._functions[callee.name]

@@ -99,10 +99,12 @@ def emit_retained_call(
 ) -> None:
     """Appends a call that is not inlined to the caller's code `part`: stores of arguments on the
     stack, the call's number in RETURN, the `call` itself (counted, without effect), the jump, and
-    loads of results at the return point. Records the call in `part.retained`.
+    loads of results at the return point, which is the jump's local successor (with EXIT, if the
+    callee may exit). Records the call in `part.retained`.
 
     `number` identifies the call, `shape` declares the parameters and results that it passes,
-    `targets` are the functions that it may jump to."""
+    `targets` are the functions that it may jump to.
+    """
     flat, code = part.flat, HiddenCode(part.flat, call, site)
     returns, target, actuals = call.operands[:3]
     assert isinstance(returns, Vector)
@@ -132,9 +134,9 @@ def emit_retained_call(
 
 
 def _emit_indirect_jump(code: HiddenCode, target: Operand, targets: CallTargets) -> None:
-    """Emits a jump to the function whose address a register holds: a branch table, indexed by the
-    address minus FUNCTION_BASE, over FUNCTION_STEP. An address that is no multiple of the step
-    yields an index beyond the table."""
+    """Emits a jump to the function whose address the operand `target` holds: a branch table of
+    `targets`, indexed by the address minus FUNCTION_BASE, over FUNCTION_STEP. An address that is no
+    multiple of the step yields an index beyond the table."""
     shift = FUNCTION_STEP.bit_length() - 1
     code.emit("sub.u64", WIDE, target, Immediate(FUNCTION_BASE))
     # Rotates right by the step's bits: low bits that should be zero become high bits of the index.
@@ -152,8 +154,9 @@ def _pieces(
     code: HiddenCode, formal: Variable, actual: Operand
 ) -> Iterator[tuple[int, int, Operand]]:
     """Yields the values to store for the argument `actual` of parameter `formal`, as (offset in
-    bytes, bits, value): a register as a whole; a `.param` variable in chunks, each of which is
-    first loaded into a scratch register (by instructions that are emitted to `code`)."""
+    bytes, bits, value): a register or immediate as a whole (at least 8 bits); a `.param` variable
+    in chunks, each of which is first loaded into a scratch register (by instructions that are
+    emitted to `code`)."""
     if not isinstance(actual, Symbol):
         yield 0, max(8, formal.type.bits), actual
         return

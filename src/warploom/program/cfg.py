@@ -129,6 +129,6 @@ def can_diverge(instruction: Instruction) -> bool:
 
 
 def body_range(instructions: Sequence[Instruction], block: ProgramBlock) -> range:
-    """Returns the numbers of a block's instructions, without a branch at its end."""
+    """Returns the numbers of a block's instructions, without a `bra` at its end."""
     is_branch = instructions[block.stop - 1].operation.kind is OpKind.BRANCH
     return range(block.start, block.stop - is_branch)

@@ -19,7 +19,7 @@ Graph = Sequence[Sequence[int]]
 
 def post_dominators(successors: Graph) -> tuple[int, ...]:
     """Returns the immediate post-dominator of each node; the exit is `len(successors)`. An endless
-    loop counts as having an edge to the exit."""
+    loop counts as having an edge to the exit, from its node with the highest number."""
     exit = len(successors)
     forward = _with_exit_edges(successors)
     order = _post_order(_reversed(forward), exit)  # the exit comes last
@@ -54,7 +54,7 @@ def post_dominators(successors: Graph) -> tuple[int, ...]:
 def _with_exit_edges(successors: Graph) -> list[list[int]]:
     """Returns the graph with the exit as its last node. Nodes without a path to the exit get one:
     each endless loop (a terminal strongly connected component) has an edge to the exit from its
-    last node."""
+    node with the highest number."""
     exit = len(successors)
     forward = [*(list(s) for s in successors), []]
     backward = _reversed(forward)

@@ -61,8 +61,9 @@ class _Frame:
 
 
 def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
-    """Returns the kernel with its calls inlined or lowered, as one list. `stack_bytes` is the size
-    of a thread's stack, which calls that are not inlined and `alloca` use.
+    """Returns the kernel with its calls inlined or lowered, as one list: the kernel's code alone if
+    all calls are inlined and nothing uses the stack, else that of `callees.assemble`. `stack_bytes`
+    is the size of a thread's stack, which calls that are not inlined and `alloca` use.
 
     Raises UnsupportedInstruction for the call of a function without a body, CompileError if the
     kernel is too large.
@@ -157,8 +158,9 @@ class _Inliner:
                 self.flat.variables[name] = replace(statement, name=name)
 
     def _variable_name(self, function: Function, variable: Variable, suffix: str) -> str:
-        """Returns the name of a variable in the program: static variables exist once, others once
-        per copy."""
+        """Returns the name of a variable in the program: of a static one, which exists once, with
+        the function's name if that is a callee or a module variable has this name; of others with
+        the copy's suffix."""
         if variable.space in STATIC and (suffix or variable.name in self.module_names):
             return f"{variable.name}@{function.name}"
         return variable.name + suffix
@@ -198,8 +200,9 @@ class _Inliner:
 
     def _call(self, call: Instruction, site: Site, caller: _Frame) -> None:
         """Adds a call to the current part: as a call of the host if the machines provide the
-        function (it keeps its guard), inlined, or retained if the callee is unknown, recursive or
-        among the retained functions; the guard of the last two becomes a branch around the call."""
+        function (it keeps its guard), inlined, or retained if it is through a register, or of a
+        function that is recursive or among the retained ones; the guard of the last two becomes a
+        branch around the call."""
         service = service_function(self.module, call)
         if service is not None:
             self._service(call, service, site)
@@ -228,8 +231,9 @@ class _Inliner:
         calls.emit_retained_call(self.part, call, site, self.calls, shape, to)
 
     def _inline(self, call: Instruction, site: Site, callee: Function, end: str) -> None:
-        """Adds a call as the body of its callee, between copies of arguments and results. `end` is
-        the label after the body. The stack's top is restored if the callee uses `alloca`."""
+        """Adds a call that is inlined: the call itself (counted, without operands), copies of
+        arguments, the body of its callee, the label `end`, copies of results. The stack's top is
+        saved before and restored after the body if the callee uses `alloca`."""
         suffix = f"@{self.calls}"
         renaming = Renaming(suffix)
         top = self._save_stack_top(call, site, callee, suffix)
@@ -379,7 +383,7 @@ def _copy_out(call: Instruction, formal: Variable, actual: Operand) -> Instructi
 def _move(
     call: Instruction, formal: Variable, destination: Operand, source: Operand
 ) -> Instruction:
-    """Returns a `mov` of the width of register parameter `formal` (a predicate move for one bit),
-    at the location of the call."""
+    """Returns a `mov` of the width of register parameter `formal`, but at least 16 bits (a
+    predicate move for one bit), at the location of the call."""
     kind = "pred" if formal.type.bits == 1 else f"b{max(16, formal.type.bits)}"
     return replace(call, operation=decode(f"mov.{kind}"), operands=(destination, source))

@@ -49,12 +49,13 @@ class Layout:
 
 def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
     """Returns the layout of a kernel: offsets of its parameters and of every variable that its
-    instructions name, in each state space, indices of the globals that they name, and sizes.
-    Kernels that read their reserved shared memory, or take generic addresses of parameters, get
-    those too.
+    instructions name, in each state space, indices of the globals that they name, and sizes,
+    reserved shared memory included if they read it. If they take generic addresses of parameters,
+    the slot PARAMETERS has the index after the other globals.
 
     Raises UnsupportedInstruction if an instruction takes the address of something without storage,
-    or of a parameter of a call."""
+    or of a parameter of a call.
+    """
     layout = Layout()
     layout.parameter_bytes = _lay_out(layout, kernel.parameters)
     layout.reserved_shared_bytes = reserved_bytes(flat.instructions)
@@ -81,8 +82,9 @@ def lay_out(module: Module, kernel: Function, flat: Flat) -> Layout:
 
 
 def _check_pointers(module: Module, flat: Flat) -> None:
-    """Raises UnsupportedInstruction for pointers to parameters of calls, which have no address:
-    they are registers, or in stack frames outside of the generic address space."""
+    """Raises UnsupportedInstruction if an operand is the address of a `.param` variable of a
+    function, or of a parameter or result of one that is no kernel: they have none, as they are
+    registers, or in stack frames outside of the generic address space."""
     for name in {site.function for site in flat.sites}:
         function = module.function(name) or next(e for e in module.entries if e.name == name)
         variables = [s for s in function.body or () if isinstance(s, Variable)]
@@ -110,8 +112,8 @@ def points_to_parameters(instruction: Instruction) -> bool:
 
 
 def reserved_bytes(instructions: Iterable[Instruction]) -> int:
-    """Returns the bytes of reserved shared memory: 0 if a kernel's instructions do not read their
-    address."""
+    """Returns the bytes of reserved shared memory: RESERVED_BYTES if an instruction reads a special
+    register with their addresses, else 0."""
     special = (
         o for instruction in instructions for o in instruction.operands if type(o) is Special
     )
@@ -164,8 +166,9 @@ def _lay_out(layout: Layout, variables: Iterable[Variable], *, frame: bool = Fal
 
 
 def _lay_out_shared(layout: Layout, variables: Iterable[Variable]) -> None:
-    """Assigns offsets to static shared variables, then, aligned, to dynamic shared memory, where
-    all open arrays (`extern`, without a size) begin; sets the sizes in `layout`."""
+    """Assigns offsets to static shared variables, then, aligned to DYNAMIC_SHARED_ALIGNMENT or more
+    if they need it, to dynamic shared memory, where all open arrays (`extern`, without a size)
+    begin; sets the sizes in `layout`."""
     open_arrays = [v for v in variables if v.linkage == "extern" and None in v.shape]
     layout.shared_bytes = _lay_out(layout, (v for v in variables if v not in open_arrays))
     alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in open_arrays)))

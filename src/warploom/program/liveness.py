@@ -22,7 +22,7 @@ def live_in(
     registers: Sequence[Register],
 ) -> tuple[frozenset[Register], ...]:
     """Returns the registers that are live at the start of each block: backward data flow to a fixed
-    point."""
+    point. A guarded write leaves a register live."""
     bits = {register.name: 1 << i for i, register in enumerate(registers)}
     effects = [_gen_and_kill(instructions[b.start : b.stop], bits) for b in blocks]
     live = [0] * (len(blocks) + 1)  # the last is the exit, where nothing is live

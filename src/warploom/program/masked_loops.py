@@ -83,8 +83,9 @@ def _region(
     program: Program, predecessor_lists: list[list[int]], header: int, blocks: set[int]
 ) -> MaskedRegion | None:
     """Returns the masked region with a header and blocks, given the predecessors of each block.
-    None if it can be entered elsewhere, if its exits lead to several blocks, back in program order
-    or to the program's end, or if its instructions wait for lanes, read them, or end threads."""
+    None if it can be entered elsewhere, if its exits lead to several blocks or none, back in
+    program order or to the program's end, or if an instruction of it is not
+    `_is_lane_independent`."""
     single_entry = all(blocks.issuperset(predecessor_lists[block]) for block in blocks - {header})
     out = [(b, to) for b in blocks for to in program.blocks[b].successors if to not in blocks]
     points = {to for _, to in out}
@@ -110,15 +111,16 @@ def _region(
 def written_after_exits(
     program: Program, blocks: Collection[int], exits: frozenset[int]
 ) -> frozenset[Register]:
-    """Returns the registers that a region writes where some of its lanes may have left already."""
+    """Returns the registers that a region writes in blocks that lanes may execute after others have
+    left at one of its exit blocks `exits`."""
     instructions = _instructions_of(program, _after_exits(program, blocks, exits))
     return frozenset(register for one in instructions for register in writes(one))
 
 
 def _after_exits(program: Program, blocks: Collection[int], exits: frozenset[int]) -> set[int]:
-    """Returns the blocks of a region that lanes may execute after others have left. What is written
-    before the first exit, all lanes have written: an index that is computed and then compared keeps
-    its shape."""
+    """Returns the blocks of a region to which paths inside it lead from its exit blocks `exits`:
+    lanes may execute them after others have left. What is written before the first exit, all lanes
+    have written: an index that is computed and then compared keeps its shape."""
     found: set[int] = set()
     pending = [to for block in exits for to in program.blocks[block].successors if to in blocks]
     while pending:
@@ -146,8 +148,8 @@ def _is_lane_independent(instruction: Instruction) -> bool:
 
 
 def blocks_between(program: Program, starts: tuple[int, ...], point: int) -> set[int]:
-    """Returns the blocks on paths from `starts` (included) to `point`, without `point` and the
-    program's exit; paths end at both."""
+    """Returns the blocks that are reachable from `starts` (included) without passing through
+    `point` or the program's exit, both left out."""
     seen: set[int] = set()
     pending = [block_index for block_index in starts if block_index not in (point, program.exit)]
     while pending:

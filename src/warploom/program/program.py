@@ -24,8 +24,8 @@ from warploom.program.liveness import live_in
 from warploom.ptx.module import Module
 
 PARAMETERS = "%parameters"
-"""Names the variable, last in `Program.globals`, that holds a second copy of the kernel's
-parameters, in kernels that take generic addresses of them."""
+"""Names the variable that holds a second copy of the kernel's parameters, in kernels that take
+generic addresses of them; its address follows those of `Program.globals` in a launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,8 @@ class Program:
 
     @cached_property
     def needs(self) -> Needs:
-        """Returns what its operations need of a launch."""
+        """Returns the flags of all that its operations need of a launch and of machine code
+        (`Needs`: suspension of warps, queues of asynchronous work, tensor memory ...)."""
         needs = Needs.NONE
         for kind in {instruction.operation.kind for instruction in self.instructions}:
             needs |= kind.needs
@@ -159,8 +160,8 @@ class Program:
 
     @cached_property
     def reconvergence(self) -> tuple[int, ...]:
-        """Returns the immediate post-dominator of each block; `exit` if no block post-dominates
-        it."""
+        """Returns the immediate post-dominator of each block by `local_successors`, in which a call
+        is followed by its return point; `exit` if no block post-dominates it."""
         return post_dominators(self.local_successors)
 
     @cached_property
@@ -182,7 +183,9 @@ class Program:
         source.
 
         An instruction of a CUDA header, or one without a location, gets the line of the innermost
-        inlined call around it that has a location outside of the toolkit."""
+        inlined call around it that has a location outside of the toolkit (if none has, of the
+        outermost one with a location).
+        """
         ptx_instruction = self.instructions[instruction]
         location, site = ptx_instruction.location, self.sites[instruction]
         source_line = location.written if location else None

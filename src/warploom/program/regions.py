@@ -40,8 +40,9 @@ class Region:
 
 
 def regions(program: Program) -> Region:
-    """Returns the region tree of a program. Of loops that overlap without being nested (irreducible
-    control flow) only the longest is a region."""
+    """Returns the region tree of a program: its loops and, in a region with a block barrier, the
+    parts between barriers. Of loops that overlap without being nested (irreducible control flow)
+    only the one of the most blocks is a region."""
     return _LoopNest(program).region(RegionKind.KERNEL, frozenset(range(program.exit)), None)
 
 
@@ -67,8 +68,8 @@ def natural_loops(program: Program, before: list[list[int]]) -> Mapping[int, set
 
 
 def _loop_body(before: list[list[int]], header: int, last: int) -> set[int]:
-    """Returns the blocks that lead to block `last`, the source of a back edge, without passing the
-    loop's header, which is left out."""
+    """Returns the blocks that lead to block `last`, the source of a back edge (itself included),
+    without passing the loop's header, which is left out."""
     seen: set[int] = set()
     pending = [last]
     while pending:
@@ -95,9 +96,10 @@ class _LoopNest:
                 self._loops[header] = frozenset(blocks)
 
     def region(self, kind: RegionKind, blocks: frozenset[int], header: int | None) -> Region:
-        """Returns the region of some blocks: its loops and its own blocks; or only inner regions,
-        parts and loops with barriers, if one of the blocks ends with a barrier. `header` is that of
-        the loop that the region is, None for others."""
+        """Returns the region of some blocks: its outermost loops as inner regions, and the blocks
+        that are in none of them. If one of `blocks` ends with a barrier, it has no blocks of its
+        own, and the inner regions are those of `_parts`. `header` is that of the loop that the
+        region is, None for others."""
         inner = [
             self.region(RegionKind.LOOP, self._loops[one], one)
             for one in self._outermost(blocks, header)
@@ -154,6 +156,7 @@ class _LoopNest:
             yield frozenset(found)
 
     def _ends_with_barrier(self, index: int) -> bool:
-        """Returns whether a basic block ends with a barrier of the thread block."""
+        """Returns whether a basic block ends with a barrier instruction (`Unit.BARRIER`: of the
+        thread block, its warp groups or the cluster; arrivals included)."""
         last = self._program.instructions[self._program.blocks[index].stop - 1]
         return last.operation.spec.unit is Unit.BARRIER

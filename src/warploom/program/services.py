@@ -30,11 +30,9 @@ def service_function(module: Module, call: Instruction) -> Function | None:
 
 
 def service_of(instruction: Instruction) -> str | None:
-    """Returns the name of the provided function that an instruction of a program calls; None for
-    other instructions.
-
-    Calls whose body has been inlined have no arguments any more, and so differ from calls of the
-    host."""
+    """Returns the name of the function of the host (printf, assert, malloc, free) that an
+    instruction of a program calls: a call by name that passes arguments; None for other
+    instructions. Calls that are inlined or retained have no arguments any more."""
     if instruction.operation.kind is not OpKind.CALL:
         return None
     target, arguments = instruction.operands[1:3]

@@ -53,7 +53,8 @@ class HiddenCode:
         self.flat.add(instruction_like(opcode, *operands, like=self.like), self.site, hidden=True)
 
     def emit_stack_access(self, opcode: str, *operands: Operand) -> None:
-        """Appends an instruction that accesses the stack."""
+        """Appends an instruction that accesses the stack, hidden and private (neither it nor its
+        access is counted)."""
         one = instruction_like(opcode, *operands, like=self.like)
         self.flat.add(one, self.site, hidden=True, private=True)
 
@@ -79,7 +80,8 @@ class HiddenCode:
 
 def slots(shape: Function | Prototype) -> tuple[list[int], list[int], int]:
     """Returns the offsets in a frame of parameters, the offsets of results after them, and the end
-    of both, in bytes. They follow from the sizes alone, so that caller and callee agree on them."""
+    of both, in bytes. They follow from the sizes alone (at least 4; aligned to 4, 8 or ALIGNMENT),
+    so that caller and callee agree on them."""
     offsets: list[int] = []
     end = 0
     for formal in (*shape.parameters, *shape.returns):

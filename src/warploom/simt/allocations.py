@@ -27,9 +27,9 @@ class AllocationRow(WordRecord):
 
 @jitable
 def find_allocation(allocations: Any, address: Any, count: int) -> AllocationRow:
-    """Returns the row of the last allocation that begins at or below `address`, by binary search
-    over `count` rows; one at a negative index if there is none. The caller compares the address
-    with the row's `end`."""
+    """Returns the index of the first word of the row of the last allocation that begins at or below
+    `address`, by binary search over `count` rows, which rise by START; negative if there is none.
+    The caller compares the address with the row's END."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2

@@ -34,10 +34,10 @@ from warploom.simt.warp_table import AT_BARRIER, NONE, READY, Split, WarpTable, 
 
 @jitable
 def complete_full_barriers(plan: Plan, states: Words, tables: Words, first_warp: int) -> int:
-    """Completes all full barriers of a block after each of its warps has had a turn, those of its
-    warp groups included. `first_warp` is the index of the block's first warp in `states` and
-    `tables`. Returns ENDED if all warps have ended, RUNNABLE if some were released, TURN_END if
-    some warp can run without a release, else BLOCKED."""
+    """Completes every barrier of a block, and of its warp groups, that has all the threads it
+    awaits; looks at none if all live warps are RUNNABLE. `first_warp` is the index of the block's
+    first warp in `states` and `tables`. Returns ENDED if all warps have ended, RUNNABLE if a
+    barrier completed, TURN_END if none did and some warp is RUNNABLE, else BLOCKED."""
     live_warps, ready_warps, waiting_warps = 0, 0, 0
     barrier = NONE
     for warp in range(first_warp, first_warp + plan.warps):
@@ -145,8 +145,8 @@ def release(plan: Plan, states: Words, tables: Words, first_warp: int, barrier: 
 @jitable
 def waiting_votes(state: WarpState, table: WarpTable) -> int:
     """Returns the number of lanes whose predicate of `bar.red` is true, of a warp that waits whole
-    (status BARRIER_WAIT): the sum over its parked splits; 0 if it has none, or waits in another
-    barrier instruction."""
+    (status BARRIER_WAIT): the sum over its parked splits; 0 if it does not resume from its table
+    (no split is parked), or waits in another barrier instruction."""
     count = 0
     if state.resume == FROM_TABLE:
         left = table.parked
@@ -159,8 +159,8 @@ def waiting_votes(state: WarpState, table: WarpTable) -> int:
 
 @jitable
 def deliver_vote_counts(table: WarpTable, votes: int) -> None:
-    """Stores a completed barrier's vote count, which is the result of `bar.red`, in all parked
-    splits of a warp that waited whole (status BARRIER_WAIT)."""
+    """Stores a completed barrier's vote count, the result of `bar.red`, in those parked splits of a
+    warp that wait in `bar.red`; the warp waited whole (status BARRIER_WAIT)."""
     left = table.parked
     while left != 0:
         deliver_vote_count(split_of(table, first_lane(left)), votes)
@@ -216,8 +216,8 @@ def deliver_vote_count(record: Split, votes: int) -> None:
 
 @jitable
 def release_barrier(table: WarpTable, barrier: int, votes: int) -> None:
-    """Makes the splits of a warp that are parked at a barrier ready, and passes `votes`, the
-    barrier's vote count, to those that wait in `bar.red`."""
+    """Makes the splits of a warp that are parked at a barrier ready (status READY, both arguments
+    0), and passes `votes`, the barrier's vote count, to those that wait in `bar.red`."""
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
         record = split_of(table, first_lane(left))

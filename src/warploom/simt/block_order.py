@@ -66,10 +66,12 @@ def last_block(plan: Plan) -> int:
 @jitable
 def cancel_cluster(plan: Plan) -> int:
     """Cancels the last cluster in the order that has not begun, and returns the grid index of its
-    first block, or -1 if there is none. The current block then yields its turn (`yields_slot`).
+    first block, or -1 if there is none. In either case the current block then yields its turn
+    (`yields_slot`).
 
     By default the blocks that still fit on the device cannot be cancelled, as hardware would have
-    begun them already; under RANDOM and ADVERSARIAL every block that has not begun can be."""
+    begun them already; under RANDOM and ADVERSARIAL every block that has not begun can be.
+    """
     free_slots = (
         0 if plan.policy in (RANDOM, ADVERSARIAL) else plan.slots - plan.resident - plan.held
     )

@@ -181,8 +181,9 @@ def release_cluster_waits(
 
 @jitable
 def release_splits(table: WarpTable, arrived: int) -> bool:
-    """Makes the splits ready that are parked at the cluster's barrier and have no lane in
-    `arrived`: lanes in it wait for the current, incomplete phase. Returns whether any were."""
+    """Makes the splits ready (status READY, both arguments 0) that are parked at the cluster's
+    barrier and have no lane in `arrived`: lanes in it wait for the current, incomplete phase.
+    Returns whether any were."""
     released = False
     left = waiting(table, AT_BARRIER, CLUSTER_BARRIER)
     while left != 0:
@@ -206,7 +207,8 @@ def cluster_offset(
 ) -> int:
     """Converts an address of the cluster's shared memory (`mapa`) to the byte offset from the start
     of the first block's shared memory; NO_SUCH_BLOCK or BEYOND_BLOCK if the `size` bytes there
-    cannot be accessed.
+    cannot be accessed. The bits of `address` from BLOCK_BITS on are 1 plus the block's rank, or 0
+    for the executing block; those below are the offset in that block.
 
     `own` is the rank of the executing block, `live` the ranks of running blocks as bits, `stride`
     the bytes from the shared memory of one block to the next.

@@ -11,16 +11,16 @@ from warploom.simt.records import RECORDS, WordRecord
 
 
 def register_records() -> None:
-    """Registers with Numba the records that have been defined; has to run before functions that use
-    them are compiled."""
+    """Registers with Numba the record classes defined since the last call (RECORDS, which it
+    empties); has to run before functions that use them are compiled."""
     while RECORDS:
         _register_constructor(RECORDS.pop())
 
 
 @cache
 def _record_type() -> Any:
-    """Returns Numba's type of the views of records, made from a class of records and a type of
-    pointer; registers, once, how it is laid out and what its attributes are."""
+    """Returns the class of Numba types of record views (pointer `words`, first word `at`), each
+    made from a record class and a pointer type; registers, once, their layout and attributes."""
     types: Any = import_module("numba.core.types")
     extending: Any = import_module("numba.extending")
 
@@ -46,8 +46,9 @@ def _record_type() -> Any:
 
 
 def _register_fields(record_type: Any) -> None:
-    """Registers how fields of a record are typed, read and written: a word is a load or a store, a
-    field of several words a pointer to the first."""
+    """Registers how a record's fields are typed, read and written: one word is loaded or stored, a
+    field of several words is a pointer to the first, a nested record a view. Also its `words`, `at`
+    and `WORDS`, which are read only."""
     types: Any = import_module("numba.core.types")
     templates: Any = import_module("numba.core.typing.templates")
     extending: Any = import_module("numba.extending")
@@ -93,8 +94,8 @@ def _register_fields(record_type: Any) -> None:
 
 
 def _register_layout() -> None:
-    """Registers what a class of records says of its layout, as constants: `WORDS`, and the offset
-    of each field."""
+    """Registers the layout that compiled code reads from a record class as constants: `WORDS`, and
+    by a field's name the offset of its first word."""
     types: Any = import_module("numba.core.types")
     templates: Any = import_module("numba.core.typing.templates")
     extending: Any = import_module("numba.extending")
@@ -117,8 +118,8 @@ def _register_layout() -> None:
 
 
 def _register_constructor(record: type[WordRecord]) -> None:
-    """Registers how a record is made: of a pointer, or of another record, and one or two
-    integers."""
+    """Registers the calls `record(words, at)` and `record(words, at, index)`, the latter `index`
+    records behind `at`; `words` is a pointer, or another record with the same pointer."""
     types: Any = import_module("numba.core.types")
     templates: Any = import_module("numba.core.typing.templates")
     extending: Any = import_module("numba.extending")

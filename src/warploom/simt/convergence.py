@@ -93,8 +93,9 @@ def pop(table: WarpTable, node: int) -> None:
 
 @jitable
 def start_other_sides(table: WarpTable) -> int:
-    """Parks the side that has not begun (`other_mask`) of every divergent branch as a ready split,
-    for a scheduler that runs the sides in turns; the nodes stay. Returns the number of splits."""
+    """Parks the side that has not begun (`other_mask`, which it clears) of every divergent branch
+    as a ready split at OTHER_BLOCK, for a scheduler that runs the sides in turns; the nodes stay.
+    Returns the number of splits."""
     count = 0
     for node in range(node_count(table.lanes)):
         if (table.free >> node) & 1 == 0:
@@ -109,11 +110,12 @@ def start_other_sides(table: WarpTable) -> int:
 @jitable
 def release_reconverging_lanes(table: WarpTable, exit: int) -> int:
     """Lets the lanes that wait for reconvergence continue without the missing lanes: parks those of
-    each node (SIMT stack entry) as a ready split inside the parent node, and restarts the count of
-    turns used (`slices`). Returns the number of nodes at which lanes waited.
+    each node (SIMT stack entry) at its `point` as a ready split inside the parent node, no longer
+    expects them, and restarts the count of turns used (`slices`). Returns the number of splits.
 
     Lanes at the exit of the kernel (block `exit`) stay there, as nothing follows. The nodes
-    themselves stay until the missing lanes arrive, or `remove_redundant_nodes` removes them."""
+    themselves stay until the missing lanes arrive, or `remove_redundant_nodes` removes them.
+    """
     count = 0
     for node in range(node_count(table.lanes)):
         if (table.free >> node) & 1 == 0:
@@ -149,13 +151,14 @@ def remove_complete_nodes(table: WarpTable, exit: int) -> int:
 
 @jitable
 def release_more_lanes(table: WarpTable, changes: int, exit: int) -> None:
-    """Merges complete member masks (`join_synced`); then, if the ready splits spin without progress
-    (`is_stuck`) or more than TURN_LIMIT turns are used up, makes more lanes ready: pending sides of
-    branches, or, if there are none, lanes that wait for reconvergence at a block other than `exit`.
+    """Releases the lanes of complete member masks (`join_synced`); then, if the ready splits spin
+    without progress (`is_stuck`) or more than TURN_LIMIT turns are used up (`slices`), makes more
+    lanes ready: pending sides of branches, or, if there are none, lanes that wait for reconvergence
+    at a block other than `exit`; nodes that are complete or redundant then are freed.
 
     Independent thread scheduling promises this: a lane that spins on a flag must not keep the lane
-    that sets it, on the other side of a branch, from running. `changes` counts changes of
-    memory."""
+    that sets it, on the other side of a branch, from running. `changes` counts changes of memory.
+    """
     join_synced(table)
     # Pending sides come first: lanes released from reconvergence run separately from the others.
     impatient = table.slices > TURN_LIMIT or is_stuck(table, changes)

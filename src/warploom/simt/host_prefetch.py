@@ -11,8 +11,9 @@ def prefetch(words: Any, index: int) -> None:
 
 
 def register_prefetch() -> None:
-    """Registers with Numba how compiled functions execute `prefetch` of pointers, as
-    `llvm.prefetch`; has to run before they are compiled."""
+    """Registers with Numba that compiled functions execute `prefetch` of pointers as
+    `llvm.prefetch`, for writing, into all levels of the data cache; has to run before they are
+    compiled."""
     from llvmlite import ir
     from numba.core import types
     from numba.extending import intrinsic, overload

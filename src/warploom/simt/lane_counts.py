@@ -95,7 +95,8 @@ def count_lanes(mask: int) -> int:
 
 @jitable
 def _first_by_count(mask: int) -> int:
-    """Returns the result of `first_lane`."""
+    """Returns the number of the lowest set bit of a mask that is not 0, as the count of bits below
+    it; Numba compiles it in place of `first_lane`."""
     # The lowest set bit less 1 has as many set bits as there are lanes below it.
     return _count_in_loop((mask & -mask) - 1)
 
@@ -141,7 +142,8 @@ def count_rising_segments(addresses: Addresses, shift: int) -> int:
 
 @jitable
 def count_distinct_branchless(addresses: Addresses, mask: int, shift: int) -> int:
-    """Returns the result of `count_distinct`, in branchless loops for Numba."""
+    """Returns the number of distinct segments of 2^shift bytes that the lanes `mask` touch, in
+    branchless loops, which Numba compiles in place of `count_distinct`."""
     bits = np.uint64(shift)
     count = 0
     for lane in range(32):

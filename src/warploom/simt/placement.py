@@ -17,9 +17,9 @@ from warploom.simt.lane_counts import jitable
 def sm_of(cluster: int, rank: int, size: int, sms: int) -> int:
     """Returns the SM of the block at `rank` of cluster number `cluster`, on a device of `sms` SMs.
 
-    A cluster of `size` blocks (1 without clusters) occupies `size` neighbouring SMs; SMs at the end
-    that are too few for a cluster stay empty. If the device has fewer SMs than a cluster has
-    blocks, the ranks wrap around.
+    Clusters of `size` blocks (1 without clusters) occupy groups of `size` neighbouring SMs in turn,
+    cluster 0 the first; SMs at the end that are too few for a cluster stay empty. If the device has
+    fewer SMs than a cluster has blocks, the ranks wrap around.
     """
     together = sms // size
     if together == 0:

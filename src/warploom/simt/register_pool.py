@@ -27,13 +27,15 @@ registers per thread or, for BEYOND_BLOCK, the sum over the warps of their regis
 
 @jitable
 def set_registers(plan: Plan, states: Words, warp: int, count: int, grows: int) -> int:
-    """Sets the registers per thread of a warp to `count` in its state; returns 0 or an error
-    (CODE_AT): `setmaxnreg.inc` to fewer registers than it has, `.dec` to more, or, once each warp
-    of the block has set a count, more than the block was launched with.
+    """Sets the registers per thread of a warp to `count` in its state; returns 0 or an error (above
+    CODE_AT, with a count below it): `setmaxnreg.inc` to fewer registers than it has (that count),
+    `.dec` to more, or, once each warp of the block has set a count, a sum over warps above that at
+    launch (the sum).
 
     `states` are the states of the block's warps; `grows` is 1 for `setmaxnreg.inc`. The count is
     stored even if it makes the block's sum too large. Does nothing, and returns 0, if the kernel's
-    directives give no register count: `setmaxnreg` may have no effect then."""
+    directives give no register count: `setmaxnreg` may have no effect then.
+    """
     launched = plan.launch_registers
     if launched == 0:
         return 0

@@ -128,14 +128,16 @@ def branch_first(plan: Plan, table: WarpTable, warp: int) -> int:
 
 @jitable
 def next_warp(plan: Plan, slots: Words, states: Words, tables: Words) -> int:
-    """Returns the warp of `current_block` (its number in the block) that runs next, and sets
-    `length` to its turn; DONE if every block has ended, DEADLOCK if all warps of the block wait at
-    its own barriers, or resident blocks remain, none of which can progress, and none can begin.
+    """Returns the warp of `current_block` (its number in the block) that runs next, counts its turn
+    (`turns`), sets `length` to the turn's length and `changes_before` to `changes`; DONE if every
+    block has ended, DEADLOCK if all warps of the block wait at its own barriers, or resident blocks
+    remain, none of which can progress, and none can begin.
 
     Gives each warp of the current block a turn; then completes full barriers, and ends the block if
     its warps have ended. Switches to another block if this one is stuck, has had more than
     TURN_LIMIT rounds or cancels a cluster, and after every round unless the policy is CONVERGE.
-    `slots` holds the block in each slot."""
+    `slots` holds the block in each slot.
+    """
     warps = plan.warps
     while True:
         slot = plan.slot
@@ -209,13 +211,14 @@ def can_start(plan: Plan) -> bool:
 
 @jitable
 def enter_slot(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
-    """Begins the next block in a free slot, if one can start (`can_start`), with the state and
-    table of each of its warps initialised; or else resumes the first resident block. Makes it the
-    current block. Returns False if there is neither.
+    """Begins the next block (`next_block`, which it advances) in a free slot, if one can start
+    (`can_start`), with the state and table of each of its warps initialised; or else resumes the
+    first resident block. Makes it the current block. Returns False if there is neither.
 
-    A new block is `fresh`, and ends the count of stuck blocks (`stuck_blocks`). Its warps begin at
-    block 0 (`resume` 0), or from their tables if the policy lets lanes begin as separate splits;
-    then their registers are cleared, as those of the slot's last block are still there."""
+    A new block is `fresh`, counts in `resident`, and ends the count of stuck blocks
+    (`stuck_blocks`). Its warps begin at block 0 (`resume` 0), or, under ADVERSARIAL from 7.0 on,
+    from their tables with each lane a split; then their registers are cleared, as those of the
+    slot's last block are still there."""
     if not can_start(plan):
         return resume_slot(plan, slots, 0)
     slot = free_slot(plan, slots)
@@ -259,8 +262,9 @@ def free_slot(plan: Plan, slots: Words) -> int:
 
 @jitable
 def make_current(plan: Plan, slots: Words, slot: int) -> None:
-    """Makes the block in a slot the current one, at the begin of a round over its warps (`position`
-    0); resets the count of its rounds, and that it gives way to other slots (`yields_slot`)."""
+    """Makes the block in a slot the current one (`slot`, `current_block`), at the start of a round
+    over its warps (`position` 0); resets the count of its rounds, and that it gives way to other
+    slots (`yields_slot`)."""
     plan.slot = slot
     plan.current_block = slots[slot]
     plan.position = 0
@@ -271,10 +275,11 @@ def make_current(plan: Plan, slots: Words, slot: int) -> None:
 def leave_slot(plan: Plan, slots: Words) -> None:
     """Leaves the current block. If a new one can begin and the policy does not delay it
     (`delays_next_block`), sets `slot` to NONE, and `enter_slot` begins it; else resumes the next
-    resident block, by the seed under RANDOM.
+    resident block, which may be the same one, or one chosen by the seed under RANDOM.
 
     Blocks that are stuck are visited in turn, also under RANDOM, so that each of them has been
-    tried before the launch counts as deadlocked."""
+    tried before the launch counts as deadlocked.
+    """
     if can_start(plan) and not delays_next_block(plan):
         plan.slot = NONE
     elif plan.policy == RANDOM and plan.stuck_blocks == 0:
@@ -332,13 +337,15 @@ def can_run(plan: Plan, states: Words, tables: Words, index: int) -> bool:
 
 @jitable
 def after_run(plan: Plan, state: WarpState, table: WarpTable, status: int, digest: int) -> None:
-    """Updates a warp's state and table after it returned to the scheduler with `status`: parks the
-    running split (lanes that execute together) with what it waits for, unless the warp has ended or
-    waits whole at a barrier. Records arrivals at barriers with a thread count (`touched_barrier`;
-    `arrivals` and `awaited` for `bar.arrive`). Of diverged lanes, under ADVERSARIAL each becomes a
-    split of its own; else, and from 7.0 on at the end of a turn, pending sides of branches become
-    ready, too. `digest`: a hash of the warp's registers; a split that ends a turn with the digest
-    of its last turn makes no progress, unless it reads the clock (`timed`)."""
+    """Updates a warp's state and table after it returned to the scheduler with `status`. ENDED and
+    BARRIER_WAIT (it waits whole) become its status, and nothing is parked but the split of a
+    waiting warp that resumes from its table. With others it stays RUNNABLE and resumes from its
+    table, where the running split (lanes that execute together) is parked as ready, or with the
+    barrier or member mask that it waits for. Records arrivals at barriers with a thread count
+    (`touched_barrier`; `arrivals` and `awaited` for `bar.arrive`). With DIVERGED, under ADVERSARIAL
+    each lane becomes a split of its own; else, and from 7.0 on at the end of a turn, pending sides
+    of branches become ready, too. `digest`: a hash of the warp's registers; a split that ends a
+    turn with the digest of its last turn makes no progress, unless it reads the clock (`timed`)."""
     state.status = status if status in (ENDED, BARRIER_WAIT) else RUNNABLE
     block, mask, top = table.block, table.mask, table.top
     if status not in (ENDED, BARRIER_WAIT):
@@ -400,9 +407,10 @@ def split_into_lanes(table: WarpTable, block: int, mask: int, node: int) -> None
 
 @jitable
 def is_block_stuck(plan: Plan, states: Words, tables: Words, first: int) -> bool:
-    """Returns whether no warp of a block can progress unless another block changes memory: each has
-    ended, waits, or repeats the same instructions with the same registers, and (from 7.0 on) has no
-    lanes that `release_more_lanes` could make ready. `first`: the row of the block's first warp."""
+    """Returns whether no warp of a block can progress unless another block changes memory: each is
+    not RUNNABLE (has ended or waits), or has ready splits that all repeat the same instructions
+    with the same registers, and (from 7.0 on) no lanes that `release_more_lanes` could make ready.
+    `first`: the row of the block's first warp."""
     for warp in range(first, first + plan.warps):
         state, table = WarpState(states, 0, warp), table_of(plan, tables, warp)
         if state.status == RUNNABLE:

@@ -50,11 +50,13 @@ def park_separately(table: WarpTable, block: int, mask: int, node: int) -> None:
 @jitable
 def park_at_turn_end(table: WarpTable, digest: int, changes: int, waits_for_clock: bool) -> None:
     """Parks the running split at the end of its turn as ready, with `argument` 1, and counts the
-    turn (`slices`); marks the split as stuck if it makes no progress.
+    turn (`slices`); marks the split as stuck (`stuck`: `changes`) if it makes no progress.
 
     `digest` is a hash of its registers, `changes` the number of changes of memory. If both equal
-    those at the end of its last turn, the split repeats the same instructions until another thread
-    changes memory. A split that waits for the clock (`waits_for_clock`) counts as stuck, too."""
+    those at the end of the last turn of its lowest lane, the split repeats the same instructions
+    until another thread changes memory. A split that waits for the clock (`waits_for_clock`) counts
+    as stuck, too.
+    """
     mask = table.mask
     # The hash is recorded for the lowest lane, as the number of a split changes when it is parked.
     lane = first_lane(mask)

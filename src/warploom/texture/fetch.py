@@ -66,9 +66,10 @@ def fetch(
     texture: TextureRow, sampler: int, memory: Memory, data: TexelOperands, lane: int,
     request: int, scratch: TexelScratch, record: Ints,
 ) -> None:  # fmt: skip
-    """Executes `tex` in one lane: stores four result words in the result rows of `data`, rounded to
-    half precision if requested, and counts the sectors of its texels. A single texel is converted
-    (`corner_word`), several are filtered as floats. Missing components are 0, the fourth is 1."""
+    """Executes `tex`, encoded in `request`, in one lane: stores four result words in the result
+    rows of `data`, rounded to half precision if requested, and counts the sectors of its texels. A
+    single texel is converted (`corner_word`), several are filtered as floats. Missing components
+    are 0, the fourth is 1 (1.0 if texels are read as floats)."""
     find_corners(texture, sampler, data, lane, request, scratch)
     count = scratch.corners
     as_float, format = texture.as_float, texture.format
@@ -95,8 +96,8 @@ def fetch(
 @jitable
 def round_to_half(data: TexelOperands, lane: int, halves: int) -> None:
     """Replaces a lane's four results in `data`, bits of single-precision floats, by the 16 bits of
-    halves; for PACKED_HALVES packs them by two in the first two result rows, the first of a pair in
-    the low half."""
+    halves; if `halves` is PACKED_HALVES packs them by two in the first two result rows, the first
+    of a pair in the low half."""
     for component in range(4):
         at = 32 * component + lane
         half = single_to_half(int(np.int64(data.result[at])))
@@ -157,8 +158,9 @@ def find_corners(
     scratch: TexelScratch,
 ) -> None:
     """Stores the corners of a lane's fetch (texels that filtering mixes, with weights) in the
-    scratch array, except those with weight 0: one texel for integer coordinates (of the level
-    operand, clamped, or level 0), else those of one or two mipmap levels (`select_levels`)."""
+    scratch array, except those with
+    weight 0: one texel for integer coordinates (of the level operand, clamped, or level 0), else
+    those of one or two mipmap levels (`select_levels`)."""
     scratch.corners = 0
     if request >> INTEGER & 1:
         level = 0
@@ -182,8 +184,8 @@ def add_integer_corner(
     geometry: int,
     scratch: TexelScratch,
 ) -> None:
-    """Appends the texel at integer coordinates to the scratch array as the only corner, with
-    address -2 if they are out of bounds."""
+    """Appends the texel at integer coordinates plus texel offsets to the scratch array as the only
+    corner, with address -2 if they are out of bounds; the layer is clamped."""
     x, y, z = signed_at(data.x, lane), 0, 0
     if geometry != ONE and geometry != ONE_ARRAY:
         y = signed_at(data.y, lane)
@@ -244,9 +246,9 @@ def add_corner(address: int, weight: int, scratch: TexelScratch) -> None:
 def sample_position(
     texture: TextureRow, data: TexelOperands, lane: int, request: int
 ) -> tuple[float, float, float, int, int]:
-    """Returns u, v, w and the layer of a lane's fetch, and 0: its operands. For cubes returns the
-    coordinates on the face that the direction hits, w 0, the layer 6 * cube + face, and NORMALIZED,
-    as such coordinates always are."""
+    """Returns u, v, w and the layer of a lane's fetch, which are its operands, and 0. For cubes
+    returns the coordinates on the face that the direction (u, v, w) hits, w 0, the layer 6 * cube +
+    face, and in place of 0 the sampler flag NORMALIZED, as such coordinates always are."""
     u, v, w = float_at(data.x, lane), float_at(data.y, lane), float_at(data.z, lane)
     layer, geometry = layer_of(texture, data, lane), request >> GEOMETRY_AT & 15
     if geometry != CUBE and geometry != CUBE_ARRAY:

@@ -91,10 +91,11 @@ def serve_texels(
     table_words: Ints, memory: Memory, data_words: Addresses, scratch_words: Ints, record: Ints,
     caches: Ints, schedule: Ints, mask: int, request: int, path: int, block: int,
 ) -> int:  # fmt: skip
-    """Executes a texture or surface instruction, which `request` encodes, in the lanes of `mask` of
-    a block with grid index `block`: stores results in `data`, and counts the request and its
-    sectors in `record` and, if `path` is not NO_PATH, in the simulated caches. Queries count
-    nothing. Returns 0, or 1 with the fault of the lowest lane in `scratch`."""
+    """Executes a texture or surface instruction, which `request` encodes as bit fields, in the
+    lanes of `mask` of a block with grid index `block`: stores results in `data`, and counts the
+    request and its sectors, one transaction each, in `record` and, if `path` is not NO_PATH, in the
+    simulated caches. Queries count nothing. Returns 0, or 1 with the fault of the lowest lane in
+    `scratch`."""
     table, data = TextureHeader(table_words, 0), TexelOperands(data_words, 0)
     scratch = TexelScratch(scratch_words, 0)
     scratch.fault_kind = 0
@@ -219,9 +220,10 @@ def fetch_lanes(
     mask: int,
     request: int,
 ) -> int:
-    """Executes `tex` or `tld4` in the lanes of `mask`, in order, and adds the bytes of one texel
-    per lane to BYTES_REQUESTED. Returns 0, or 1 after a fault, recorded in `scratch`: a handle or
-    sampler that is invalid, or a texture of another geometry."""
+    """Executes `tex` or `tld4`, by `request`, in the lanes of `mask`, in order, with the sampler
+    operand or, without one, the texture's own sampler, and adds the bytes of one texel per lane to
+    BYTES_REQUESTED. Returns 0, or 1 after a fault, recorded in `scratch`: a handle or sampler that
+    is invalid, or a texture of another geometry."""
     for lane in range(32):
         if mask >> lane & 1:
             handle = lane_handle(table, memory, data.handle, lane)
@@ -373,9 +375,9 @@ def query_sampler(sampler: int, query: int) -> int:
 
 @jitable
 def query_texture(texture: TextureRow, level: int, query: int) -> int:
-    """Returns a property of a texture or surface: width, height or depth of mipmap level `level`,
-    number of layers or levels, channel order or type; 1 for number of samples and memory layout
-    (PTX ISA, txq and suq)."""
+    """Returns a property of a texture or surface, by `query` (WIDTH_OF, ...): width, height or
+    depth of mipmap level `level`, number of layers or levels, channel order or type; 1 for number
+    of samples and memory layout (PTX ISA, txq and suq)."""
     if query == WIDTH_OF:
         return extent(texture.width, level)
     if query == HEIGHT_OF:

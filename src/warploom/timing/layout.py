@@ -8,6 +8,15 @@ a replay is saved and restored by copying them. The engine's modules import this
 
 from __future__ import annotations
 
+# ---- warp schedulers ----------------------------------------------------------------------------
+
+SCHEDULERS = ("lrr", "gto", "two-level", "oldest")
+"""The scheduling policies of the model: loose round robin; greedy then oldest; round robin among a
+few active warps, a set that a warp leaves when it waits long; oldest first."""
+
+LRR, GTO, TWO_LEVEL, OLDEST, USER_DEFINED = range(len(SCHEDULERS) + 1)
+"""Numbers of the policies; USER_DEFINED is the user's function (`timing.policies`)."""
+
 # ---- why a warp does not issue ------------------------------------------------------------------
 
 REASONS = (

@@ -30,10 +30,11 @@ class Pipeline:
 def pipeline_of(
     record: Record, work: MachineWork, states: Words, tma_use: float
 ) -> Pipeline | None:
-    """Returns the figures of a pipeline, given `states`, the cycles of warps by operation and state
-    (the cycles on the short scoreboard of operations that need the result of a wait for an mbarrier
-    count), and `tma_use`, that of `Pipeline`. None for launches that wait for no mbarrier and copy
-    nothing with the Tensor Memory Accelerator."""
+    """Returns the cycles that warps wait at mbarriers for copies and for threads, by `states`, the
+    cycles of warps by operation and state: those on the short scoreboard of operations that need
+    the result of a wait for an mbarrier. A wait is for copies if a copy arrives at any phase that
+    it waits for. `tma_use` is that of `Pipeline`. None for launches that signal no mbarrier and
+    copy nothing with the Tensor Memory Accelerator."""
     if not record.phases and not record.copies:
         return None
     waiting = _instructions(record.accesses[record.accesses[:, TimedAccess.arrivals] > 0])
@@ -58,7 +59,8 @@ def _instructions(accesses: Words) -> set[int]:
 
 def _waits_for_copies(record: Record) -> set[int]:
     """Returns the instructions that wait for a phase of an mbarrier at which, in this launch, a
-    copy arrives when it ends. Phases are compared by their number in a block."""
+    copy arrives when it ends, threads perhaps as well. Phases are compared by their number in a
+    block, so that a copy in another block counts."""
     accesses = record.accesses
     by_copy = record.bulk[accesses[:, TimedAccess.instruction]] & (
         accesses[:, TimedAccess.phase_id] > 0
@@ -83,8 +85,8 @@ def _dependent_operations(work: MachineWork, instruction: int) -> list[int]:
 
 
 def _registers_of(work: MachineWork, row: int, first_word: int, count_word: int) -> set[int]:
-    """Returns the registers that the operation in row `row` names; `first_word` and `count_word`
-    are the fields of their first index and their count, those that it needs or those that it
-    writes."""
+    """Returns the registers that the operation in row `row` needs or writes: `first_word` and
+    `count_word` are the fields (`needs_at` and `needs`, or `writes_at` and `writes`) of their first
+    index in `work.registers`, and their number."""
     first = int(work.operations[row, first_word])
     return set(work.registers[first : first + int(work.operations[row, count_word])].tolist())

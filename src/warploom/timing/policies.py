@@ -184,9 +184,11 @@ class CacheModel:
     dirty: float = 0.0
 
     def sets(self, name: str, device_bytes: int, ways: int) -> int:
-        """Returns the number of sets of the cache `name`, which has `device_bytes` bytes on the
-        device, by its own bytes if they are given. Raises WarploomError if the launch uses no such
-        cache but something of it is chosen, or if sizes or dirty share are impossible."""
+        """Returns the number of sets of the cache `name` ("L1" or "L2"), which has `device_bytes`
+        bytes on the device, or the model's own `bytes`, rounded down; 0 for a cache that the device
+        lacks. Raises WarploomError if it lacks one of which something is chosen, for ways below 1
+        or above MOST_WAYS, own bytes that make no set, dirty lines of L1, and a dirty share beyond
+        0 to 1."""
         size = device_bytes if self.bytes is None else self.bytes
         if self != CacheModel() and not device_bytes:
             raise WarploomError(
@@ -206,7 +208,8 @@ class CacheModel:
 
 
 def cache_model(model: CacheModel | ReplacementPolicy | None) -> CacheModel:
-    """Returns the model of a cache, given one or only a replacement policy."""
+    """Returns the model of a cache: the one given, one with only this replacement policy, or for
+    None that which chooses nothing."""
     if isinstance(model, ReplacementPolicy):
         return CacheModel(replacement=model)
     return model or CacheModel()
@@ -214,7 +217,7 @@ def cache_model(model: CacheModel | ReplacementPolicy | None) -> CacheModel:
 
 @dataclass(frozen=True)
 class Policies:
-    """Holds the policies of a replay: a warp scheduler (a name in `schedulers.POLICIES`, or the
+    """Holds the policies of a replay: a warp scheduler (a name in `layout.SCHEDULERS`, or the
     user's); a prefetcher, or None; the caches; and the mapping of lines to the banks of DRAM, None
     for the model's."""
 

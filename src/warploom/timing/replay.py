@@ -54,7 +54,7 @@ class Replay:
         workers: int = 1,
     ) -> None:
         """Prepares a replay of the first `blocks` blocks of `record` with `work`, from the cycle 0
-        on, by `workers` threads."""
+        on, by `workers` threads of the host. Their number changes no result."""
         self.setting, self.now = setting, 0
         self.sms, self.memory = empty_sms(setting), initial_memory(setting)
         size = len(work.operations) * (w.REASON_COUNT + 1)
@@ -77,7 +77,8 @@ class Replay:
 
     def advance(self, cycle: int | None = None) -> bool:
         """Runs up to this cycle or, as quanta end, a little further; without one, to the end.
-        Returns False if nothing is left to run."""
+        Returns True if it stopped there; False if nothing was left to run before that, or no cycle
+        is given."""
         with ThreadPoolExecutor(max(1, self._workers - 1)) as pool:
             while cycle is None or self.now < cycle:
                 if not self._quantum(pool):
@@ -85,8 +86,8 @@ class Replay:
         return True
 
     def state(self) -> ReplayState:
-        """Returns all that is needed to resume the replay: copies of the state, and the fingerprint
-        of the arrays that it was made from."""
+        """Returns all that is needed to resume the replay: copies of the state, the sum of the
+        workers' totals, and the fingerprint of the arrays and blocks that it was made from."""
         totals, ends = self.totals.sum(axis=0), np.array(self._ends, np.int64).reshape(-1, 2)
         sms, memory, dealt = self.sms.copy(), self.memory.copy(), self._dispatcher.state()
         parameters = self.setting.parameters.words
@@ -95,8 +96,9 @@ class Replay:
         )
 
     def restore(self, state: ReplayState) -> None:
-        """Resumes from a state that `state` returned, in this process or another. Raises
-        WarploomError for the state of another replay."""
+        """Resumes from a state that `state` returned, in this process or another, replacing the own
+        one. Raises WarploomError for the state of another replay (other parameters, blocks or
+        arrays)."""
         of_replay = self.setting.parameters.words, self._fingerprint
         of_state = state.parameters, state.of_what
         if not all(np.array_equal(a, b) for a, b in zip(of_replay, of_state, strict=True)):
@@ -113,9 +115,9 @@ class Replay:
         self._dispatcher.restore(state.dealt)
 
     def run(self) -> ReplayOutcome:
-        """Runs the replay to its end and returns the result; the end is that of the last block,
-        issue or answer of the memory, and all cycles before it are charged to states. Raises
-        WarploomError if a function of the user's raised an exception."""
+        """Runs the replay to its end and returns the result. The end is that of the last block,
+        issue or answer of the memory, whichever is latest, and all cycles before it are charged to
+        states. Raises WarploomError if a function of the user's raised an exception."""
         self.advance()
         last = int(self.sms[:, SmState.last_done].max(initial=0))
         issued = int(
@@ -132,8 +134,9 @@ class Replay:
         return ReplayOutcome(self.setting, cycles, self.sms, self.memory, by_state, issues, ends)
 
     def _check_policies(self) -> None:
-        """Raises WarploomError if a function of the user's raised an exception, by the flag word
-        after the memory of each."""
+        """Raises WarploomError if a function of the user's (scheduler, prefetcher, mapping,
+        replacement policy) raised an exception, by the flag word after the memory of each; names
+        the first such."""
         p = self.setting.parameters
         flag_offset = int(p.at_user) + w.USER_WORDS
         failed = {
@@ -153,15 +156,16 @@ class Replay:
             )
 
     def _set_words(self, words: Words, at: int, sets: int) -> Words:
-        """Returns a view of the memory of a cache's replacement policy from offset `at` on for
-        `sets` sets, whose last dimension is the words of all sets."""
+        """Returns a view of the memory that a cache's replacement policy has for `sets` sets, from
+        offset `at` in the last dimension of `words` on, SET_STRIDE words a set."""
         return words[..., at : at + sets * w.SET_STRIDE]
 
     def _quantum(self, pool: ThreadPoolExecutor) -> bool:
-        """Runs one quantum: reserves blocks, runs the busy SMs (those with blocks, reserved ones or
-        requests) on the workers, serves their requests, and delivers messages between SMs; then
-        advances `now`, and notes how many blocks have ended by then. Returns False, at the same
-        `now`, if no SM is busy, so nothing is left to run."""
+        """Runs one quantum: reserves blocks, releases stalled warps, runs the busy SMs (those with
+        blocks, reserved ones or requests) on the workers, serves their requests, and delivers
+        messages between SMs; then advances `now`, and appends to `_ends` how many blocks have ended
+        by then. Returns True; False, at the same `now`, if no SM is busy, so nothing is left to
+        run."""
         self._dispatcher.reserve_blocks()
         self._release_stalled()
         state = self.sms[:, [SmState.live_blocks, SmState.reserved_count, SmState.request_count]]
@@ -191,9 +195,10 @@ class Replay:
         return True
 
     def _release_stalled(self) -> None:
-        """Resumes warps that poll memory, once as many poll as wait for each other
-        (`poll_barrier`), or once no SM can go on; SMs then also release warps that wait for a phase
-        of an mbarrier: in the functional run they went on."""
+        """Has all SMs release their warps that poll memory, and those that wait for a phase of an
+        mbarrier (sets `polling_done` and clears `polling_warps`): once as many poll as wait for
+        each other (`poll_barrier`; at least one), or once no SM can go on while warps poll or
+        blocks have phases: in the functional run they went on."""
         polling, p = self.sms[:, SmState.polling_warps].sum(), self.setting.parameters
         all_polling = polling and polling >= p.poll_barrier
         if all_polling or ((polling or p.phases) and self._is_stalled()):
@@ -201,8 +206,9 @@ class Replay:
             self.sms[:, SmState.polling_warps] = 0
 
     def _is_stalled(self) -> bool:
-        """Returns whether no SM has anything to do at any later cycle: no scheduler will change,
-        and no queue, request, reserved block or message is left."""
+        """Returns whether no SM has anything to do at any later cycle: no scheduler will change
+        (`next` is NEVER), and no access in a queue, request, reserved block or received message is
+        left."""
         columns = [
             SmState.queue_count,
             SmState.tma_count,
@@ -227,7 +233,8 @@ class Replay:
 
     def _run(self, worker: int, sms: Words, stop: int, *, ends: bool = False) -> None:
         """Runs the SMs with the numbers `sms` up to the cycle `stop` in machine code, with the
-        totals of `worker`; with `ends`, only charges the cycles before `stop`."""
+        totals of `worker`; with `ends`, runs nothing but charges their cycles before `stop` to
+        states."""
         chosen = np.ascontiguousarray(sms)
         own_addresses = self.totals[worker].ctypes.data, self.sms.ctypes.data, chosen.ctypes.data
         functions()["run_sms"](*self._array_addresses, *own_addresses, len(chosen), stop, ends)

@@ -32,7 +32,8 @@ class Replaying:
 
     def advance(self, cycle: int) -> bool:
         """Runs up to this cycle, or a little further: to the end of a quantum, in which SMs are
-        simulated independently. Returns whether something is left to run."""
+        simulated independently. Returns True if it stopped there, False if nothing was left to run
+        before that."""
         return self._replay.advance(cycle)
 
     @property

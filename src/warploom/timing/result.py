@@ -43,7 +43,8 @@ class LineTime:
 
     @property
     def stalled(self) -> int:
-        """Returns the cycles in which a warp could not issue."""
+        """Returns the cycles, summed over all warps, in which a warp could not issue: all states
+        but "selected" and "not_selected"."""
         issuable = self.states["selected"] + self.states["not_selected"]
         return sum(self.states.values()) - issuable
 
@@ -87,8 +88,9 @@ class Timing:
         outcome: ReplayOutcome,
         basis: Basis = PTX_BASIS,
     ) -> None:
-        """`program`: the code that was replayed; `record`, `work` and `outcome`: the inputs and the
-        result of the replay; `basis`: what the time rests on."""
+        """`program`: the code that was replayed; `timing`: figures of the device for the model;
+        `scheduler`: the name of the warp scheduler; `record`, `work` and `outcome`: the inputs and
+        the result of the replay; `basis`: what the time rests on."""
         self.program, self.device, self.spec, self.scheduler = program, device, timing, scheduler
         self._record, self._work, self._outcome = record, work, outcome
         self._p = outcome.setting.parameters
@@ -123,14 +125,14 @@ class Timing:
 
     @property
     def cycles(self) -> int:
-        """Returns the cycles from the first block's launch to the last answer of the memory;
-        extrapolated where only a part of the blocks was replayed."""
+        """Returns the cycles from the first block's launch to the end of the last block or the last
+        answer of the memory; extrapolated where only a part of the blocks was replayed."""
         return self._extrapolated_cycles[0]
 
     @property
     def cycles_error(self) -> int:
-        """Returns how far off the extrapolation may be, in cycles: 0 where all blocks were
-        replayed."""
+        """Returns an estimate of how far off the extrapolation of `cycles` is, in cycles: 0 where
+        all blocks were replayed."""
         return self._extrapolated_cycles[1]
 
     @property
@@ -159,8 +161,8 @@ class Timing:
 
     @property
     def instructions(self) -> int:
-        """Returns the machine instructions that warps issued; a PTX instruction becomes none, one
-        or several."""
+        """Returns the machine instructions that warps issued, in slots: a PTX instruction becomes
+        none, one or several."""
         return self._sum(SmState.instructions)
 
     @property
@@ -176,8 +178,9 @@ class Timing:
 
     @cached_property
     def stalls(self) -> dict[str, int]:
-        """Returns the scheduler cycles without an issue, by the reason that most of the warps had;
-        `no_warp` where none was resident."""
+        """Returns the scheduler cycles without an issue, by the stall reason that most of the warps
+        had; `no_warp` where none was resident. All reasons are keys, with 0 if they did not
+        occur."""
         by_reason = self._schedulers[
             :, SchedulerState.stalls : SchedulerState.stalls + w.REASON_COUNT
         ].sum(axis=0)
@@ -230,8 +233,8 @@ class Timing:
 
     @property
     def l2_hit_rate(self) -> float:
-        """Returns the share of the sectors looked up in L2 that were found; sectors that are
-        written whole count as found if L2 held them before."""
+        """Returns the share of the sectors looked up in L2 that were found, also by stores and
+        atomics; 0 where none was looked up."""
         hits, misses = (
             int(self._outcome.memory[word])
             for word in (MemorySystem.l2_hits, MemorySystem.l2_misses)
@@ -272,8 +275,8 @@ class Timing:
 
     @cached_property
     def unit_use(self) -> dict[str, float]:
-        """Returns the share of each unit's cycles that issues occupied, over the SMs that had
-        blocks, by the unit's name; only units that were used."""
+        """Returns the share (0 to 1) of each unit's cycles that issues occupied, over the SMs that
+        had blocks, by the unit's name (`work.costs.UNITS`); only units that were used."""
         ticks = self._outcome.issues * self._work.operations[:, TimedOperation.interval]
         ticks_by_unit = np.bincount(
             self._work.operations[:, TimedOperation.unit], weights=ticks, minlength=len(UNITS)
@@ -300,8 +303,8 @@ class Timing:
 
     @cached_property
     def pipeline(self) -> Pipeline | None:
-        """Returns how well asynchronous copies are hidden, or None for a launch without copies and
-        mbarriers."""
+        """Returns how well asynchronous copies are hidden, or None for a launch that neither copies
+        with the Tensor Memory Accelerator nor arrives at an mbarrier."""
         available = max(1, self.sample_cycles) * len(self._outcome.sms)
         busy = self._sum(SmState.tma_cycles) / available
         return pipeline_of(self._record, self._work, self._outcome.states, busy)
@@ -318,8 +321,8 @@ class Timing:
         return bound_of(self)
 
     def by_line(self) -> dict[str, LineTime]:
-        """Returns the cycles of the warps by source line, the most stalled line first; "" stands
-        for machine code that belongs to no instruction of the PTX."""
+        """Returns the issued instructions and the cycles of the warps by source line, the most
+        stalled line first; "" stands for machine code that belongs to no instruction of the PTX."""
         sums_by_line: dict[str, tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
         rows = zip(
             self._work.instructions.tolist(),
@@ -338,8 +341,9 @@ class Timing:
         return {time.line: time for time in sorted(lines, key=lambda time: -time.stalled)}
 
     def timeline(self, sm: int = 0) -> list[WarpState]:
-        """Returns the states of every warp of an SM as intervals, up to the number of events that
-        `timeline=` of `time` reserved."""
+        """Returns the states of every warp of an SM as intervals, in the order in which they were
+        recorded, without copies in flight, up to the number of events (states and copies) that
+        `timeline=` of `time` reserved; empty without that."""
         events = self._events(sm)
         events = events[events[:, TimelineEvent.state] != w.IN_FLIGHT]
         instructions = self._work.instructions[events[:, TimelineEvent.op]].tolist()
@@ -356,8 +360,9 @@ class Timing:
         return states
 
     def copies(self, sm: int = 0) -> list[CopyInFlight]:
-        """Returns the copies that were in flight to or from an SM, in the order of their ends, up
-        to the number of events that `timeline=` of `time` reserved."""
+        """Returns the copies of the Tensor Memory Accelerator that an SM issued, in the order in
+        which their ends were found, as far as the events (states and copies) that `timeline=` of
+        `time` reserved hold them."""
         events = self._events(sm)
         events = events[events[:, TimelineEvent.state] == w.IN_FLIGHT]
         instructions = self._work.instructions[events[:, TimelineEvent.op]]
@@ -366,8 +371,8 @@ class Timing:
         return [CopyInFlight(*row) for row in rows]
 
     def _events(self, sm: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """Returns the events of an SM's timeline, shape (events, words of a
-        `TimelineEvent`)."""
+        """Returns the events of an SM's timeline, states of warps and copies, shape (events, words
+        of a `TimelineEvent`)."""
         sm_words = self._outcome.sms[sm]
         start, count = int(self._p.at_events), int(sm_words[SmState.event_count])
         return sm_words[start : start + count * TimelineEvent.WORDS].reshape(
@@ -375,8 +380,8 @@ class Timing:
         )
 
     def warp_cycles(self, sm: int = 0) -> int:
-        """Returns the cycles of all warps of an SM, also of those beyond the capacity of its
-        timeline."""
+        """Returns the cycles for which warps were resident on an SM, summed over its warps, also
+        those beyond the capacity of its timeline."""
         return int(self._outcome.sms[sm, SmState.active_warp_cycles])
 
     def add_to(self, trace: Trace, sm: int = 0) -> Trace:

@@ -67,8 +67,9 @@ def roofs_of(timing: TimedLaunch) -> tuple[Roof, ...]:
 
 def bound_of(timing: TimedLaunch) -> str:
     """Returns what bounds a kernel, as one sentence with the evidence: the most used throughput
-    from BOUND_SHARE on, else the latency of copies, too few warps, or latency with its main stall
-    reason."""
+    from BOUND_SHARE on; else the latency of copies, if most waiting is for them; else too few
+    warps, if "no_warp" is the most frequent stall of schedulers; else latency, with the most
+    frequent stall."""
     top = timing.roofs[0]
     percent = f"{100 * top.used:.0f} %"
     if top.used >= BOUND_SHARE:
@@ -98,7 +99,7 @@ def bound_of(timing: TimedLaunch) -> str:
 
 
 def _waits_mostly_for_copies(timing: TimedLaunch, pipeline: Pipeline) -> bool:
-    """Returns whether more than half of the cycles in which warps wait are waits for copies at
+    """Returns whether, of the cycles in which warps wait, more than half are waits for copies at
     mbarriers."""
     return 2 * pipeline.for_copies > _waiting_cycles(timing)
 

@@ -17,7 +17,8 @@ def extrapolate_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> tup
     Blocks end at a constant rate once the first have ended and until the device drains. The
     remaining blocks take the time that follows from the rate between a quarter and three quarters
     of the sample or, if longer, the time that DRAM needs for them once L2 is full of written data.
-    The error is the difference between the rates of the two halves of that stretch."""
+    The error is the difference of the cycles per block in the two halves of that stretch, times the
+    remaining blocks."""
     remaining = blocks - sampled
     if remaining <= 0 or sampled == 0:
         return outcome.cycles, 0
@@ -30,12 +31,12 @@ def extrapolate_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> tup
 
 
 def _dram_cycles(outcome: ReplayOutcome, sampled: int, blocks: int) -> float:
-    """Returns the cycles that DRAM takes to read what blocks after the sample read, if they read as
-    much as those of the sample, and to write what L2 cannot hold.
+    """Returns the cycles that DRAM takes for the blocks after the sample: to read as much for each
+    as the sample's blocks read, and to write what they and the sample write beyond the capacity of
+    L2.
 
     Whole lines are written at random among those that are read: a share f of writes makes 2 f (1 -
-    f) of all pairs of neighbours in a bank switch between reading and writing.
-    """
+    f) of all pairs of neighbours in a bank switch between reading and writing."""
     p, memory = outcome.setting.parameters, outcome.memory
     l2_bytes = w.LINE_BYTES * int(p.l2_sets * p.l2_ways)
     # Dirty lines of earlier launches, which L2 began with, are not written by this one.

@@ -57,7 +57,8 @@ class ReplayState:
     dealt: Words
 
     def save(self, path: str | Path) -> None:
-        """Writes the state to a file (NumPy's .npz)."""
+        """Writes the state to a file (NumPy's .npz, compressed), replacing one there. Raises
+        OSError."""
         with Path(path).open("wb") as file:
             np.savez_compressed(file, **asdict(self))
 

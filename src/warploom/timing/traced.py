@@ -28,8 +28,9 @@ COLUMNS = {
 
 
 def with_time(trace: Trace, timing: TimedLaunch, sm: int) -> Trace:
-    """Returns a copy of a trace with the states of an SM's warps (`Trace.modelled`). Raises
-    WarploomError for a trace of another launch, or an SM that had no blocks."""
+    """Returns a copy of a trace with the modelled time of an SM's warps (`Trace.modelled`). Raises
+    WarploomError for a trace of another launch (kernel, size of its code, grid, block, device), an
+    SM that had no blocks, or a replay without a timeline."""
     launch, program = timing.launch, timing.program
     of_timing = program.name, program.size, launch.grid, launch.block, timing.device.name
     trace_launch = trace.launch.grid, trace.launch.block, trace.device.name
@@ -45,8 +46,9 @@ def with_time(trace: Trace, timing: TimedLaunch, sm: int) -> Trace:
 
 def modelled_time(timing: TimedLaunch, sm: int) -> ModelledTime:
     """Returns the modelled time of a launch for a trace: its figures, roofs and copies, and the
-    kept states of one SM's warps as columns. Raises WarploomError for an SM
-    that had no blocks, or a replay without a timeline."""
+    recorded states of one SM's warps as columns, sorted by slot and start; `left_out` is the warps'
+    cycles without a recorded state. Raises WarploomError for an SM that had no blocks, or a replay
+    without a timeline."""
     check_sm(timing, sm)
     states = timing.timeline(sm)
     if not states:
@@ -77,7 +79,8 @@ def modelled_time(timing: TimedLaunch, sm: int) -> ModelledTime:
 
 
 def _copies_of(timing: TimedLaunch, sm: int) -> ModelledCopies | None:
-    """Returns the copies of an SM as columns, in the order of their start, or None for none."""
+    """Returns the recorded copies of an SM as columns, in the order of their start, or None if
+    there are none."""
     copies = sorted(timing.copies(sm), key=lambda copy: (copy.since, copy.until))
     if not copies:
         return None
@@ -90,14 +93,15 @@ def _copies_of(timing: TimedLaunch, sm: int) -> ModelledCopies | None:
 
 
 def blocks_of(timing: TimedLaunch, sm: int) -> tuple[int, ...]:
-    """Returns the blocks of an SM's timeline in the order of their launch. Raises WarploomError for
-    an SM that had no blocks."""
+    """Returns the blocks, by number in the grid, that have states in an SM's timeline, in the order
+    of their first. Raises WarploomError for an SM that had no blocks."""
     check_sm(timing, sm)
     warps = timing.launch.warps_per_block
     return tuple(dict.fromkeys(state.warp // warps for state in timing.timeline(sm)))
 
 
 def check_sm(timing: TimedLaunch, sm: int) -> None:
-    """Raises WarploomError for an SM that had no blocks."""
+    """Raises WarploomError for an SM that had no blocks: one that is not among the first
+    `timing.sms`."""
     if not 0 <= sm < timing.sms:
         raise WarploomError(f"there is no SM {sm}: {timing.sms} had blocks, the first of them SM 0")

@@ -115,8 +115,8 @@ class LinearAnalysis:
                     waiting.append(successor)
 
     def memory_accesses(self, spaces: Set[Space]) -> Iterable[MemoryAccess]:
-        """Yields every access that may be to some state spaces, with what is known of its
-        address."""
+        """Yields every access in reachable blocks whose state space is one of `spaces` (generic
+        accesses count as Space.GENERIC), with the value of its address."""
         for index in self.states:
             for at, state in self.states_in(self.program.blocks[index]):
                 for space, op in accesses(self.program.instructions[at]):
@@ -124,8 +124,9 @@ class LinearAnalysis:
                         yield self._memory_access(at, op, state)
 
     def _memory_access(self, index: int, op: str, state: Mapping[str, LinearValue]) -> MemoryAccess:
-        """Returns the access `op` by instruction number `index`, with the value that its last
-        address operand has in a state; any address if it has none."""
+        """Returns the access `op` (load, store or atomic) by instruction number `index`, at the
+        value that its last address operand (of `cp.async` the one in global memory) has in a state;
+        at any address if it has none."""
         instruction = self.program.instructions[index]
         addresses = [o for o in instruction.operands if isinstance(o, Address)]
         # The second address of `cp.async` is the one in global memory; matrices have descriptors
@@ -135,16 +136,17 @@ class LinearAnalysis:
 
     def states_in(self, block: ProgramBlock) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
         """Yields the index of each instruction of a block with the state (values of registers by
-        name) before it."""
+        name) before it. All yields share one dictionary, updated in place."""
         state = dict(self.states[block.index])
         for index in range(block.start, block.stop):
             yield index, state
             self._step(self.program.instructions[index], state)
 
     def _enter(self, block: int, after: Mapping[str, LinearValue]) -> bool:
-        """Joins the state `after` at the end of a predecessor into the state of a block, for live
-        registers; returns whether that changes (always at the first visit). A register without a
-        value is 0."""
+        """Joins the state `after` at the end of a predecessor into the state of a block, for its
+        live-in registers (0 if `after` has no value); returns whether that changes it (always at
+        the first visit). A register that has advanced by a constant gets a stride of its
+        `iteration_count`."""
         names = (register.name for register in self.program.live_in[block])
         incoming = {name: after.get(name, NOTHING) for name in names}
         if block not in self.states:
@@ -167,8 +169,9 @@ class LinearAnalysis:
         return state
 
     def _step(self, instruction: Instruction, state: dict[str, LinearValue]) -> None:
-        """Updates a state by the results of an instruction. A guarded one joins its result with the
-        old value."""
+        """Updates a state, in place, by the results of an instruction. A guarded one joins its
+        result with the old value: equal forms stay, forms that differ by a constant get a variable
+        without bound for the choice, others become unknown."""
         count = len(instruction.operation.spec.destinations)
         targets = [o for o in spread(instruction.operands[:count]) if isinstance(o, Register)]
         for position, target in enumerate(targets):
@@ -207,8 +210,9 @@ class LinearAnalysis:
         )
 
     def _loaded(self, instruction: Instruction, position: int) -> LinearValue:
-        """Returns the value that a `ld` writes to destination number `position`: the constant of a
-        kernel parameter; an unknown value for all other memory."""
+        """Returns the value that a `ld` writes to destination number `position`: the constant of
+        the launch if its address is the name of a kernel parameter; an unknown value for all other
+        memory."""
         address = instruction.operands[1]
         if not (isinstance(address, Address) and isinstance(address.base, Symbol)):
             return self._unknown_from_memory(instruction)
@@ -221,8 +225,8 @@ class LinearAnalysis:
         return self._constant(bits)
 
     def _unknown_from_memory(self, instruction: Instruction) -> LinearValue:
-        """Returns an unknown value that is loaded, which is a pointer only if it has the width of
-        pointers."""
+        """Returns the unknown value of a load: it points into no allocation if the instruction's
+        type is narrower than a pointer (64 bits), else perhaps into any."""
         modifiers = instruction.operation.modifiers
         narrow = "type" in modifiers.values and modifiers.scalar().bits < POINTER_BITS
         return LinearValue(None, frozenset() if narrow else None)
@@ -246,9 +250,10 @@ class LinearAnalysis:
         return LinearValue(moved, base.origins or None)
 
     def value(self, operand: Operand, state: Mapping[str, LinearValue]) -> LinearValue:
-        """Returns the value of an operand in a state: a register's, a constant, the form of a
-        special register, or the address of a variable; anything for others. Registers without a
-        value in the state are 0."""
+        """Returns the value of an operand in a state: a register's (0 if the state has none), an
+        integer constant, the form of a special register, the address of a variable in global or
+        shared memory. A float constant or another special register has an unknown form and points
+        into no allocation; all else may have any value."""
         match operand:
             case Register(name):
                 return state.get(name, NOTHING)
@@ -271,8 +276,8 @@ class LinearAnalysis:
         return slot is not None and slot.space is Space.SHARED
 
     def _special(self, name: str) -> Form | None:
-        """Returns the form of a special register: a constant for dimensions, an index variable for
-        thread, block, lane and warp indices; None for others."""
+        """Returns the form of a special register: a constant for %ntid and %nctaid, a variable for
+        %tid, %ctaid, %laneid and %warpid; None for others."""
         register, _, axis = name.partition(".")
         if axis not in ("x", "y", "z"):
             bounds = {"%laneid": 32, "%warpid": 32}

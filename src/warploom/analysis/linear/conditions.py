@@ -44,33 +44,34 @@ class PointFacts:
 
 @dataclass(frozen=True, slots=True)
 class _IncomingEdge:
-    """An edge to basic block `block`: the facts at its end, and the values of that block's
-    iteration counts after the edge, in terms of those before it (counts with an unknown change are
-    missing)."""
+    """An edge to basic block `block`: the facts and implications at its end (`state`), and the
+    values of that block's iteration counts after the edge, as forms of the variables before it
+    (`iterations`; counts with an unknown change are missing)."""
 
     block: int
     state: PointFacts
     iterations: Mapping[IndexVariable, Form]
 
     def after(self, variable: IndexVariable) -> Form | None:
-        """Returns a variable's value after the edge in terms of those before: itself if it does not
-        change at the block; None if its change is unknown."""
+        """Returns a variable's value after the edge in terms of those before: from `iterations` if
+        it is there; else itself, or None (unknown) if `block` is one where it may change."""
         stays = None if self.block in variable.at else Form(0, ((variable, 1),))
         return self.iterations.get(variable, stays)
 
 
 def facts_by_instruction(analysis: LinearAnalysis) -> dict[int, Facts]:
-    """Returns the facts at each reachable instruction that writes no predicate, by its number,
-    those of its guard included."""
+    """Returns the facts (forms that are at least 0) at each reachable instruction, by its number:
+    those at the start of its block and those that its guard implies. Instructions that write
+    predicates are left out."""
     return _Conditions(analysis).of_instructions()
 
 
 class _Conditions:
-    """Propagates facts through a program whose linear forms are known. `written` are the
-    expressions that instructions give predicates, by block and instruction; `after` the register
-    values at the ends of blocks; `states` the facts at starts of blocks, the result;
-    `incoming_edges` the edges seen so far, by block, then by (predecessor, number of its
-    successor)."""
+    """Propagates facts (forms that are at least 0) through a program whose registers have known
+    forms. `written` are the expressions that instructions give predicates, by block, then
+    instruction; `after` the register values at the ends of blocks; `states` the facts and the
+    implications of predicates at starts of blocks, the result; `incoming_edges` the edges seen so
+    far, by block, then by (predecessor, number of its successor)."""
 
     def __init__(self, analysis: LinearAnalysis) -> None:
         """Runs the analysis of facts on the results of the linear analysis; results are in `states`
@@ -127,8 +128,8 @@ class _Conditions:
         }
 
     def _solve(self) -> None:
-        """Propagates facts along edges until nothing changes. A block that is visited MOST_VISITS
-        times has no facts from then on."""
+        """Propagates facts and implications along edges from the entry until nothing changes. A
+        block that is visited MOST_VISITS (8) times has none from then on."""
         waiting = [0]
         while waiting:
             index = waiting.pop(0)
@@ -150,7 +151,8 @@ class _Conditions:
         self, block: ProgramBlock, implications: Mapping[str, Implications]
     ) -> Iterator[Facts]:
         """Yields, for each successor of a block, the facts that the branch at its end implies on
-        that edge: those of its guard, or none unless there are two different successors."""
+        that edge: for the first, that its guard holds, for the second, that it does not; none if it
+        has no guard or not two different successors."""
         guard = self.program.instructions[block.stop - 1].guard
         if guard is None or len(set(block.successors)) != 2 or len(block.successors) != 2:
             yield from (NO_FACTS for _ in block.successors)
@@ -159,9 +161,9 @@ class _Conditions:
         yield guard_facts(implications, guard, holds=False)
 
     def _enter(self, block: int, edge: tuple[int, int], state: PointFacts) -> bool:
-        """Joins the facts `state` of one incoming edge of a block, (predecessor, number of its
-        successor), with those of the other edges seen so far; returns whether the block's facts
-        change. Does nothing after MOST_VISITS visits."""
+        """Replaces the facts `state` of one incoming edge of a block, (predecessor, number of its
+        successor), and joins those of all edges seen so far into `states`; returns whether that
+        changes the block's. Does nothing (False) once the block has had MOST_VISITS visits."""
         if self.visits[block] >= MOST_VISITS:
             return False
         incoming_edges = self.incoming_edges.setdefault(block, {})
@@ -176,9 +178,10 @@ class _Conditions:
     def _iterations(
         self, block: int, after: Mapping[str, LinearValue]
     ) -> dict[IndexVariable, Form]:
-        """Returns the values of a block's iteration counts after an edge in terms of those before,
-        for counts that the edge changes in whole steps; others are missing. `after` are the values
-        of registers at the edge's begin."""
+        """Returns the values of a block's iteration counts after an edge, as forms of the variables
+        before it. Missing are counts whose register has no known form, or whose change on the edge
+        is no multiple of the stride. `after` are the values of registers at the end of the edge's
+        predecessor."""
         iterations: dict[IndexVariable, Form] = {}
         for name, value in self.analysis.states[block].items():
             iteration, incoming = iteration_count(name, block), after.get(name)
@@ -234,8 +237,9 @@ def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
 
 
 def _invariant_on_edge(implication: Implications, edge: _IncomingEdge) -> Implications:
-    """Returns an implication with only the facts whose variables do not change on an edge: of what
-    held when the predicate was written, only these still hold after it."""
+    """Returns an implication with only those facts whose variables cannot change at the start of
+    the edge's block: of what held when the predicate was written, only these still hold after
+    it."""
 
     def left(facts: Facts) -> Facts:
         return frozenset(f for f in facts if all(edge.block not in v.at for v, _ in f.strides))

@@ -29,7 +29,8 @@ class AddressRange:
     ranges: Ranges
 
     def span(self) -> Range:
-        """Returns the least address, and the end of the bytes at the greatest."""
+        """Returns the least address, and the end of the bytes at the greatest; infinite if
+        unbounded."""
         low, high = self.ranges.of(self.address)
         return low, high + self.size
 
@@ -46,10 +47,10 @@ def never_overlap(one: AddressRange, two: AddressRange) -> bool:
 def are_of_one_thread(
     one: AddressRange, two: AddressRange, threads: Iterable[IndexVariable]
 ) -> bool:
-    """Returns whether each byte that both accesses touch is touched by one thread only: all thread
-    variables have equal values where the accesses overlap. `threads` are the variables that
-    identify a thread. False if a variable that can differ has no stride, or different strides in
-    the two."""
+    """Returns whether each byte that both accesses touch is touched by one thread only: all of
+    `threads`, the variables that identify a thread, have equal values where the accesses overlap.
+    Variables that the ranges of both fix to one equal value are ignored. False, perhaps wrongly, if
+    another has no stride in the addresses, or different strides in the two."""
     thread_variables = set[IndexVariable]()
     for variable in threads:
         values = [one.ranges.of(form(0, {variable: 1})), two.ranges.of(form(0, {variable: 1}))]
@@ -65,15 +66,15 @@ def are_of_one_thread(
 
 
 def _fixed(addresses: AddressRange, variable: IndexVariable, value: int) -> AddressRange:
-    """Returns addresses with a variable replaced by the one value that it can have."""
+    """Returns addresses with a variable replaced by a constant, the one value that it can have."""
     stride = dict(addresses.address.strides).get(variable, 0)
     return addresses.made_of(addresses.address.without(variable).plus(form(value * stride)))
 
 
 def _never_overlap_by(one: AddressRange, two: AddressRange, unit: int) -> bool:
     """Returns whether two accesses are disjoint modulo `unit` (the GCD test), judged by the terms
-    of their addresses whose strides are no multiples of it; `unit` 0: whether their whole ranges
-    are disjoint."""
+    of their addresses whose strides are no multiples of it; False if these are unbounded. `unit` 0:
+    whether their whole ranges are disjoint."""
     below, above = _overlap_distances(_remainder(one, unit), _remainder(two, unit))
     if unit == 0:
         return not below < 0 < above
@@ -97,8 +98,9 @@ def _equal_on_overlap(
     one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable]
 ) -> bool:
     """Returns whether each of `thread_variables` has equal values in both accesses wherever these
-    overlap: one stride covers both accesses, or it follows for the quotients and the remainders of
-    the addresses by some stride. True without variables."""
+    overlap: it is the only variable of the addresses, and one stride covers both accesses, or it
+    follows for the quotients and the remainders of the addresses by some stride of theirs. True if
+    there are none to compare."""
     if not thread_variables:
         return True
     variables = {v for each in (one, two) for v, _ in each.address.strides}
@@ -111,8 +113,9 @@ def _equal_on_overlap(
 
 
 def _fits_stride(one: AddressRange, two: AddressRange) -> bool:
-    """Returns whether two accesses whose addresses have one and the same variable overlap only
-    where its values are equal: both, at their offset from each other, fit within one stride."""
+    """Returns whether two accesses, whose addresses are a constant plus the same stride times one
+    variable, overlap only where its values are equal: both, at their distance from each other, fit
+    within one stride."""
     ((_, stride),) = one.address.strides
     moved = two.address.constant - one.address.constant
     return max(one.size - moved, two.size + moved) <= abs(stride)
@@ -121,9 +124,10 @@ def _fits_stride(one: AddressRange, two: AddressRange) -> bool:
 def _equal_by_parts(
     one: AddressRange, two: AddressRange, thread_variables: Set[IndexVariable], unit: int
 ) -> bool:
-    """Returns whether `thread_variables` are equal on overlap, judged separately by quotients and
-    remainders of the addresses by a unit. The remainders must differ by less than a unit, so that
-    they cannot compensate for different quotients."""
+    """Returns whether `thread_variables` are equal on overlap, judged separately by quotients
+    (terms whose strides are multiples of `unit`) and remainders (all other terms and the constant).
+    False if remainders can differ by a unit or more and so compensate for different quotients, or
+    if the remainders have no variable and `unit` is 1."""
     rests = _remainder(one, unit), _remainder(two, unit)
     below, above = _overlap_distances(*rests)
     whole = _quotient(one, unit), _quotient(two, unit)
@@ -144,14 +148,14 @@ def _units(*forms: Form) -> Iterator[int]:
 
 
 def _remainder(addresses: AddressRange, unit: int) -> AddressRange:
-    """Returns addresses without the variables whose strides are multiples of a unit; unchanged for
-    unit 0."""
+    """Returns addresses without the terms whose strides are multiples of a unit; unchanged for unit
+    0."""
     strides = {v: s for v, s in addresses.address.strides if unit == 0 or s % unit}
     return addresses.made_of(form(addresses.address.constant, strides))
 
 
 def _quotient(addresses: AddressRange, unit: int) -> AddressRange:
-    """Returns the variables whose strides are multiples of a unit, with strides in units, as
-    accesses of one unit."""
+    """Returns the terms whose strides are multiples of a unit, divided by it and without the
+    constant, as an access of size 1."""
     strides = {v: s // unit for v, s in addresses.address.strides if s % unit == 0}
     return AddressRange(form(0, strides), 1, addresses.ranges)

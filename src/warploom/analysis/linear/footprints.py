@@ -37,9 +37,9 @@ BY_LANE = ACCESSES_BY_LANE | {OpKind.COPY, OpKind.BULK_COPY}
 
 def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
     """Returns why blocks of a launch may conflict, as a sentence with a source line; empty if they
-    cannot, so that several workers may run them. Reasons are an instruction that depends on other
-    blocks, an unknown address beside any store, and an allocation in which accesses are not
-    disjoint by block.
+    cannot, so that several workers may run them. The first reason found of: an instruction that
+    depends on other blocks (`_order_dependence`); a pointer into any allocation, if the kernel
+    stores at all; an allocation that is stored to in which accesses are not disjoint by block.
 
     An access is assumed to stay in the allocation that its pointer refers to; one that strays into
     another is a fault of the kernel, for which no schedule is specified."""
@@ -63,8 +63,9 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
 
 
 def _order_dependence(instruction: Instruction) -> str:
-    """Returns why an instruction depends on other blocks, whatever its operands (host calls,
-    clocks, tensor maps, atomics, accesses of a whole warp); empty if it does not."""
+    """Returns why an instruction depends on other blocks, whatever its addresses: a call, a special
+    register of clocks or the grid's number, a tensor map; an atomic, or an access of the warp as a
+    whole (matrices), in memory that blocks share. Empty if it does not."""
     if instruction.operation.kind is OpKind.CALL:
         return "the kernel calls printf, malloc or assert"
     special_names = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
@@ -86,9 +87,9 @@ def _order_dependence(instruction: Instruction) -> str:
 
 
 def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
-    """Returns whether no two blocks touch the same byte by any of these accesses to one allocation.
-    True only if all addresses are known, have the same strides, and include every block index that
-    varies."""
+    """Returns whether no two blocks touch the same byte by any of these accesses to one allocation,
+    each taken to be of the largest one's size. True only if all addresses are known, have the same
+    strides, and include every block index that varies."""
     forms = [access.address.form for access in memory_accesses]
     forms_known = [f for f in forms if f is not None]
     if len(forms_known) < len(forms) or len({f.strides for f in forms_known}) > 1:
@@ -113,7 +114,7 @@ def _digits_disjoint(digits: Sequence[tuple[int | None, int, bool]], size: int) 
 
     In order of strides, a digit whose stride is at least the span of all smaller digits has
     separate values. One with a smaller stride overlaps with these: allowed only if no block index
-    is involved."""
+    is involved. Only the digit with the largest stride may be unbounded."""
     span, of_blocks = size, False
     unbounded = False
     for extent, stride, of_block in sorted(digits, key=lambda digit: digit[1]):

@@ -106,8 +106,9 @@ class _Evaluation:
         return self._done[term]
 
     def _node(self, term: Term) -> Form | None:
-        """Returns the form of one node of a term from those of its arguments; None if the operation
-        is not linear or may wrap around."""
+        """Returns the form of one node of a term from those of its arguments, in the node's type;
+        None if one is unknown or the operation is none of those that have a form (sums, products
+        with a constant, bit parts, selections, conversions), or if the result may wrap around."""
         if term.op == "const":
             return as_type(form(int(str(term.attr))), term.type)
         if term.op == "arg":
@@ -127,8 +128,8 @@ class _Evaluation:
         return None
 
     def _select(self, term: Term) -> Form | None:
-        """Returns the form of the chosen alternative if the condition is constant, or of both if
-        they are equal; None otherwise."""
+        """Returns the form of the chosen alternative if the condition is constant, else that of
+        both if they are equal; None otherwise."""
         condition, first, second = term.args
         holds = self.of(condition)
         if holds is not None and holds.is_constant:
@@ -143,8 +144,9 @@ COUNTER_BITS = 32
 
 def as_type(value: Form | None, type: ScalarType) -> Form | None:
     """Returns the form of a value as an integer of a type: constants wrap around, other forms are
-    returned as they are if their least and greatest values fit the type. None if they may wrap
-    around, for floats, and for unbounded forms in fewer than COUNTER_BITS bits."""
+    returned as they are if their least and greatest values (unbounded variables taken as 0) fit the
+    type. None if they do not, for floats, and for unbounded forms in fewer than COUNTER_BITS
+    bits."""
     if value is None or not (type.is_integer or type.bits == 1):
         return None
     lowest, count = (-(1 << type.bits - 1) if type.is_signed else 0), 1 << type.bits
@@ -211,10 +213,10 @@ def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
 
 
 def _bit_part(op: str, a: Form, b: Form) -> Form | None:
-    """Returns the form of a bit field, shift, quotient or remainder, by a constant, of a bounded
-    value that is never negative: a new variable, the value itself if a mask clears none of its
-    bits, or a constant if the value is one. None otherwise, as for a negative operand, a division
-    by 0, and a left shift."""
+    """Returns the form of `a op b` for `and`, right shift, division and remainder, with a constant
+    b and a bounded a that is never negative: a constant if a is one, a itself if `and` clears none
+    of its bits, else a new variable between the result's bounds. None for other operands and
+    operations, and for a division or remainder by 0."""
     if not (b.is_constant and a.is_bounded) or a.low < 0 or b.constant < 0:
         return None
     n = b.constant
@@ -233,8 +235,9 @@ def _bit_part(op: str, a: Form, b: Form) -> Form | None:
 
 
 def _bits_of(a: Form) -> int:
-    """Returns the bits that may be set in some value of a form that is never negative, as a
-    mask."""
+    """Returns, as a mask, the bits that may be set in some value of a form that is never negative:
+    up to the highest one of its greatest value, from the greatest power of two that divides all
+    values."""
     steps = math.gcd(a.constant, *(stride for _, stride in a.strides))
     # All values are multiples of the greatest power of two in `steps`: lower bits are clear.
     lowest = steps & -steps
@@ -250,7 +253,8 @@ def _exact(op: str, a: int, n: int) -> int:
 
 
 def _new_variable(op: str, a: Form, n: int, low: int, high: int) -> Form:
-    """Returns a form from `low` to `high` whose variable represents `a op n`. Its name is made of
-    the operation and its operands, so that equal expressions have equal forms."""
+    """Returns `low` plus a new variable of extent `high` - `low` + 1 that represents `a op n`. Its
+    name is made of the operation and its operands, so that equal expressions have equal forms; it
+    may change where a's variables may."""
     at = frozenset[int]().union(*(variable.at for variable, _ in a.strides))
     return form(low, {IndexVariable(f"{op}({a}, {n})", high - low + 1, at=at): 1})

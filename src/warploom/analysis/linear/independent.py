@@ -79,7 +79,8 @@ class IndependentAccesses:
 
 def independent_accesses(analysis: LinearAnalysis, weak: Set[int]) -> IndependentAccesses:
     """Returns the accesses of a launch that cannot race, which the race detector skips; `weak` are
-    the instructions that order nothing and access memory in the issuing thread itself."""
+    the numbers of the instructions that order nothing and access memory in the issuing thread
+    itself."""
     launch = _LaunchAccesses(analysis, weak)
     return IndependentAccesses(*_independent_in_global(launch), _independent_in_shared(launch))
 
@@ -108,8 +109,8 @@ class _LaunchAccesses:
     def candidates(
         self, accesses_here: Iterable[BoundedAccess], space: Space
     ) -> Iterator[BoundedAccess]:
-        """Yields the accesses that may be skipped if none conflicts: weak ones of instructions
-        whose only access is to this space."""
+        """Yields those of `accesses_here` that may be skipped if none conflicts: weak ones of
+        instructions whose only access is to `space`. Their addresses may be unknown."""
         for each in accesses_here:
             instruction = self.program.instructions[each.instruction]
             if each.is_weak and accesses(instruction) == ((space, each.access.op),):
@@ -120,8 +121,9 @@ class _LaunchAccesses:
         return facts_by_instruction(self.analysis)
 
     def _access(self, access: MemoryAccess) -> BoundedAccess:
-        """Returns an access with its address range under the facts at its instruction; without one
-        if that is unbounded, or if the instruction does not access memory lane by lane."""
+        """Returns an access with its address range under the facts at its instruction. `at` is None
+        if the address is unknown or unbounded, or if the lanes of the instruction do not each
+        access their own address operand."""
         address = access.address.form
         kind = self.program.instructions[access.instruction].operation.kind
         at = None
@@ -139,9 +141,11 @@ class _LaunchAccesses:
 
 
 def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], frozenset[int]]:
-    """Returns the instructions whose accesses to global memory cannot race, and the closed
-    allocations (`IndependentAccesses`). Both empty if a pointer may refer to any allocation, if
-    textures are accessed, or if there are more than MOST_PAIRS pairs."""
+    """Returns the instructions whose accesses to global memory (weak ones in the one allocation of
+    their pointer) cannot race, and the allocations, by start, that no other access may write
+    (`IndependentAccesses.closed`). Both empty if a pointer may refer to any allocation, if the
+    program has texture or surface accesses, or with more than MOST_PAIRS (20,000) pairs to
+    compare."""
     accesses_here, allocations = launch.of(GLOBAL_SPACES), launch.analysis.allocations
     candidates = {
         each
@@ -207,7 +211,7 @@ def _are_independent(
     one: BoundedAccess, two: BoundedAccess, thread_variables: Sequence[IndexVariable]
 ) -> bool:
     """Returns whether two accesses cannot race: they touch no common byte, or both are weak and
-    each common byte belongs to one thread. True as well if the addresses of one are unknown:
+    each common byte belongs to one thread. True as well if the addresses of either are unknown:
     `_is_disjoint_or_checked` decides on those."""
     if one.at is None or two.at is None:
         return True
@@ -230,9 +234,11 @@ def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[
 
 
 def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
-    """Returns the instructions whose accesses to shared memory conflict with no other in any of
-    their barrier intervals; none in intervals with a call or with more than MOST_PAIRS pairs. Empty
-    if the program has asynchronous accesses, which may complete in a later interval."""
+    """Returns the instructions with weak accesses to shared memory (`candidates`) that conflict
+    with no other access in any of their barrier intervals. Generic accesses count as possible
+    conflicts unless their pointer is into known allocations. Left out are the accesses of intervals
+    with a call, and those with too many pairs to compare (MOST_PAIRS, 20,000). Empty if the program
+    has asynchronous accesses, which may complete in a later interval."""
     if any(is_asynchronous_access(instruction) for instruction in launch.program.instructions):
         return frozenset()
     accesses_here = [each for each in launch.of(SHARED_SPACES) if not each.origins]
@@ -253,7 +259,8 @@ def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
 
 def _are_disjoint(launch: _LaunchAccesses, one: BoundedAccess, two: BoundedAccess) -> bool:
     """Returns whether no byte of shared memory is touched by two threads of a block with these
-    accesses."""
+    accesses: they never overlap, or both are weak and do so within one thread only. False if the
+    addresses of either are unknown."""
     if one.at is None or two.at is None:
         return False
     ranges = _in_one_block(one.at, two.at, launch.blocks)

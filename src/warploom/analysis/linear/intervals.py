@@ -31,7 +31,8 @@ tensor memory."""
 
 
 def barrier_intervals(program: Program) -> Iterator[set[int]]:
-    """Yields the instructions of the interval after each boundary."""
+    """Yields the instructions of each barrier interval: those reachable from the entry, or from a
+    barrier of all threads (`is_whole_barrier`), up to and including the next such barrier."""
     for first in _boundaries(program):
         yield _interval_from(program, first)
 
@@ -50,7 +51,8 @@ def is_whole_barrier(instruction: Instruction) -> bool:
 
 
 def _boundaries(program: Program) -> Iterator[int]:
-    """Yields the first instruction after each boundary."""
+    """Yields the first instruction of each barrier interval: 0, and the one after each
+    `is_whole_barrier`."""
     yield 0
     for index, instruction in enumerate(program.instructions):
         if is_whole_barrier(instruction):
@@ -58,8 +60,8 @@ def _boundaries(program: Program) -> Iterator[int]:
 
 
 def _interval_from(program: Program, first: int) -> set[int]:
-    """Returns the instructions that are reachable from instruction `first` up to the next boundary
-    on each path, with the barrier there."""
+    """Returns the instructions that are reachable from instruction `first` up to and including the
+    next barrier of all threads (`is_whole_barrier`) on each path."""
     block_of = [block for block in program.blocks for _ in range(block.start, block.stop)]
     found: set[int] = set()
     waiting = [first]

@@ -108,8 +108,8 @@ def implications_of(
 def guard_facts(
     implications: Mapping[str, Implications], guard: Guard | None, *, holds: bool
 ) -> Facts:
-    """Returns the facts of threads for which a guard holds (`holds` is True), or of those for which
-    it does not; none without a guard."""
+    """Returns the facts of threads for which a guard, with its negation, holds (`holds` is True),
+    or of those for which it does not; none without a guard."""
     if guard is None:
         return NO_FACTS
     implication = implications.get(guard.register.name, NO_IMPLICATIONS)
@@ -120,8 +120,9 @@ def _comparison_implications(
     op: str, one: Form | None, two: Form | None, type: ScalarType
 ) -> Implications:
     """Returns the implications of a comparison of integers of a type, as differences of the forms
-    that are at least 0; none if a form is unknown or may wrap around while its loop runs. That two
-    are not equal implies something only if one difference is known to be at least 0."""
+    that are at least 0 and do not change before the end of a block. There are no implications if a
+    form is unknown or may wrap around while its loop runs. That two are not equal implies something
+    only if the least value of one difference is 0."""
     if (
         one is None
         or two is None
@@ -178,9 +179,10 @@ def _minimum(one: Form) -> int | None:
 
 
 def _cannot_wrap(one: Form, limit: Form, type: ScalarType) -> bool:
-    """Returns whether a form never leaves its type, if it is compared with a limit each time that
-    one of its unbounded variables has grown by one. Only then is the comparison one of the forms.
-    """
+    """Returns whether a form does not wrap around in its type, if the loop that moves it ends when
+    its comparison with `limit` fails: one step (its largest stride of an unbounded variable) beyond
+    the limit's bounds is still in the type. True without unbounded variables, else False for an
+    unbounded limit."""
     steps = [stride for variable, stride in one.strides if variable.extent is None]
     if not steps:
         return True

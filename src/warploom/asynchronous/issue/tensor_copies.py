@@ -133,9 +133,10 @@ def issue_copies(
     mask: int, request: int,
 ) -> int:  # fmt: skip
     """Issues a request in each lane of `mask`, from the lowest: checks and counts it, then executes
-    it or queues it (to each block of its multicast mask), changes a tensor map, or, for a prefetch,
-    does nothing more. Each adds to the changes of memory in `plan`. Returns 0, or 1 with the kind
-    of fault recorded in `scratch`: lanes before the fault have taken effect."""
+    it or, if the warp's operations complete late, queues it (for each block of its multicast mask),
+    changes a tensor map, or, for a prefetch, does nothing more. Counts a change of memory in `plan`
+    for each, of a multicast for each block. Returns 0, or 1 with the kind of fault recorded in
+    `scratch`: lanes before the fault have taken effect."""
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
     queue, work = RequestQueue(queue_words, 0), ProductWork(work_words, 0)
     entry, plan = scratch.entry, Plan(schedule, 0)
@@ -193,9 +194,10 @@ def complete_or_queue(
     work: ProductWork,
     late: bool,
 ) -> None:
-    """Executes the request in `scratch` at once, or appends it to the queue if `late`: its warp's
-    asynchronous operations complete at the wait for them. Either way counts a change of memory in
-    `plan`, as deadlock detection demands."""
+    """Executes the request in `scratch` at once, or, if `late` (its warp's asynchronous operations
+    complete at the wait for them), appends it to the queue, from which it first completes the
+    oldest entry if it is full. Either way counts a change of memory in `plan`, as deadlock
+    detection demands."""
     entry = scratch.entry
     if late:
         free_queue_slot(memory, queue, work)
@@ -257,9 +259,10 @@ def prepare_box(
     lane: int, request: int,
 ) -> int:  # fmt: skip
     """Fills the entry of a tensor copy in `scratch` from a lane's operands, and checks its tensor
-    map, rules of packed types and im2col operands, the alignment of the box, all rows in shared and
-    global memory, and for loads the mbarrier. For a prefetch only the map and packed types are
-    checked, and `size` is 0. Returns the kind of fault, its details recorded in `scratch`, or 0."""
+    map, rules of packed types and im2col operands, the alignment of the box, all rows in shared
+    memory, their bytes in the tensor in global memory, and for loads the mbarrier. For a prefetch
+    only the map and packed types are checked, and `size` is 0. Returns the kind of fault, its
+    details recorded in `scratch`, or 0."""
     entry = scratch.entry
     op, map_address = field(request, OP), int(data.map[lane])
     kind = check_global(scratch, allocations, map_address, MAP_BYTES, False)

@@ -87,11 +87,12 @@ def issue_tensor_memory(
     schedule: Ints, queue_words: Ints, work_words: Ints, mask: int, request: int,
     instruction: int,
 ) -> int:  # fmt: skip
-    """Issues a request: allocations, loads and stores once per warp, with the operands of the first
-    lane in `mask`; products, copies, shifts and commits in each lane of `mask`. With PAIR, a
-    missing peer block is a fault (`has_peer`). `values` are the registers of a load or store, 32
-    lanes each; `instruction` is the index of the instruction in its program. Each adds to the
-    changes of memory in `plan`. Returns 0, or 1 with the fault recorded in `scratch`."""
+    """Issues a `tcgen05` request: allocations, their release, loads and stores once per warp, with
+    the operands of the first lane in `mask`; products, copies, shifts and commits in each lane of
+    `mask`. With PAIR, a missing peer block is a fault (`has_peer`). `values` are the registers of a
+    load or store, 32 lanes each; `instruction` is the index of the instruction in its program.
+    Counts changes of memory in `plan`. Returns 0, or 1 with the fault recorded in `scratch`; lanes
+    before it have taken effect."""
     data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
     queue, work = RequestQueue(queue_words, 0), ProductWork(work_words, 0)
     plan = Plan(schedule, 0)

@@ -48,7 +48,7 @@ def wait_copies(
     phase is incomplete, completes the late copies that signal its mbarrier until the phase
     completes, first those in `queue`, then those in `pending`. Skips an mbarrier at a bad address,
     which the wait itself reports. `by_parity` is 1 if operands are phase parities, 0 for the tokens
-    of arrivals. Adds to the changes of memory in `plan`. Returns 0."""
+    of arrivals. Counts each completed copy as a change of memory in `plan`. Returns 0."""
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
     queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
     work, plan = ProductWork(work_words, 0), Plan(schedule, 0)
@@ -75,7 +75,8 @@ def group_copies(
     """Ends the current group of copies of each lane in `mask` (`action` END_GROUP: `commit_group`),
     or completes all groups except the newest `left` (WAIT_GROUPS: `wait_group`; -1: also copies in
     no group), which counts as changes of memory in `plan`. `groups` is the kind of group: only
-    BULK_GROUP has entries in `queue`, all kinds in `pending`. `work` is overwritten. Returns 0."""
+    BULK_GROUP has entries in `queue`, all kinds in `pending`; an empty list stays empty. `work` is
+    overwritten. Returns 0."""
     scratch, work = IssueScratch(scratch_words, 0), ProductWork(work_words, 0)
     queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
     plan = Plan(schedule, 0)

@@ -59,9 +59,11 @@ def hold_copies(
     `data`: addresses; sizes; zeroed bytes after them (`value`); mbarriers or -1; for UPDATE,
     operands (`other`). Of `scratch` only the state of the machine is read.
 
-    Lanes that would fault are left out, so that execution reports the fault. Returns 1 if any lane
-    remains: `defer_copies` must then follow. Returns 0 if none does, or if the warp's copies
-    complete at issue."""
+    Lanes that would fault are left out, so that execution reports the fault, as are those for whose
+    bytes `saved` has no space: they complete at issue. Returns 1 if any lane remains:
+    `defer_copies` must then follow. Returns 0 if none does, or if all of the warp's copies complete
+    at issue.
+    """
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
     pending = PendingList(pending_words, 0)
     if mask == 0 or not completes_late(Plan(schedule, 0), scratch.block, scratch.warp):
@@ -96,9 +98,10 @@ def prepare_lane(
     data: CopyOperands, scratch: IssueScratch, allocations: Allocations,
     entry: PendingCopies, lane: int, action: int,
 ) -> bool:  # fmt: skip
-    """Fills a lane's words of the entry (addresses, sizes, mbarrier or 0), and `shared` of the
-    whole entry. Returns False, with no word changed, if an access to shared or global memory or to
-    the mbarrier would fault."""
+    """Fills a lane's words of the entry (source and target addresses, or for UPDATE `action` and
+    operand in place of a source; sizes; mbarrier or 0), and `shared` of the whole entry. Returns
+    False, with no word changed, if an access to shared or global memory or to the mbarrier would
+    fault."""
     shared, operand = int(data.shared[lane]), int(data.other[lane])
     size, zeros = int(data.size[lane]), int(data.value[lane])
     barrier = int(data.barrier[lane])

@@ -220,9 +220,10 @@ def scale_columns(rows: int, scales: int, identifier: int) -> int:
 
 @jitable
 def check_product(memory: Memory, scratch: IssueScratch, request: int) -> int:
-    """Checks all operands of the product whose entry is in `scratch`: instruction descriptor,
-    columns and lanes of D, matrices A and B, metadata of a sparse A, scales; of a pair those of the
-    first block. Returns the kind of fault, its details recorded in `scratch`, or 0."""
+    """Checks all operands of the product whose entry is in `scratch`: instruction descriptor, shift
+    of the zero-column mask, columns and lanes of D, matrices A and B, metadata of a sparse A,
+    scales; of a pair those of the first block. Returns the kind of fault, its details recorded in
+    `scratch`, or 0."""
     entry = scratch.entry
     operands = entry.operands
     descriptor, kind = operands.descriptor, part(request, KIND)

@@ -114,7 +114,8 @@ def copy_matrix(memory: Memory, entry: RequestEntry) -> None:
 @jitable
 def shift_rows(memory: Memory, entry: RequestEntry) -> None:
     """Executes the shift in an entry (`tcgen05.shift`): moves 32 bytes of each of 31 lanes from the
-    next lane, from the lane and column of the address on. With `.cta_group::2` in both blocks."""
+    next lane, from the lane and column of the address on. With `.cta_group::2` does so in the
+    tensor memory of each block of the pair."""
     operands = entry.operands
     request, address = entry.request, operands.d
     for block in range(2 if request & PAIR else 1):

@@ -163,8 +163,8 @@ def depth_of(kind: int, descriptor: int, sparse: bool) -> int:
 def type_of(kind: int, descriptor: int, at: int) -> int:
     """Returns the element type (HALF, ...) of A (`at` is TYPE_A, 7) or B (TYPE_B, 10), by its code
     of three bits in an instruction descriptor, or -1 if the kind has no such type. Codes are 0 and
-    1 for f16 and i8, 2 for tf32, 1 for packed 4-bit kinds, and the types' own numbers up to E2M1
-    for 8-bit kinds."""
+    1 for f16 and i8, 2 for tf32, 1 for packed 4-bit kinds, and the types' own numbers up to E2M1,
+    except 2, for 8-bit kinds."""
     code = (descriptor >> at) & 7
     if kind == F16:
         return HALF + code if code < 2 else -1
@@ -197,8 +197,8 @@ def unit_elements(kind: int) -> int:
 def shared_bits(kind: int, type: int) -> int:
     """Returns the distance in bits of elements in a 16-byte unit of shared memory: 16 for f16, 32
     for tf32, else the 8, 6 or 4 of the type. For 8-bit kinds, elements of 6 and 4 bits are packed
-    from its begin, the rest of the unit is unused (PTX ISA, "Packing formats used for matrices").
-    """
+    from the unit's start, and its last bytes are unused (PTX ISA, "Packing formats used for
+    matrices")."""
     if kind == F16:
         return 16
     if kind == TF32:

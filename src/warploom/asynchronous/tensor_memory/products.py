@@ -157,7 +157,8 @@ def sparse_k(
     memory: Memory, start: int, entry: RequestEntry, kind: int, row: int, lane: int, k: int
 ) -> int:
     """Returns the position along k (0 to K - 1) of stored element number `k` of row `row` of a
-    sparse A, from the metadata in tensor memory. `lane` is the row's lane.
+    sparse A, from the metadata in tensor memory, whose column the lowest two bits of the
+    instruction descriptor move. `lane` is the row's lane.
 
     The metadata of a row are in its own lane. For kinds f16 and tf32 the metadata of two rows are
     in two lanes at a distance of eight, each with half of k (CUTLASS, `tmem_e_frg`). A field of 4
@@ -198,10 +199,11 @@ def load_b(
     count: int,
     depth: int,
 ) -> None:
-    """Decodes columns `first` to `first` + `count` - 1 of B, times their scales and sign, into the
-    work space as `b`, rows along k of BLOCK_COLUMNS numbers; columns that the zero-column mask
-    clears are zero. `own` is the host address of the shared memory of the block whose part of D is
-    computed. With `.cta_group::2`, each block has half of the columns in its shared memory."""
+    """Decodes columns `first` to `first` + `count` - 1 of B, which begins `column_shift` columns
+    after the start of its matrix, times their scales and sign, into the work space as `b`, rows
+    along k of BLOCK_COLUMNS numbers; columns that the zero-column mask clears are zero. `own` is
+    the host address of the shared memory of the block whose part of D is computed. With
+    `.cta_group::2`, each block has half of the columns in its shared memory."""
     operands = entry.operands
     request, descriptor = entry.request, operands.descriptor
     kind, columns = part(request, KIND), columns_of(descriptor)
@@ -309,8 +311,9 @@ def accumulator_bits(value: float, kind: int, halves: bool, saturates: bool) -> 
 @jitable
 def multiply_row(work: ProductWork, count: int, columns: int, exact: bool) -> None:
     """Adds the products of the row of A in the work space (`count` elements) with the block of B
-    (`columns` columns) to the row of sums, in rising order of elements. Rounds
-    each step to single precision unless sums are `exact` (integers)."""
+    (`columns` columns) to the row of sums, in rising order of elements; an element of a sparse A
+    takes the row of B at its position. Rounds each step to single precision unless sums are `exact`
+    (integers)."""
     for number in range(count):
         a = load_number(work.a, number)
         # The row of B at this element's k: a sparse A skips rows.

@@ -229,8 +229,10 @@ def swizzled(map: MapWords, address: int) -> int:
     """Returns the address at which the swizzle of a map places the byte of shared memory at
     `address` (relative to the shared window); `address` itself without swizzle.
 
-    The bits that select a chunk in its span are xor-ed with bits that select the span. Source: PTX
-    ISA, "Swizzling Modes"; cuda.h, CUtensorMapSwizzle.
+    The number of a 16-byte chunk in its span of 32, 64 or 128 bytes is xor-ed with bits of the
+    number of the 128-byte line. For spans of 128 bytes, atomicities of 32 and 64 bytes permute
+    chunks of that size, and ATOM_32B_FLIP_8B also swaps the 8-byte halves of each 16 bytes in every
+    second line. Source: PTX ISA, "Swizzling Modes"; cuda.h, CUtensorMapSwizzle.
     """
     mode, atomicity = map_swizzle(map), map_atomicity(map)
     if mode == NO_SWIZZLE:

@@ -127,9 +127,9 @@ def is_less(a: int, b: int, type: int) -> bool:
 @jitable
 def combine_integers(op: int, old: int, operand: int, type: int) -> int:
     """Returns the result of one of the operations ADD, MIN, MAX, INC, DEC, AND, OR and XOR on
-    `old`, the integer in memory, and `operand`, compared as `type`. `inc` wraps to 0 at `operand`,
-    `dec` to `operand` below 0 or above it. The result is modulo 2^64; the caller stores the low
-    bytes."""
+    `old`, the integer in memory, and `operand`, compared as `type`. INC gives 0 if `old` is
+    `operand` or more, DEC gives `operand` if `old` is 0 or more than `operand`. The result is
+    modulo 2^64; the caller stores the low bytes."""
     if op == ADD:
         # Unsigned numbers wrap in NumPy and Numba; the sum of two int64 may overflow.
         return int(np.int64(np.uint64(np.int64(old)) + np.uint64(np.int64(operand))))

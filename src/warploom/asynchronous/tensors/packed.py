@@ -136,8 +136,10 @@ def fits_swizzle(type: int, mode: int, atomicity: int, stores: bool) -> bool:
 
 @jitable
 def broken_rule(entry: RequestEntry, elements: int) -> int:
-    """Returns the first rule of packed elements (REDUCED, ...) that the copy in an entry, with rows
-    of `elements` elements, breaks, or 0; the fault's message names it."""
+    """Returns the first rule of packed elements that the copy in an entry, with rows of `elements`
+    elements, breaks, or 0; the fault's message names it. In this order: no reduction (REDUCED), no
+    store of b4x16_p64, no NaN fill, `fits_row`, size and first coordinate by `size_unit`,
+    `fits_swizzle`; for padded types also no interleave, and `is_aligned`."""
     type, op = map_type(entry.map), field(entry.request, OP)
     if op == REDUCE:
         return REDUCED

@@ -55,8 +55,8 @@ def upper_corner(entry: RequestEntry) -> int:
 @jitable
 def find_wide_pixel(entry: RequestEntry, row: int, rank: int) -> None:
     """Sets `row_coordinates` of an entry for the pixel that is row number `row` in shared memory,
-    of the column or of a halo, in a tensor with `rank` axes. Only W and the image differ from the
-    copy's coordinates."""
+    of the column or of a halo, in a tensor with `rank` axes. Halo pixels go on along W after the
+    last pixel of their column or group. Only W and the image differ from the copy's coordinates."""
     column, halo = column_pixels(entry), entry.wide.halo
     group, inside = row // (column + halo), row % (column + halo)
     # Halo pixels follow the last pixel of their column or group, `beyond` steps after it, and do

@@ -52,9 +52,10 @@ from warploom.simt.lane_counts import first_lane, jitable
 
 @jitable
 def commit_group(state: DetectorState, event: DetectorEvent, flags: int) -> None:
-    """Processes the commit of a group: notes, in each lane's ring of groups (that of bulk copies
-    for BULK), that the copies which the lane has begun so far belong to it, and advances the number
-    of its next copy."""
+    """Ends the group of asynchronous copies of each lane of an event (`cp.async`, with BULK in
+    `flags` bulk copies): advances the number of the lane's next copy (`copies`), stores it in its
+    ring of the last RING commits, as the group has the copies before that number, and counts the
+    commit."""
     left = event.lanes
     count = ThreadKnowledge.bulk_commits if flags & BULK else ThreadKnowledge.commits
     ring = ThreadKnowledge.bulk_ring if flags & BULK else ThreadKnowledge.ring
@@ -70,10 +71,10 @@ def commit_group(state: DetectorState, event: DetectorEvent, flags: int) -> None
 
 @jitable
 def wait_for_copies(state: DetectorState, event: DetectorEvent, flags: int) -> None:
-    """Processes a wait for groups (of bulk copies for BULK in `flags`): lets each lane know its
-    copies, but for those of its last `number` groups; all copies if that is -1, after which its
-    next copy has a new number. Nothing if the lane has committed no more groups than that, or if it
-    is 8 (RING) or more."""
+    """Processes a wait for groups (of bulk copies for BULK in `flags`): adds each lane's own copies
+    to what it knows (the agent word in its vector clock), but for those of its last `number`
+    groups; all copies if the event's `number` is -1, after which its next copy has a new number.
+    Nothing if the lane has committed no more groups than that, or if it is 8 (RING) or more."""
     left, pending = event.lanes, event.number
     count = ThreadKnowledge.bulk_commits if flags & BULK else ThreadKnowledge.commits
     ring = ThreadKnowledge.bulk_ring if flags & BULK else ThreadKnowledge.ring
@@ -96,11 +97,13 @@ def wait_for_copies(state: DetectorState, event: DetectorEvent, flags: int) -> N
 @jitable
 def operate_mbarrier(state: DetectorState, key: int, word: int, flags: int) -> None:
     """Processes an operation of the current thread on the mbarrier of key `key`, whose value is
-    `word` before it. By `flags`, an initialisation or invalidation clears the record. Else clears
-    the present phase if the record has another; then a wait that ACQUIRES, at an mbarrier of the
-    thread's block, adds the last phase to the thread's knowledge, an arrival that RELEASES adds
-    that to the present phase, and ARRIVES_ASYNC adds the thread's copies so far. Creates the
-    record; nothing if the table or the pool is full."""
+    `word` before it. By `flags`, an initialisation (PLAIN_WRITE) or invalidation clears both phases
+    of the record. Else clears the phase that `word` is in if the record is of another one; then
+    a wait that ACQUIRES, at an mbarrier of the thread's block, adds the phase before that to the
+    thread's knowledge, an arrival that RELEASES adds that knowledge to the phase of `word`, and
+    ARRIVES_ASYNC adds the thread's copies so far, after which its next copy has a new number.
+    Creates the record, and notes whether an mbarrier is there (not after an invalidation); nothing
+    if the table or the pool is full."""
     entry = ReleaseLocation(state, find_location(state, key, 1))
     if entry.at == 0:
         return
@@ -150,8 +153,9 @@ def is_mbarrier(state: DetectorState, key: int) -> int:
 @jitable
 def add_to_phase(state: DetectorState, barrier: BarrierShadow, phase: int) -> None:
     """Adds what the current thread knows to a phase (modulo 4) of an mbarrier: to the phase's
-    vector clock and block set, if the thread is of the block that owns the mbarrier, else to the
-    block set only, as a release."""
+    vector clock and block set (which accesses of other blocks are known), if the thread is of the
+    block that owns the mbarrier, else to the block set only, as a release of cluster scope; nothing
+    then if the pool is full."""
     set_at = barrier.at + BarrierShadow.set + (phase & 1)
     if state.current_owner == state.current_block:
         add_to_clock(state, barrier.at + BarrierShadow.WORDS + (phase & 1) * state.clock_words)
@@ -188,9 +192,10 @@ def signal_mbarrier(state: DetectorState, key: int, word: int) -> None:
 
 @jitable
 def signal_for_agent(state: DetectorState, key: int, word: int, agent: int, copies: int) -> None:
-    """Records that copies of an agent of the current block (`agent`: the index of its word), given
-    as an agent word, complete at the mbarrier with key `key`, whose value is `word`; nothing if no
-    operation on that mbarrier was recorded."""
+    """Records that copies of an agent (an asynchronous part of a thread) of the current block
+    complete at the mbarrier with key `key`, whose value is `word`; nothing if no operation on that
+    mbarrier was recorded. `agent` is the index of its word in a vector clock's agent words,
+    `copies` such a word: a bound and a window of numbers."""
     entry = ReleaseLocation(state, find_location(state, key, 0))
     if entry.at and entry.chain:
         operate_mbarrier(state, key, word, 0)
@@ -203,9 +208,9 @@ def signal_for_agent(state: DetectorState, key: int, word: int, agent: int, copi
 def record_completion(
     state: DetectorState, barrier: BarrierShadow, phase: int, agent: int, copies: int
 ) -> None:
-    """Adds copies of an agent of the current block, given as an agent word, to what a phase of an
-    mbarrier makes known to the threads that wait for it: in the phase's clock, or in its block set
-    if another block owns the mbarrier."""
+    """Adds copies of an agent of the current block, given as an agent word (a bound and a window of
+    numbers), to what a phase of an mbarrier makes known to the threads that wait for it: in the
+    phase's clock, or in its block set if another block owns the mbarrier."""
     if state.current_owner != state.current_block:
         single_set = allocate(state, 1 + BlockSetEntry.WORDS)
         set_at = barrier.at + BarrierShadow.set + (phase & 1)

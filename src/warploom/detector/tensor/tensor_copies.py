@@ -220,9 +220,10 @@ def record_remote_side(
 
 @jitable
 def act_as_agent(state: DetectorState, kind: int, time: int) -> None:
-    """Makes the current thread's agent of a kind (COPIES_OF_THREAD, ...) the one that accesses
-    memory; `time` is the number of its copy, in place of the thread's time. Valid until the current
-    lane is set again."""
+    """Makes an asynchronous part of the current thread (its agent of a kind: COPIES_OF_THREAD, ...)
+    the one whose accesses are recorded (`current_agent`); `time`, stored as `current_time`, is the
+    number of its copy or work, in place of the thread's time. Valid until the current lane is set
+    again."""
     state.current_agent, state.current_time = AGENT | kind << AGENT_KIND_AT, time
 
 

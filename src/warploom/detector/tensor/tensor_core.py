@@ -96,8 +96,8 @@ def record_words(
     state: DetectorState, event: DetectorEvent, op: int, lane: int, column: int, count: int
 ) -> None:
     """Records an access (`op`) of the current agent to `count` words of lane `lane` of tensor
-    memory, in contiguous columns from `column` on, each checked in its cell; nothing for lanes and
-    columns beyond tensor memory, or without RACE."""
+    memory, in contiguous columns from `column` on: checks each for races in its cell, and stores it
+    there. Nothing for lanes and columns beyond tensor memory, or without RACE in `tools`."""
     if state.tools & RACE == 0 or lane >= LANES:
         return
     state.current_space, state.current_size = TENSOR, COLUMN_BYTES

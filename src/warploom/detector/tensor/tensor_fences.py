@@ -60,8 +60,8 @@ def warp_index(state: DetectorState, warp: int) -> int:
 @jitable
 def wait_for_moves(state: DetectorState, event: DetectorEvent, stores: int) -> None:
     """Processes `tcgen05.wait`: lanes have waited for their warp's loads of tensor memory (`stores`
-    0) or stores (1) so far: these are complete for the warp, and known in the lanes' agent words.
-    """
+    0) or stores (1) so far: stores their number as `waited_for` of the warp, and adds them to what
+    the lanes know (agent words)."""
     left = event.lanes
     while left:
         set_current_thread(state, (event.warp << 5) + first_lane(left))
@@ -124,9 +124,10 @@ def after_at(state: DetectorState) -> int:
 def check_fences(
     state: DetectorState, interval_word: int, thread_word: int, access_word: int, own_access: int
 ) -> None:
-    """Reports an access to tensor memory that is ordered after that of another warp, but without
-    `tcgen05.fence` before the synchronisation, after it, or both (K_UNFENCED). Nothing if one of
-    the two is no agent's, or both are of one warp."""
+    """Reports an access to tensor memory that is ordered after that of another warp (the caller has
+    found that), but without `tcgen05.fence` before the synchronisation, after it, or both
+    (K_UNFENCED); the fence before it is only demanded within a block. Nothing if one of the two is
+    no agent's, or both are of one warp."""
     who, time, block = thread_word & WHO_BITS, thread_word >> TIME_AT, interval_word >> BLOCK_AT
     same_block = block == state.current_block + 1
     if (

@@ -73,9 +73,10 @@ def detect_tensor_memory(
 ) -> int:
     """Records what the lanes of an event do to tensor memory by a request, whose operands are those
     of `asynchronous.issue.tensor_memory`: by the function for its op, once for an op of the whole
-    warp, else for each lane. `all_memory` and `values` are as in `tensor_copies.detect_copies`.
-    Returns 0; faults, such as PAIR without a peer, are reported by the code that executes the
-    request, and nothing is recorded for them, nor for RELINQUISH."""
+    warp, else for each lane; loads, stores and deallocations only with RACE in `tools`.
+    `all_memory` is the host's memory by address, `values` a buffer for stored bytes. Returns 0;
+    faults, such as PAIR without a peer, are reported by the code that executes the request, and
+    nothing is recorded for them, nor for RELINQUISH."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
     plan = Plan(schedule, 0)

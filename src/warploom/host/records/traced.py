@@ -18,8 +18,8 @@ from warploom.machine.compiled.caches import l1_bytes
 from warploom.machine.launch import Launch, Schedule
 from warploom.timing.accelsim.files import KernelHead, kernel_files, read_kernel
 from warploom.timing.accelsim.replayed import record_of, traced_work
-from warploom.timing.engine.schedulers import POLICIES as SCHEDULERS
 from warploom.timing.engine.state import LaunchSizes, setting_of
+from warploom.timing.layout import SCHEDULERS
 from warploom.timing.policies import (
     AddressMapping,
     CacheModel,

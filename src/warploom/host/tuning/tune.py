@@ -24,7 +24,7 @@ from warploom.host.option_types import Bytes, Count, Positive, Workers
 from warploom.host.programs.sources import source_of
 from warploom.host.tuning.trial import TuneJob, tried
 from warploom.host.tuning.trials import TrialFile
-from warploom.timing.engine.schedulers import POLICIES as SCHEDULERS
+from warploom.timing.layout import SCHEDULERS
 from warploom.tuning.measured import MeasuredTimes, read_measured
 from warploom.tuning.restrictions import Restriction
 from warploom.tuning.result import Tuned, check_objectives

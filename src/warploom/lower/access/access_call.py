@@ -20,12 +20,12 @@ from warploom.llvm.lanes import I64, Lanes, Value, vector
 class AccessCall:
     """Holds the arguments of an access function, and the access type that it performs.
 
-    `bits` are the active lanes, an i32; a store policy may remove some of them (`lasting`).
-    `addresses` are 64-bit lanes, or the 8-bit word numbers of `lower.access.deferred_atomic`. `row`
-    is the access record that counts, `cache` the bounds of the allocation that the record accessed
-    last, `data` the buffer of operands and results, `base` and `limit` the host address and the
-    length of the state space.
-    """
+    `bits` are the active lanes, an i32; under an order policy, a store clears the lanes whose
+    values do not survive. `addresses` are 64-bit lanes, or the 8-bit word numbers of
+    `lower.access.deferred_atomic`. `row` is the access record that counts, `cache` the bounds of
+    the allocation that the record accessed last, `data` the buffer of operands and results, `base`
+    and `limit` the host address and the length in bytes of the state space, `plan` the plan for any
+    addresses."""
 
     def __init__(
         self,
@@ -37,10 +37,10 @@ class AccessCall:
         shuffles: bool,
         addresses: ir.Type = WIDE,
     ) -> None:
-        """Declares the function `name` of `access_signature` in the module, begins its entry block,
-        and names its arguments. `rules` count the access; `shuffles`: an order policy may choose
-        among lanes; `addresses` is the type of that argument.
-        """
+        """Declares `name` in the module as an internal function that is not inlined, with
+        `access_signature`, begins its entry block, to which `lanes` emits, and keeps its arguments
+        as attributes. `rules` count the access; `shuffles`: an order policy may choose among lanes;
+        `addresses` is the type of that argument."""
         self.access_type, self.rules, self.shuffles = access_type, rules, shuffles
         self.plan = general(access_type)
         self.function = ir.Function(module, access_signature(addresses), name)
@@ -68,8 +68,8 @@ class AccessCall:
         return select(self.access_type, ANYWHERE, facts).cost is Cost.LIST
 
     def store_lanes(self, values: Value) -> Value:
-        """Stores 64-bit lanes to the function's scratch vector, for a helper that reads them one by
-        one; returns its address."""
+        """Stores 64-bit lanes to the function's one scratch vector, over what the last call stored,
+        for a helper that reads them one by one; returns its address."""
         self.lanes.b.store(values, self._scratch)
         return self._scratch
 

@@ -24,10 +24,11 @@ class AccessCheck:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def fault(self, bits: Value) -> Value:
-        """Returns the fault code of an access by the lanes `bits` (an i64, not empty), 0 for none
-        (an i64). Calls the helper that checks lane by lane only if some active lane is misaligned
-        or outside of the bounds: in global memory those cached for the access record, else those of
-        the space."""
+        """Returns the fault code of an access by the lanes `bits` (an i64, not empty): 0, or 1 with
+        the fault recorded in the environment (an i64). Calls the helper that checks lane by lane
+        only if some active lane is misaligned or outside of the bounds: in global and constant
+        memory those of the allocation cached for the access record (also if none is), else those of
+        the space. Whether memory is read-only is checked by the helper alone."""
         b, access, size = self.b, self.access, I64(self.access.access_type.size)
         in_global = access.access_type.space in (Space.GLOBAL, Space.CONST)
         low = b.load(access.cache, typ=I64) if in_global else I64(0)
@@ -64,9 +65,10 @@ class AccessCheck:
         return result
 
     def _check_lanes(self, scratch: Value, bits: Value, *, in_global: bool) -> Value:
-        """Calls the helper that checks each lane of the addresses at `scratch` and records the
-        fault of the lowest failing one: `check_global`, which searches the allocations and updates
-        the cached bounds, or `check_span` for other spaces. Returns its fault code, 0 or 1."""
+        """Calls the helper that checks each active lane of the addresses at `scratch` and records
+        the fault of the lowest failing one: `check_global` for global and constant memory, which
+        searches the allocations and updates the cached bounds, or `check_span`, by the length of
+        the space. Returns its fault code, 0 or 1."""
         size = I64(self.access.access_type.size)
         if not in_global:
             return call(

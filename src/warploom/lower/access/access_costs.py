@@ -60,11 +60,12 @@ class AccessCosts:
         stored_offsets: Value | None,
         move: MoveData | None = None,
     ) -> tuple[Value, Value]:
-        """Counts the access: as a repetition of a stored pattern, or by the device's rules; then
-        its pattern replaces another if `_should_keep` allows it.
+        """Counts the access: adds 1 to the repetitions of the stored pattern in its slot, which
+        mask and first offset choose, if it is equal; else counts by the device's rules, and
+        replaces the pattern in the slot if `_should_keep` allows it.
 
         `stored_offsets` is the address of the offsets in memory, if they are already there. Returns
-        the offset of the lowest active lane, and the stride from lane to lane
+        the offset of the lowest active lane, and the stride from lane to lane that the pattern has
         (`cost.pattern_table`), NO_STEP if it varies or the pattern is new. `move`, given these two,
         moves the data before the rules are called: a load from the host's memory may take longer
         than they do, and so overlaps with them."""
@@ -116,9 +117,10 @@ class AccessCosts:
         self._count_by_rules(stored_offsets, bits)
 
     def _record_pattern(self, scratch: Value, bits: Value, table_slot: PatternSlot) -> None:
-        """Stores the pattern of the access that was just counted in slot `table_slot` of the
-        record. Reads the offsets back from `scratch`: as an SSA value they would stay live, and be
-        spilled, on every path. Leaves `scratch` as it was, since an atomic reads it afterwards."""
+        """Stores the pattern of the access that was just counted, with its costs, in slot
+        `table_slot` of the record. Reads the offsets back from `scratch`: as an SSA value they
+        would stay live, and be spilled, on every path. Leaves `scratch` as it was, since an atomic
+        reads it afterwards."""
         b = self.b
         offsets = b.load(scratch, typ=vector(I64))
         relative = self.access.store_lanes(b.sub(offsets, self.lanes.splat(table_slot.base)))
@@ -128,9 +130,9 @@ class AccessCosts:
         )
 
     def _differs(self, pattern: Value, bits: Value, relative: Value) -> Value:
-        """Returns true (an i1) if an access, by its mask and its offsets `relative` to the unit,
-        differs from the pattern at an address in the mask or in an active lane. Compares the mask
-        and the first 8 lanes before it compares all."""
+        """Returns true (an i1) if an access differs from the stored pattern at the address
+        `pattern`: in its mask, or in some active lane's offset, `relative` to a multiple of the
+        unit. Compares the mask and the first 8 lanes before it compares all."""
         b = self.b
         recorded = b.load(self.lanes.slot(pattern, OFFSETS), typ=vector(I64), align=8)
         difference = b.xor(relative, recorded)
@@ -157,8 +159,8 @@ class AccessCosts:
         return differs
 
     def _first(self, bits: Value, stored_offsets: Value) -> Value:
-        """Returns the lowest active lane's element of a vector of offsets, an i64; some lane is
-        active."""
+        """Returns the lowest active lane's element of a vector of offsets (a value, not in memory),
+        an i64; some lane is active."""
         b, names = self.b, ("lowest", "other", "first")
         # Lane 0 is active nearly always, and its element is an extract with a constant index; a
         # variable index would go through memory on every access.
@@ -179,10 +181,9 @@ class AccessCosts:
         return first
 
     def _should_keep(self, pattern: Value) -> Value:
-        """Returns true (an i1) if a new pattern replaces the one in its slot: among the first
-        TRIAL_PATTERNS new ones in succession all do, then one in SAMPLE_PERIOD. Updates the
-        record's count of new patterns, which begins again where the one in the slot has been
-        repeated."""
+        """Returns true (an i1) if the new pattern replaces the one at address `pattern`. The record
+        counts new patterns in succession, and begins again at 0 where the pattern replaced has been
+        repeated: while the count is below TRIAL_PATTERNS all replace, then one in SAMPLE_PERIOD."""
         b, at = self.b, self.lanes.slot(self.access.row, NEW_PATTERNS)
         repeats = b.load(self.lanes.slot(pattern, REPEATS), typ=I64)
         came_again = b.icmp_unsigned("!=", repeats, I64(0))
@@ -213,7 +214,8 @@ class AccessCosts:
     def _record_example(self, scratch: Value, bits: Value, before: Value) -> None:
         """Stores the access (mask and addresses) as the record's example if it took more
         transactions than any before (`cost.costliest_access`); `before` is the record's count of
-        transactions before it."""
+        transactions before it. Accesses still in the list of deferred atomics came earlier: they
+        are counted first."""
         row, b = self.access.row, self.b
         now, worst = (
             b.load(self.lanes.slot(row, field), typ=I64) for field in (TRANSACTIONS, EXAMPLE_COST)
@@ -228,14 +230,14 @@ class AccessCosts:
             call(self.lanes, "keep_example", scratch, bits, before, row)
 
     def _count_passes(self, scratch: Value, bits: Value) -> None:
-        """Counts the passes of an atomic: the most lanes with one address."""
+        """Adds the passes of an atomic to the record: the most active lanes with one address."""
         size = I64(self.access.access_type.size)
         call(self.lanes, "count_passes", scratch, bits, size, self.access.row)
 
     def count_in_caches(self, bits: Value, offsets: Value) -> None:
         """Emits the call that looks the access at `offsets` up in the simulated caches and adds its
-        hits and misses to the record; nothing for accesses that pass no cache under the device's
-        rules."""
+        hits and misses to the record; nothing if the device's rules have no caches on the path of
+        this space and operation."""
         access_type, size = self.access.access_type, I64(self.access.access_type.size)
         path = self.access.rules.path(
             access_type.space.value, access_type.op, route=access_type.route
@@ -255,8 +257,8 @@ class AccessCosts:
 
     def _local_line_offset(self) -> Value:
         """Returns the address at which the simulated caches see the warp's local memory: LOCAL_BASE
-        plus that of the blocks before it and of the block's warps before it, in bytes; 0 for other
-        spaces."""
+        plus the bytes of local memory of the blocks before it and of the block's warps before it; 0
+        for other spaces."""
         if self.access.access_type.space is not Space.LOCAL:
             return I64(0)
         b, block = self.b, self.access.slot(Slot.BLOCK)

@@ -46,8 +46,8 @@ class AccessFunctions:
         shared: SharedFunctions | None = None,
     ) -> None:
         """Sets the rules by which functions count and, in `shuffles`, whether an order policy may
-        choose among lanes; `shared`: functions are declared there, not defined in the module.
-        """
+        choose among lanes; with `shared`, functions are declared there, not defined in the module
+        (but for deferred atomics)."""
         self.module, self.rules, self.shuffles = module, rules, shuffles
         self._shared = shared
 
@@ -75,9 +75,9 @@ class AccessFunctions:
         uniform: bool,
     ) -> Value:
         """Returns the function for an atomic that is performed at once and counted later, in a
-        batch (`lower.access.deferred_atomic`); emitted in the module on first use. `count` is the
-        number of operands that are combined with memory. If `uniform`, the data buffer holds one
-        operand for all lanes."""
+        batch (`lower.access.deferred_atomic`); emitted on first use, always in the module. `count`
+        is the number of operands that are combined with memory. If `uniform`, the data buffer holds
+        one element for all lanes, else 32 of each operand."""
         name = _name_of(
             f"listed{'.agreed' * uniform}", access_type, operation, count, returns_old=returns_old
         )
@@ -97,8 +97,9 @@ class AccessFunctions:
         return self.module.globals[name]
 
     def completion(self) -> Value:
-        """Returns the function that adds arrived bytes to mbarriers' pending counts
-        (`complete_tx`): lane by lane like an atomic, but counted as a store."""
+        """Returns the function that subtracts arrived bytes from mbarriers' pending byte counts
+        (`complete_tx`), 64-bit words of shared memory: updated lane by lane like an atomic, but
+        counted as a store."""
         access_type = AccessType("store", Space.SHARED, U64)
         return self._get(
             "access.complete_tx",
@@ -107,9 +108,9 @@ class AccessFunctions:
         )
 
     def _get(self, name: str, access_type: AccessType, update: AtomicUpdate | None) -> Value:
-        """Returns the function of a name, from the shared ones or the module; emits or declares it
-        on first use. `update`: the change of an atomic, None for loads and stores.
-        """
+        """Returns the function of a name, from the shared ones if there are any, else from the
+        module; emits or declares it on first use. `update`: the change of memory by an atomic or
+        `complete_tx`, None for loads and stores."""
         if self._shared is not None:
             return self._declare_shared(self._shared, name, access_type, update)
         if name not in self.module.globals:
@@ -143,8 +144,8 @@ def _name_of(
     prefix: str, access_type: AccessType, operation: Operation, count: int, *, returns_old: bool
 ) -> str:
     """Returns a function name that identifies everything an atomic's function does: whether it
-    returns old values, modifiers, elements, operands and space. Two atomics of one name share one
-    function."""
+    returns old values, modifiers but those of SAME_RESULT (semantics, scope), elements, operands
+    and space. Two atomics of one name share one function."""
     selected = operation.modifiers.values.items()
     text = ".".join(choice for slot, choice in selected if slot not in SAME_RESULT)
     kind = "atomic" if returns_old else "reduction"
@@ -152,11 +153,12 @@ def _name_of(
 
 
 def _emit(access: AccessCall, update: AtomicUpdate | None) -> None:
-    """Emits the body of an access function: returns at once without active lanes, checks (and
-    returns a fault code), counts costs by the access plan, moves the data, and returns 0. A load
-    moves its data before it counts. `update`: the change of an atomic, None for loads and stores; a
-    store with one is an mbarrier's completion. Under an order policy, only the surviving one of
-    several stores to an address is done (but in local memory). A store also counts as a change of
+    """Emits the body of an access function: returns 0 at once without active lanes; checks, and
+    returns the fault code of an access that fails; counts costs by the access plan, also in
+    simulated caches; moves the data, and returns 0. A load moves its data before it counts.
+    `update`: the change of an atomic, None for loads and stores; a store with one is an mbarrier's
+    completion, counted without patterns. Under an order policy, only the surviving one of several
+    stores to an address is done (but in local memory). A store also counts as one change of
     memory."""
     b, access_type, moves = access.lanes.b, access.access_type, AccessMoves(access)
     # No lane is on: nothing is counted, and the checks below may assume a lowest lane.

@@ -58,7 +58,8 @@ class AccessMoves:
         return b.add(b.add(words, lane_numbers(I64, 4)), inside)
 
     def pointers(self, offsets: Value) -> Value:
-        """Returns the host pointers of offsets in the access's space, lane by lane."""
+        """Returns the host pointers of offsets in the access's space (64-bit lanes), lane by lane;
+        in global and constant memory, offsets are host addresses themselves."""
         if self.access.access_type.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(offsets, vector(PTR))
         start = self.lanes.splat(self.b.ptrtoint(self.access.base, I64))
@@ -79,8 +80,9 @@ class AccessMoves:
         MOVES[self.access.plan.move](self, first_and_step)
 
     def by_pattern(self, first_and_step: tuple[Value, Value] | None) -> None:
-        """Moves one vector if the pattern's stride is the size of an element, or only one lane is
-        active (ANY_STEP); else moves lane by lane. The choice is made at run time."""
+        """Moves one vector if the pattern's stride is the size of an element with its parts, or
+        only one lane is active (ANY_STEP); else, as for new patterns (NO_STEP), moves lane by lane
+        (`each_lane`). The choice is made at run time."""
         assert first_and_step is not None
         b, (first, step) = self.b, first_and_step
         size = self.access.access_type.size
@@ -97,8 +99,8 @@ class AccessMoves:
                 self.each_lane(first_and_step)
 
     def _move_vector(self, first: Value) -> None:
-        """Moves consecutive elements, with all parts, by one vector access under the mask. `first`
-        is the address of lane 0, also where that lane is off."""
+        """Moves consecutive elements, with all parts, by one masked vector access. `first` is the
+        offset of lane 0 (in global memory the address), also where that lane is off."""
         access_type = self.access.access_type
         lane_addresses = LaneAddresses(access_type, [first], self.lanes.wide_mask(self.access.bits))
         buffers = [self._part_buffer(part) for part in range(access_type.parts)]
@@ -115,7 +117,7 @@ class AccessMoves:
         return self.pointer(first)
 
     def _part_buffer(self, part: int) -> Value:
-        """Returns the address, in the data buffer, of part `part` of all lanes."""
+        """Returns the address in the data buffer of the 32 lanes of part `part`."""
         start = [I64(part * self.access.access_type.part_bytes)]
         return self.b.gep(self.access.data, start, source_etype=I8)
 
@@ -133,9 +135,10 @@ class AccessMoves:
                 self._scatter(offsets, at)
 
     def _scatter(self, offsets: Value, at: Value) -> None:
-        """Stores one part of each active lane, at buffer address `at`, to memory at `offsets`, the
-        lowest lane first, so that the highest of several at one address survives. The loop is as
-        fast as the host's scatter instructions, and these have no form for 8 or 16 bits."""
+        """Stores one part of each active lane, from the buffer at address `at`, to memory at
+        `offsets`, the lowest lane first, so that the highest of several at one address survives.
+        The loop is as fast as the host's scatter instructions, and these have no form for 8 or 16
+        bits."""
         b, element = self.b, self.access.access_type.element
         stored_offsets = self.access.store_lanes(offsets)
         head, body, done = (self.access.function.append_basic_block() for _ in range(3))
@@ -155,16 +158,16 @@ class AccessMoves:
         b.position_at_end(done)
 
     def words(self, _first_and_step: tuple[Value, Value] | None) -> None:
-        """Moves local memory in words of 4 bytes, part by part: an element of 8 or 16 bytes lies in
-        several rows there. The argument is not used."""
+        """Moves elements of 8 or 16 bytes in local memory, part by part in words of 4 bytes, which
+        lie in several rows there: loads gather, stores scatter. The argument is not used."""
         access_type, mask = self.access.access_type, self.lanes.wide_mask(self.access.bits)
         for part in range(access_type.parts):
             self._move_words(self._part_buffer(part), part * access_type.type.bytes, mask)
 
     def _move_words(self, at: Value, offset: int, mask: Value) -> None:
-        """Moves one element of each lane, of several 4-byte words, word by word between the buffer
-        at `at` and local memory at `offset` from the address.
-        """
+        """Moves one element of each lane, of several 4-byte words, between the buffer at `at` and
+        local memory at `offset` bytes from the lane's address, by a gather or a scatter of each
+        word. A load sets inactive lanes to 0."""
         b, whole, element = (
             self.b,
             vector(self.access.access_type.element),

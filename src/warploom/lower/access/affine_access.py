@@ -56,6 +56,7 @@ class AffineAccess:
     numbers the instruction, `on` has its executing lanes."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Creates the group guards, the addresses of groups and the moves that accesses use."""
         self.memory = memory
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self.operands = memory.operands
@@ -73,9 +74,9 @@ class AffineAccess:
     # ---- loads ----------------------------------------------------------------------------------
 
     def load_uniform_runs(self, index: int, instruction: Instruction, on: Value) -> list[Value]:
-        """Emits a load in which the lanes of each lane run read one address, of a kernel parameter
-        or of memory, inlined if it has a group. Returns its elements, each in as many lanes as
-        there are runs; of a parameter in one."""
+        """Emits a load in which the lanes of each lane run read one address. A kernel parameter's
+        elements are returned as one lane each; those of memory with a lane for each run: loaded by
+        the group's plan if there is a group and its guard holds, else by a call."""
         type, parts = (
             instruction.operation.modifiers.scalar(),
             len(elements(instruction.operands[0])),
@@ -99,8 +100,8 @@ class AffineAccess:
 
     def load(self, index: int, instruction: Instruction, on: Value) -> list[Value] | None:
         """Emits a load that belongs to an access group, by the group's plan if its guard holds,
-        else by the access function; returns its elements, each in 32 lanes. Returns None, and emits
-        nothing, for a load without a group."""
+        else by a call of the access function; returns its elements, each in 32 lanes. Returns None,
+        and emits nothing, for a load without a group."""
         group = self.group_guards.groups.get(index)
         if group is None:
             return None
@@ -148,9 +149,10 @@ class AffineAccess:
     def _load_hit(
         self, index: int, group: GroupValues, instruction: Instruction, on: Value, width: int
     ) -> list[Value]:
-        """Emits a load whose guard holds: the race detector's event, its count, prefetches (in
-        blocks with batched stores, and for the next warps), and the data movement of its plan.
-        Returns its elements in `width` lanes."""
+        """Emits a load whose guard holds: the race detector's event, its count, prefetches, and the
+        data movement of its plan. Prefetches the lines PREFETCH_DISTANCE bytes on in blocks with
+        batched stores, and those of the next warps (`_prefetch_for_next_warps`). Returns its
+        elements in `width` lanes."""
         self._report_to_detector(index, group, instruction.operands[1], on, [])
         self.group_guards.count(index, group)
         if self.group_guards.prefetches_ahead and _is_global_line(group):
@@ -178,7 +180,8 @@ class AffineAccess:
             self.transfers.prefetch(group.access_type, first, ahead)
 
     def _either(self, *incoming: tuple[Value, ir.Block]) -> Value:
-        """Emits a phi node from pairs of a value and the block that it comes from."""
+        """Emits a phi node from pairs of a value and the LLVM block that it comes from, and returns
+        it."""
         result = self.b.phi(incoming[0][0].type)
         for value, block in incoming:
             result.add_incoming(value, block)
@@ -187,9 +190,10 @@ class AffineAccess:
     # ---- stores ---------------------------------------------------------------------------------
 
     def store(self, index: int, instruction: Instruction, on: Value) -> None:
-        """Emits a store: by its group's plan if the guard holds, else by a call; kept until the
-        group's last store if the plan defers it. Without a group by the general path
-        (`MemoryCode.store`)."""
+        """Emits a store: by its group's plan if the guard holds, else by a call; without a group by
+        the general path (`MemoryCode.store`). Where the plan defers it, its value is only kept in
+        the store batch, which stores all at the group's last store; the guard is emitted at the
+        first."""
         group = self.group_guards.groups.get(index)
         if group is None:
             self.memory.store(index, instruction, on)
@@ -220,9 +224,9 @@ class AffineAccess:
         values: list[Value],
         on: Value,
     ) -> None:
-        """Emits a store whose guard holds: the race detector's event, its count, prefetches, and
-        the data movement of its plan; outside of batches also the count of memory changes.
-        """
+        """Emits a store whose guard holds: the race detector's event, its count, prefetches for the
+        next warps, and the data movement of its plan; outside of batches of loop iterations also
+        the count of memory changes."""
         self._report_to_detector(index, group, instruction.operands[0], on, values)
         self.group_guards.count(index, group)
         self._prefetch_for_next_warps(index, group)
@@ -235,8 +239,9 @@ class AffineAccess:
         self, index: int, group: GroupValues, address: Operand, on: Value, values: list[Value]
     ) -> None:
         """Emits the event of an inlined access for the race detector, with the values that a store
-        writes, the extent of strided addresses and the lane runs of affine ones; nothing if it need
-        not check this access."""
+        writes in the data buffer, the extent of strided addresses (none of deferred stores, nor
+        where each lane is a run), and the lane runs of affine ones (guard CACHE). Nothing without a
+        detector, or if the access needs no check (`must_check`)."""
         detector, access_type = self.memory.instruments.detector, group.access_type
         if detector is None or not detector.must_check(index, access_type):
             return
@@ -257,9 +262,8 @@ class AffineAccess:
         self, index: int, group: GroupValues, instruction: Instruction, on: Value
     ) -> LaneAddresses:
         """Returns the addresses of an access whose guard holds, in the form that its move needs:
-        always the first one of each lane run; the host pointers of all lanes, or of the runs of two
-        lanes, where these are needed.
-        """
+        always the first one of each lane run. Adds the host pointers of all lanes where addresses
+        have a step found at run time or each lane is a run, else those of 16 runs of two lanes."""
         shared = group.access_type.space is Space.SHARED
         base = self.memory.places.space(Space.SHARED)[0] if shared else None
         pointers = first_vector = None

@@ -27,6 +27,7 @@ class AtomicCode:
     reads. `values` are the elements of all operands in turn, each in 32 lanes."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Collects the registers that some instruction of the program reads (`_read`)."""
         self.memory, self.operands = memory, memory.operands
         self.lanes, self.b = memory.lanes, memory.b
         self._read = frozenset[Operand]().union(*map(reads, memory.frame.program.instructions))
@@ -34,14 +35,14 @@ class AtomicCode:
     def emit(
         self, index: int, instruction: Instruction, mask: Value
     ) -> list[tuple[Operand, Value, ScalarType]]:
-        """Emits an atomic or a reduction: as deferred counting if its words lie in the record's
-        window, else as a call of its access function, for each space that a generic address may
-        belong to.
+        """Emits an atomic or a reduction as a call of its access function, for each space that a
+        generic address may belong to. Where the plan permits deferred counting, and at run time all
+        lanes are active with words in the record's window, that of `AccessFunctions.deferred` is
+        called instead.
 
         Returns each destination with its value and type; destinations that no instruction reads are
-        left out, so that an unused `atom` costs as little as a `red`. A wait for an mbarrier's
-        phase that fails ends the warp's turn at its next back edge.
-        """
+        left out, so that an unused `atom` costs as little as a `red`. A wait for an mbarrier
+        (`try_wait`) that fails in some lane ends the warp's turn at its next back edge."""
         operation = instruction.operation
         type = operation.modifiers.scalar()
         first = len(operation.spec.destinations)
@@ -121,9 +122,9 @@ class AtomicCode:
     def _report_to_detector(
         self, index: int, access_type: AccessType, values: list[Value], addresses: Value, on: Value
     ) -> None:
-        """Emits the event of an atomic on the fast path, with its operands in the data buffer;
-        nothing if the race detector need not check it. Out of the fast path, the call of the access
-        function has its own."""
+        """Emits the event of an atomic that is counted later for the race detector, after it stores
+        the operands to the data buffer; nothing without a detector, or if it need not check the
+        access. Other atomics have it from the call of the access function."""
         detector = self.memory.instruments.detector
         if detector is None or not detector.must_check(index, access_type):
             return
@@ -136,9 +137,9 @@ class AtomicCode:
             self.b.store(value, self.memory.places.at(number * access_type.part_bytes), align=4)
 
     def _call_deferred(self, function: Value, row: Value, words: WindowKeys) -> None:
-        """Emits the call of the fast path's function, with the window's 8-bit word numbers in place
-        of addresses, a full mask, the window's start as the base, and no cached bounds. It cannot
-        fault."""
+        """Emits the call of the function for deferred counting, with the window's 8-bit word
+        numbers in place of addresses, a full mask, the window's start as the base, and no cached
+        bounds. It cannot fault, so its result is not tested."""
         base, limit = self.memory.places.space(Space.SHARED)
         start = self.lanes.slot(base, words.window, I8)
         all_lanes, data = I32(ALL_LANES), self.memory.places.at(0)
@@ -147,8 +148,8 @@ class AtomicCode:
         self.b.call(function, [*values, limit])
 
     def complete(self, index: int, address: Operand, amounts: Value, mask: Value) -> None:
-        """Emits the call that signals arrived bytes, `amounts` of each lane in `mask` (64 bits), to
-        the mbarriers at a shared address (`complete_tx`)."""
+        """Emits the call that signals arrived bytes, `amounts` of each lane in `mask` (64-bit
+        lanes), to the mbarriers at an address in shared memory (`complete_tx`)."""
         self.b.store(amounts, self.memory.places.at(0), align=16)
         access_type = AccessType("store", Space.SHARED, U64)
         addresses = self.operands.address(address)
@@ -156,6 +157,7 @@ class AtomicCode:
 
 
 def _is_narrow(address: Operand) -> bool:
-    """Returns true if the address is that of a 32-bit register."""
+    """Returns true if the address is a 32-bit register, with or without an offset; false for
+    variables and constants."""
     assert isinstance(address, Address)
     return isinstance(address.base, Register) and address.base.type.bits == 32

@@ -48,9 +48,9 @@ class WindowKeys:
 
 
 def window_keys(lanes: Lanes, row: Value, addresses: Value, mask: Value) -> WindowKeys:
-    """Emits the word numbers of an access's addresses in its record's window, and whether all 32
-    lanes are active and inside. `addresses` are lanes of 32 or 64 bits, offsets in shared memory.
-    """
+    """Emits the word numbers of an access's addresses, counted from the start of its record's
+    window, and an i1 that is true if all 32 lanes are active, aligned to 4 bytes and inside of the
+    window. `addresses` are lanes of 32 or 64 bits, offsets in shared memory."""
     b, element = lanes.b, addresses.type.element
     window, extent = (b.load(lanes.slot(row, word), typ=I64) for word in (WINDOW, EXTENT))
     start, end = (
@@ -67,10 +67,10 @@ def window_keys(lanes: Lanes, row: Value, addresses: Value, mask: Value) -> Wind
 
 
 def emit_deferred(access: AccessCall, update: AtomicUpdate, *, uniform: bool) -> None:
-    """Emits the body of the fast path's function: its addresses are window keys, and its base is
-    the host address of the window. It appends the keys to the record's list, updates memory lane by
-    lane, counts and empties the list if it is full (LENGTH accesses), and returns 0. `uniform`: one
-    operand serves all lanes."""
+    """Emits the body of a function for deferred counting: its addresses are window keys, and its
+    base is the host address of the window. It appends the keys to the record's list, updates memory
+    lane by lane, counts and empties the list if it is full (LENGTH accesses), and returns 0.
+    `uniform`: one operand serves all lanes."""
     b, lanes, row = access.lanes.b, access.lanes, access.row
     turns = LaneByLane(access, AccessMoves(access), update)
     count = b.load(lanes.slot(row, DEFERRED), typ=I64)

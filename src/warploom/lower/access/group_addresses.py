@@ -27,14 +27,15 @@ class GroupAddresses:
 
     def firsts(self, group: GroupValues, index: int) -> list[Value]:
         """Returns the address of the first lane of each lane run (scalars), for the member at
-        instruction `index`; a run without active lanes may have another run's, which is safe to
-        read."""
+        instruction `index`. Where the guard set `safe_firsts`, a run without active lanes has
+        another run's address, which is safe to read."""
         offset = I64(dict(group.members)[index])
         return [self.b.add(first, offset) for first in group.safe_firsts or group.firsts]
 
     def first_vector(self, group: GroupValues, index: int) -> Value:
-        """Returns the addresses of the first lane of each lane run as a vector, for the member at
-        instruction `index`; safe to read as in `firsts`."""
+        """Returns the addresses of the first lane of each lane run as one vector, for the member at
+        instruction `index`; where the guard set `first_vector`, a run without active lanes has
+        another run's, which is safe to read."""
         offset = I64(dict(group.members)[index])
         first_vector = group.bases if group.first_vector is None else group.first_vector
         return self.b.add(first_vector, self.lanes.splat(offset, group.base.width))

@@ -49,7 +49,9 @@ class GroupGuards:
     """Emits the guards of access groups (accesses of a block from one base register, which one
     lookup in the range cache guards), and the exits where a guard fails, for one basic block at a
     time. `groups`: by instruction, the group of each access in the version of the block being
-    emitted; `begin` sets them. `on` has an instruction's executing lanes."""
+    emitted; `begin` sets them. `on` has an instruction's executing lanes. The fast version needs
+    all lanes active and all guards to hold; the slow one guards each access; the masked one is for
+    warps with lanes off."""
 
     def __init__(self, memory: MemoryCode) -> None:
         """Creates the range cache and the store batch; no group until `begin`."""
@@ -71,9 +73,9 @@ class GroupGuards:
         each wait for a line, and loads after them would queue up."""
 
     def begin(self, block: ProgramBlock, *, masked: bool) -> None:
-        """Begins a basic block: takes its groups from the Warp IR; none in divergent code.
-        `masked`: the block is predicated, and has one version.
-        """
+        """Begins a basic block: takes its groups from the Warp IR, and drops all state of the last
+        block; no groups in divergent code. `masked`: the block is predicated, and has one
+        version."""
         self._forget()
         self.cache.sets.begin(single_entry=True)
         self.groups.clear()
@@ -91,7 +93,7 @@ class GroupGuards:
 
     def _add_group(self, group: GroupValues) -> None:
         """Adds a group under the instructions of its accesses; one with several gets a variable
-        that records a miss of its first access."""
+        (`miss_flag`) that records whether its first access missed."""
         if len(group.members) > 1:
             group.miss_flag = self.frame.variable(I1)
         self.groups |= dict.fromkeys((index for index, _ in group.members), group)
@@ -124,8 +126,8 @@ class GroupGuards:
 
     def slow_path(self) -> dict[int, ir.Block]:
         """Begins the slow version of a basic block, in which each access is guarded and counted
-        separately, and no store is deferred. Returns the LLVM blocks at which exits enter it, by
-        the instruction that follows; empty if it has no slow version."""
+        separately, and deferred stores have no group, so are done at once. Returns the LLVM blocks
+        at which exits enter it, by the instruction that follows; empty if no exit was emitted."""
         self._forget()
         self.cache.sets.begin(single_entry=False)
         groups, self.groups = self.groups, {}
@@ -136,9 +138,9 @@ class GroupGuards:
 
     def masked(self) -> dict[int, ir.Block]:
         """Begins the masked version of a basic block, for warps with lanes off: its groups keep
-        their one guard, moves are masked, and deferred stores done one by one. Returns the LLVM
-        block at which it is entered, by the instruction that follows; empty if the block has none.
-        """
+        their one guard, moves are masked, and deferred stores have no group, so are done one by
+        one. Returns the LLVM block at which it is entered, by the instruction that follows; empty
+        if the block has none."""
         self._forget()
         self.cache.sets.begin(single_entry=True)
         self.groups.clear()
@@ -149,27 +151,29 @@ class GroupGuards:
         return dict(self._masked)
 
     def _forget(self) -> None:
-        """Resets what holds of earlier code: no access that waits to be counted, pending store or
-        mask test dominates the code that is emitted next."""
+        """Resets what holds of code emitted before: no accesses that are still to be counted, no
+        pending stores, and no test that all lanes are active."""
         self._awaiting_count.clear()
         self.store_batch.reset()
         self._all_on = False
 
     def mask(self, group: GroupValues, on: Value) -> Value | None:
         """Returns the mask for the move of an access whose guard holds: `on`, or None on the fast
-        path and in batches, where all lanes are active."""
+        path and in batches of loop iterations, where all lanes are active."""
         return None if self.hit_is_certain(group) else on
 
     def hit_is_certain(self, group: GroupValues) -> bool:
-        """Returns true if the code after an access's guard runs only where it holds: the fast path
-        has branched away otherwise, or the whole batch has been checked."""
+        """Returns true if the code after an access's guard runs only where it holds: the plan's
+        exit is the slow version, to which the fast path has branched otherwise, or the whole batch
+        of loop iterations has been checked."""
         return group.batched or group.plan.exit is Exit.SLOW_VERSION
 
     def check(self, index: int, group: GroupValues, instruction: Instruction, on: Value) -> Value:
-        """Emits the guard of a group at its first access, and returns whether it holds, an i1; at
-        later accesses returns that result. It is constant true in batches, and on the fast path,
-        which exits to the slow version on a miss, and with lanes off to the masked one if the block
-        gets it. Elsewhere a miss first fills the range cache."""
+        """Emits the guard of a group at its first access, keeps it in `group.hit`, and returns
+        whether it holds, an i1; at later accesses returns that result. It is constant true in
+        batches, and on the fast path, which exits to the slow version on a miss, and before that
+        with lanes off to the masked one if the block gets it. Elsewhere a miss first fills the
+        range cache, but in a slow version only at the group's first member."""
         if group.hit is None:
             is_strided = self._bases.emit(group, instruction, on)
             if group.batched:
@@ -191,9 +195,10 @@ class GroupGuards:
     def _hit_or_fill(
         self, group: GroupValues, instruction: Instruction, on: Value, is_strided: Value | None
     ) -> Value:
-        """Emits a lookup that fills the range cache on a miss, and sets the group's counter.
-        Returns true (an i1) if the group hits, or the filled entry can count the access.
-        `is_strided` (an i1, or None): a condition without which it neither hits nor is filled."""
+        """Emits a lookup in the range cache that fills it on a miss, and sets the group's counter,
+        by which `count` counts. Returns true (an i1) if the group hits, or the filled entry can
+        count the access. `is_strided` (an i1, or None): a condition without which it neither hits
+        nor is filled."""
         b, lane_set = self.b, self.cache.sets.of(instruction, on)
         hit = self.cache.hits(group, lane_set)
         miss = b.not_(hit)
@@ -219,8 +224,9 @@ class GroupGuards:
         return result
 
     def _store_miss(self, group: GroupValues, hit: Value) -> None:
-        """Stores whether a group's first access missed to the group's variable, if it has further
-        members: these may be emitted in another version of the block."""
+        """Stores whether a group's first access missed (the inverse of `hit`) to `miss_flag`, if it
+        has further members: these may be emitted in the slow version of the block, which reads
+        it."""
         if len(group.members) > 1:
             self.b.store(self.b.not_(hit), group.miss_flag)
 
@@ -237,8 +243,9 @@ class GroupGuards:
 
     def _fast_path_holds(self, group: GroupValues, instruction: Instruction, on: Value) -> Value:
         """Returns true (an i1) if the fast path can continue: the group hits in the full warp's
-        entry, all lanes are active, and its accesses are disjoint from pending stores. After one
-        group without a guard, the block tests the lanes only for groups with one."""
+        entry, all lanes execute the access, and its addresses are disjoint from pending stores.
+        Once an access without a predicate has tested the lanes, only those with one test them
+        again."""
         b = self.b
         # The lookup by the full lane set needs no hash of the mask; that the mask is full is a
         # separate condition, tested once in a block.
@@ -251,8 +258,8 @@ class GroupGuards:
 
     def _exit_unless(self, index: int, holds: Value) -> None:
         """Emits the exit to the slow version before instruction `index`, taken unless `holds` (an
-        i1): it performs pending stores, counts the accesses so far, and enters at a block that is
-        kept for `slow_path`."""
+        i1): it performs pending stores, counts the accesses so far, and enters at a new LLVM block
+        that `slow_path` returns."""
         b, onward, miss = self.b, *(self.b.append_basic_block() for _ in range(2))
         b.cbranch(holds, onward, miss).set_weights(RARELY)
         self._slow_paths[index] = b.append_basic_block(f"slow_path{index}")
@@ -262,17 +269,18 @@ class GroupGuards:
         b.position_at_end(onward)
 
     def _has_masked(self) -> bool:
-        """Returns whether the block gets a masked version: some cached group has several accesses,
-        which the slow version would check one by one, and no access or exit of the block has been
-        emitted, since code enters it only at the first guard."""
+        """Returns true if the block gets a masked version: some group guarded by the affine range
+        cache (CACHE) has several accesses, which the slow version would check one by one, and no
+        access that is still to be counted and no exit to the slow version was emitted: code enters
+        it only at the first guard."""
         groups = [one for one in self._accesses.groups if one.plan.guard is Guard.CACHE]
         shared = any(len(one.members) > 1 for one in groups)
         return shared and not (self._awaiting_count or self._slow_paths)
 
     def _exit_masked(self, index: int, on: Value) -> None:
-        """Emits the exit to the masked version at instruction `index`, the first access of a block,
-        taken if some lanes are off, and keeps its entry for `masked`. After it, all lanes are
-        active."""
+        """Emits the exit to the masked version before instruction `index`, the first access of a
+        block, taken if some lanes are off, and keeps its entry for `masked`. After it, all lanes
+        are active."""
         b, onward = self.b, self.b.append_basic_block()
         self._masked[index] = b.append_basic_block(f"masked{index}")
         all_on = b.icmp_unsigned("==", self.lanes.bits(on), I32(-1))
@@ -285,7 +293,8 @@ class GroupGuards:
     ) -> None:
         """Begins the batch of a group's deferred stores at the first of them: emits the exit to the
         slow version, taken unless all lanes are active, all stores can be deferred to the last one
-        (`StoreBatch.begin`), and the loads between, if evaluated, are disjoint from them. Nothing
+        (`StoreBatch.begin`), and the loads between the first and the last store whose group has
+        been evaluated are disjoint from them; others are compared in their own guards. Does nothing
         at later stores."""
         if index != group.members[0][0]:
             return
@@ -304,8 +313,9 @@ class GroupGuards:
         self._all_on = True
 
     def count(self, index: int, group: GroupValues) -> None:
-        """Counts an access that hits, in the range cache: at its group's last member once for all
-        members, in a slow version each on its own; nothing in batches, which count at their end."""
+        """Counts an access that hits, in the range cache: for all members once, at the group's last
+        one (earlier ones are noted for exits before it); in a slow version each on its own; not in
+        batches of loop iterations, which count at their end."""
         if group.batched:
             return
         if group.separate_member is not None:
@@ -320,9 +330,9 @@ class GroupGuards:
         self.cache.count(group, I64(1))
 
     def exit_fast_path(self) -> None:
-        """Emits, on an exit in the middle of a block, the pending stores, and the counts of those
-        accesses that have been executed but whose group's last member has not, if their group has
-        hit. The emitter's own state stays, as the fast path continues after the exit."""
+        """Emits, on an exit in the middle of a block, the pending stores, and counts the executed
+        accesses of groups that have hit but whose last member, which counts, comes later. The
+        emitter's own state stays, as the fast path continues after the exit."""
         self.store_batch.flush()
         groups = {id(group): group for group in self._awaiting_count.values()}
         for group in groups.values():

@@ -35,9 +35,10 @@ class GroupBases:
 
     def emit(self, group: GroupValues, instruction: Instruction, on: Value) -> Value | None:
         """Sets a group's base addresses, `bases` and `firsts`, from the address operand of its
-        first access, and for varying addresses its `step`. For these returns true (an i1) if the
-        active lanes of each lane run have one stride (for the guard ELEMENT: an element's size);
-        for affine ones, and where each lane is a run, None."""
+        first access (of the first of each lane run), and for varying addresses its `step`. For
+        these returns true (an i1) if the active lanes of each lane run follow with that step (for
+        the guard ELEMENT: of an element's size); None for affine ones (CACHE), and where each lane
+        is a run (LANES)."""
         address = instruction.operands[0 if group.access_type.op == "store" else 1]
         if group.plan.guard is Guard.CACHE:
             self._affine_bases(group, address)
@@ -48,7 +49,8 @@ class GroupBases:
         return self._strided_bases(group, address, on)
 
     def _affine_bases(self, group: GroupValues, address: Operand) -> None:
-        """Sets the bases of affine addresses: the first lane of each lane run."""
+        """Sets `bases` and `firsts` of affine addresses: the address in the first lane of each lane
+        run."""
         width = group.base.width
         group.bases = self._base(group, address, width)
         group.firsts = [self.lanes.lane(group.bases, run) for run in range(width)]
@@ -76,9 +78,9 @@ class GroupBases:
         return operands.base(address, width)
 
     def _strided_bases(self, group: GroupValues, address: Operand, on: Value) -> Value:
-        """Sets the bases and the step (lane 1 minus lane 0) of varying addresses; returns true (an
-        i1) if they are strided by that step, and under the guard ELEMENT it is the element's size.
-        """
+        """Sets the bases and the step (lane 1 minus lane 0, active or not) of varying addresses;
+        returns true (an i1) if active lanes of each run are strided by that step, which under the
+        guard ELEMENT must be the element's size."""
         b, runs, addresses = self.b, group.base.width, self._base(group, address)
         heads = selection(range(0, LANES, LANES // runs))
         group.bases = b.shuffle_vector(addresses, addresses, heads)
@@ -94,7 +96,7 @@ class GroupBases:
     def _is_strided(self, addresses: Value, length: int, step: Value, on: Value) -> Value:
         """Returns true (an i1) if in each lane run of `length` lanes, the active ones are at the
         run's first lane's address plus `step` times their number in the run. All lanes are compared
-        only if the last lane of the first run is there, or inactive."""
+        only if the last lane of the first run is at its place so computed, or inactive."""
         b, last = self.b, length - 1
         distance = b.sub(self.lanes.lane(addresses, last), self.lanes.lane(addresses, 0))
         is_there = b.icmp_unsigned("==", distance, b.mul(step, I64(last)))

@@ -70,8 +70,8 @@ class GroupValues:
         return self.accesses.members
 
     def without_values(self, separate_member: int) -> GroupValues:
-        """Returns a group with the same members, for the one at instruction `separate_member` in a
-        slow version: with the plan for code in one version, and without computed values but the
-        miss flag."""
+        """Returns a group with the same members, for the guard of the one at instruction
+        `separate_member` alone in a slow version: with the plan for code in one version, without
+        computed values, but with the variable that records a miss of the first member."""
         accesses = replace(self.accesses, plan=self.plan.in_one_version())
         return GroupValues(accesses, separate_member=separate_member, miss_flag=self.miss_flag)

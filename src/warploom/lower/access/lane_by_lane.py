@@ -64,7 +64,8 @@ class LaneByLane:
     are in the data buffer, which has 32 lanes of each part (element of a `.v2` or `.v4` atomic)."""
 
     def __init__(self, access: AccessCall, moves: AccessMoves, update: AtomicUpdate) -> None:
-        """Allocates the counter of changed elements, unless the operands alone determine it."""
+        """Allocates the counter of changed elements, unless the operands alone determine it (`add`,
+        `xor`)."""
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
         self._moves, self._update = moves, update
         self._changed = None if _changes_by_operand(update.combine) else self.lanes.alloca(I64)
@@ -73,9 +74,10 @@ class LaneByLane:
         """The operand of all lanes, where it is uniform."""
 
     def emit(self, bits: Value, offsets: Value) -> None:
-        """Emits the update of each active lane (`bits`, an i64): of a full mask in order, of a part
-        the lowest first, or in the order that a policy chooses; then the count of changed elements.
-        `offsets` is the address of the lanes' offsets in memory."""
+        """Emits the update of each active lane (`bits`, an i64), the lowest first, or in the order
+        that the policy chooses where there is one (`access.shuffles`); full masks have a loop of
+        their own. Then counts the changed elements. `offsets` is the address of the lanes' offsets
+        in memory."""
         b = self.b
 
         def offset_of(lane: Value) -> Value:
@@ -163,8 +165,8 @@ class LaneByLane:
         return number, continue_loop
 
     def _all_lanes(self, offsets_from: OffsetsFrom) -> None:
-        """Emits the loop for full masks, lane 0 first; an iteration updates the consecutive lanes
-        whose offsets `offsets_from(lane)` returns, as many in each as divide 32."""
+        """Emits the loop for full masks, lane 0 first; an iteration updates as many consecutive
+        lanes as `offsets_from(lane)` returns offsets, a divisor of 32."""
         lane, continue_loop = self._loop(I64, I64(0))
         offsets = offsets_from(lane)
         for number, address in enumerate(offsets):
@@ -173,7 +175,8 @@ class LaneByLane:
         continue_loop(following, self.b.icmp_unsigned("<", following, I64(LANES)))
 
     def _lowest_first(self, offset_of: OffsetOf) -> None:
-        """Emits the loop over the set bits of a partial mask, the lowest lane first."""
+        """Emits the loop over the active lanes of a partial mask, which is not empty, the lowest
+        lane first."""
         remaining, continue_loop = self._loop(I32, self.access.bits)
         next_lane = self.lanes.intrinsic("llvm.cttz.i32", I32, [remaining, I1(1)])
         lane = self.b.zext(next_lane, I64)
@@ -184,8 +187,8 @@ class LaneByLane:
 
     def _policy_order(self, bits: Value, offsets: Value, offset_of: OffsetOf) -> None:
         """Emits the loop over the active lanes in the order that `cost.atomics.lane_order` returns:
-        its low five bits are the first lane, the rest is the step from lane to lane (modulo 32).
-        """
+        its low five bits are the first lane, the rest is the step from lane to lane (modulo 32);
+        inactive lanes are skipped."""
         b, block = self.b, self.access.slot(Slot.BLOCK)
         plan = b.inttoptr(self.access.slot(Slot.PLAN_AT), PTR)
         order = call(self.lanes, "lane_order", offsets, bits, plan, block)
@@ -208,9 +211,10 @@ class LaneByLane:
             self._combine(element_at, part, lane, address)
 
     def _combine(self, at: Value, part: int, lane: Value, address: Value) -> None:
-        """Emits the update of part `part` of one lane, at host address `at`: reads, checks the
-        precondition, combines, writes, counts it if it changed (where that is counted here), and
-        stores the old value to the data buffer if that is a result."""
+        """Emits the update of part `part` of one lane, at host address `at`: reads, leaves the
+        function with a fault if the precondition fails, combines, writes, counts it if its bits
+        changed (unless operands determine that), and stores the old value to the data buffer if
+        that is a result. `address` is the lane's offset in the space, for the fault."""
         b, count = self.b, self.access.access_type.parts
         single = lane_type(self.access.access_type.type, 1)
         old = b.load(at, typ=single, align=1)

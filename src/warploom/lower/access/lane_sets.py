@@ -47,8 +47,8 @@ class LaneSets:
     range cache."""
 
     def __init__(self, frame: Frame) -> None:
-        """Begins with no lane set looked up. If the warps of a block can have different layouts of
-        threads (`warp_layout`, and not all blocks are `alike`), the key of a lane set includes the
+        """Begins with no lane set looked up. If the variant's `warp_layout` has several lane runs
+        in a warp, and not all warps of a block are `alike`, the key of a lane set includes the
         layout's number."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._count = frame.layout.caches.sets
@@ -58,8 +58,9 @@ class LaneSets:
         self._single_entry = True
 
     def begin(self, *, single_entry: bool) -> None:
-        """Begins a basic block, in which the active mask does not change. `single_entry`: code
-        enters it only at its beginning, so one lookup dominates all accesses."""
+        """Begins a basic block, in which the active mask does not change, and drops the last
+        block's lookup. `single_entry`: code enters it only at its beginning, so one lookup
+        dominates all accesses."""
         self._block_set, self._single_entry = None, single_entry
 
     def of(self, instruction: Instruction, on: Value) -> LaneSet:
@@ -76,8 +77,8 @@ class LaneSets:
 
     def of_bits(self, bits: Value) -> LaneSet:
         """Emits the lookup of a mask (an i32) in the kernel's table, which a full mask of the
-        common layout (number 0) skips. A lane set that the table does not have gets the number
-        after all keys, whose entry never hits."""
+        common layout (number 0) skips. A lane set that the table does not have is not added; it
+        gets the number after all keys, whose entry never hits."""
         b = self.b
         key = b.zext(bits, I64)
         if self._layouts:
@@ -113,8 +114,8 @@ class LaneSets:
         return b.and_(b.mul(b.lshr(mixed, I64(HASH_SHIFT)), I64(BUCKET)), I64(sets - 1))
 
     def full_warp(self) -> LaneSet:
-        """Returns the set of all lanes of the running warp: a constant, or looked up if warps have
-        several layouts."""
+        """Returns the set of all lanes of the running warp, marked `is_full`: a constant, or looked
+        up if warps have several layouts."""
         return replace(self.of_bits(I32(-1)), is_full=True) if self._layouts else FULL_WARP
 
     def _layout_of_warp(self) -> Value:
@@ -126,8 +127,8 @@ class LaneSets:
         return b.zext(b.load(place, typ=I32), I64)
 
     def has_no_key(self, lane_set: LaneSet) -> Value:
-        """Returns true (an i1) if a lane set has no key and cannot get one: its bucket is full,
-        which its last key shows, as buckets are filled in order."""
+        """Returns true (an i1) if a lane set is not in the table and cannot be added: its bucket is
+        full, which its last key shows (not 0), as buckets are filled in order."""
         b = self.b
         at = b.add(self._bucket(lane_set.key), I64(self._begin + BUCKET - 1))
         last = b.load(self.lanes.slot(self.frame.rows, at), typ=I64)

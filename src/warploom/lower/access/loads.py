@@ -46,7 +46,8 @@ def load(transfers: Transfers, move: Move, lane_addresses: LaneAddresses) -> lis
 
 def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads one element (and its parts) for each lane run, whose lanes read one address, without a
-    mask; returns one vector for each part, with as many lanes as runs."""
+    mask (a run without active lanes has a safe address); returns one vector for each part, with as
+    many lanes as runs."""
     b, access_type = transfers.b, lane_addresses.access_type
     # Runs without active lanes have a safe address (`GroupValues.safe_firsts`).
     pointers = [transfers.pointer(access_type, first) for first in lane_addresses.firsts]
@@ -62,8 +63,8 @@ def load_scalars(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 
 
 def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads consecutive elements of each lane run by one vector load, joins the runs, and returns
-    one vector of 32 lanes for each part."""
+    """Loads consecutive elements of each lane run by one vector load, under the mask if there is
+    one (inactive lanes get 0), joins the runs, and returns one vector of 32 lanes for each part."""
     b, parts = transfers.b, lane_addresses.access_type.parts
     whole = _load_runs(transfers, lane_addresses)
     if parts == 1:
@@ -76,7 +77,8 @@ def load_vectors(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 
 def load_reversed(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads the elements of each lane run, which lie in memory from its last lane to its first, by
-    one vector load; returns one vector of 32 lanes for each part."""
+    one vector load, under the mask if there is one (inactive lanes get 0); returns one vector of 32
+    lanes for each part, in the order of lanes."""
     b, parts = transfers.b, lane_addresses.access_type.parts
     whole = _load_runs(transfers, lane_addresses, reverse=True)
     # Lane n of a run is element length - 1 - n of what was loaded for it.
@@ -155,7 +157,8 @@ def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Valu
 
 
 def load_gathered(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Gathers the elements of each active lane; returns one vector of 32 lanes for each part."""
+    """Gathers the elements of each active lane, 0 in inactive ones; returns one vector of 32 lanes
+    for each part."""
     access_type, on, pointers = (
         lane_addresses.access_type,
         lane_addresses.mask,
@@ -168,8 +171,8 @@ def load_gathered(transfers: Transfers, lane_addresses: LaneAddresses) -> list[V
 
 
 def load_by_step(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads vectors if the run-time value `step` is the size of an access, so that lanes of a run
-    follow each other; else gathers."""
+    """Loads a vector for each lane run if the run-time value `step` is the size of an access with
+    all parts, so that lanes of a run follow each other; else gathers."""
     consecutive = transfers.b.icmp_unsigned(
         "==", lane_addresses.step, I64(lane_addresses.access_type.size)
     )
@@ -210,9 +213,9 @@ def _load_either(
 
 
 def _load_covering(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads vectors that cover each lane run from its first to its last element, and selects the
-    elements of the lanes; returns one vector of 32 lanes for each part. All lanes must be active.
-    """
+    """Loads vectors that cover each lane run from its first to its last element (`covering`), and
+    selects the lanes' elements, `stride` bytes from lane to lane; returns one vector of 32 lanes
+    for each part. All lanes must be active."""
     b, access_type = transfers.b, lane_addresses.access_type
     step, length = (
         lane_addresses.stride // access_type.type.bytes,
@@ -231,12 +234,12 @@ def _load_covering(transfers: Transfers, lane_addresses: LaneAddresses) -> list[
 
 
 def covering(length: int, step: int, parts: int) -> list[int]:
-    """Returns the elements at which vectors of `length` elements begin that cover a lane run. The
-    run has `length` lanes of `parts` elements each, `step` elements from lane to lane; the last
-    vector ends where the run does, so that no byte beyond it is read.
+    """Returns the numbers of the elements at which vectors of `length` elements begin that cover a
+    lane run, counted from the run's first. The run has `length` lanes of `parts` elements each,
+    `step` elements from lane to lane; the last vector ends where the run does, so that no byte
+    beyond it is read.
 
-    For length 8, step 3, parts 1: a run of 22 elements, vectors at 0, 8 and 14.
-    """
+    For length 8, step 3, parts 1: a run of 22 elements, vectors at 0, 8 and 14."""
     count = (length - 1) * step + parts
     return [min(begin, count - length) for begin in range(0, count, length)]
 
@@ -260,9 +263,9 @@ def _select_elements(b: Value, vectors: list[Value], begins: list[int], elements
 
 
 def load_rows(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
-    """Loads from local memory at one address, where each 4-byte word of all lanes is one row of 128
-    bytes; under the mask if there is one. Joins the words of wider elements, the lowest first;
-    returns one vector of 32 lanes for each part."""
+    """Loads from local memory at one address of all lanes, where each 4-byte word of all lanes is
+    one row of 128 bytes; under the mask if there is one (inactive lanes get 0). Joins the words of
+    8-byte elements, the lowest first; returns one vector of 32 lanes for each part."""
     b, access_type = transfers.b, lane_addresses.access_type
     pointer = transfers.pointer(access_type, lane_addresses.firsts[0])
     words: list[Value] = []

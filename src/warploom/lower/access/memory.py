@@ -78,8 +78,8 @@ class MemoryCode:
 
     def plan(self, index: int, access_type: AccessType) -> AccessPlan:
         """Returns the plan of an access that is in no group, or whose group's guard has failed:
-        that of its operation in the Warp IR (`WarpIR.plans`); in divergent code and under a mask,
-        the one out of line (`general`)."""
+        that of its operation and space in the Warp IR (`WarpIR.plans`), but `general` of its type,
+        as in access functions, in divergent code and in predicated blocks."""
         if self.frame.position.is_diverged:
             return general(access_type)
         return self.frame.warp_ir.plans[index, access_type.space]
@@ -87,8 +87,9 @@ class MemoryCode:
     # ---- loads and stores -----------------------------------------------------------------------
 
     def load(self, index: int, instruction: Instruction, mask: Value) -> list[Value]:
-        """Emits a load: of parameters of inlined calls in registers, kernel parameters or memory.
-        Returns its values in 32 lanes, one for each destination, as integers of its type."""
+        """Emits a load: of a parameter of an inlined call from the registers that hold it, of a
+        kernel parameter, or of memory (`load_at`). Returns its values in 32 lanes, one for each
+        destination, as integers of the access's width."""
         type, parts = (
             instruction.operation.modifiers.scalar(),
             len(elements(instruction.operands[0])),
@@ -127,7 +128,8 @@ class MemoryCode:
         return [self.b.load(r, typ=vector(ir.IntType(type.bits))) for r in results]
 
     def store(self, index: int, instruction: Instruction, mask: Value) -> None:
-        """Emits a store: to parameters of inlined calls in registers, or to memory."""
+        """Emits a store: of a parameter of an inlined call to the registers that hold it, or to
+        memory (`store_at`)."""
         type = instruction.operation.modifiers.scalar()
         sources = elements(instruction.operands[1])
         values = [self.operands.bits(s, type) for s in sources]
@@ -191,10 +193,10 @@ class MemoryCode:
         self, index: int, access_type: AccessType, function: Value, addresses: Value, mask: Value
     ) -> None:
         """Emits the call of an access function with the access's record, bounds, buffer and space:
-        before it the recordings, after it the exit on a fault and the observer's event. In
-        sanitized kernels, the call is in the lanes that the race detector permits. An access that
-        may be to another block's shared memory gets addresses relative to the cluster's first
-        block, and the bounds of the whole cluster."""
+        before it the instruments' recordings, after it the exit on a fault and the instruments'
+        observations. In sanitized kernels, the call is in the lanes that the race detector permits.
+        An access that may be to another block's shared memory gets addresses relative to the
+        cluster's first block, and the bounds of the whole cluster."""
         event = self.event(index, access_type, addresses, mask)
         detector, in_cluster = self.instruments.detector, self._is_in_cluster(index, access_type)
         if in_cluster:
@@ -227,13 +229,14 @@ class MemoryCode:
     def event(
         self, index: int, access_type: AccessType, addresses: Value, mask: Value
     ) -> AccessEvent:
-        """Returns the event of an access by the lanes of a mask to the running block's memory."""
+        """Returns the description of an access by the lanes of `mask` (instruction, addresses, data
+        buffer) to the running warp's own memory of the space, that instruments receive."""
         memory = SpaceMemory(*self.places.space(access_type.space), self.places.at(0))
         return AccessEvent(index, access_type, addresses, mask, memory)
 
     def _in_cluster(self, event: AccessEvent) -> AccessEvent:
-        """Returns an access to shared memory with addresses in that of the whole cluster, which
-        begins at its first block's."""
+        """Returns an access to shared memory, with addresses relative to the start of the cluster's
+        first block's, and with the bytes of MOST_BLOCKS blocks from there as bounds."""
         addresses = self.clusters.offsets_in_cluster(
             event.index, event.addresses, event.mask, event.access_type.size
         )
@@ -251,9 +254,8 @@ class MemoryCode:
         return accesses_cluster(self.frame.program.instructions[index])
 
     def by_space(self, addresses: Value, mask: Value, each: EachSpace) -> None:
-        """Splits lanes by the space of their generic addresses, and emits `each` for every space
-        (the function `by_space`).
-        """
+        """Calls the function `by_space` of this module: splits lanes by the space of their generic
+        addresses, and emits `each` for global, shared and local memory."""
         by_space(self.lanes, addresses, mask, each)
 
     # ---- parameters -----------------------------------------------------------------------------
@@ -268,7 +270,8 @@ class MemoryCode:
         width: int = LANES,
     ) -> list[Value]:
         """Returns `parts` elements of a kernel parameter, in `width` lanes: scalar loads in the
-        prologue and splats if the address names it, else (in 32 lanes) a load by each lane."""
+        prologue and splats if the address is a parameter's name with a constant offset, else (in 32
+        lanes, whatever `width` is) by the access function, with each lane's address."""
         assert isinstance(address, Address)
         element = ir.IntType(type.bits)
         if isinstance(address.base, Symbol):
@@ -288,9 +291,8 @@ class MemoryCode:
         ]
 
     def parameter(self, address: Address, type: ScalarType, number: int) -> Value:
-        """Returns element `number` of a kernel parameter that an address names, as a scalar loaded
-        in the prologue.
-        """
+        """Returns element `number` of the kernel parameter that an address names, as a scalar
+        loaded in the prologue; the address's constant offset is added."""
         assert isinstance(address.base, Symbol)
         offset = self.frame.program.slots[address.base.name].offset
         offset += address.base.offset + address.offset + number * type.bytes
@@ -301,8 +303,9 @@ class MemoryCode:
 
 def by_space(lanes: Lanes, addresses: Value, mask: Value, each: EachSpace) -> None:
     """Splits lanes by the state space of their generic addresses (shared and local are windows, all
-    else is global), and emits `each` for every space, in a branch that is taken if some lane of
-    `mask` is in it. `each` gets offsets in the window; global addresses as they are."""
+    else is global), and emits `each` for global, shared and local memory in turn, in a branch that
+    is taken if some lane of `mask` is in the space. `each` gets the space, offsets in its window
+    (global addresses as they are), and the mask of its lanes."""
     b = lanes.b
     window = b.lshr(addresses, splat_constant(WINDOW_BITS, I64))
     inside = {

@@ -23,16 +23,16 @@ WIDTHS = (16, 8, 4, 2, 1)
 
 
 class NarrowAccess:
-    """Emits accesses of the first lanes of a warp, by a switch on the mask."""
+    """Emits accesses to consecutive elements by the first 1, 2, 4, 8 or 16 lanes of a warp without
+    a mask, by a switch on the active mask."""
 
     def __init__(self, lanes: Lanes) -> None:
         self.lanes, self.b = lanes, lanes.b
 
     def load(self, access_type: AccessType, pointer: Value, on: Value) -> Value:
         """Returns the consecutive elements loaded from `pointer` (lane 0's) by the lanes `on`, in
-        32 lanes, zeros in inactive ones, so that no lane is undefined: by a vector load of exactly
-        that width if the mask is the first 1, 2, 4, 8 or 16 lanes, else by a masked load. The
-        access type has one part."""
+        32 lanes, zeros in inactive ones: by a vector load of exactly that width if the mask is the
+        first 1, 2, 4, 8 or 16 lanes, else by a masked load. The access type has one part."""
         b, blocks, done = self.b, *self._switch_on_mask(on)
         results = list[tuple[Value, ir.Block]]()
         for width, block in blocks.items():

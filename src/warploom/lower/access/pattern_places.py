@@ -26,13 +26,13 @@ class PatternSlot:
 
 def pattern_slot(lanes: Lanes, rules: AccessRules, bits: Value, first: Value) -> PatternSlot:
     """Emits the slot, of the 8 in an access record's pattern table, for the pattern of an access,
-    and the base that its lanes' offsets count from: `first` rounded down to the device's unit, or
-    `first` itself if one lane is active. `first` is the address of the lowest active lane, `bits`
-    the mask (i64).
+    its place in the record, and the base that its lanes' offsets count from: `first` rounded down
+    to the device's unit (128 or 256 bytes), or `first` itself if one lane is active. `first` is the
+    address of the lowest active lane, `bits` the mask (i64).
 
-    Any slot is right. Accesses of one instruction that alternate should have different ones: these
-    are accesses that begin at different multiples of 4, 16 or 32 bytes in a unit, up to the number
-    of slots."""
+    Any slot is right: it is chosen by mask and begin. Accesses of one instruction that alternate
+    should have different ones: these are accesses that begin at different multiples of 4, 16 or 32
+    bytes in a unit, up to the number of slots."""
     b = lanes.b
     # The cost of a single lane does not depend on its address, so all such accesses share a pattern
     # with offset 0.

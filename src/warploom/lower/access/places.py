@@ -48,8 +48,9 @@ class AccessStorage:
         return self.lanes.slot(self.frame.pointer(Slot.CACHE_AT), 2 * row)
 
     def is_within(self, index: int, space: Space, first: Value, extent: Value) -> Value:
-        """Returns true (an i1) if `extent` bytes (an i64) from address `first` lie in the space,
-        or, in global and constant memory, in the allocation that the instruction accessed last."""
+        """Returns true (an i1) if `extent` bytes (an i64) from address `first` lie in shared or
+        local memory, or, in global and constant memory, in the allocation that the instruction
+        accessed last."""
         b, low, high = self.b, I64(0), self.limit(space)
         if space in (Space.GLOBAL, Space.CONST):
             cache = self.cache(index, space)
@@ -66,8 +67,8 @@ class AccessStorage:
         return self.b.gep(self._data, [I64(offset)], source_etype=I8)
 
     def pointer(self, access_type: AccessType, first: Value) -> Value:
-        """Returns the host pointer of an address in a space; in local memory, that of its word in
-        lane 0."""
+        """Returns the host pointer of an address in a space; in local memory, that of lane 0's word
+        that the address is in (lanes lie interleaved)."""
         if access_type.space in (Space.GLOBAL, Space.CONST):
             return self.b.inttoptr(first, PTR)
         base, _ = self.space(access_type.space)

@@ -45,8 +45,8 @@ class RangeCache:
     def hits(self, group: GroupValues, lane_set: LaneSet) -> Value:
         """Emits the lookup of a group in the entry of a lane set. Returns true (an i1) if its base
         address is in the entry's range and its pitches, and a step found at run time, are the
-        entry's: then all accesses are aligned and inside of an allocation. Sets the counter in
-        which `count` counts them."""
+        entry's: then all accesses are aligned and inside of an allocation. Also does `set_counter`
+        for the counter that the address has in the entry, whether it hits or not."""
         b = self.b
         entry = self._entry(group, lane_set)
         conditions = [self._is_in_range(entry, group)]
@@ -65,8 +65,10 @@ class RangeCache:
     def set_counter(self, group: GroupValues, lane_set: LaneSet, counter: Value) -> None:
         """Chooses the counter in which code emitted later counts accesses of a group, number
         `counter` (an i64) in the lane set's entry: sets its address, `group.counter`, and
-        `counter_key`; emits no store. Loads as well what moves read after a hit: run addresses that
-        are safe without a mask, or the step where each lane is a run."""
+        `counter_key`; emits no store. Loads as well what moves read after a hit: `group.step` where
+        each lane is a run; else, with several runs, `first_vector` and `safe_firsts`, where uniform
+        runs without active lanes have the address of a run with some, as they are read without a
+        mask."""
         group.counter = self._count_at(self._leader(group), lane_set, counter)
         group.counter_key = lane_set.number, counter
         if group.accesses.is_laid_out:
@@ -105,7 +107,8 @@ class RangeCache:
 
     def keeps_counter(self, group: GroupValues, step: Value) -> Value:
         """Returns true (an i1) if an access of all lanes `step` bytes (an i64) after the group's
-        base uses the same counter: the step has none of the address bits on which costs depend."""
+        base uses the same counter: the step has none of the address bits (`within` of the full
+        warp's entry) on which costs depend."""
         b = self.b
         # `within` has bits of the unit alone: where LLVM can prove that a step is a multiple of the
         # unit, the comparison folds to true.
@@ -160,8 +163,9 @@ class RangeCache:
         return self.lanes.b.load(self.lanes.slot(self.frame.rows, at), typ=I64)
 
     def _counted_offset(self, entry: Value, group: GroupValues) -> Value:
-        """Returns the bits of the first member's address on which the group's cost depends
-        (`within`); divided by the size of an access they number a counter."""
+        """Returns the bits of the first member's address, in the first run, on which the group's
+        cost depends (the entry's `within`); divided by the size of an access they number a
+        counter."""
         offset = group.members[0][1]
         counter_key = self.b.add(group.firsts[0], I64(offset)) if offset else group.firsts[0]
         return self.b.and_(counter_key, self._word(entry, RangeCacheEntry.within))
@@ -196,7 +200,8 @@ class RangeCache:
         return self.places.number(group.members[0][0], group.access_type.space)
 
     def _entries(self, row: int) -> Value:
-        """Returns the address of the first entry of an access record's cache."""
+        """Returns the address of the first entry of an access record's range cache, after its
+        header."""
         begin = self._begin + self._layout.places[row] + RangeCacheHeader.WORDS
         return self.lanes.slot(self.frame.rows, begin)
 
@@ -234,9 +239,10 @@ class RangeCache:
         self.lanes.add_to(group.counter, times)
 
     def count_separately(self, group: GroupValues, index: int) -> None:
-        """Counts one more access of the member at instruction `index` alone. Counters of the first
-        member's entry stand for all members, so for that one the others get one less, and any other
-        gets one more in its own entry."""
+        """Counts one more access of the member at instruction `index` alone. A count of the first
+        member's entry stands for an access of every member: so for the first member 1 is added
+        there and subtracted in the others' own caches; for any other, 1 is added in its own
+        cache."""
         if index == group.members[0][0]:
             self.count(group, I64(1))
             for difference, _ in group.members[1:]:

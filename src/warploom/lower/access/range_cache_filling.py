@@ -31,9 +31,9 @@ class RangeCacheFilling:
         self._limits: dict[Space, Value] = {}
 
     def fill(self, group: GroupValues, lane_set: LaneSet, entry: Value) -> Value:
-        """Emits the filling of an entry (its address) for accesses like those of a group, unless it
-        may not be filled. Returns 0 if it is not, or the rules are to count this access all the
-        same, else 1 plus the number of its counter (an i64)."""
+        """Emits the filling of an entry (its address) for accesses like those of a group, unless
+        `_may_fill` forbids it. Returns 0 if it is not filled, or the rules are to count this access
+        all the same, else 1 plus the number of its counter (an i64)."""
         b = self.b
         entry_block, call_block, done = (
             b.block,
@@ -51,17 +51,18 @@ class RangeCacheFilling:
         return learned
 
     def _may_fill(self, lane_set: LaneSet, entry: Value) -> Value:
-        """Returns true (an i1) if the entry may be filled: not for lane sets that cannot get a key,
-        and not if its `misses` are GIVEN_UP or more, which says that replacing it does not pay."""
+        """Returns true (an i1) if the entry may be filled: its lane set has a key or can get one,
+        and its `misses` are fewer than GIVEN_UP; more say that replacing it does not pay."""
         b = self.b
         misses = b.load(self.lanes.slot(entry, RangeCacheEntry.misses), typ=I64)
         not_given_up = b.icmp_unsigned("<", misses, I64(GIVEN_UP))
         return b.and_(b.not_(self.sets.has_no_key(lane_set)), not_given_up)
 
     def _call_helper(self, group: GroupValues, lane_set: LaneSet) -> Value:
-        """Emits the call of `learn_access`, which fills the entry, with the bases and step in an
-        array on the stack; in global memory first that of `find_bounds`, which finds the allocation
-        of the first base. Returns the result of `learn_access` (`fill`)."""
+        """Emits the call of `learn_access`, which fills the entry, with the bases and a step found
+        at run time in an array on the stack; in global and constant memory first that of
+        `find_bounds`, which finds the allocation of the first base. Returns the result of
+        `learn_access` (`fill`)."""
         b = self.b
         if self._bases is None:
             self._bases = self.frame.prologue.alloca(ir.ArrayType(I64, STEP_AT + 1), align=64)

@@ -57,8 +57,8 @@ class SharedFunctions:
 
 def load_functions(names: Iterable[str], definitions: Mapping[str, Define]) -> bool:
     """Loads functions into the process, so that kernels link against them; those loaded before are
-    left as they are, and those that no cache has are compiled. Returns False, and loads none, if
-    one of these has no definition."""
+    left as they are, and those that neither the package nor the disk cache has are compiled.
+    Returns False, and loads none, if one to be compiled has no definition."""
     missing = {name: _object(name, definitions) for name in names if name not in _loaded}
     objects = [code for code in missing.values() if code is not None]
     if len(objects) < len(missing):
@@ -81,8 +81,8 @@ _loaded: dict[str, llvm.ExecutionEngine] = {}
 
 
 def _object(name: str, definitions: Mapping[str, Define]) -> bytes | None:
-    """Returns a function's object code: shipped with the package, from the disk cache, or compiled
-    and stored there. Returns None if it is in neither and has no definition."""
+    """Returns a function's object code: as shipped with the package, else from the disk cache, else
+    compiled and stored there. Returns None if neither has it and it has no definition."""
     shipped = _shipped().get(name)
     if shipped is not None:
         return shipped
@@ -107,8 +107,8 @@ def _compiled(name: str, define: Define, processor: Processor | None = None) -> 
 def ship_functions(
     definitions: Mapping[str, Define], processors: Iterable[Processor], folder: Path = SHIPPED
 ) -> list[Path]:
-    """Writes the object code of all functions to one file for each processor in a folder, and
-    removes older files of this platform. Returns the paths."""
+    """Writes the object code of all functions to one file for each processor in a folder, after it
+    removes the files of this platform that are there. Returns the paths."""
     for old in folder.glob(f"{KIND}s-{sys.platform}-*"):
         old.unlink()
     return [

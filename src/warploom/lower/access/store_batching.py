@@ -62,10 +62,12 @@ class _Pending:
 
 
 class StoreBatch:
-    """Emits the deferred stores of a warp function, for one group at a time: a group's stores are
-    pending from its first to its last one, which performs all of them lane by lane."""
+    """Emits the deferred stores of a warp function, for one group at a time: a group's stores (of
+    one element type, at constant offsets from one register) are pending from its first to its last
+    one, which performs all of them lane by lane."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Creates the batch, in which no store is pending."""
         self.memory, self._group_addresses = memory, GroupAddresses(memory.lanes)
         self._transfers = Transfers(memory.lanes, memory.places.pointer)
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
@@ -77,8 +79,9 @@ class StoreBatch:
 
     def begin(self, group: GroupValues, bases: Value) -> Value:
         """Makes the stores of a group the pending ones. Returns true (an i1) if they can be
-        deferred, provided that all lanes are active: `bases`, the lanes' base addresses, are
-        strided, without overlap, in the allocation accessed last, and each store's pattern is in
+        deferred, provided that all lanes are active: `bases`, the lanes' base addresses, rise by
+        one step, no shorter than the bytes that a lane's stores span and less than FURTHEST longer;
+        all bytes lie in the allocation accessed last (or the space); and each store's pattern is in
         its access record."""
         b, index = self.b, group.members[0][0]
         start, stop = group.accesses.span
@@ -101,10 +104,9 @@ class StoreBatch:
         return reduce(b.and_, conditions)
 
     def _pattern(self, pending: _Pending, number: int) -> tuple[Value, Value]:
-        """Emits, for pending store number `number` of a group, which addresses it has to have to be
-        counted with the others, if all lanes are active: returns the address of the pattern in its
-        access record that it must match, and lane 0's distance in bytes from the start of its
-        aligned unit (the bytes that distinguish patterns, `pattern_slot`)."""
+        """Returns, for pending store number `number`, the address of the pattern in its access
+        record that it must match to be counted as its repetition, all lanes being active, and lane
+        0's distance in bytes from the start of its aligned unit (`pattern_slot`)."""
         index, offset = pending.group.members[number]
         first_byte = self.b.add(pending.first, I64(offset))
         rules = self.frame.layout.rules
@@ -114,8 +116,8 @@ class StoreBatch:
 
     def _pattern_matches(self, pending: _Pending, number: int) -> list[Value]:
         """Returns conditions (i1) that hold if the access record has the pattern of pending store
-        `number`: all lanes, its stride and the offset of lane 0. Strided lanes have no other
-        differences."""
+        `number`: all lanes, the step of the pending stores and the offset of lane 0. Strided lanes
+        have no other differences."""
         pattern, offset = self._pattern(pending, number)
         expected = ((MASK, I64(ALL_LANES)), (STEP, pending.step), (OFFSETS, offset))
         return [
@@ -124,8 +126,9 @@ class StoreBatch:
         ]
 
     def disjoint(self, group: GroupValues) -> Value | None:
-        """Returns true (an i1) if all lane runs of a group are disjoint from the bytes between the
-        first and last one of pending stores; None if no store is pending in their space."""
+        """Returns true (an i1) if all lane runs of a group are disjoint from the byte range from
+        the first to the last pending store of all lanes; None if no store is pending in their
+        space."""
         pending, b = self._pending, self.b
         if pending is None or group.access_type.space is not pending.group.access_type.space:
             return None
@@ -139,8 +142,8 @@ class StoreBatch:
         return reduce(b.and_, conditions)
 
     def append(self, value: Value) -> None:
-        """Stores the elements of the next store (32 lanes) to the data buffer; after the last one
-        of the group, emits all of them, and none is pending any more."""
+        """Stores the 32 lanes of the next store's element to the data buffer; after the last store
+        of the group, emits all of them (`flush`), and none is pending any more."""
         pending = self._pending
         assert pending is not None
         at = self.memory.places.at(pending.count * pending.group.access_type.part_bytes)
@@ -182,7 +185,7 @@ class StoreBatch:
 
 def _store_function(module: ir.Module, element: ir.IntType, offsets: list[int]) -> Value:
     """Returns the function that stores 32 lanes of one element type at each of these byte offsets
-    from the lane's address; creates it in the module on first use."""
+    from the lane's address (arguments: SIGNATURE); creates it in the module on first use."""
     name = ".".join(["puts", str(element), *map(str, offsets)])
     if name not in module.globals:
         function = ir.Function(module, SIGNATURE, name)
@@ -197,7 +200,8 @@ def _emit_lane_loop(
     lanes: Lanes, function: ir.Function, element: ir.IntType, offsets: list[int]
 ) -> None:
     """Emits the body of a store function: a loop over the 32 lanes, each of which stores its
-    elements at all `offsets` from its address, lane 0's plus `step` for each lane."""
+    elements (number n of 32 lanes at the data's n-th vector) at all `offsets` from its address,
+    lane 0's plus `step` bytes for each lane."""
     start, loop_block, done = (
         function.append_basic_block(name) for name in ("start", "lane", "done")
     )

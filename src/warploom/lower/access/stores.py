@@ -136,8 +136,8 @@ def store_pairs(
 def store_by_step(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Stores vectors if the run-time value `step` is the size of an access, so that lanes of a run
-    follow each other; else scatters."""
+    """Stores a vector for each lane run if the run-time value `step` is the size of an access with
+    all parts, so that lanes of a run follow each other; else scatters."""
     b = transfers.b
     consecutive = b.icmp_unsigned("==", lane_addresses.step, I64(lane_addresses.access_type.size))
     with b.if_else(consecutive) as (then, otherwise):

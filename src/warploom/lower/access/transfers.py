@@ -135,8 +135,9 @@ class Transfers:
         return self.b.gep(pointer, [I64(number << LOCAL_ROW_BITS)], source_etype=I8)
 
     def gather(self, access_type: AccessType, pointers: Value, on: Value) -> Value:
-        """Gathers one element of each lane in `on`; returns 32 lanes. The host has no gather of
-        less than 4 bytes: a narrower element is extracted from the aligned word around it."""
+        """Gathers one element of each lane in `on`; returns 32 lanes, 0 in others. The host has no
+        gather of less than 4 bytes: a narrower element is extracted from the aligned word around
+        it."""
         b, element = self.b, access_type.element
         if access_type.type.bytes >= WORD_BYTES:
             return gather(self.lanes, pointers, on, element)

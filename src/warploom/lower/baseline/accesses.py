@@ -34,8 +34,8 @@ from warploom.program.accesses import spaces_of
 @dataclass(frozen=True, slots=True)
 class AccessFunction:
     """Identifies the shared function of a load or store in baseline code: the access type, the
-    forms of its address and data operands, the rules by which it is counted, and the options
-    `shuffles` and `records` of `ir.variant`."""
+    forms of its address and data operands, the rules by which it is counted, `shuffles` (an order
+    policy may choose among lanes) and `records` (the launch is recorded)."""
 
     access_type: AccessType
     address: SourceForm
@@ -46,8 +46,9 @@ class AccessFunction:
 
     @property
     def name(self) -> str:
-        """Returns the function's name, which states everything that its code depends on, such as
-        `access.load.global.f32x1.[r64](r32).RULES`."""
+        """Returns the function's name, which states everything that its code depends on:
+        `access.load.global.f32x1.[r64](r32).RULES`, with `shuffled.` and `recorded.` after
+        `access.` if these options are set."""
         forms = ",".join(map(str, self.data))
         variant = "shuffled." * self.shuffles + "recorded." * self.records
         return f"access.{variant}{self.access_type.name}[{self.address}]({forms}).{self.rules.name}"
@@ -64,7 +65,7 @@ class AccessFunction:
 
 class _Emission:
     """Emits the shared function of a load or store, for all lanes of a warp; the constructor emits
-    the reads of its words, in their order."""
+    the reads of its operand words."""
 
     def __init__(self, module: ir.Module, function_spec: AccessFunction) -> None:
         """Declares the function and emits the reads of its operand words, in their order:
@@ -124,7 +125,8 @@ class _Emission:
         return self.lanes.slot(self.moved, number * self.access_type.part_bytes, ir.IntType(8))
 
     def _addresses(self) -> Value:
-        """Returns the lanes' addresses; with a 32-bit base they wrap around at 2^32."""
+        """Returns the lanes' addresses, base plus offset; modulo 2^32 if the base is a 32-bit
+        register."""
         b = self.b
         base = self.registers.read(self.base, self.function_spec.address, unsigned(64))
         whole = b.add(base, self.lanes.splat(self.offset))
@@ -134,9 +136,9 @@ class _Emission:
 
     def _access(self, space: Space, addresses: Value, mask: Value) -> None:
         """Emits the access of the lanes of `mask` to one space, by the access function
-        (`lower.access.access_functions`), recorded before if the launch is; if it faults, the
-        shared function returns the instruction's number and, in the low FAULT_BITS bits, the
-        space's code plus one."""
+        (`lower.access.access_functions`), after its entry in the log in recorded launches. If it
+        faults, the shared function returns the instruction's number and, in the low FAULT_BITS
+        bits, the space's code plus one."""
         b, environment = self.b, self.body.environment
         access_type, bits = replace(self.access_type, space=space), self.lanes.bits(mask)
         if self.scratch is not None:

@@ -140,8 +140,9 @@ class CallCode:
 
     def _operation(self, instruction: Instruction) -> SharedCall | None:
         """Returns the call of an instruction that computes; None if there is no function for it: it
-        does more than compute, its calls of a routine (slow-path division) are counted, it is a
-        `mov` that packs or unpacks, or it has operands that cannot be passed."""
+        does more than compute (atomics, matrices, textures, barriers, no terms), its calls of a
+        routine (slow-path division) are counted, it is a `mov` that packs or unpacks, or it has
+        operands that cannot be passed."""
         operation = instruction.operation
         if operation.spec.semantics is None or operation.spec.unit in _OUT_OF_LINE:
             return None
@@ -196,8 +197,9 @@ class CallCode:
                 return False
 
     def _argument(self, source: Operand, type: ScalarType) -> CallArgument:
-        """Returns the argument for a source operand read as `type`: the slot of a register or of
-        `%tid` (relative to the context), a constant, or a uniform value known only at run time."""
+        """Returns the argument for a source operand read as `type`: the slot of a register (of a
+        negated predicate with that form) or of `%tid` (relative to the context), a constant (a
+        literal as a signed number, or an address), or a uniform value known only at run time."""
         match source:
             case Register():
                 return CallArgument(SourceForm(_bits(source)), self._slot(source))
@@ -233,8 +235,8 @@ class CallCode:
         return self.frame.program.slots[symbol.name].space not in _IN_MEMORY
 
     def _offset(self, symbol: Symbol) -> int:
-        """Returns the address of a variable if it is a constant, else its index in
-        `Program.globals`."""
+        """Returns the address of a variable, with the symbol's offset, if it is a constant; else
+        its index in `Program.globals`, without that offset."""
         place = self.frame.program.slots[symbol.name]
         return place.offset + (symbol.offset if self._is_constant(symbol) else 0)
 
@@ -242,9 +244,8 @@ class CallCode:
 
     def _accesses(self, index: int, instruction: Instruction) -> list[SharedCall] | None:
         """Returns the calls of a load or a store; None if there is no function for it: in observed
-        launches, for bulk fills and stores that signal an mbarrier, parameters of calls in
-        registers, stores to parameters, other blocks of a cluster, and data that is wider than 64
-        bits or cannot be passed."""
+        launches, for parameters in the frame of a call, stores to parameters, other blocks of a
+        cluster, and data that is wider than 64 bits or cannot be passed."""
         if self.memory.instruments.observer is not None:
             return None
         if frame_access(self.frame.program, instruction) is not None:
@@ -317,8 +318,8 @@ class CallCode:
         self, data: Operand, address: Address, type: ScalarType
     ) -> list[SharedCall] | None:
         """Returns the calls that load kernel parameters at a constant address, one for each target
-        that is a register; None if the address is in a register or something is wider than 64 bits.
-        """
+        that is a register; None if the address is no parameter plus a constant, or something is
+        wider than 64 bits."""
         targets, base = elements(data), address.base
         if not isinstance(base, Symbol) or type.bits > WIDEST:
             return None

@@ -100,9 +100,9 @@ class MemoryRegisters:
         self.lanes, self.b = lanes, lanes.b
 
     def read(self, place: Value, source: SourceForm, type: ScalarType) -> Value:
-        """Returns a source in 32 lanes of the type in which `type` is computed. `place` is the
-        register's address, or, if the source's form has no bits, the number itself (an i64), which
-        all lanes get."""
+        """Returns a source in 32 lanes of the type in which `type` is computed; of a predicate the
+        mask, inverted for the negated form. `place` is the register's address, or, if the source's
+        form has no bits, the number itself (an i64), which all lanes get."""
         b = self.b
         if not source.bits:
             number = b.trunc(place, ir.IntType(type.bits)) if type.bits < 64 else place

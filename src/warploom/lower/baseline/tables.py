@@ -46,8 +46,8 @@ class CallTable:
 
     def __init__(self, frame: Frame, functions: SharedFunctions) -> None:
         """Declares the arrays of words and functions, empty until `finish` defines them, and stores
-        in the prologue the addresses of access rows and counts in the array `run` of shared
-        functions."""
+        in the prologue the addresses of access rows and counts in the array `run` (`RunWord`),
+        which each shared function gets."""
         self.frame, self._declared = frame, functions
         self._numbers: dict[str, int] = {}
         self._words: list[int] = []
@@ -79,9 +79,9 @@ class CallTable:
         self._words += words
 
     def _guard(self, index: int, guard: Guard, size: int) -> list[int]:
-        """Returns the words of the guard's call, which runs the next `size` words in the lanes in
-        which the guard of instruction `index` holds, counts these lanes, and continues after the
-        words."""
+        """Returns the words of the guard's call (its function, the instruction, the predicate's
+        slot, the counter, `size`), which runs the next `size` words in the lanes in which the guard
+        of instruction `index` holds, counts these lanes, and continues after the words."""
         function = GuardFunction(guard.negated, self.frame.variant.records)
         place = self.frame.context_layout.by_lane[guard.register]
         call = SharedCall(function.name, function.define)

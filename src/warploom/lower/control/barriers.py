@@ -60,7 +60,7 @@ class BarrierCode:
 
     def ends(self, instruction: Instruction) -> bool:
         """Returns true if the instruction is a barrier that ends its basic block: all but those
-        that return a count."""
+        that return a count or predicate (`bar.red`)."""
         return instruction.operation.spec.unit is Unit.BARRIER and not is_reducing_barrier(
             instruction
         )
@@ -76,8 +76,9 @@ class BarrierCode:
         """Emits the barrier at the end of a basic block. If its guard holds in no active lane, code
         jumps to the next block. Otherwise an arrival alone (`arrive`) leaves with ARRIVED_ONLY, to
         go on at once; a wait suspends the active lanes in the divergent copy (in baseline code,
-        which has no other, the warp as a whole if its lanes are together), switches to the next
-        warp in a region version, and else suspends the warp as a whole. The barrier of a cluster is
+        which has no other, the warp as a whole if its lanes are together and the number is plain).
+        Elsewhere it switches to the next warp in a region version if the number is plain
+        (`_plain_number`), and else suspends the warp as a whole. The barrier of a cluster is
         `_end_in_cluster`."""
         frame, following = self.frame, block.successors[-1]
         on = frame.active.mask()
@@ -114,9 +115,9 @@ class BarrierCode:
         threads: Value,
     ) -> None:
         """Emits the wait of all living lanes together at barrier `number`, for `threads` threads
-        (0: all): saves the warp; a call in warp order then runs the next warp, if the number is a
-        constant and all are awaited; another one stores the barrier in the warp's state and leaves
-        with BARRIER."""
+        (0: all): saves the warp; a call in warp order then runs the next warp, if the number is
+        plain (`_plain_number`); another one stores the barrier in the warp's state and leaves with
+        BARRIER."""
         self.control.suspension.wait_together(block.index, index, _plain_number(instruction))
         self._store_barrier(index, number, threads)
         self.frame.leave(Status.BARRIER)
@@ -126,9 +127,9 @@ class BarrierCode:
     ) -> None:
         """Emits the cluster's barrier at the end of a basic block. An arrival adds the lanes to
         `cluster_arrived` in the warp's state and jumps to the next block. So does a wait that every
-        thread of the cluster has arrived for; else (`must_wait`) its lanes leave the function as
-        waiting: one by one in the divergent copy, else with the whole warp. Both are reported to
-        observers and the detector as arrivals, by their kind."""
+        thread of the cluster has arrived for (without a store); else (`must_wait`) its lanes leave
+        the function as waiting: the active ones in the divergent copy (`_wait`), else the whole
+        warp. Both are first reported to observers and the detector as arrivals."""
         b, frame, following = self.b, self.frame, block.successors[-1]
         self._record_arrival(index, on, I64(CLUSTER_BARRIER), I64(0))
         if "arrive" in instruction.operation.modifiers:
@@ -150,11 +151,11 @@ class BarrierCode:
             frame.leave(Status.BARRIER)
 
     def begin(self, block: ProgramBlock) -> None:
-        """Emits the wait of a counting barrier (`bar.red`), which begins a basic block: stores in
-        `vote` 1 plus the number of lanes whose predicate is true (for `and`: false), and suspends
-        at this same block. Emits nothing for another instruction; at run time nothing happens
-        without executing lanes, or if they resume after the wait (`sync_done`, which is
-        cleared)."""
+        """Emits the wait of a barrier that returns a count (`bar.red`), which begins a basic block:
+        stores in VOTE 1 plus the number of executing lanes whose predicate is true (for `and`:
+        false), and suspends at this same block. Emits nothing for another instruction; at run time
+        nothing happens without executing lanes, or if they resume after the wait (`sync_done`,
+        which is cleared)."""
         instruction = self.frame.program.instructions[block.start]
         if not is_reducing_barrier(instruction):
             return
@@ -219,9 +220,9 @@ class BarrierCode:
 
     def _operands(self, index: int, instruction: Instruction, on: Value) -> tuple[Value, Value]:
         """Returns the barrier's number and the number of threads that it waits for, 0 for all, from
-        the lowest lane of `on`; checks both and records the arrival. The barrier of a warp group
-        (WARP_GROUP_BARRIER) has the number plus that of the group, unchecked.
-        """
+        the lowest lane of `on`; checks both (`_check`) and records the arrival. The barrier of a
+        warp group (WARP_GROUP_BARRIER) has the number plus that of the group (4 warps each),
+        unchecked."""
         b = self.b
         operands_given = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
         number, *count = (self.operands.uniform(operand, on) for operand in operands_given)

@@ -47,7 +47,7 @@ class ClusterCode:
     def start(self) -> Value:
         """Returns the host address of the shared memory of the cluster's first block, as an i64:
         the blocks of a cluster follow each other at a distance of SHARED_STRIDE bytes, in the order
-        of their ranks."""
+        of their ranks. Without clusters of several blocks it is that of the running block."""
         if not self.several:
             return self.frame.slot(Slot.SHARED_AT)
         p = self.frame.prologue.b

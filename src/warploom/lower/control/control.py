@@ -63,8 +63,9 @@ class ControlFlow:
     def finish(self) -> dict[int, ir.Block]:
         """Emits the code that the copies of blocks share: the warp's end, reconvergence points,
         resume entries and exits. Returns the entries of a resumed warp by the `resume` value of its
-        state: a site (numbered barrier) or FROM_TABLE; none if no warp can be suspended. To be
-        called after all blocks have been emitted, as their jumps create these entries."""
+        state: a site (numbered barrier) or FROM_TABLE; an empty dictionary if no warp can be
+        suspended. To be called after all blocks have been emitted, as their jumps create these
+        entries."""
         with self.b.goto_block(self.blocks.ended):
             self.warp_order.end()
         self.reconvergence.emit()
@@ -76,10 +77,10 @@ class ControlFlow:
 
     def branch(self, copy: Copy, block: int, guard: Value, instruction: int) -> None:
         """Emits a guarded branch at the end of `block`, taken by the active lanes in which the
-        guard holds. If all lanes agree it is a jump; otherwise it is counted as divergent and
-        lowered as the exit of a masked loop, the entry of a predicated block, or (always in the
-        divergent copy) a divergence.
-        """
+        guard holds. If all lanes agree it is a jump to the next or the target block; otherwise it
+        adds 1 to the branch's divergence counter and is lowered by its `BranchKind` as the exit of
+        a masked loop or the entry of a predicated block, or else, and always in the divergent copy,
+        as a divergence."""
         target, following = self.program.blocks[block].successors
         b, lanes = self.b, self.lanes
         active = self.frame.active.bits()
@@ -109,8 +110,9 @@ class ControlFlow:
     def _exit_region(
         self, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Emits the exit of some lanes from a masked loop at the end of `block`: their values are
-        stored, they are masked off, and the others continue in the loop, in the convergent copy."""
+        """Emits the exit of some lanes from a masked loop at the end of `block`: the lanes whose
+        successor is the region's point have their values stored and are masked off, the others
+        continue in the loop, in the convergent copy."""
         region = self.masked_loops.region_left_at(block)
         assert region is not None
         target, following = self.program.blocks[block].successors
@@ -126,10 +128,10 @@ class ControlFlow:
     def _enter_predicated_block(
         self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
-        """Emits the entry into a predicated block (the short side of an `if`): stores registers
-        that become varying behind it, saves the active mask, and jumps to the block's masked
-        version with the lanes that run it; the others wait until `leave_predicated_block`. The
-        reconvergence is counted here, as it is certain."""
+        """Emits the entry into a predicated block (the short side of an `if`) from `copy`: stores
+        in 32 lanes the registers that become varying in either successor, saves the active mask,
+        and jumps to the block's masked version with the lanes that run it; the others wait until
+        `leave_predicated_block`. The reconvergence is counted here, as it is certain."""
         target, following = self.program.blocks[block].successors
         body = self.frame.warp_ir.predicated_blocks[block]
         self.frame.counters.add(self.frame.layout.branches[instruction] + 1, I64(1))
@@ -160,9 +162,10 @@ class ControlFlow:
 
     def leave_lanes(self, copy: Copy, block: int, exiting: Value | None) -> None:
         """Emits `ret` or `exit` at the end of `block`, for the lanes `exiting` or (None) for all
-        active ones. If active lanes remain, the exiting ones leave the live mask and the others
-        continue with the next block, in the convergent copy if they were in a region version, which
-        is for full warps; else code jumps to the program's exit."""
+        active ones. If active lanes remain, the exiting ones leave the live mask, in the divergent
+        copy they count as arrived in the innermost node, and the others continue with the next
+        block, in the convergent copy if they were in a region version, which is for full warps.
+        Else code jumps to the program's exit."""
         if exiting is None:
             self.edges.jump(copy, self.program.exit, block)
             return

@@ -31,6 +31,8 @@ class DivergenceCode:
     def __init__(
         self, edges: Edges, simt_stack: SimtStackCode, layout_recovery: LayoutRecovery
     ) -> None:
+        """Begins with no entry in the middle of a divergent block (`steps`, filled by
+        `diverge_within`)."""
         self.edges, self.blocks, self.simt_stack, self.layout_recovery = (
             edges,
             edges.blocks,
@@ -46,9 +48,10 @@ class DivergenceCode:
         self, copy: Copy, block: int, taken_lanes: Value, other_lanes: Value, instruction: int
     ) -> None:
         """Emits the divergence of the active lanes at a branch: their registers are stored, one
-        side runs in the divergent copy, the other waits in a new node of the SIMT stack. A side
-        that begins at the reconvergence point counts as arrived and the other one runs; no node is
-        pushed for it if the innermost one has this point."""
+        side runs in the divergent copy (`_split_sides` chooses it), the other waits in a new node
+        of the SIMT stack. A side that begins at the reconvergence point counts as arrived in the
+        node and the other one runs; no node is pushed for it if the innermost one has this
+        point."""
         b = self.b
         self.store_live_lanes(block)
         target, following = self.program.blocks[block].successors
@@ -124,9 +127,10 @@ class DivergenceCode:
 
     def diverge_within(self, index: int, condition: Value, leave: Callable[[], None]) -> None:
         """Emits the exit of all lanes to the divergent copy before instruction `index`, taken if a
-        condition (an i1: an affine value wraps around) holds. `leave` emits code that runs first on
-        the exit. The entry in the middle of the divergent copy is recorded in `steps`, by
-        instruction; the instruction's guard has been counted already."""
+        condition (an i1: an affine value wraps around) holds. On the exit `leave` emits code first,
+        then live registers are stored in 32 lanes and their shapes marked as stale. The entry in
+        the middle of the divergent copy is recorded in `steps`, by instruction; the instruction's
+        guard has been counted already."""
         if index not in self.steps:
             self.steps[index] = self.blocks.append(f"step{index}")
         block = next(b for b in self.program.blocks if b.start <= index < b.stop)

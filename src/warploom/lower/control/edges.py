@@ -18,6 +18,7 @@ class Edges:
     def __init__(
         self, blocks: Blocks, masked_loops: MaskedLoopCode, suspension: Suspension
     ) -> None:
+        """Begins with no header of back edges; `_header` adds them."""
         self.blocks, self.masked_loops, self.suspension = blocks, masked_loops, suspension
         self.frame, self.b, self.program = blocks.frame, blocks.frame.lanes.b, blocks.program
         self._headers: dict[tuple[Copy, int], ir.Block] = {}
@@ -30,8 +31,8 @@ class Edges:
     def block_to(self, copy: Copy, index: int, origin: int) -> ir.Block:
         """Returns the LLVM block to which code of block `origin` jumps to continue at block
         `index`: that block's entry, or its header of back edges; or a new block on the edge that
-        enters or leaves masked loops or stores registers that become varying (never in the
-        divergent copy, which has neither)."""
+        enters or leaves masked loops (in a region copy only enters) or stores registers that become
+        varying. The divergent copy has neither masked loops nor such registers."""
         if copy is Copy.DIVERGENT:
             return self._direct_block(copy, index, origin)
         # In a region copy no lane has left a masked loop, for the others then continue in the
@@ -53,17 +54,17 @@ class Edges:
         return edge
 
     def _direct_block(self, copy: Copy, index: int, origin: int) -> ir.Block:
-        """Returns the LLVM block of an edge on which neither layouts nor masks change: the fuel
-        test for a back edge (to a block that is not later), else the block's entry.
-        """
+        """Returns the LLVM block of an edge on which neither layouts nor masks change: the loop's
+        header of back edges (`_header`) for an edge to a block that is not later, else the block's
+        entry (`Blocks.entrance`)."""
         if index != self.program.exit and index <= origin:
             return self._header(self.blocks.entry_copy(copy, index), index)
         return self.blocks.entrance(copy, index)
 
     def _header(self, copy: Copy, index: int) -> ir.Block:
         """Returns the LLVM block of a loop's back edges, created at the first use: it ends the
-        warp's turn if the turn's instructions are used up, then enters a batch of iterations
-        (`lower.loops.strided_loops`), if the loop has batches, or the loop's header."""
+        warp's turn if that is due (`Fuel.ends_turn`), then enters a batch of iterations
+        (`lower.loops.strided_loops`), if the loop has batches, or else the loop's header."""
         if (copy, index) not in self._headers:
             header = self.blocks.append(f"back.{copy.value}{index}")
             self._headers[copy, index] = header
@@ -77,8 +78,9 @@ class Edges:
 
     def _end_turn(self, copy: Copy, index: int) -> None:
         """Emits the suspension of the running lanes with TURN_END; they continue at block `index`
-        in their next turn. If some lanes have left a masked loop around the block, the state is
-        saved as after a divergence: lane by lane, with a node for these."""
+        in their next turn. If lanes have left a masked loop around the block, which others are
+        still in, the state is saved as after a divergence: lane by lane, with a node for those that
+        have left."""
         # In a masked loop that some lanes have left, those inside are a split of their own: the
         # context must hold it as the SIMT stack would.
         together = copy is not Copy.DIVERGENT

@@ -93,10 +93,11 @@ class IndexedBranchCode:
         jump_block: ir.Block,
     ) -> None:
         """Emits the branch of lanes with different indices or a guard that not all satisfy: the
-        helper `take_indexed_branch` pushes nodes on the SIMT stack and returns the block that runs
-        first (NONE: a lane faults). If all lanes go to one block, code joins `jump_block`, with
-        that block as the phi `target`; else the divergence is counted and the first lanes continue
-        in the divergent copy.
+        helper `take_indexed_branch` pushes nodes on the SIMT stack in the context and returns the
+        block that runs first (NONE: a lane faults). If all lanes go to one block, code joins
+        `jump_block`, with that block as the phi `target`; else the divergence is counted and the
+        first lanes continue in the divergent copy, or suspend with DIVERGED if the schedule mixes
+        diverged lanes.
 
         `indices`: those of all lanes; `on`: the lanes that branch, while others fall through;
         `count`: the number of targets in `table`."""
@@ -163,6 +164,7 @@ class IndexedBranchCode:
         self._fault(index, indices, self._lowest(self.frame.active.mask()))
 
     def _fault(self, index: int, indices: Value, lane: Value) -> None:
-        """Emits the fault of a lane (an i32) whose index selects no target."""
+        """Emits the fault BAD_INDEX of a lane (an i32) whose index, recorded as the address,
+        selects no target."""
         number = self.b.zext(self.lanes.lane(indices, lane), I64)
         self.frame.fault(BAD_INDEX, index, lane, number, I64(0))

@@ -23,8 +23,8 @@ from warploom.lower.frame.spills import SpillCode
 
 class LayoutRecovery:
     """Emits the transitions to the convergent copy. A flag in a stack slot, *stale*, is set where
-    registers may have lost their shapes since lanes were last together. `reconverge` checks shapes
-    only if it is set, `recover` in any case."""
+    registers may have lost their vector shapes since lanes were last together. `reconverge` checks
+    shapes only if it is set, `recover` in any case."""
 
     def __init__(self, blocks: Blocks, saved: SpillCode, masked_loops: MaskedLoopCode) -> None:
         """Allocates the flag; the blocks of transitions are emitted at their first use and kept by
@@ -73,8 +73,9 @@ class LayoutRecovery:
 
     def _recover_shapes(self, index: int) -> Value:
         """Emits the call of `reshape_registers` for the live registers of a block that have a shape
-        there: it tests their 32 lanes in the context and stores the first value of each run beside
-        them. Returns true (an i1) if all of them have their shape, also if there are none."""
+        there: it tests their 32 lanes in the context and stores the first value of each run to
+        their short slots there. Returns true (an i1) if all of them have their shape, also if there
+        are none."""
         frame, shaped = self.frame, self.frame.context_layout.shaped
         here = self.blocks.live(index) & frame.position.shapes.keys() & shaped.keys()
         words = [

@@ -22,7 +22,8 @@ from warploom.simt.warp_table import NONE, StackNode
 
 
 class MaskedLoopCode:
-    """Emits the entries and exits of masked loops; holds their variables in stack slots."""
+    """Emits the entries and exits of masked regions: loops, and blocks that a branch skips, that
+    lanes leave one by one by being masked off; holds their variables in stack slots."""
 
     def __init__(self, frame: Frame, simt_stack: SimtStackCode) -> None:
         """Allocates stack slots for each region: the lanes that entered, the branch at which lanes
@@ -64,8 +65,8 @@ class MaskedLoopCode:
 
     def exit_lanes(self, region: MaskedRegion, bits: Value, branch: int) -> None:
         """Stores, for active lanes (`bits`, an i32) that leave a region at instruction `branch`,
-        the values of its merged registers (those read after it) and, if they are the first to
-        leave, the branch. The caller masks them off."""
+        the values of its merged registers (those read after it) and, if they are the first to leave
+        since lanes entered, the branch. The caller masks them off."""
         b, exited = self.b, self.lanes.mask(bits)
         for register, variable in self._exited_values[region].items():
             held = b.load(variable, typ=storage_type(register.type))
@@ -104,9 +105,9 @@ class MaskedLoopCode:
             self._push_exited(block, live)
 
     def _push_exited(self, block: int, live: frozenset[Register]) -> None:
-        """Pushes a node on the SIMT stack for each masked region around a block that lanes have
-        left, in which these count as arrived, and stores their values in the context, since the
-        lanes inside are about to diverge or to wait."""
+        """Pushes a node on the SIMT stack, outermost first, for each masked region around a block
+        that lanes have left, in which these count as arrived, and stores their values in the
+        context, since the lanes inside are about to diverge or to wait."""
         b, frame = self.b, self.frame
         around = frame.shapes.around(block)
         inside = frame.active.bits()
@@ -126,9 +127,10 @@ class MaskedLoopCode:
         frame.active.set(inside)
 
     def _store_exited(self, region: MaskedRegion, live: frozenset[Register], exited: Value) -> None:
-        """Stores registers of lanes that have left a region (`exited`, a mask) to the context:
-        their saved values of registers that are read after the region, zeros of other `live` ones
-        that the region writes, which are dead for these lanes. Values of other lanes stay."""
+        """Stores registers that basic blocks share, of lanes that have left a region (`exited`, a
+        mask), to the context: their saved values of registers that are read after the region, zeros
+        of other `live` ones that the region writes, which are dead for these lanes. Values of other
+        lanes stay."""
         b, frame = self.b, self.frame
         read = region.merged | region.written & live
         for register in _sorted(read & frame.shared_over_blocks):
@@ -140,9 +142,8 @@ class MaskedLoopCode:
             )
 
     def some_exited(self, block: int) -> Value:
-        """Returns true (an i1) if lanes have left the first of the masked regions around a block,
-        or one inside of it; the block must be in one.
-        """
+        """Returns true (an i1) if lanes have left the outermost of the masked regions around a
+        block, or one inside of it; the block must be in one."""
         return self._any_exited(self.frame.shapes.around(block)[0])
 
     def _any_exited(self, region: MaskedRegion) -> Value:

@@ -20,7 +20,9 @@ from warploom.simt.warp_table import StackNode
 
 
 class ReconvergenceCode:
-    """Emits, for the divergent copy, the arrival of lanes at each possible reconvergence point."""
+    """Emits, for the divergent copy, the arrival of lanes at each possible reconvergence point. A
+    node of the SIMT stack has such a point, the lanes that it expects there, and a side that
+    waits."""
 
     def __init__(
         self,
@@ -29,6 +31,7 @@ class ReconvergenceCode:
         suspension: Suspension,
         layout_recovery: LayoutRecovery,
     ) -> None:
+        """Takes the reconvergence points, and whether warps can be suspended, from the Warp IR."""
         self.blocks, self.simt_stack = blocks, simt_stack
         self.suspension, self.layout_recovery = suspension, layout_recovery
         self.frame, self.lanes, self.b = blocks.frame, blocks.frame.lanes, blocks.frame.lanes.b
@@ -49,9 +52,9 @@ class ReconvergenceCode:
     def _arrive(self, index: int, arrival: ir.Block) -> None:
         """Emits the arrival of the running lanes at point `index` in the LLVM block `arrival`. If
         it is not the innermost node's point, they enter the divergent copy of the block. Else they
-        join the node; once all its lanes have arrived it is popped, and they continue together:
-        again at `arrival` if a node is left, in the convergent copy if the stack is empty and all
-        living lanes are there."""
+        join the node; once all its lanes have arrived, a reconvergence is counted, the node popped,
+        and they continue together: again at `arrival` if a node is left; with an empty stack in the
+        convergent copy if all living lanes are there, else in the divergent one."""
         b, frame = self.b, self.frame
         gathers = self.blocks.append(f"meet{index}")
         b.cbranch(
@@ -74,10 +77,10 @@ class ReconvergenceCode:
         self.layout_recovery.reconverge(index)
 
     def _join_node(self, point: int) -> Value:
-        """Adds the active lanes to those that have arrived at the innermost node; then runs the
-        node's other side if that has not begun, or suspends (RECONVERGING) if lanes are missing, as
-        other splits must bring them. Code goes on where all have arrived. Returns the node's
-        number."""
+        """Adds the active lanes to those that have arrived at the innermost node; then switches to
+        the node's other side if that has not begun, or suspends (RECONVERGING) if lanes are
+        missing, as other splits must bring them. Code goes on where all have arrived. Returns the
+        node's number."""
         b, frame = self.b, self.frame
         node = frame.get(frame.nodes.top)
         arrived = self.simt_stack.add_lanes(
@@ -95,11 +98,12 @@ class ReconvergenceCode:
         return node
 
     def _arrive_at_exit(self) -> None:
-        """Emits the end of the running lanes: they are no longer live. While nodes are left, the
-        running lanes join the innermost one, whose other side then runs; without nodes, lanes that
-        wait in other splits continue by the scheduler (RECONVERGING), and the warp ends when no
-        lane is live. Only nodes with the exit as their point can be left: any other reconvergence
-        point post-dominates its branch, and is passed before the exit."""
+        """Emits the end of the running lanes: they are no longer live. While nodes are left, they
+        join the innermost one, whose other side then runs; once all its lanes have ended, it is
+        popped. Without nodes, lanes that wait in other splits continue by the scheduler
+        (RECONVERGING), and the warp ends when no lane is live. Only nodes with the exit as their
+        point can be left: any other reconvergence point post-dominates its branch, and is passed
+        before the exit."""
         b, frame = self.b, self.frame
         frame.active.forget(frame.active.bits())
         inner, inside, outer = (self.blocks.append(name) for name in ("inner", "inside", "outer"))

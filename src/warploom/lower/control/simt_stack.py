@@ -10,8 +10,9 @@ from warploom.simt.warp_table import NONE, StackNode
 
 
 class SimtStackCode:
-    """Emits operations on the SIMT stack of the running warp; `Value`s named `node` are numbers of
-    nodes (i64), NONE for no node."""
+    """Emits operations on the SIMT stack of the running warp. A node is a divergence: its
+    reconvergence point, the lanes expected and arrived there, and a side that has not begun.
+    `Value`s named `node` are numbers of nodes (i64), NONE for no node."""
 
     def __init__(self, frame: Frame) -> None:
         """Defines the table of reconvergence counters in the module, which `count_reconvergence`
@@ -22,9 +23,10 @@ class SimtStackCode:
         _reconvergence_table(frame)
 
     def push(self, point: int, other: Value, other_mask: Value, branch: Value) -> None:
-        """Pushes a node for the active lanes, which diverge at instruction `branch` (i64) and
-        reconverge at block `point`; of these, the lanes `other_mask` (i32) wait in it to begin at
-        block `other` (NONE with an empty mask: no side waits)."""
+        """Pushes a node, which becomes the innermost, for the active lanes, which diverge at
+        instruction `branch` (i64) and reconverge at block `point`; of these, the lanes `other_mask`
+        (i32) wait in it to begin at block `other` (NONE with an empty mask: no side waits). No lane
+        has arrived."""
         b, frame = self.b, self.frame
         free = frame.get(frame.nodes.free)
         node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, I1(1)])

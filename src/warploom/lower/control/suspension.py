@@ -26,8 +26,8 @@ from warploom.simt.warp_table import WarpTable
 
 class Suspension:
     """Emits the exits by which a warp leaves its function before it ends, and the entries by which
-    a later call resumes it.
-    """
+    a later call resumes it. A site is a numbered barrier at which the whole warp waits; elsewhere
+    the warp's table says where its split (lanes that run together) continues."""
 
     def __init__(
         self,
@@ -36,8 +36,9 @@ class Suspension:
         warp_order: WarpOrder,
         layout_recovery: LayoutRecovery,
     ) -> None:
-        """Creates the emitter, with no exit emitted. Fills `sites`, which the emitter of the entry
-        reads, as code that waits is emitted."""
+        """Creates the emitter, with no exit and no site yet. `sites`: by basic block at whose end
+        the warp as a whole waits, the number of the site, the block's plus one; `wait_together`
+        adds them."""
         self.blocks, self.saved, self.warp_order, self.layout_recovery = (
             blocks,
             saved,
@@ -55,9 +56,9 @@ class Suspension:
     def suspend(self, status: Status, index: int | Value) -> None:
         """Emits the running lanes' exit from the warp function with a status; a later call
         continues them at block `index` (a constant or a run-time i64), which is stored in the
-        warp's table. In convergent code registers are saved lane by lane first: those live at
-        `index` if it is a constant, else all that blocks share; in divergent code they are in the
-        context already."""
+        warp's table with the active and live lanes and the stack's top. In convergent code
+        registers are saved lane by lane first: those live at `index` if it is a constant, else all
+        that blocks share; in divergent code they are in the context already."""
         b, frame = self.b, self.frame
         is_whole = (
             frame.position.convergent and status is not Status.DIVERGED and isinstance(index, int)
@@ -98,7 +99,8 @@ class Suspension:
 
     def wait_in_region(self, block: int) -> None:
         """Emits the wait of a warp in a region version, at a barrier of all threads at the end of
-        `block`: saves its live registers, and runs the next warp. No code follows."""
+        `block`: saves its live registers (lanes and SIMT stack have not changed), and runs the next
+        warp. No code follows."""
         # Lanes and SIMT stack are in the context from an earlier save: a region version is run by
         # all 32 lanes, and left before any exits or diverges.
         with self._following_block(block) as following:
@@ -108,8 +110,8 @@ class Suspension:
     @contextmanager
     def _following_block(self, block: int) -> Generator[int]:
         """Emits code as in the block after a barrier at the end of `block`, with its register
-        shapes, while it is open: registers that are varying there have been stored in 32 lanes.
-        Yields that block's number."""
+        shapes, while it is open; before, stores in 32 lanes the registers that become varying
+        there. Yields that block's number."""
         following = self._following(block)
         self.frame.transfers.to_varying(block, following)
         with self.frame.at_block(following, convergent=True):
@@ -120,9 +122,9 @@ class Suspension:
         return self.blocks.program.blocks[block].successors[-1]
 
     def emit_exits(self) -> None:
-        """Emits the LLVM blocks that return from the function with a status: they save the head of
-        the warp's table unless that is done, and make the warp resume from its table (FROM_TABLE).
-        """
+        """Emits the LLVM blocks that return from the function with a status, to which `suspend`
+        branches: they save the head of the warp's table unless `suspend` has, and make the warp
+        resume from its table (FROM_TABLE)."""
         for (status, saved), block in self._exits.items():
             self.b.position_at_end(block)
             if not saved:
@@ -141,8 +143,8 @@ class Suspension:
         return resumes
 
     def emit_region_versions(self) -> dict[int, ir.Block]:
-        """Emits the entries into region copies after the barriers that are followed by one, and
-        returns them by site. Warps that wait elsewhere have no entry here."""
+        """Emits, for each site whose next block has a region copy, the entry into that copy, and
+        returns them by site; other sites have none."""
         copies_by_block = {
             block: self.blocks.entry_copy(Copy.REGION, self._following(block))
             for block in self.sites
@@ -173,7 +175,7 @@ class Suspension:
         """Emits the entry that resumes the split (lanes that run together) that the scheduler has
         chosen, at the block in the warp's table: in the convergent copy if it has all living lanes
         and the SIMT stack is empty, else in the divergent one; baseline code in its only copy.
-        Returns the entry."""
+        Shapes of registers count as stale. Returns the entry."""
         b, frame = self.b, self.frame
         resume_block = self.blocks.append("take.up")
         b.position_at_end(resume_block)
@@ -214,7 +216,8 @@ class Suspension:
 
     def _resume_together(self, block_index: int) -> ir.Block:
         """Emits the block in which all living lanes resume at a basic block: in the convergent copy
-        if registers have their shapes (`LayoutRecovery.recover`). Returns it."""
+        if registers have their shapes (`LayoutRecovery.recover`). Clears `sync_done` if the block
+        begins with an instruction with a member mask. Returns the LLVM block."""
         block = self.blocks.append(f"take.up.{block_index}")
         with self.b.goto_block(block):
             first = self.blocks.program.blocks[block_index].start

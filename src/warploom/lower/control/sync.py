@@ -15,8 +15,8 @@ from warploom.simt.warp_table import WarpTable
 
 
 class SyncCode:
-    """Emits what precedes and follows an instruction with a member mask, which begins its basic
-    block."""
+    """Emits what precedes and follows an instruction that lanes of a member mask execute together
+    (`shfl.sync`, `mma.sync` of the whole warp), which begins its basic block."""
 
     def __init__(self, control: ControlFlow, operands: Operands) -> None:
         self.control, self.operands = control, operands
@@ -24,11 +24,12 @@ class SyncCode:
         self.program = control.program
 
     def before(self, block: ProgramBlock) -> None:
-        """Emits, at the begin of a basic block whose first instruction gathers lanes, the wait for
-        the living lanes of its member mask (the lowest active lane's): if some are not active, the
-        active lanes are suspended with SYNC_WAIT, the mask in `argument` and the instruction in the
-        warp's state, unless they have waited already (`sync_done`, which is cleared). Emits nothing
-        for other blocks, or without independent thread scheduling."""
+        """Emits, at the begin of a basic block whose first instruction waits for lanes
+        (`gathering_mask`), the wait for the living lanes of its member mask (the lowest active
+        lane's): if some are not active, the active lanes are suspended with SYNC_WAIT, the mask in
+        `argument` and the instruction in the warp's state, unless they have waited already
+        (`sync_done`, which is cleared). Emits nothing for other blocks, or without independent
+        thread scheduling."""
         instruction = self.program.instructions[block.start]
         mask = gathering_mask(instruction)
         if mask is None or not self.frame.variant.independent:

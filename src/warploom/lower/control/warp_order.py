@@ -23,9 +23,10 @@ from warploom.simt.warp_table import NONE
 
 
 class WarpOrder:
-    """Emits what warps do at their end or at a barrier in one warp function. `sites` are the
-    barriers at which they may wait, `state` has the variables. `scheduled`: a schedule decides what
-    runs where warp order ends."""
+    """Emits what warps do at their end or at a barrier in one warp function. In warp order one call
+    runs all warps of a block in turn, each to its next barrier or end. `sites` are the barriers at
+    which they may wait, `state` has the variables. `scheduled`: a schedule decides what runs where
+    warp order ends."""
 
     def __init__(self, frame: Frame, *, scheduled: bool) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -33,9 +34,9 @@ class WarpOrder:
 
     def enter(self, site: Value) -> None:
         """Emits the begin of a call, in which warps continue from `site` (END: from the kernel's
-        begin): enters the warp loop of that region if all warps have 32 living threads and the
-        launch's blocks permit it, else the first warp's turn. A call that runs one warp alone
-        begins here, too."""
+        begin): enters the warp loop of that barrier region if all warps have 32 living threads and
+        the launch's blocks permit it, else the first warp's turn. A call that runs one warp alone
+        begins here, too. `fewer` is set unless the kernel begins."""
         # At the beginning of a block no thread has ended; in a later region some may have.
         self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.active.fewer)
         self.state.begin_region(site)
@@ -63,8 +64,8 @@ class WarpOrder:
     def switch_warp(self, site: int) -> None:
         """Emits the wait of a warp in a region version at a barrier of all threads; its state is
         saved. Stores `site` as the one at which this region's warps wait, charges the budget, and
-        continues with the next warp; if an earlier warp waits at another site, code jumps to the
-        general switch, which ends warp order."""
+        continues with the next warp, in the region version if that is full; if an earlier warp
+        waits at another site, code jumps to the general switch, which ends warp order."""
         b, frame = self.b, self.frame
         waiting_site = frame.get(self.state.site)
         first = b.icmp_signed("==", waiting_site, I64(NONE))

@@ -17,7 +17,8 @@ warp's state."""
 
 
 class WarpOrderState:
-    """Holds the variables of warp order in one warp function, and the LLVM blocks of its code.
+    """Holds the variables of warp order (one call runs all warps of a block in turn) in one warp
+    function, and the LLVM blocks of its code.
 
     `start` is the site (numbered barrier) from which the warps of this region continue, `site` the
     one at which they wait, NONE while none waits, `at` the one at which the running warp has

@@ -19,7 +19,8 @@ blocks that wait for one another progress."""
 
 
 class WarpSwitch:
-    """Emits the LLVM blocks between the end of one warp's turn and the start of the next warp's."""
+    """Emits the LLVM blocks between the end of one warp's turn and the start of the next warp's, in
+    warp order: one call runs all warps of a block in turn, from barrier to barrier."""
 
     def __init__(self, state: WarpOrderState) -> None:
         self.state, self.frame, self.b = state, state.frame, state.b
@@ -31,7 +32,8 @@ class WarpSwitch:
         warp_loops: Mapping[int, ir.Block],
     ) -> None:
         """Emits the blocks of the switch: those that start a turn, a region version or a warp loop
-        at the region's site, and the one that warps jump to when they arrive at a barrier or end.
+        at the region's site, and the one that warps jump to when they arrive at a barrier or end,
+        where a scheduled launch charges their instructions.
 
         `resumes`: entries of a warp, by site; `restarts`: entries of region versions, which replace
         these in full warps; `warp_loops`: code that runs all warps at once. Sites without a warp
@@ -57,8 +59,8 @@ class WarpSwitch:
         self._next_warp()
 
     def _dispatch(self, resumes: Mapping[int, ir.Block]) -> None:
-        """Emits the jump to the entry, of `resumes` by site, from which the warps of this region
-        continue (`state.start`); that of END if the site has none."""
+        """Emits a switch on the site from which the warps of this region continue (`state.start`)
+        to its entry in `resumes`; to that of END if the site has none."""
         switch = self.b.switch(self.frame.get(self.state.start), resumes[END])
         for site, block in resumes.items():
             if site != END:
@@ -66,9 +68,9 @@ class WarpSwitch:
 
     def _record_site(self) -> None:
         """Stores the site at which the running warp has arrived as the one where this region's
-        warps wait; for END stores ENDED as the warp's status, and that threads have ended. If
-        earlier warps wait at another site, it returns BARRIER with this one in OWN_SITE, which ends
-        warp order."""
+        warps wait; for END stores instead ENDED as the warp's status, and in `fewer` that threads
+        have ended. If earlier warps wait at another site, `warp` returns BARRIER with this one in
+        OWN_SITE, which ends warp order."""
         b, frame = self.b, self.frame
         at, site = frame.get(self.state.at), frame.get(self.state.site)
         with b.if_else(b.icmp_unsigned("==", at, I64(END)), likely=False) as (ended, waits):
@@ -85,8 +87,8 @@ class WarpSwitch:
 
     def _next_warp(self) -> None:
         """Emits the jump to the turn of the next warp that has not ended, and after the last one to
-        the next region; in a launch without a schedule no warp waits at a barrier, and the block
-        ends (ENDED)."""
+        the next region (`_next_region`); in a launch without a schedule no warp waits at a barrier,
+        and the block ends (ENDED). Emits `after_warp` and `over` of the state as well."""
         b, frame = self.b, self.frame
         next_block, check_fewer, check_ended = (
             self.state.append(f"warp_order.{n}") for n in ("next", "known", "look")
@@ -116,10 +118,10 @@ class WarpSwitch:
             frame.leave(Status.ENDED)
 
     def _next_region(self) -> None:
-        """Emits the start of the next region from warp 0 on, as a warp loop if all warps are full;
-        or the return ENDED if no warp waits, or the block has passed MOST_RESTARTS barriers, so
-        that the schedule can run other blocks. For the caller ENDED with a SITE other than NONE is
-        a pause."""
+        """Emits the start of the next region from warp 0 on, as a warp loop if `all_full` holds; or
+        the return ENDED if no warp waits, or the block has passed more than MOST_RESTARTS barriers
+        in this call, so that the schedule can run other blocks. For the caller ENDED with a SITE
+        other than NONE is a pause."""
         b, frame = self.b, self.frame
         site = frame.get(self.state.site)
         restarts = b.add(frame.get(self.state.restarts), I64(1))

@@ -7,11 +7,12 @@ from warploom.lower.frame.function_frame import FunctionFrame
 
 
 class ActiveLanes:
-    """Holds the masks of the running warp, in stack slots that LLVM promotes to registers.
+    """Holds the masks of the running warp, in stack slots that LLVM promotes to registers: the
+    active mask (`bits`, `mask`, `set`), and
 
     `live`: the address of an i32, the lanes that have not exited. `fewer`: the address of an i1,
-    set once some thread of the block may have exited; calls that run all warps of a block use it.
-    """
+    set once some thread of the block may have exited; calls that run all warps of a block use
+    it."""
 
     def __init__(self, frame: FunctionFrame) -> None:
         """Allocates the stack slots, which are zero at the function's entry."""

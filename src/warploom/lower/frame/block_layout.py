@@ -54,7 +54,8 @@ class BlockLayout(ABC):
 
     def in_running_warp(self, value: Value, stride: int) -> Value:
         """Returns the value of the running warp: the first warp's, `value`, plus the warp's number
-        times `step`, in all elements. `stride` is the difference from lane to lane."""
+        times the difference between warps (`step`; None: none), in all elements. `stride` is the
+        difference from lane to lane."""
         b, step, width = self.b, self.step(value, stride), value.type.count
         if step is None:
             return value
@@ -92,9 +93,8 @@ class LinearBlockLayout(BlockLayout):
         return b.icmp_unsigned("==", depth, I64(1))
 
     def thread_index(self, dimension: int, width: int) -> Value:
-        """Returns `%tid.x` as the warp's number times 32 plus the lane; `%tid.y` and `%tid.z` as
-        zeros.
-        """
+        """Returns `%tid.x` (dimension 0) as the warp's number times 32 plus the lane, `%tid.y` and
+        `%tid.z` as zeros, in `width` lanes: 1 has lane 0's."""
         warp = self.b.trunc(self.frame.warp, I32)
         first = self.b.mul(warp, I32(LANES)) if dimension == 0 else I32(0)
         return self.lanes.expand(self.lanes.splat(first, 1), int(dimension == 0), width)
@@ -103,7 +103,7 @@ class LinearBlockLayout(BlockLayout):
         return value.type.element(LANES * stride) if stride else None
 
     def _span(self, value: Value, stride: int) -> Sequence[Value]:
-        """Returns the difference of the block's last thread from the first."""
+        """Returns the difference of the block's last thread from the first, the only one."""
         last = self.b.sub(self.frame.slot(Slot.THREADS), I64(1))
         return [self.b.mul(last, I64(stride))]
 
@@ -119,9 +119,8 @@ class HalfWarpRowLayout(BlockLayout):
         return b.and_(wide, b.icmp_unsigned("==", frame.slot(Slot.NTID_Z), I64(1)))
 
     def thread_index(self, dimension: int, width: int) -> Value:
-        """Returns `%tid.x` as the lane modulo 16, `%tid.y` as the warp's two row numbers, `%tid.z`
-        as zeros.
-        """
+        """Returns `%tid.x` (dimension 0) as the lane modulo 16, `%tid.y` as the warp's two row
+        numbers, `%tid.z` as zeros, in `width` lanes: 2 have each row's first."""
         b = self.b
         row = b.shl(b.trunc(self.frame.warp, I32), I32(1))
         rows = ir.Constant(ir.VectorType(I32, 2), [I32(0), I32(1)])
@@ -134,9 +133,8 @@ class HalfWarpRowLayout(BlockLayout):
         return None if row is None else self.b.shl(row, row.type(1))
 
     def _span(self, value: Value, stride: int) -> Sequence[Value]:
-        """Returns the difference of a row's last thread from its first, and that of the last row
-        from the first.
-        """
+        """Returns the difference of a row's last thread from its first, and, unless the value is
+        uniform, that of the block's last row from the first."""
         b, row = self.b, self._row_step(value)
         across = [I64((ROW_LANES - 1) * stride)]
         if row is None:

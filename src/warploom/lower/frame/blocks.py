@@ -37,8 +37,9 @@ class Blocks:
     """
 
     def __init__(self, frame: Frame) -> None:
-        """Appends an LLVM block for each copy, predicated block, batch and possible reconvergence
-        point; a batch only for a copy that has all blocks of the loop."""
+        """Appends an LLVM block for each copy of a basic block, for each predicated block and each
+        batch in the convergent and the region copy, for each possible reconvergence point, and for
+        the end. A batch needs a copy that has all blocks of the loop."""
         self.frame, self.program = frame, frame.program
         predicated, reconvergence = (
             frame.warp_ir.predicated_blocks.values(),

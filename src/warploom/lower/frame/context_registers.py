@@ -14,8 +14,8 @@ from warploom.lower.frame.warp_context import WarpContext
 
 
 class ContextRegisters:
-    """Loads and stores registers in the running warp's context. A predicate of 32 lanes is an i32
-    of bits there, a uniform one an i8."""
+    """Loads and stores registers in the running warp's context, the memory that holds them while it
+    waits or has diverged. A predicate of 32 lanes is an i32 of bits there, a uniform one an i8."""
 
     def __init__(self, frame: FunctionFrame, context: WarpContext, layout: ContextLayout) -> None:
         self.frame, self.lanes, self.context, self.layout = frame, frame.lanes, context, layout

@@ -16,6 +16,7 @@ class FaultExit:
     block for all accesses keeps their code small."""
 
     def __init__(self, frame: Frame) -> None:
+        """Begins without the shared block, which `leave` emits at its first use."""
         self.frame, self.b = frame, frame.lanes.b
         self._block: ir.Block | None = None
         self._phis: list[Value] = []
@@ -39,7 +40,8 @@ class FaultExit:
 
     def _fault_block(self) -> ir.Block:
         """Returns the block that all faulting accesses branch to; at its first use emits it, with a
-        phi for each of SLOTS."""
+        phi for each of SLOTS (instruction, warp, space), whose values it records before it leaves
+        with FAULT."""
         if self._block is None:
             self._block = self.frame.function.append_basic_block("faulted")
             with self.b.goto_block(self._block):

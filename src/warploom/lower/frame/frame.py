@@ -40,8 +40,9 @@ class Frame(FunctionFrame):
         context: ContextLayout,
         pieces: Mapping[int, Register],
     ) -> None:
-        """Creates the parts. `context`: the layout of a warp's context; `pieces`: the registers
-        that hold parameters of inlined calls, by byte offset in the thread's frame."""
+        """Creates the parts that the class names; in baseline code no register has an alloca.
+        `context`: the layout of a warp's context; `pieces`: the registers that hold parameters of
+        inlined calls, by byte offset in the thread's frame."""
         super().__init__(module, warp_ir)
         program, variant, shapes = self.program, self.variant, self.shapes
         self.context_layout, self.pieces = context, pieces

@@ -67,7 +67,7 @@ class FunctionFrame:
 
     @contextmanager
     def at(self, position: Position) -> Generator[None]:
-        """Makes code emitted while it is open that of a position."""
+        """Sets `position` while it is open; restores the one before when it closes."""
         outer, self.position = self.position, position
         yield
         self.position = outer
@@ -75,8 +75,9 @@ class FunctionFrame:
     def at_block(
         self, index: int, *, convergent: bool, shapes: BlockShapes | None = None
     ) -> AbstractContextManager[None]:
-        """Makes code emitted while it is open that of a basic block, convergent or divergent: with
-        the block's vector shapes, or `shapes`, as batches of iterations assume."""
+        """Sets, while it is open, the vector shapes of the position to those of basic block `index`
+        (or to `shapes`, as batches of iterations assume) and its `convergent`; its other facts
+        stay."""
         shapes = shapes or self.shapes.at(index)
         reading = OperandShapes(self.program, self.variant.warp_layout, shapes)
         return self.at(replace(self.position, reading=reading, convergent=convergent))
@@ -108,8 +109,9 @@ class FunctionFrame:
 
     @contextmanager
     def blocks_of(self, size: tuple[int, int, int] | None) -> Generator[None]:
-        """Makes the slots of the block size, threads and warps constants while it is open; nothing
-        if `size` is None. Code emitted meanwhile is for thread blocks of that size only."""
+        """Makes `slot` return constants for the block size, NTID_X to NTID_Z, THREADS and WARPS,
+        while it is open; changes nothing if `size` is None. Code emitted meanwhile is for thread
+        blocks of that size only."""
         if size is not None:
             threads = math.prod(size)
             words = (*size, threads, -(-threads // LANES))
@@ -119,8 +121,8 @@ class FunctionFrame:
         self._constants = {}
 
     def slot(self, slot: Slot) -> Value:
-        """Returns a value of the environment that does not change in a call; it is loaded once, in
-        the prologue."""
+        """Returns a 64-bit word of the environment that does not change in a call: a constant
+        inside of `blocks_of`, else loaded once, in the prologue."""
         if slot in self._constants:
             return self._constants[slot]
         if slot not in self._loaded:
@@ -151,8 +153,9 @@ class FunctionFrame:
     # ---- returns ---------------------------------------------------------------------------------
 
     def leave(self, status: int) -> None:
-        """Emits a branch to the function's exit, where the warp's state is stored and `status`
-        returned."""
+        """Emits the return of `status` from the warp function: a branch to the exit block, which
+        stores what is left of the turn's budget in the environment. The warp's registers and lanes
+        must have been saved."""
         self.lanes.b.store(I64(int(status)), self._status)
         self.lanes.b.branch(self.exit_block)
 

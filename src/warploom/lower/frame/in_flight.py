@@ -56,8 +56,9 @@ class InFlightOperation:
 
 
 class InFlightCode:
-    """Emits accesses to the ring of the running warp. Operations are numbered from 0; number n is
-    in entry n modulo CAPACITY, and those from COMPLETED up to ISSUED are in flight."""
+    """Emits accesses to the ring buffer of asynchronous operations that the running warp has in
+    flight (`wgmma` products, `tcgen05.ld`). Operations are numbered from 0; number n is in entry n
+    modulo CAPACITY, and those from COMPLETED up to ISSUED are in flight."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
@@ -132,7 +133,7 @@ class InFlightCode:
         none is left, and counts them in COMPLETED.
 
         `is_due` takes the oldest and returns an i1; `complete(entry, index)` emits the completion
-        of an operation of instruction `index`, once for each of `sites`, the instructions that
+        of an operation of instruction `index`, once for each of `sites`, all instructions that
         issue operations, among which a switch selects at run time."""
         b = self.b
         head, matched, done = (b.append_basic_block(n) for n in ("pending", "landing", "landed"))

@@ -12,11 +12,12 @@ ALL_NODES = (1 << node_count(LANES)) - 1
 
 
 class NodeTable:
-    """Emits addresses of nodes in the running warp's context.
+    """Emits addresses of the SIMT stack's nodes (each a divergence with its reconvergence block) in
+    the running warp's context.
 
-    `top`: the address of the innermost node's number, or NONE. `point`: the address of a copy, in a
-    register, of that node's `point`. `free`: the address of the unused nodes, as bits.
-    """
+    `top`: the address of the innermost node's number, or NONE. `point`: the address of that node's
+    reconvergence block, a copy of `point` in a register. `free`: the address of the unused nodes,
+    as bits."""
 
     def __init__(self, frame: FunctionFrame, context: WarpContext) -> None:
         self.frame, self.lanes, self.context = frame, frame.lanes, context
@@ -27,7 +28,7 @@ class NodeTable:
         return self.lanes.slot(self.node_at(node), word)
 
     def node_at(self, node: Value) -> Value:
-        """Returns the address of a node."""
+        """Returns the address of a node, given by its number (an i64)."""
         index = self.lanes.b.mul(node, I64(StackNode.WORDS))
         return self.lanes.slot(self.context.at(8 * WarpTable.WORDS), index)
 

@@ -46,6 +46,8 @@ class Operands:
     `lower` in 32 lanes."""
 
     def __init__(self, frame: Frame) -> None:
+        """Creates a lowering of terms for each vector width, and the reader of special
+        registers."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.lowerings = {width: Lowering(frame.lanes, width) for width in WIDTHS}
         self.lower = self.lowerings[LANES]
@@ -54,12 +56,12 @@ class Operands:
     def read(
         self, operand: Operand, type: ScalarType, *, blind: bool = False, width: int = LANES
     ) -> Value:
-        """Returns an operand in `width` lanes of the type in which `type` is computed.
+        """Returns an operand in `width` lanes, as `type`: bits of another type are truncated or
+        extended with zeros, literals converted (`immediate_bits`), a negated predicate inverted.
 
         `width` is 32, or that of the operand's vector shape or a wider one. `blind`: the result
         does not depend on a NaN's bits, so that an open NaN is not canonicalised (`abi.nans`).
-        Raises TypeError for an operand that has no value.
-        """
+        Raises TypeError for an operand that has no value."""
         if isinstance(operand, Immediate):
             return self.lowerings[width].vectors.constant(immediate_bits(operand, type), type)
         if isinstance(operand, Negated):
@@ -81,7 +83,8 @@ class Operands:
         return self.read(operand, unsigned(type.bits))
 
     def _register(self, register: Register, type: ScalarType, blind: bool, width: int) -> Value:
-        """Returns a register as `type`, with an open NaN canonicalised unless `blind`."""
+        """Returns a register in `width` lanes as `type` (`read_as`), with an open NaN canonicalised
+        unless `blind`."""
         value = self.frame.registers.load(register, width)
         if register in self.frame.open_nans and not blind:
             value = self.canonicalise(value, register)

@@ -25,14 +25,17 @@ class RegisterTransfers:
         registers: Registers,
         pieces: Mapping[int, Register],
     ) -> None:
+        """Keeps the registers in the code being emitted (`registers`) and those in the context,
+        between which it moves values; `pieces` count as live everywhere."""
         self._frame, self._warp_ir, self._pieces = frame, warp_ir, pieces
         self._shapes = warp_ir.uniformity
         self._homes, self._registers = context_registers, registers
 
     def clear(self, retained: Iterable[Register] = ()) -> None:
         """Sets the registers that basic blocks share to zero, but for those in `retained`, as at
-        the begin of a warp; zeros also let LLVM drop the values of the previous warp. In baseline
-        code only registers that are live at the program's begin need it, in the context."""
+        the begin of a warp; zeros also let LLVM drop the values of the previous warp. Writes their
+        allocas, of 32 lanes and of the short form; in baseline code instead the context, of the
+        registers that are live at the program's begin, whatever is `retained`."""
         if self._frame.variant.baseline:
             for register in _sorted(self._warp_ir.live(0)):
                 self._homes.write(register, zero(storage_type(register.type)))
@@ -48,7 +51,8 @@ class RegisterTransfers:
 
     def to_varying(self, origin: int, index: int) -> None:
         """Stores in 32 lanes, in their allocas, the registers that become varying on the edge from
-        basic block `origin` to block `index`, in convergent code."""
+        basic block `origin` to block `index`. Emitted while the position has `origin`'s shapes, in
+        convergent code."""
         for register in _sorted(
             self._frame.position.shapes.keys() & self.becomes_varying(origin, index)
         ):
@@ -77,11 +81,10 @@ class RegisterTransfers:
             self._registers.store_varying(register, self._registers.load(register))
 
     def load_reconverged(self, registers: Iterable[Register]) -> None:
-        """Loads live registers from the context after lanes have reconverged: varying ones from
-        their slots of 32 lanes, uniform and affine ones from their short slots. Other varying
-        shared registers are dead; they are set to zero, or LLVM would keep their old values alive
-        in phi nodes.
-        """
+        """Loads `registers`, and parameters of inlined calls, from the context after lanes have
+        reconverged: varying ones from their slots of 32 lanes, uniform and affine ones from their
+        short slots. Other varying shared registers are dead; they are set to zero, or LLVM would
+        keep their old values alive in phi nodes."""
         layout, live = self._homes.layout, {*registers, *self._pieces.values()}
         for register in _sorted(layout.by_lane.keys() - self._frame.position.shapes.keys()):
             retained = register in live

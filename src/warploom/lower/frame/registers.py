@@ -79,8 +79,8 @@ class Registers:
         return self.lanes.expand(values, shape.stride, width)
 
     def store(self, register: Register, value: Value) -> None:
-        """Stores a register in all lanes, and to the context as well if it is one of `spilled` in
-        convergent code.
+        """Stores a register in all lanes, inactive ones included, and to the context as well if it
+        is one of `spilled` in convergent code.
 
         If it is uniform or affine here, the value may have the width of its shape, fewer elements,
         or 32: then it is known to have the shape in the active lanes, and the short form is
@@ -137,9 +137,8 @@ class Registers:
         self._homes.set(register, self.load(register, self.width(register)), offset)
 
     def restore(self, register: Register, offset: int) -> None:
-        """Loads a register from the offset of the context to which `save` has stored it in the same
-        form.
-        """
+        """Loads a register from the byte offset of the context to which `save` has stored it in the
+        same form, and stores it where the code being emitted has it."""
         self._store(register, self._homes.get(register, offset, self.width(register)))
 
     def slot(self, register: Register) -> Value:
@@ -153,8 +152,8 @@ class Registers:
 
 def values_by_shape(lanes: Lanes, whole: Value, bits: Value, shape: VectorShape) -> Value:
     """Returns the first value of each run of an affine value of 32 lanes, computed from the run's
-    lowest lane in `bits`, at distance d: its value minus d times the stride. Inactive lanes may
-    hold anything."""
+    lowest lane in `bits` (an i32), at distance d: its value minus d times the stride. Inactive
+    lanes may hold anything; a run without active lanes takes its last lane's."""
     b, element = lanes.b, whole.type.element
     values: Value = undefined(ir.VectorType(element, shape.width))
     for row in range(shape.width):

@@ -41,9 +41,9 @@ class Specials:
 
     def _shared_by_warp(self, name: str) -> Value:
         """Returns the value of a special register that is uniform in a warp, a scalar of its type:
-        a constant if it is fixed (0 for `%gridid`), else computed from the environment. Reading a
-        clock marks the warp's state `timed` with CLOCK_READ, by which the scheduler recognises
-        spinning on time."""
+        a constant if its table says so (`fixed`; 0 for `%gridid`), else computed from the
+        environment. Reading a clock sets `timed` in the warp's state to CLOCK_READ, by which the
+        scheduler recognises spinning on time."""
         b, special = self.b, SPECIAL_REGISTERS[name]
         type = ir.IntType(special.type.bits)
         if special.fixed is not None:
@@ -114,9 +114,9 @@ class Specials:
         return b.sub(b.add(before, used), I64(self.frame.position.remaining))
 
     def _thread_index(self, dimension: int, width: int) -> Value:
-        """Returns `%tid.x`, `.y` or `.z`, in 32 lanes or the first of each run: computed if the
-        position has a layout of threads, else loaded from the launch's table of thread indices.
-        """
+        """Returns `%tid.x`, `.y` or `.z` (0, 1, 2), in 32 lanes or the first of each run: computed
+        if the position has a layout of threads (code for all warps of a block), else loaded from
+        the launch's table of thread indices."""
         b = self.b
         layout = self.frame.position.thread_layout
         if layout is not None:
@@ -131,7 +131,8 @@ class Specials:
         return indices
 
     def thread_indices(self, dimension: int) -> Value:
-        """Returns the address of the indices of the warp's threads along x, y or z, as i32."""
+        """Returns the address, in the launch's table of thread indices, of the 32 i32 of the
+        running warp's threads along x, y or z (0, 1, 2)."""
         row = self.frame.prologue.b.mul(self.frame.slot(Slot.WARPS), I64(dimension))
         index = self.b.mul(self.b.add(row, self.frame.warp), I64(LANES))
         return self.b.gep(self.frame.pointer(Slot.TIDS_AT), [index], source_etype=I32)

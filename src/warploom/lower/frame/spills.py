@@ -34,16 +34,16 @@ class SpillCode:
 
     def settle(self) -> None:
         """Writes to the context that no node of the SIMT stack is in use: lanes have reconverged.
-        `save_together` relies on it where registers are spilled."""
+        Called in kernels with spilled registers, where `save_together` does not store the stack."""
         self.b.store(I64(NONE), self.frame.context.table(WarpTable.top))
         self.b.store(I64(ALL_NODES), self.frame.context.table(WarpTable.free))
 
     # ---- all lanes together ---------------------------------------------------------------------
 
     def save_together(self, live: Iterable[Register]) -> None:
-        """Saves a convergent warp in its context: its active and live lanes, its live registers
-        and, unless some registers are spilled (then `settle` has stored it), its SIMT stack.
-        """
+        """Saves a convergent warp in its context in the form of convergent code: its active and
+        live lanes, its live registers (but for spilled ones, which are there) and its SIMT stack,
+        unless some registers are spilled: then `settle` has stored the stack as empty."""
         if self.frame.position.spilled:
             self._save_lanes()
         else:
@@ -69,8 +69,8 @@ class SpillCode:
     def take_up_together(self, live: Iterable[Register], *, whole: bool) -> None:
         """Restores the live lanes, which become the active ones, and the `live` registers that
         `save_together` has saved; the SIMT stack becomes empty. `whole`: all 32 lanes are known to
-        be live, so that the live mask is a constant. Other registers become zero where LLVM
-        optimises."""
+        be live, so that the live mask is a constant. Other shared registers become zero, unless the
+        kernel is too long for LLVM's optimiser or code is baseline code."""
         b, frame = self.b, self.frame
         self._set_convergent(
             I32(-1) if whole else b.trunc(frame.get(frame.context.table(WarpTable.live)), I32)
@@ -111,8 +111,8 @@ class SpillCode:
     # ---- lane by lane ---------------------------------------------------------------------------
 
     def save(self, live: Iterable[Register]) -> None:
-        """Saves a convergent warp in the form that divergent code reads: registers in 32 lanes, and
-        the head of its table."""
+        """Saves a convergent warp in the form that divergent code reads: live registers in 32 lanes
+        (`RegisterTransfers.save_diverging`), and the head of its table."""
         self.frame.transfers.save_diverging(live)
         self.save_head()
 
@@ -146,7 +146,8 @@ class SpillCode:
 
     def _registers_to_save(self, live: Iterable[Register]) -> list[Register]:
         """Returns the live registers, by name (not by hash, so that emitted code is reproducible),
-        and the parameters of inlined calls; none in baseline code."""
+        then the parameters of inlined calls; none in baseline code, whose registers are in the
+        context already."""
         if self.frame.variant.baseline:
             return []  # all are in the context already
         return [*sorted(live, key=lambda r: r.name), *self.frame.pieces.values()]

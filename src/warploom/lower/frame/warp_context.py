@@ -11,9 +11,9 @@ from warploom.simt.schedule_layout import WarpState
 
 
 class WarpContext:
-    """Emits addresses of words of the running warp's state, and of its context except for registers
-    (`lower.frame.context_registers`).
-    """
+    """Emits addresses of words of the running warp's state, by which the scheduler knows it, and of
+    its context (the memory that holds its lanes, SIMT stack and registers while it waits) except
+    for registers (`lower.frame.context_registers`)."""
 
     def __init__(self, frame: FunctionFrame, layout: ContextLayout) -> None:
         self.frame, self.lanes, self._size = frame, frame.lanes, layout.size

@@ -55,8 +55,9 @@ def emit_event(lanes: Lanes, access_type: AccessType, runs: VectorShape) -> None
     """Emits the body of a function that passes an access to the detector, and returns the lanes
     that may perform it (an i32). Its arguments are the environment, the warp, the instruction, the
     addresses of the first lanes of `runs`, the active lanes (an i32), the stored data, and the host
-    address and length of the state space. The quick path permits all active lanes; if it does not
-    apply, `detect_event` decides."""
+    address and length of the state space. The quick path (`detect_lane_runs`, for loads and stores
+    outside of local memory that `_prefer_runs` accepts) permits all active lanes; otherwise, or if
+    it returns 0, `detect_event` decides."""
     environment, warp, index, firsts, mask, data, base, limit = lanes.b.function.args
     b, event = lanes.b, lanes.alloca(ir.ArrayType(I64, DetectorEvent.WORDS))
     places = lanes.alloca(vector(I64))
@@ -127,9 +128,10 @@ class _Steps:
 
 
 def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
-    """Returns how each lane's address follows that of the lane before, for accesses of `size` bytes
-    a lane: constants for lanes inside of a run, comparisons at run time for each run's first lane.
-    """
+    """Returns three masks (`_Steps`) of how each lane's address follows that of the lane before,
+    for accesses of `size` bytes a lane: equal to it (`same`), not adjacent to it (`breaks`, lane 0
+    included), in one stride up to MOST_STRIDE with the two before (`strided`). They are constants
+    for lanes inside of a run, and compared at run time for each run's first lane."""
     b, firsts, (width, stride) = lanes.b, runs.firsts, (runs.layout.width, runs.layout.stride)
     # One bit at the first lane of each run; within a run the constant stride decides, and only
     # these lanes are compared at run time.
@@ -157,9 +159,9 @@ def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
 
 
 def _prefer_runs(lanes: Lanes, heads: Value, steps: _Steps) -> Value:
-    """Returns true (an i1) if the access should be detected by runs, which begin at the lanes
-    `heads`: if they are at most FEW_RUNS, or if at most half of them are strided lanes, which are a
-    single run in `detect_event`."""
+    """Returns true (an i1) if the access should be passed to the detector as runs of adjacent
+    lanes, which begin at the lanes `heads`: if they are at most FEW_RUNS, or if at most half of
+    them are strided lanes, which are a single run in `detect_event`."""
     b = lanes.b
     count, strided = b.ctpop(heads), b.ctpop(b.and_(heads, steps.strided))
     few = b.icmp_unsigned("<=", count, I32(FEW_RUNS))
@@ -181,8 +183,9 @@ def _first_lanes(lanes: Lanes, runs: Value) -> Value:
 
 def _reported_lanes(lanes: Lanes, same: Value, mask: Value, thinned: Value) -> Value:
     """Returns the lanes that the detector records for those of a mask: all of them, or if `thinned`
-    (an i1) all but those between two active neighbours with the same address
-    (`cells.record_weak_read`)."""
+    (an i1: reads where only barriers synchronise) all but those between two active neighbours with
+    the same address (`cells.record_weak_read`). `same`: lanes with the address of the lane
+    before."""
     b = lanes.b
     same = b.and_(same, b.and_(mask, b.shl(mask, I32(1))))
     between = b.and_(same, b.lshr(same, I32(1)))
@@ -190,9 +193,9 @@ def _reported_lanes(lanes: Lanes, same: Value, mask: Value, thinned: Value) -> V
 
 
 def _heads(lanes: Lanes, size: int, breaks: Value, reported: Value) -> Value:
-    """Returns the reported lanes that begin a run: those not adjacent to the reported lane before,
-    nor to the lanes between the two that are not reported. For elements of less than a word no lane
-    between may be missing."""
+    """Returns the reported lanes that begin a run: the first one, and those not adjacent (`breaks`)
+    to the reported lane before, through the lanes between the two that are not reported. For
+    elements of less than a word no lane between may be missing."""
     b = lanes.b
     missing = b.not_(reported)
     if size < WORD:
@@ -205,9 +208,9 @@ def _heads(lanes: Lanes, size: int, breaks: Value, reported: Value) -> Value:
 
 
 def _one_head(lanes: Lanes, size: int, addresses: Value, reported: Value, heads: Value) -> Value:
-    """Returns the first reported lane if all of them access consecutive bytes of one run, each at
-    the place of its lane number, whatever the addresses of inactive lanes between; else returns
-    `heads`."""
+    """Returns the first reported lane if all reported lanes access consecutive bytes of one run,
+    each at the place of its lane number, whatever the addresses of other lanes between; else
+    returns `heads`."""
     b = lanes.b
     # With an empty mask cttz gives 32; any lane serves, but the extraction needs a valid index.
     first = b.and_(lanes.intrinsic("llvm.cttz.i32", I32, [reported, I1(0)]), I32(LANES - 1))

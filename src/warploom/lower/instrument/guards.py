@@ -19,10 +19,9 @@ class Guards:
         self.recording = recording
 
     def counted(self, index: int, instruction: Instruction) -> Value | None:
-        """Returns the guard's value as a mask, and adds the active lanes in which it holds to the
-        counter of the instruction (and records them, in a recorded launch); None for an instruction
-        without a guard.
-        """
+        """Returns the guard's value as a mask, in inactive lanes too, and adds the number of active
+        lanes in which it holds to the counter of the instruction (and records them, in a recorded
+        launch); None, and nothing is counted, for an instruction without a guard."""
         held = self.held(instruction)
         if held is not None:
             active_holding = self.b.and_(self.lanes.bits(held), self.frame.active.bits())
@@ -38,7 +37,8 @@ class Guards:
         return held
 
     def is_uniform(self, instruction: Instruction) -> bool:
-        """Returns true if an instruction has a guard that is uniform in the code being emitted."""
+        """Returns true if an instruction has a guard whose register has a vector shape in the code
+        being emitted: as a predicate it is uniform then."""
         return instruction.guard is not None and self.frame.registers.has_shape(
             instruction.guard.register
         )
@@ -62,8 +62,8 @@ class Guards:
         return self.b.not_(held) if instruction.guard.negated else held
 
     def uniform_value(self, instruction: Instruction) -> Value | None:
-        """Returns the value of a uniform guard in 1 lane; None for an instruction without a
-        guard."""
+        """Returns the value of a uniform guard in 1 lane, negated for `@!p`; None for an
+        instruction without a guard."""
         if instruction.guard is None:
             return None
         held = self.frame.registers.load(instruction.guard.register, 1)

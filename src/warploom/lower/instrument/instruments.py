@@ -35,7 +35,9 @@ class Instruments:
     def of(
         cls, variant: KernelVariant, operands: Operands, saved: SpillCode, clusters: ClusterCode
     ) -> Instruments:
-        """Creates the instruments of a variant."""
+        """Creates the instruments of a variant: both logs if it records, watchpoints if it is
+        debugged with some, the race detector's emitter if it is sanitized, the observer's if it is
+        observed."""
         frame, debugging = operands.frame, variant.debugging
         watches = debugging is not None and debugging.watches
         sanitizes, observes = variant.sanitizes, variant.observes
@@ -57,6 +59,7 @@ class Instruments:
 
 
 def _emit(instruments: tuple[AccessInstrument | None, ...], event: AccessEvent) -> None:
+    """Has each of some instruments emit what it does with an access, in order; skips None."""
     for instrument in instruments:
         if instrument is not None:
             instrument.access(event)

@@ -36,7 +36,8 @@ def call_observer(
     lanes: Lanes, table: Value, event: Value, kind: int, fields: Mapping[int, Value]
 ) -> None:
     """Emits the call of the observer's callback for events of `kind`, whose address is word `kind`
-    of the observer's `table`; it gets the event, `fields` by word, in the buffer at `event`."""
+    of the observer's `table`; it gets the event, `fields` by word, in the buffer at `event`, the
+    observer's tables of source lines and of its state, and the address of its FAILED word."""
     b = lanes.b
 
     def load(word: int, type: ir.Type = PTR) -> Value:
@@ -66,8 +67,9 @@ class ObservingCode:
         self._config, self._event = config, event_buffer(frame.prologue)
 
     def access(self, event: AccessEvent) -> None:
-        """Emits the event of an access that has been performed, if the observer receives accesses
-        of this instruction and space, and some lane made it. Inactive lanes have address 0."""
+        """Emits the event of an access that has been performed, if the observer receives accesses,
+        the space is global, shared, local or constant memory, the instruction does not only
+        implement a call, and, at run time, some lane made it. Inactive lanes have address 0."""
         index, access_type, config = event.index, event.access_type, self._config.accesses
         if not config or not is_observed_access(self.frame.program, index, access_type.space):
             return
@@ -82,9 +84,9 @@ class ObservingCode:
         self._call_if_some(ACCESS, index, self.lanes.bits(event.mask), fields)
 
     def branch(self, index: int, instruction: Instruction, guard: Value | None) -> None:
-        """Emits the event of a branch with the active lanes and those that take it, if the observer
-        receives branches and this is one that it sees.
-        """
+        """Emits the event of a branch with the active lanes and those that take it (all without a
+        guard), if the observer receives branches and this is a `bra` or `brx` that does not only
+        implement a call; other instructions have none."""
         if self._config.branches and is_observed_branch(self.frame.program, index, instruction):
             active = self.frame.active.bits()
             on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))

@@ -29,8 +29,9 @@ class RecordingCode:
 
     def block(self, block: ProgramBlock) -> None:
         """Records that the warp enters a basic block, with its active mask, its number of
-        instructions without hidden ones, and the counters of branches. Saves the head of the warp's
-        table in its context, where the helper reads it."""
+        instructions without those that only maintain the stack of calls (`hidden`), and the
+        counters of branches. Saves the head of the warp's table in its context, where the helper
+        reads it."""
         frame, layout = self.frame, self.frame.layout
         # The helper reads the active mask and the SIMT stack from the warp's context.
         self._saved.save_head()
@@ -54,7 +55,8 @@ class RecordingCode:
         record_guard(self.lanes, self._log(), I64(instruction), lanes)
 
     def access(self, event: AccessEvent) -> None:
-        """Records an access."""
+        """Appends an access to the log: instruction, space, operation, size, lanes and addresses
+        (`record_access`)."""
         arguments = self._log(), self._scratch, I64(event.index), event.access_type
         record_access(self.lanes, *arguments, event.addresses, self.lanes.bits(event.mask))
 
@@ -85,7 +87,8 @@ def record_access(
     on: Value,
 ) -> None:
     """Emits the record that the lanes `on` (bits of an i32) access 64-bit addresses, which pass
-    through the buffer at `scratch`. Emits nothing for spaces that are not recorded."""
+    through the buffer at `scratch`. Emits nothing for spaces that the log has no number for
+    (`SPACES`), such as kernel parameters."""
     if access_type.space not in SPACES:
         return
     lanes.b.store(addresses, scratch)

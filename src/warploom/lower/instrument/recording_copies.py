@@ -26,9 +26,9 @@ from warploom.simt.clusters import MOST_BLOCKS
 
 
 def is_at_barrier(instruction: Instruction) -> bool:
-    """Returns true if an instruction tests, waits for or signals an mbarrier, so that a recorded
-    launch records it.
-    """
+    """Returns true if an instruction creates, tests, waits for or signals an mbarrier, so that a
+    recorded launch records it: all mbarrier instructions but `inval`, and copies' arrivals at
+    one."""
     operation = instruction.operation
     if operation.kind is OpKind.MBARRIER:
         return operation.modifiers["op"] != "inval"
@@ -48,7 +48,7 @@ class CopyRecordingCode:
 
     def access(self, event: AccessEvent) -> None:
         """Records the mbarriers that an access touches, if the instruction tests, waits for or
-        signals one, or while `completing` is open; else emits nothing."""
+        signals one (`is_at_barrier`), or while `completing` is open; else emits nothing."""
         program: Program = self.frame.program
         if not self._completes and not is_at_barrier(program.instructions[event.index]):
             return
@@ -73,9 +73,8 @@ class CopyRecordingCode:
 
     @contextmanager
     def completing(self) -> Generator[None]:
-        """Makes `barriers` record every access that is emitted while it is open, as an arrival of
-        bytes at an mbarrier.
-        """
+        """Makes `access` record every access that is emitted while it is open, as an arrival of
+        bytes at an mbarrier."""
         self._completes = True
         yield
         self._completes = False
@@ -89,8 +88,9 @@ class CopyRecordingCode:
 
     def copies(self, index: int, lanes: Value, data: Value, scratch: Value, request: int) -> None:
         """Records the bytes that a tensor copy of the lanes (an i64) moves, before it is issued.
-        `data`: operand rows; `request`: its packed options (`asynchronous.tensors.requests`), which
-        are stored in the words at `scratch`."""
+        `data`: its operands, a row of 32 lanes each; `request`: its packed options
+        (`asynchronous.tensors.requests`), which are stored in the words at `scratch`
+        (`IssueScratch`)."""
         frame = self.frame
         allocations = frame.pointer(Slot.ALLOCATIONS_AT)
         self.b.store(I64(request), self.lanes.slot(scratch, RequestEntry.request))

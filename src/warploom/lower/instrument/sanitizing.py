@@ -70,16 +70,16 @@ class SanitizingCode:
         return self._config.in_order
 
     def must_check(self, index: int, access_type: AccessType) -> bool:
-        """Returns true if the detector may have to check an access that is certain not to fault:
-        its space is checked, and analysis has not found the instruction safe.
-        """
+        """Returns true if the detector may have to check an access, though it does not fault: its
+        space is checked, and its instruction is not one of `unchecked`, which analysis has found
+        safe."""
         return access_type.space in self._config.accesses and index not in self._config.unchecked
 
     def do_access(self, event: AccessEvent, do_access: Callable[[Value], Value]) -> Value:
         """Emits an access, `do_access`, which takes a mask and returns the fault code (0: none),
         with its event before it; lanes that the detector does not permit are left out, and load
-        zeros. An access without an event (`unchecked`, or one that is safe under a condition) is
-        repeated with its event if it faults. Returns the fault code."""
+        zeros. Where the event may have been omitted (not `must_check`, or safe under a condition),
+        an access that faults is repeated after its event. Returns the fault code."""
         mask, index = event.mask, event.index
         if self.must_check(index, event.access_type):
             mask = self.filter(event)
@@ -119,9 +119,9 @@ class SanitizingCode:
         return result
 
     def access(self, event: AccessEvent) -> Value:
-        """Emits the event of an access, under `_condition` if analysis has found it safe but for
-        that; returns the mask of lanes that may perform it: all without an event, as in spaces that
-        the detector does not know."""
+        """Emits the event of an access, taken at run time only under `_condition` if analysis has
+        found it safe but for that; returns the mask of lanes that may perform it: all without an
+        event. Emits nothing for spaces that the detector does not know (kernel parameters)."""
         if event.access_type.space not in SPACES:
             return event.mask
         condition = self._condition(event)
@@ -181,9 +181,9 @@ class SanitizingCode:
         return self._function("unwritten", RANGE, emit_range_unwritten)
 
     def _lanes_function(self, size: int, ranged: bool, writes: bool) -> ir.Function:
-        """Returns the function (`emit_unwritten`) that tests whether some lane's `size` bytes are
-        unwritten; if `ranged`, it first tests their whole range. If `writes`, it marks them as
-        written."""
+        """Returns the function (`emit_unwritten`) that tests whether some lane's `size` bytes of
+        shared memory are unwritten; if `ranged`, it first tests the whole range of all lanes. If
+        `writes`, it marks the bytes as written instead."""
         of_range = self._range_function() if ranged else None
         emit = functools.partial(emit_unwritten, size=size, of_range=of_range, writes=writes)
         name = f"{'write' if writes else 'unwritten'}.{'any' if ranged else 'lanes'}.{size}"

@@ -41,8 +41,8 @@ class EventCode:
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
         """Emits the event of lanes `on` that arrive at barrier `number` of `threads` threads (0:
-        all). A `bar.sync` of the whole block only counts it, where all threads come to the same
-        barriers (`config.together`)."""
+        all). A `bar.sync` of the whole block without a thread count only increments the warp's
+        count of barriers, if `config.together` (`_count_passed_barrier`)."""
         instruction = self.frame.program.instructions[index]
         kind = event_of(instruction) or 0
 
@@ -76,9 +76,9 @@ class EventCode:
 
     def instruction(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits the event of lanes `on` that execute an instruction which synchronises or waits:
-        with its member masks for WARP_SYNC, with the number of groups that may stay pending for
-        ASYNC_WAIT (-1: not given). Emits nothing for others, nor for instructions at barriers,
-        which have their own."""
+        with the member masks of all lanes for WARP_SYNC, with the number of groups that may stay
+        pending for ASYNC_WAIT (-1: not given). Emits nothing for others, nor for barriers of
+        blocks, which have `barrier`."""
         kind = event_of(instruction)
         if kind is None or kind in words.AT_BARRIERS:
             return
@@ -95,15 +95,17 @@ class EventCode:
         self._record(index, kind, on, arguments)
 
     def copies(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
-        """Emits the event of tensor copies. `arguments` are memory, operand rows, the words that
-        `asynchronous.issue.tensor_copies` works with, and the allocations."""
+        """Emits the event of tensor copies, if accesses are checked. `arguments` are memory,
+        operand rows (32 lanes of each operand), the words that `asynchronous.issue.tensor_copies`
+        works with, and the allocations; `request` the packed options."""
         self._issue("detect_copies", index, on, arguments, request)
 
     def tensor_memory(
         self, index: int, on: Value, arguments: Sequence[Value], request: int
     ) -> None:
-        """Emits the event of a `tcgen05` instruction. `arguments` are memory, operand rows, and the
-        words that `asynchronous.issue.tensor_memory` works with."""
+        """Emits the event of a `tcgen05` instruction, if accesses are checked. `arguments` are
+        memory, operand rows (32 lanes of each operand), and the words that
+        `asynchronous.issue.tensor_memory` works with; `request` the packed options."""
         self._issue("detect_tensor_memory", index, on, arguments, request)
 
     def _issue(

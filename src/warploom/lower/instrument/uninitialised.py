@@ -44,8 +44,9 @@ class DetectorBlock:
 
 
 def block_of(lanes: Lanes, environment: Value) -> DetectorBlock:
-    """Emits the location of the detector's state of the environment's current block: the schedule's
-    slot of the block selects it, slot 0 without a schedule."""
+    """Emits the location of the detector's state of the environment's current block: its address,
+    the block's number plus 1, which a current state holds, and the place of its bitmap. The
+    schedule's slot of the block selects it, slot 0 without a schedule."""
     b = lanes.b
     state, plan = (
         b.inttoptr(_word(lanes, environment, int(slot)), PTR)
@@ -81,9 +82,9 @@ def is_current(lanes: Lanes, block: DetectorBlock) -> Value:
 
 def emit_range_unwritten(lanes: Lanes) -> None:
     """Emits the body of the function `unwritten(environment, first byte, end, size of shared
-    memory)`. It returns true if a byte between is not written, if the range is empty, too long or
-    beyond the end, or if the detector has no state of the block yet. A range that is written
-    extends the kept one."""
+    memory)`. It returns true if a byte between is not written, if the range is empty, beyond the
+    end or has more than MOST_WORDS bitmap words, or if the detector has no state of the block yet.
+    A range that is written extends the kept one, and on over written words beside it."""
 
     def check(offset: Value, outside: Value) -> Value:
         """Returns true (an i1) if all bytes of the range in the bitmap word at an address are
@@ -103,8 +104,8 @@ def emit_range_unwritten(lanes: Lanes) -> None:
 def emit_range_written(lanes: Lanes) -> None:
     """Emits the body of the function `write(environment, first byte, end, size of shared memory)`,
     which marks the bytes between as written and returns false. It returns true, and does nothing,
-    if the range is empty, too long or beyond the end, or if the detector has no state of the block
-    yet."""
+    if the range is empty, beyond the end or has more than MOST_WORDS bitmap words, or if the
+    detector has no state of the block yet."""
 
     def write(offset: Value, outside: Value) -> Value:
         """Marks the range's bytes in the bitmap word at an address as written; returns true."""
@@ -122,9 +123,10 @@ def _emit_range(
 ) -> None:
     """Emits the body of a function for a range of shared memory. It returns false if the range lies
     in the block's kept range of written bytes, or if `visit` returns true for each of its bitmap
-    words; `visit` takes a word's address and its bits outside of the range. Then all of the range
-    is written, and so is the larger one that `around` returns, given the bitmap's address, which is
-    merged with the kept one. Else it returns true."""
+    words; `visit` takes a word's address and its bits outside of the range. In the second case all
+    of the range is written, and so is the larger one that `around` returns, given the bitmap's
+    address: merged with the kept one if they adjoin, it replaces that if it is longer. Else it
+    returns true."""
     b, function = lanes.b, lanes.b.function
     _, low, high, _ = function.args
     block, first, unknown = _locate_block(lanes, low, high)
@@ -171,9 +173,10 @@ def _locate_block(lanes: Lanes, low: Value, high: Value) -> tuple[Value, Value, 
 def emit_unwritten(lanes: Lanes, size: int, of_range: ir.Function | None, *, writes: bool) -> None:
     """Emits the body of a function of the environment, 32 addresses, the lanes that access `size`
     bytes there (an i32), and the size of shared memory. It returns true if some of these bytes are
-    not written, or if the detector has no state of the block yet. If it `writes`, it marks the
-    bytes, and returns true only in the latter case. `of_range` is the function of
-    `emit_range_unwritten`, called first for the whole range; None if that was done before."""
+    not written, if they are outside of shared memory, or if the detector has no state of the block
+    yet. If it `writes`, it marks the bytes, and returns true only in the last two cases. `of_range`
+    is the function of `emit_range_unwritten`, called first for the whole range, which answers false
+    if all of it is written; None if that was done before."""
     b, function = lanes.b, lanes.b.function
     environment, addresses, bits, limit = function.args
     mask = lanes.mask(bits)

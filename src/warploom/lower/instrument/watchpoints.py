@@ -35,9 +35,10 @@ OP_BITS = {"load": LOAD, "store": STORE, "atomic": ATOMIC}
 
 
 def watch_access(watch_words: Any, addresses: Any, lanes: int, kind: int, warp: int) -> int:
-    """Counts an access of a warp, once, if a watched lane of it touches the watched range, and
-    space, operation and warp are watched ones. `kind` packs the space (8 bits),
-    the bit of the operation (8 bits) and the bytes of a lane. Returns 0, as all helpers."""
+    """Adds 1 to `hits` of a watched range if an access of a warp has the watched space, one of
+    the watched operations, a warp in the watched range, and some watched lane of `lanes` touches
+    the watched bytes. `kind` packs the space (8 bits), the bit of the operation (8 bits) and the
+    bytes of a lane. Returns 0, as all helpers."""
     watch = WatchedRange(watch_words, 0)
     if kind & 255 != watch.space or kind >> 8 & 255 & watch.ops == 0:
         return 0

@@ -64,9 +64,9 @@ class GridBlocks:
         b.store(b.udiv(rest, down), self.env.at(Slot.CTAID_Z))
 
     def clear_memory(self) -> None:
-        """Sets the current block's shared and local memory to zero, but for the columns of tensor
-        memory. PTX leaves its contents undefined; zeros make runs repeatable.
-        """
+        """Sets the current block's shared memory, with the state of tensor memory after it but not
+        its columns, and its local memory to zero. PTX leaves their contents undefined; zeros make
+        runs repeatable."""
         size = self.env.get(Slot.SHARED_BYTES)
         if self.options.tensor_memory:
             # The state of tensor memory follows it; columns are cleared when they are allocated.
@@ -98,9 +98,10 @@ class GridBlocks:
             call(self.lanes, "retire_copies", memory, *lists, self.work, start, end)
 
     def check_freed(self, start: Value, count: Value) -> None:
-        """Emits the return of FAULT from `run` if one of `count` (an i64) thread blocks has ended
-        without freeing its tensor memory; the shared memory of the first begins at `start`, the
-        others follow. Emits nothing if blocks have no tensor memory."""
+        """Emits the return of FAULT (STILL_ALLOCATED) from `run` if one of `count` (an i64) thread
+        blocks has ended without freeing its tensor memory; the shared memory of the first begins at
+        `start`, the others follow. The fault names the block and the instruction that allocated.
+        Emits nothing if blocks have no tensor memory."""
         if not self.options.tensor_memory:
             return
         b, memory = self.b, self.b.inttoptr(I64(ORIGIN), PTR)
@@ -141,7 +142,7 @@ class GridBlocks:
     def make_current(self, plan: Value) -> None:
         """Makes the block that the scheduler has chosen (in `plan`) that of the environment, if it
         is another one or begins: its indices and the addresses of its states, contexts and memory,
-        which its slot gives.
+        which its slot (place for a resident block) gives.
 
         A block that begins (`fresh`, which is cleared) takes over the slot of one that has ended,
         whose tensor memory is checked and whose copies are retired; then the memory is cleared and

@@ -15,6 +15,7 @@ class GridEnvironment:
     """Emits reads of the environment into the function `run`; owns its builder."""
 
     def __init__(self, module: ir.Module, function: ir.Function) -> None:
+        """Begins the entry block of the function, whose first argument is the environment."""
         self.function, self.environment = function, function.args[0]
         self.lanes = Lanes(module, FoldingBuilder(self.append("entry")))
         self.b = self.lanes.b

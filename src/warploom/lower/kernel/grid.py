@@ -53,10 +53,10 @@ class GridOptions:
 
 
 class GridFunction:
-    """Emits `run`, which the host calls, into a module that has the function `warp`. In its
-    methods, `plan` and `slots` are pointers to the schedule's arrays (`simt.schedule_layout`),
-    `stride` is the distance of two warps' contexts in words, `turn` the LLVM block of the loop's
-    next turn."""
+    """Emits `run`, which the host calls, into a module that has the function `warp`. A turn is what
+    a warp runs before the scheduler chooses again. In its methods, `plan` and `slots` are pointers
+    to the schedule's arrays (`simt.schedule_layout`), `stride` is the distance of two warps'
+    contexts in words, `turn` the LLVM block of the loop's next turn."""
 
     def __init__(self, module: ir.Module, options: GridOptions, blocks: BlockOptions) -> None:
         """Declares `run`, whose arguments `first` and `last` delimit the thread blocks of an
@@ -97,9 +97,9 @@ class GridFunction:
     # ---- without a schedule ---------------------------------------------------------------------
 
     def _emit_in_order(self) -> None:
-        """Emits the loop over thread blocks of a launch without a schedule: one call of `warp` runs
-        all warps of a block to their end.
-        """
+        """Emits the loop over thread blocks from `first` to `last` of a launch without a schedule:
+        for each, memory is cleared, one call of `warp` runs all its warps to their end, its tensor
+        memory is checked, and BLOCKS_DONE incremented; then `run` returns ENDED."""
         b = self.b
         b.store(I64(1), self.env.at(Slot.TOGETHER))
         block, end_iteration, done = self._loop("block", self.first, self.last)
@@ -140,9 +140,10 @@ class GridFunction:
     def _emit_scheduled(self) -> None:
         """Emits the loop over turns of a scheduled launch: the scheduler chooses a warp, `warp`
         runs it until its turn ends or it waits (in warp order all warps of its block, if possible),
-        `end_turn` records why. `run` returns PAUSED, to be called again, if the budget falls below
-        PAUSE_AT; DEADLOCK if no warp can run; or, after all blocks, ENDED, once late copies are
-        completed or dropped and tensor memory is found to be freed."""
+        `end_turn` records why. The first call of a launch begins the schedule (`begin_launch`).
+        `run` returns PAUSED, to be called again, if the budget is below PAUSE_AT before a turn;
+        DEADLOCK if no warp can run; or, after all blocks, ENDED, once late copies are completed or
+        dropped and tensor memory is found to be freed."""
         b = self.b
         plan, slots = self.env.pointer(Slot.PLAN_AT), self.env.pointer(Slot.SLOTS_AT)
         states, contexts = self.env.pointer(Slot.STATES_BASE), self.env.pointer(Slot.CONTEXTS_BASE)
@@ -187,9 +188,10 @@ class GridFunction:
 
     def _run_slice(self, plan: Value, warp: Value, left: Value, turn: ir.Block) -> None:
         """Emits a slice of a warp's turn: at most SLICE of its `left` instructions (an i64), then
-        the branch to `turn`. If the warp has only used up the slice, TURN_LEFT and IN_TURN hold the
-        rest for `_continue_turn`; otherwise (it waits, has ended, or has polled an incomplete
-        mbarrier) its turn ends."""
+        the branch to `turn`. If it returns TURN_END only because the slice is used up, TURN_LEFT
+        and IN_TURN (the warp's number plus 1) keep the rest for `_continue_turn`; otherwise (it
+        waits, has ended, has used up the turn, or has polled an incomplete mbarrier) its turn ends
+        (`_end_turn`)."""
         b, most = self.b, self.env.get(Slot.SLICE)
         status = self._run_turn(plan, warp, b.select(b.icmp_signed("<", left, most), left, most))
         left = b.sub(left, b.sub(self.env.get(Slot.GIVEN), self.env.get(Slot.FUEL)))
@@ -207,6 +209,8 @@ class GridFunction:
     def _warp_order(self, plan: Value, slots: Value, warp: Value, turn: ir.Block) -> None:
         """Emits the run of all warps of the block in warp order, from one barrier to others, if
         possible, and then branches to `turn`; if `warp_order_start` says NONE, code falls through.
+        `end_warp_order` stores the warps' states; a warp that stopped before a barrier ends its
+        turn (`_end_turn`).
 
         A block that runs in warp order from its begin to its end is followed by the next block at
         once, without a call of the scheduler."""
@@ -270,9 +274,10 @@ class GridFunction:
                     self.blocks.report_end()
 
     def _run_turn(self, plan: Value, warp: Value, instructions: Value | None = None) -> Value:
-        """Emits a turn of a warp of `length` (plan) instructions, or a slice of `instructions`;
-        subtracts the used ones from the launch's budget and adds them to the warp's clock
-        (`issued`). Returns the status of `warp`; `run` returns LIMIT if the budget is used up."""
+        """Emits a turn of a warp of LENGTH (plan) instructions, or a slice of `instructions`, which
+        is also stored in GIVEN; subtracts the used ones from the launch's budget and adds them to
+        the warp's clock (ISSUED). Returns the status of `warp`; `run` returns LIMIT if the budget
+        falls below 0."""
         b = self.b
         length = self.env.word(plan, Plan.length) if instructions is None else instructions
         b.store(length, self.env.at(Slot.FUEL))

@@ -54,9 +54,9 @@ class WarpFunction:
     middle."""
 
     def __init__(self, module: ir.Module, warp_ir: WarpIR) -> None:
-        """Creates the emitters that the kernel variant needs: those of recording, watchpoints,
-        sanitizing, observers and calls of baseline code are None if it does not have them.
-        """
+        """Creates the frame and the emitters that the kernel variant needs: those of recording,
+        watchpoints, sanitizing, observers and calls of baseline code are None if it does not have
+        them. Emits nothing but the frame's variables."""
         program, variant = warp_ir.program, warp_ir.variant
         self.program, self.warp_ir = program, warp_ir
         shuffles, pieces = variant.shuffles, frame_pieces(program)
@@ -155,8 +155,8 @@ class WarpFunction:
 
     def _emit_entry(self) -> None:
         """Emits the jump from the entry block to the code of warp order, which begins the warp
-        (END) or resumes it at the resume point in its state.
-        """
+        (END, always where warps cannot suspend) or resumes it at the resume point in its state
+        (`resume`)."""
         entered = self.frame.function.append_basic_block("entered")
         self.b.position_at_end(entered)
         resume_point = (
@@ -169,8 +169,9 @@ class WarpFunction:
 
     def _emit_begin(self, copy: Copy) -> ir.Block:
         """Emits the begin of a warp, which branches to block 0 of a copy with all lanes that have a
-        thread; in the region copy all 32 have. Registers are zero and the SIMT stack empty. Returns
-        the LLVM block."""
+        thread; in the region copy all 32 have, and the head of the warp's table is saved, as region
+        barriers save registers alone. Registers are zero and the SIMT stack empty. Returns the LLVM
+        block."""
         b, frame = self.b, self.frame
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
@@ -198,9 +199,10 @@ class WarpFunction:
     # ---- blocks ---------------------------------------------------------------------------------
 
     def _emit_block(self, copy: Copy, block: ProgramBlock) -> None:
-        """Emits a copy of a basic block: waits at its begin, its count, its instructions; then its
-        slow version and its masked version, if guards of its fast version may jump to them. A copy
-        that cannot run (`Blocks.can_run`) is `unreachable`."""
+        """Emits a copy of a basic block: the check of its first instruction's member mask, waits at
+        its begin (for lanes, in the divergent copy, and of `bar.red`), its count, its instructions;
+        then its slow version and its masked version, if guards of its fast version may jump to
+        them. A copy that cannot run (`Blocks.can_run`) is `unreachable`."""
         self.b.position_at_end(self.control.blocks.copies[copy, block.index])
         self._entries = self.control.divergence.steps if copy is Copy.DIVERGENT else {}
         if not self.control.blocks.can_run(copy, block.index):
@@ -221,8 +223,8 @@ class WarpFunction:
                 self._emit_body(copy, block, min(self._entries))
 
     def _emit_predicated_block(self, copy: Copy, block: ProgramBlock) -> None:
-        """Emits a basic block that some lanes run under a mask (if-conversion), and the branch back
-        to the copy that it belongs to; registers keep their vector shapes."""
+        """Emits the masked version of a basic block that some lanes run (if-conversion), and its
+        end, which restores the mask and continues in `copy`; registers keep their vector shapes."""
         self.b.position_at_end(self.control.blocks.predicated_copies[copy, block.index])
         self._emit_masked(block)
         self.control.leave_predicated_block(copy, block.index)

@@ -38,10 +38,11 @@ class LinearOperand:
 
 
 class IterationLimits:
-    """Collects, while the check of a batch is emitted, the conditions for it and the limits of its
-    number of iterations; `count` returns the result."""
+    """Collects, while the check of a batch of iterations is emitted (`StridedLoopCode`), the
+    conditions for it and the limits of its number of iterations; `count` returns the result."""
 
     def __init__(self, lanes: Lanes) -> None:
+        """Begins without conditions, and with MAX_ITERATIONS as the limit."""
         self.lanes, self.b = lanes, lanes.b
         self._holds: list[Value] = []
         self._counts: list[Value] = [I64(MAX_ITERATIONS)]
@@ -77,9 +78,9 @@ class IterationLimits:
         self._counts.append(b.select(rises, I64(MAX_ITERATIONS), times))
 
     def stays_between(self, offset: Value, last: Value, step: Value) -> None:
-        """Limits the iterations to those in which `offset`, to which each one adds `step`, is
-        between 0 and `last`, both included (i64); that it does not lie beyond the end from which it
-        moves away is for the caller to require."""
+        """Limits the iterations to those in which `offset`, to which each one adds `step`, is at
+        most `last` (if it rises) or at least 0 (else), all i64, and requires that of the first. The
+        other end is not checked."""
         b = self.b
         rises = b.icmp_signed(">", step, I64(0))
         distance = b.select(rises, b.sub(last, offset), offset)
@@ -92,9 +93,9 @@ class IterationLimits:
 
     def stays_in_type(self, first: LinearOperand, second: LinearOperand) -> Value:
         """Limits the iterations to those in which no lane of an operand leaves its type's range,
-        and requires one step for all lanes. `first` and `second`: the operand in two successive
-        iterations. Returns its step, an i64.
-        """
+        and requires one step for all lanes; without stride and loop-invariant, it cannot leave. A
+        64-bit operand gets no limit, but its step and values must be small (MAX_STEP, MAX_VALUE).
+        `first` and `second`: the operand in two successive iterations. Returns its step, an i64."""
         b, bits = self.b, first.type.bits
         delta = b.sub(second.value, first.value)
         step = self.lanes.lane(delta, 0)
@@ -124,9 +125,9 @@ class IterationLimits:
         distance: tuple[LinearOperand, LinearOperand],
         right: tuple[LinearOperand, LinearOperand],
     ) -> None:
-        """Limits the iterations to those in which `relation` (`lt`, `le`, `gt`, `ge` or `ne`) holds
-        between two operands in all lanes, and no lane of them leaves its type. `distance` is the
-        left operand; each is given in two successive iterations."""
+        """Limits the iterations to those in which `relation` (`lt`, `le`, `gt`, `ge`; `ne` of
+        uniform operands only) holds between two operands in all lanes, and no lane of them leaves
+        its type. `distance` is the left operand; each is given in two successive iterations."""
         b = self.b
         steps = [self.stays_in_type(*operand) for operand in (distance, right)]
         (low, high), (other_low, other_high) = (

@@ -53,8 +53,7 @@ class PartialAccess:
 
     def load(self, index: int, instruction: Instruction, on: Value) -> Value:
         """Emits the load of the active lanes `on` at the address that `check` has computed. Returns
-        the elements: in 32 lanes, or in 1 for a uniform address.
-        """
+        the elements as one vector: of 32 lanes, or of 1 for a uniform address."""
         move, lane_addresses = self._lane_addresses(index, on)
         if move is Move.VECTOR:
             pointer = self._transfers.pointer(lane_addresses.access_type, lane_addresses.firsts[0])
@@ -73,7 +72,8 @@ class PartialAccess:
             store(self._transfers, move, lane_addresses, [value])
 
     def _lane_addresses(self, index: int, on: Value) -> tuple[Move, LaneAddresses]:
-        """Returns an access's move, and the address of its lane 0, active or not."""
+        """Returns an access's move, and the address of its lane 0, active or not, with the active
+        lanes."""
         group = self._groups[index]
         first = self.b.add(group.firsts[0], I64(group.members[0][1]))
         return group.plan.move, LaneAddresses(group.access_type, [first], on)

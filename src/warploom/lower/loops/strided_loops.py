@@ -89,9 +89,9 @@ class _Batch:
 
 
 class StridedLoopCode:
-    """Emits the batches of one warp function. `emitting_block` makes code be emitted as in a basic
-    block; `end_block` emits the exit of a loop as outside of a batch.
-    """
+    """Emits the batches of strided loops in one warp function: many iterations after one check that
+    all lanes stay by the loop's comparisons, no access misses the range cache and no value wraps
+    around. `end_block` emits the exit of a loop as outside of a batch."""
 
     def __init__(
         self,
@@ -100,6 +100,7 @@ class StridedLoopCode:
         guards: Guards,
         end_block: EndBlock,
     ) -> None:
+        """Shares the frame and blocks of `control`, and the group guards of `instructions`."""
         self.frame, self.b, self.lanes = control.frame, control.b, control.frame.lanes
         self.program, self.blocks = control.program, control.blocks
         self.instructions, self.guards = instructions, guards
@@ -151,9 +152,8 @@ class StridedLoopCode:
             b.branch(ordinary)
 
     def _fill_cache(self, batch: _Batch) -> None:
-        """Fills the range cache for the groups whose lookup in the check missed, so that the next
-        attempt may hit.
-        """
+        """Emits the filling of the range cache for the groups whose lookup in the check missed, so
+        that the next attempt may hit."""
         for first, group in batch.groups.items():
             with self.b.if_then(self.b.not_(batch.hits[first])):
                 self._group_guards.cache.fill(group, batch.lanes)
@@ -162,8 +162,9 @@ class StridedLoopCode:
 
     def _assume(self, batched: BatchedLoop, limits: IterationLimits) -> None:
         """Stores the registers that are live at the header and varying there in the short forms
-        that a batch assumes, and forbids the batch if the values of some lane differ from them. The
-        registers of 32 lanes stay as they are, for ordinary iterations."""
+        (one value for each lane run) that a batch assumes, and forbids the batch if the values of
+        some lane differ from them. The registers of 32 lanes stay as they are, for ordinary
+        iterations."""
         registers, header = self.frame.registers, batched.loop.header
         live = self.frame.warp_ir.live(header) & batched.shapes.keys()
         values = {r: registers.load(r) for r in sorted(live, key=lambda r: r.name)}
@@ -216,9 +217,9 @@ class StridedLoopCode:
         return _Batch(batched, shapes, count, lane_set, first.groups, steps, hits, prefetches)
 
     def _prefetches(self, steps: Iterable[Value]) -> Value:
-        """Returns true (an i1) if the batch prefetches for the next warps: the running warp is the
-        first of PREFETCH_WARPS, and addresses of some group advance by a page or more.
-        """
+        """Returns true (an i1) if the batch prefetches for the next warps: the running warp's
+        number is a multiple of PREFETCH_WARPS, and addresses of some group advance by a page or
+        more."""
         b = self.b
         first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(PREFETCH_WARPS - 1)), I64(0))
         # One unsigned comparison tests a step in either direction: PAGE or more, or less than
@@ -323,8 +324,8 @@ class StridedLoopCode:
         self._count(batch, iterations, -1)
 
     def _to_varying(self, batch: _Batch, index: int, live: frozenset[Register]) -> None:
-        """Stores registers lane by lane that are read after a batch and have no vector shape in
-        block `index`, where it ends."""
+        """Stores lane by lane those registers of `live`, which are read after a batch, that have a
+        vector shape in the batch and none in block `index`, where it ends."""
         registers, kept = self.frame.registers, self.frame.shapes.at(index)
         for register in sorted(live & batch.shapes.keys() - kept.keys(), key=lambda r: r.name):
             registers.store_varying(register, registers.load(register))
@@ -355,8 +356,8 @@ class StridedLoopCode:
 
     def _instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
         """Emits and counts an instruction inside of a batch. One with results of a vector shape
-        (uniform or affine) is emitted without a test of wraparound, which the check has excluded.
-        """
+        (uniform or affine) is emitted without a test of wraparound, which the check has excluded,
+        unless its operands have to be checked."""
         code = self.instructions
         guard, on = self.guards.counted(index, instruction), self.frame.active.mask()
         on = on if guard is None else self.b.and_(on, guard)
@@ -370,8 +371,8 @@ class StridedLoopCode:
         self, copy: Copy, batch: _Batch, iterations: Value, position: int, instruction: Instruction
     ) -> None:
         """Emits the exit from the batch at the end of a block, taken if some lane leaves the loop
-        there: it counts the iterations and emits the branch as outside of a batch.
-        """
+        there: it stores registers lane by lane where that is their form after the loop, counts the
+        iterations, and emits the branch as outside of a batch."""
         b, blocks = self.b, batch.batched.loop.blocks
         index, block = blocks[position], self.program.blocks[blocks[position]]
         stays_if_taken = block.successors[0] in blocks

@@ -38,6 +38,7 @@ class WarpLoopBody:
         instructions: InstructionCode,
         loop_check: WarpLoopCheck,
     ) -> None:
+        """Shares the frame of `saved`; emits nothing."""
         self.saved, self.instructions, self.loop_check = saved, instructions, loop_check
         self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
         self.program = self.frame.program
@@ -65,12 +66,12 @@ class WarpLoopBody:
         b.position_at_end(done)
 
     def emit_all(self, plan: WarpLoopPlan, finish: Callable[[], None]) -> None:
-        """Emits the code of all warps that have work: a loop over the full warps, the partial warp
-        with the body under a mask, and a loop over the warps past these, which skip the body and do
-        what all warps do before and after it, if there is such work. If the body needs all threads
-        of the block, there are full warps only. `finish` emits what ends each warp (saves it or
-        ends it); it is left out for a partial warp with no work outside of the body, which the
-        caller then finishes."""
+        """Emits the code of all warps that have work: a loop over the full warps (if the loop
+        handles any); and, if there is a body that does not need all threads of the block, the
+        partial warp with the body under a mask, and a loop over the warps past it, which do without
+        the body what all warps do before and after it, if there is such work. `finish` emits what
+        ends each warp (saves it or ends it); it is left out for a partial warp with no work outside
+        of the body, which the caller then finishes."""
         warp_loop, b = plan.warp_loop, self.b
         if warp_loop.handles_full_warps:
             self._emit_warps(plan, I64(0), plan.full_warps, warp_loop.body_blocks, finish)
@@ -132,9 +133,9 @@ class WarpLoopBody:
         self._load_spilled(warp_loop)
 
     def _emit_block(self, plan: WarpLoopPlan, block: int, mask: Value | None) -> None:
-        """Emits the instructions of a block that the loop needs for the running warp, without
-        checks and counts. Under a `mask` it is the loop's body, and values of inactive lanes are
-        not read later."""
+        """Emits the instructions of a block that the loop needs for the running warp (accesses, and
+        what is computed for them, affine or not), without checks and counts. Under a `mask` it is
+        the loop's body, and values of inactive lanes are not read later."""
         warp_loop = plan.warp_loop
         with self.frame.at_block(block, convergent=True):
             for index in warp_loop.steps((block,)):
@@ -186,9 +187,9 @@ class WarpLoopBody:
             )
 
     def _load_spilled(self, warp_loop: WarpLoop) -> None:
-        """Loads from the running warp's context the live registers that the loop reads and that
-        cannot be extrapolated; nothing in a loop that begins the kernel.
-        """
+        """Loads from the running warp's context the registers that the loop reads, that are live
+        after the barrier at which it begins, and that cannot be extrapolated; nothing in a loop
+        that begins the kernel."""
         if warp_loop.site is None:
             return
         following = self.program.blocks[warp_loop.site].successors[-1]

@@ -68,8 +68,8 @@ class WarpLoopCounts:
         self, plan: WarpLoopPlan, block: int, full_warps: Value, warps: Value, threads: Value
     ) -> None:
         """Adds to the counters of a block the `warps` that entered it and their `threads`, and to
-        the range cache's counters the accesses of the `full_warps` that entered it with all their
-        threads."""
+        the range cache's counters its extrapolated accesses by the `full_warps` that entered it
+        with all their threads."""
         self.frame.counters.add(2 * block, warps)
         self.frame.counters.add(2 * block + 1, threads)
         for index in plan.warp_loop.steps((block,)):

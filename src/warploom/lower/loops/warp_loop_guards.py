@@ -108,9 +108,10 @@ class WarpLoopCheck:
         return plan
 
     def _count_body_threads(self, warp_loop: WarpLoop, plan: WarpLoopPlan) -> None:
-        """Emits the number of threads for which the body's condition holds, as full warps and the
-        threads of a partial one, into the plan; requires that they are the block's first threads,
-        and where the loop needs all threads in the body, that it holds for all."""
+        """Emits the number of threads for which the body's condition holds, which must be the
+        block's first threads, into the plan as full warps and threads of a partial one; where the
+        loop needs all threads in the body, requires instead that the number is that of the block.
+        """
         b, threads = self.b, self.frame.slot(Slot.THREADS)
         assert warp_loop.condition is not None
         instruction = self.program.instructions[warp_loop.condition]
@@ -128,8 +129,8 @@ class WarpLoopCheck:
         self, warp_loop: WarpLoop, block: int, warps: Value, plan: WarpLoopPlan
     ) -> None:
         """Emits the checks of a block that the first `warps` warps run, as conditions of `plan`:
-        affine values do not wrap around, accesses hit, and its branch goes the way that the loop
-        assumes."""
+        affine values do not wrap around, accesses hit (those of the body also in the partial warp),
+        and its branch goes the way that the loop assumes."""
         for index in warp_loop.steps((block,)):
             instruction = self.program.instructions[index]
             if warp_loop.kinds[index] is StepKind.SHAPED:

@@ -40,6 +40,8 @@ class WarpLoopCode:
         warp_order: WarpOrder,
         instructions: InstructionCode,
     ) -> None:
+        """Creates the emitters of checks, bodies and counts, on the frame of `saved`; emits
+        nothing."""
         self.saved, self.warp_order = saved, warp_order
         self.frame, self.b = saved.frame, saved.b
         self.loop_check = WarpLoopCheck(saved, instructions)
@@ -47,9 +49,10 @@ class WarpLoopCode:
         self._counts = WarpLoopCounts(self.frame)
 
     def emit(self, warp_loops: Iterable[WarpLoop], sites: Mapping[int, int]) -> dict[int, ir.Block]:
-        """Emits the warp loops that are supported, each with its check; returns their LLVM entry
-        blocks by the site from which they begin (END: the kernel's begin). `sites` has the numbers
-        of sites by the block that ends with the barrier."""
+        """Emits the warp loops that lead to the kernel's end or to a site at which warps may wait
+        (others have no code), each with its check; returns their LLVM entry blocks by the site from
+        which they begin (END: the kernel's begin). `sites` has the numbers of sites by the block
+        that ends with the barrier."""
         entries: dict[int, ir.Block] = {}
         for warp_loop in warp_loops:
             if self._ends_at_site(warp_loop, sites):
@@ -69,9 +72,9 @@ class WarpLoopCode:
         otherwise: ir.Block | None,
     ) -> ir.Block | None:
         """Emits the static schedule, which runs a thread block from its begin to its end as
-        consecutive warp loops; returns its entry, or `otherwise` if a loop is not supported. If a
-        check fails at run time, it branches to `otherwise`, or warps run in order (None).
-        """
+        consecutive warp loops; returns its entry, or `otherwise` if it is empty or a loop leads to
+        a site at which warps may not wait. If a check fails at run time, it branches to
+        `otherwise`, or warps run in order (None)."""
         if not static_schedule or not all(
             self._ends_at_site(warp_loop, sites) for warp_loop in static_schedule
         ):
@@ -88,7 +91,7 @@ class WarpLoopCode:
         return begin
 
     def _begin_block(self, name: str) -> ir.Block:
-        """Appends an LLVM block, and continues code in it."""
+        """Appends an LLVM block, continues code in it, and returns it."""
         block = self.frame.function.append_basic_block(name)
         self.b.position_at_end(block)
         return block
@@ -106,8 +109,9 @@ class WarpLoopCode:
         self, warp_loops: Sequence[WarpLoop], otherwise: ir.Block | None
     ) -> list[WarpLoopPlan]:
         """Emits the checks of consecutive warp loops, on the first warp, which stays the running
-        one with registers as after the last. If a condition fails, code branches to `otherwise`, or
-        (None) runs warps in order; else it continues. Returns the plans."""
+        one with registers as after the last. If a condition fails, or fuel does not suffice, code
+        branches to `otherwise`, or (None) runs warps in order; else it continues. Returns the
+        plans."""
         b, plans = self.b, list[WarpLoopPlan]()
         # All conditions are evaluated before the first loop runs, so that a failed one leaves
         # nothing to undo.

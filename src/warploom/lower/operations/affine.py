@@ -37,8 +37,8 @@ class AffineCode:
 
     def results(self, instruction: Instruction) -> dict[Register, VectorShape] | None:
         """Returns the vector shapes of an instruction's results if convergent code is emitted and
-        each result is uniform or affine and its register can store it so. Else None, as for an
-        instruction without results: it is computed in 32 lanes."""
+        each result is uniform or affine and fits its register's storage (`_fits_bits`). Else None,
+        as for an instruction without results: it is computed in 32 lanes."""
         if not self.frame.position.convergent or not self.frame.shapes:
             return None
         shapes_of_results = dict(self.frame.position.reading.results(instruction))
@@ -130,8 +130,8 @@ class _TermEmission:
 
     def _check_range(self, firsts: Value, shape: VectorShape, type: ScalarType) -> None:
         """Adds to `wraps` whether an affine value, given by the first lanes of its runs, wraps
-        around in its type: in its runs, or in code for all warps anywhere in the thread block.
-        Nothing for values of stride 0, nor in the latter code for uniform ones."""
+        around in its type: inside a run (nothing for stride 0), or in code for all warps anywhere
+        in the thread block (nothing for uniform values)."""
         b, extent = self.b, VectorShape(self.width, shape.stride).extent
         if self._block is not None and shape != UNIFORM:
             some = self._block.overflows(firsts, shape, type)

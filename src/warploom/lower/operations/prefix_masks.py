@@ -48,9 +48,10 @@ class PrefixMaskCode:
         self.frame, self.lanes, self.b = operands.frame, operands.lanes, operands.b
 
     def compare(self, instruction: Instruction, compare_lanes: Callable[[], Value]) -> Value | None:
-        """Returns the mask of a `setp` of this form, computed as a prefix of lanes; None for
-        another, and in divergent code. `compare_lanes` emits the comparison of all lanes, which
-        code takes if values wrap around."""
+        """Returns the mask of a `setp` that compares a 32-bit integer, which rises by 1 from lane
+        to lane, with a uniform one, computed as a prefix of lanes; None for another, and in
+        divergent code. `compare_lanes` emits the comparison of all lanes, which code takes if
+        values wrap around."""
         position = self.frame.position
         rise = self._rising_operands(instruction, position.reading) if position.convergent else None
         return None if rise is None else self._compare_or_fall_back(rise, compare_lanes)
@@ -86,7 +87,7 @@ class PrefixMaskCode:
         return Rise(comparison, lowest, bound, is_signed)
 
     def _first(self, operand: Operand, instruction: Instruction) -> Value:
-        """Returns an operand's value in lane 0, an i64."""
+        """Returns an operand's value in lane 0, as an i64 extended by its type's signedness."""
         type = instruction.operation.modifiers.scalar()
         value = self.lanes.lane(self.operands.read(operand, type, width=1), 0)
         return (self.b.sext if type.is_signed else self.b.zext)(value, I64)

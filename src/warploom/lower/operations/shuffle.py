@@ -40,8 +40,8 @@ class ShuffleCode:
 
     def shuffle(self, instruction: Instruction, mask: Value) -> tuple[Value, Value]:
         """Returns the shuffled values (of 32 bits) and the predicates that are true where the
-        source lane is in range; `mask` has the executing lanes. Source lanes are computed now if
-        both operands are immediates, else at run time."""
+        source lane is in range; `mask` has the executing lanes. Source lanes are constants in the
+        code if both operands are immediates, else computed at run time."""
         mode = str(instruction.operation.modifiers["mode"])
         value = self.operands.read(instruction.operands[1], B32)
         amount, control = instruction.operands[2:4]

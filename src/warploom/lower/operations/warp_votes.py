@@ -112,8 +112,8 @@ class WarpVoteCode:
         return [(common, B32), (self.lanes.splat(same), PRED)]
 
     def _elect(self, mask: Value) -> list[tuple[Value, ScalarType]]:
-        """Returns the results of `elect`: the number of the lowest lane, and a predicate that is
-        true in that lane."""
+        """Returns the results of `elect`: the number of the lowest executing lane, in all lanes,
+        and a predicate that is true in that lane alone."""
         bits = self.lanes.bits(mask)
         lowest = self.b.and_(bits, self.b.neg(bits))
         return [(self.lanes.splat(self._lowest(bits)), B32), (self.lanes.mask(lowest), PRED)]

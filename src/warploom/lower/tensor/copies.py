@@ -35,6 +35,7 @@ class CopyCode:
     """
 
     def __init__(self, atomics: AtomicCode, waits: TensorWaitCode) -> None:
+        """Shares the memory and the operands of `atomics`; emits nothing."""
         self.waits = waits
         self.atomics, self.memory, self.operands = atomics, atomics.memory, atomics.operands
         self.lanes, self.b = atomics.lanes, atomics.b

@@ -78,9 +78,8 @@ def vector_at(b: Value, buffer: Value, position: Value) -> Value:
 
 
 def counted_loop(b: Value, count: int, body: Callable[[Value], None]) -> None:
-    """Emits a loop of `body` over the numbers (i64) from 0 up to `count`, which is known at compile
-    time; one iteration is emitted without a loop.
-    """
+    """Emits a loop of `body` over the numbers (i64) from 0 up to `count` (at least 1), which is
+    known at compile time; one iteration is emitted without a loop."""
     if count == 1:
         body(I64(0))
         return
@@ -119,6 +118,8 @@ class _GroupProductBody:
     """Emits the body of one product's function, for the 16 rows of D of one warp."""
 
     def __init__(self, lanes: Lanes, buffer: Value, group_product: GroupProduct) -> None:
+        """Lays out the buffer; selects the type of the numbers to which elements of B are
+        converted."""
         self.lanes, self.b, self.buffer, self.group_product = lanes, lanes.b, buffer, group_product
         self.product, self.layout = group_product.product, ProductBuffer(group_product)
         self.code = SumCode(lanes, group_product.product)

@@ -86,7 +86,8 @@ class GroupSums:
     def _multiplicand(
         self, operands: GroupOperands, entry: InFlightOperation, index: int
     ) -> list[Value]:
-        """Returns the words of A's 16 rows: its registers, or loaded from shared memory."""
+        """Returns the words of the 16 rows of A that belong to the warp: its registers, or loaded
+        from shared memory by `entry`'s descriptor, at the warp's number in its group."""
         shared = operands.product.shared_a
         if shared is None:
             return [self.operands.read(register, U32) for register in elements(operands.a)]

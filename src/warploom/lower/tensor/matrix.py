@@ -44,6 +44,8 @@ class MatrixCode:
     """
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Creates the emitters `rows` and `groups`; products of warp groups may complete late under
+        an order policy (`memory.functions.shuffles`)."""
         self.memory, self.operands = memory, memory.operands
         self.lanes, self.b = memory.lanes, memory.b
         self.rows = MatrixRowCode(memory)

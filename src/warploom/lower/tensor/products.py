@@ -88,6 +88,8 @@ class SumCode:
     """
 
     def __init__(self, lanes: Lanes, product: Product) -> None:
+        """Selects `type` by that of D: .s32 for integers and bits, .f64 for it, .f32 for other
+        floats."""
         self.lanes, self.b, self.product = lanes, lanes.b, product
         self.lower = Lowering(lanes, LANES)
         self.type = calculated(product.d.type)
@@ -216,7 +218,8 @@ class _ProductBody:
 
     def _sum(self, element: int, a: list[Value], b: list[Value], c: list[Value]) -> Value:
         """Returns element number `element` of D in each lane: C's element, plus every product in
-        rising k."""
+        rising k (with block scales, times that of its block), as `initial` and `finish` of
+        `SumCode` say."""
         p, code = self.product, self.code
         positions = [p.d.place(lane, element) for lane in range(LANES)]
         start = code.elements_at(p.c, c, positions)

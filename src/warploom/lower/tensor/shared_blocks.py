@@ -15,7 +15,9 @@ from warploom.lower.tensor.products import constant
 
 
 class SharedBlocks:
-    """Emits the loads of matrix blocks in one warp function."""
+    """Emits the loads of matrix blocks in one warp function, in units of 16 bytes
+    (`isa.shared_matrices`). Units stand in *lines*, one for each row, or for each k of a transposed
+    matrix; a unit's *place* is its number in its line."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
@@ -40,8 +42,8 @@ class SharedBlocks:
         return words
 
     def _units(self, operand: SharedOperand, block: Value, request: int) -> tuple[Value, Value]:
-        """Returns the line of the block, and the place in it, of the unit that each lane reads in a
-        request."""
+        """Returns the line, and the place in it, from the start of the matrix, of the unit that
+        each lane reads in request `request` of a block."""
         units = [operand.unit_of(request, lane) for lane in range(LANES)]
         line_step, place_step = operand.step(1)
         lines = self._from(block, line_step, [line for line, _ in units])

@@ -51,10 +51,11 @@ class TensorMemoryCode:
         ]
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a `tcgen05` instruction other than a fence or wait, at run time if `on` has lanes:
-        stores operands and registers, and calls the rules; a load that completes late is appended
-        to those in flight instead. Returns the registers of a load with their values, an empty list
-        for others."""
+        """Emits a `tcgen05` instruction other than a fence or wait, whose operands are stored in
+        rows and, but for a load, the values of its registers in a buffer. If `on` has lanes at run
+        time, the race detector gets it, the log gets a commit, and the helper `issue_tensor_memory`
+        executes it, or a load that completes late is appended to those in flight. Returns the
+        registers of a load with their values, an empty list for others."""
         request, b = tensor_memory_request(instruction), self.b
         loads = part(request.request, OP) == LOAD
         self._fill(
@@ -85,8 +86,8 @@ class TensorMemoryCode:
         return self._load_results(request) if loads else []
 
     def wait(self, instruction: Instruction, on: Value) -> None:
-        """Emits, at a `tcgen05.wait`, the completion of the warp's loads or stores in flight;
-        nothing for other instructions, or if none may complete late."""
+        """Emits, at a `tcgen05.wait`, the completion of the warp's loads or stores in flight, if
+        `on` has lanes; nothing for other instructions, or if none may complete late."""
         if not self.delays:
             return
         if instruction.operation.kind is OpKind.TENSOR_WAIT_LOADS:
@@ -95,8 +96,8 @@ class TensorMemoryCode:
             self.lanes.when(self.lanes.any(on), self._complete_stores)
 
     def _issue(self, index: int, request: TensorMemoryRequest, bits: Value) -> None:
-        """Emits the call of the rules for a request whose operands are in their rows, in the lanes
-        `bits` (an i64), and the exit if it faults."""
+        """Emits the call of the helper `issue_tensor_memory` for a request whose operands are in
+        their rows, in the lanes `bits` (an i64), and the exit if it faults."""
         b, frame, tensors = self.b, self.frame, self.tensors
         failed = call(
             self.lanes,
@@ -117,9 +118,8 @@ class TensorMemoryCode:
             tensors.fail(index)
 
     def _load_results(self, request: TensorMemoryRequest) -> list[Result]:
-        """Returns the destination registers of a load and their values, from the array of
-        registers.
-        """
+        """Returns the destination registers of a load and their values, read from the stack buffer
+        of registers."""
         return [
             (register, self.b.load(self._register(number), typ=vector(I32), align=64), B32)
             for number, register in enumerate(request.registers)
@@ -128,8 +128,9 @@ class TensorMemoryCode:
     # ---- what completes late --------------------------------------------------------------------
 
     def _defer_load(self, index: int, request: TensorMemoryRequest, on: Value) -> None:
-        """Appends a load to those in flight, until its warp waits; its registers get the marker
-        NOT_LOADED meanwhile. If the ring is full, all loads in flight complete first."""
+        """Appends a load to those in flight, until its warp waits: its lanes, and the lowest one's
+        address and distance of the columns' second half. Its registers get the marker NOT_LOADED
+        meanwhile. If the ring is full, all loads in flight complete first."""
         first = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         address, split = (
             self._operand(row, first) for row in (TensorMemoryOperands.d, TensorMemoryOperands.a)
@@ -210,6 +211,7 @@ class TensorMemoryCode:
 
     @cached_property
     def _values(self) -> Value:
-        """Returns the array of registers."""
+        """Returns the stack buffer of registers, each a vector of 32 words, that a request reads or
+        a load writes."""
         size = ir.ArrayType(I8, VECTOR_BYTES * MOST_REGISTERS)
         return self.frame.prologue.alloca(size, align=64)

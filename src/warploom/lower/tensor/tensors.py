@@ -44,7 +44,8 @@ RECORD = {
 
 class TensorCode:
     """Emits the tensor copies of one warp function; owns the stack buffers that pass operands
-    (*rows*), context and faults (*scratch words*, `asynchronous.tensors.entries`) to the rules."""
+    (*rows*), context and faults (*scratch words*, `asynchronous.tensors.entries`) to the *rules*,
+    the helpers that execute copies."""
 
     def __init__(self, memory: MemoryCode) -> None:
         self.memory, self.operands = memory, memory.operands
@@ -105,8 +106,8 @@ class TensorCode:
 
     def _input(self, arguments: RequestOperand, map_space: Space) -> Value:
         """Returns the 32 words of an operand row (row, operand, type): addresses if there is no
-        type (that of a tensor map in shared or parameter memory as a generic one), else values
-        extended to 64 bits."""
+        type (that of a tensor map in shared or parameter memory as a generic one), else values,
+        extended to 64 bits by the type's signedness."""
         row, operand, type = arguments
         if type is None:
             # The rules address a tensor map by its generic address.
@@ -125,8 +126,9 @@ class TensorCode:
             self.b.store(rows.get(row, zero), self.row(row), align=64)
 
     def store_context(self) -> None:
-        """Stores what the rules need to know of the launch, the block and the warp in the scratch
-        words."""
+        """Stores in the scratch words the number of allocations, start and size of the block's
+        shared memory, start of the cluster's and the distance of its blocks' memory, the cluster's
+        live blocks, and the numbers of the block, the warp and its first thread."""
         b, frame = self.b, self.frame
         block = frame.slot(Slot.BLOCK)
         warps = b.add(b.shl(block, I64(THREADS_BITS)), frame.warp)
@@ -194,15 +196,15 @@ class TensorWaitCode:
     """
 
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
+        """Shares the operands and the frame of `tensors`; emits nothing."""
         self.tensors, self.operands = tensors, tensors.operands
         self.frame, self.lanes, self.b = tensors.frame, tensors.lanes, tensors.b
         self.delays = delays
 
     def emit(self, instruction: Instruction, on: Value) -> None:
         """Emits, before an instruction that waits at an mbarrier, or that commits or awaits groups
-        of copies, the call that completes or groups pending copies; nothing before others, or if
-        none may complete late.
-        """
+        of copies, the call that completes or groups pending copies, if there are any and some lane
+        executes; nothing before others, or if none may complete late."""
         if not self.delays:
             return
         wait, group = wait_request(instruction), group_request(instruction)
@@ -240,7 +242,8 @@ class TensorWaitCode:
         """Wraps the code of a copy that may complete late: `hold_copies` saves the bytes that it
         will overwrite, and behind it `defer_copies` keeps the new ones until the copy completes and
         puts the old ones back; the latter only if the former held any at run time. `rows` are its
-        operands by row; `copy` is None for copies that complete at once, which are not wrapped."""
+        operands by row. If `copy` is None, as for copies that complete at once, or none may
+        complete late, nothing is emitted around the code."""
         if copy is None or not self.delays:
             yield
             return

@@ -129,7 +129,7 @@ class TextureCode:
 
     @cached_property
     def _data(self) -> Value:
-        """Returns the buffer of rows."""
+        """Returns the stack buffer of operand and result rows, each of 32 words."""
         size = ir.ArrayType(I8, 8 * TexelOperands.WORDS)
         return self.frame.prologue.alloca(size, align=64)
 

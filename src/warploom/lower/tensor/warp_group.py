@@ -58,9 +58,10 @@ class WarpGroupCode:
     # ---- issue ----------------------------------------------------------------------------------
 
     def _issue(self, index: int, on: Value) -> list[Result]:
-        """Emits a product. In code where all complete at once it returns the sums; else the
-        run-time test `is_late` decides whether it is appended to those in flight, or computed and
-        its registers written here, and the list is empty."""
+        """Emits a product, after the check that its warp group is complete. In code where all
+        complete at once it returns the sums; else the run-time test `is_late` decides whether it is
+        appended to those in flight (a fault if the ring is full), or computed and its registers
+        written here, and the list is empty."""
         if not self.delays:
             self._check_group(index, on)
             return self.sums.emit(self._entry(index, on), index)
@@ -76,9 +77,9 @@ class WarpGroupCode:
         return []
 
     def _entry(self, index: int, on: Value) -> InFlightOperation:
-        """Returns the values that describe a product while it is in flight; descriptors are those
-        of the lowest executing lane.
-        """
+        """Returns what describes a product while it is in flight: its number and group (0 if all
+        complete at once), the executing lanes, those that accumulate (`scale-d`), the lowest
+        executing lane's descriptors, and the metadata of a sparse A."""
         operands = self.sites[index]
         lane = self._lowest_lane(on)
         a, b = (
@@ -132,9 +133,8 @@ class WarpGroupCode:
         flight.complete(is_committed, self.sites, self._complete)
 
     def _complete(self, entry: InFlightOperation, index: int) -> None:
-        """Emits a product with the current contents of registers and shared memory, and writes its
-        sums in the lanes that issued it. `index`: the instruction at which it completes.
-        """
+        """Emits the product of instruction `index` with the current contents of registers and
+        shared memory, and writes its sums in the lanes that issued it (`entry`)."""
         mask = self.lanes.mask(entry.on)
         for operand, value, type in self.sums.emit(entry, index):
             self.operands.write(operand, value, type, mask)

@@ -36,7 +36,8 @@ class Lowering:
         return self._lower(term, arguments, {})
 
     def _lower(self, term: Term, arguments: Sequence[Value], done: dict[Term, Value]) -> Value:
-        """Emits a term after its arguments; `done` has the values of the nodes emitted so far."""
+        """Emits a term after its arguments and returns its value; `done` has the values of the
+        nodes emitted so far, so that a node that occurs repeatedly is emitted once."""
         if term not in done:
             if term.op == "arg":
                 done[term] = arguments[int(str(term.attr))]

@@ -42,8 +42,10 @@ class RowRule:
 
 
 def row_rule(program: Program, row: AccessRecord, rules: AccessRules) -> RowRule:
-    """Returns the cost rules of an access record on a device: the rule of its space and operation,
-    and for stores also the rule that counts writes, where the device has one."""
+    """Returns the rule by which accesses of an access record are counted on a device: the bytes
+    that a thread accesses, and the names of the cost functions: that of its state space, operation
+    and cache route (`route_of`), and for stores also the one that counts writes, where the device
+    has one."""
     instruction = program.instructions[row.instruction]
     names = [rules.cost(row.space.value, row.op, route=route_of(instruction))]
     if row.op == "store" and (writes := rules.writes(row.space.value)):

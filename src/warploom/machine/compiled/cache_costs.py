@@ -44,8 +44,9 @@ class CostsByPlace:
         self._costs = np.zeros((len(self._is_computed), len(FIELDS)), np.int64)
 
     def at(self, places: Words) -> Words:
-        """Returns the costs at each of some places, in the order of FIELDS; shape (places,
-        FIELDS). A cost is computed when its place first occurs."""
+        """Returns the costs at each of some places, in the order of FIELDS; shape (places, FIELDS).
+        A cost is computed when its place first occurs: that of active lanes at `place * rule.size +
+        steps` bytes in the unit."""
         for place in places[~self._is_computed[places]].tolist():
             addresses = [place * self._rule.size + step for step in self._steps]
             pattern, _ = AddressPattern.of(self._lanes, addresses, self._unit)
@@ -69,10 +70,11 @@ def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
 
 
 def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
-    """Adds to a tally the costs of the accesses that the range cache of access record number `row`
-    and that of its group's leader counted, each entry's count times the cost of its pattern, and
-    stores the costliest of them (in transactions) as the record's example if it costs more than the
-    present one."""
+    """Adds to a tally the costs of the accesses that two range caches counted, that of access
+    record number `row` and that of its group's leader (the access whose guard counts for the whole
+    group): each entry's counts by place times the cost of its pattern there, in local memory that
+    of 32 consecutive words. The costliest of them (in transactions) becomes the record's example if
+    it costs more than the present one."""
     caches, cache_at = layout.caches, layout.caches.places[row]
     header = RangeCacheHeader(words, cache_at)
     rule = row_rule(layout.program, layout.rows[row], layout.rules)
@@ -115,8 +117,9 @@ def _entries(caches: RangeCacheLayout, row: int, words: Words, start: int) -> Wo
 
 
 def _first_address(entry: RangeCacheEntry, place: int, size: int, unit: int) -> int:
-    """Returns the first address of an access of a group that `entry` counted at `place` (in
-    elements of `size` bytes) of the unit."""
+    """Returns the first address of an access that `entry` counted at `place` (in elements of `size`
+    bytes) of the unit: the entry's FIRST, or if it counts at several places, the address at this
+    place that is nearest to `first`."""
     first = entry.first
     if entry.within < size:
         return first

@@ -33,9 +33,10 @@ def empty_caches(
     spec: DeviceSpec, rules: AccessRules, program: Program, launch: Launch, memory: DeviceMemory
 ) -> npt.NDArray[np.int64]:
     """Returns the array of the simulated caches (`cost.caches`), empty: a header (the number of
-    SMs, the base of device memory, sets of each level), then the lines, all 0, of L1, texture and
-    constant cache, once for each SM that can have a block, and of L2 once. The size of L1 is what
-    the launch's shared memory leaves of it. A single word if the rules do not count caches."""
+    SMs, the base of device memory, of each level its start, sets, ways and words per SM), then the
+    lines, all 0, of L1, texture and constant cache, once for each SM that can have a block, and of
+    L2 once. The size of L1 is what the launch's shared memory leaves of it. A single word if the
+    rules do not count caches."""
     if not rules.caches:
         return np.zeros(1, np.int64)
     sizes = {
@@ -66,7 +67,8 @@ def l1_bytes(spec: DeviceSpec, shared: int, launch: Launch) -> int:
     L1; `shared` is the bytes that a thread block needs.
 
     Before 7.0 the carve-out is as large as it can be, which is the default there; later it is the
-    smallest that holds the blocks which are resident on an SM, else the largest.
+    smallest that holds the blocks which are resident on an SM (at least one), each with the bytes
+    that the system reserves, else the largest.
     """
     if not spec.l1_holds_shared:
         return spec.l1_bytes

@@ -13,7 +13,8 @@ from warploom.machine.launch import Launch
 @dataclass
 class Configuration:
     """The launches of a kernel that differ from `launch` only in their arguments: their code tiers
-    and their launch template. The engine makes and keeps one for each configuration."""
+    (baseline and optimised code) and their launch template. The engine makes and keeps one for each
+    configuration."""
 
     tiers: Tiers
     launch: Launch

@@ -67,9 +67,10 @@ class Counted:
 
 
 def combined_tally(counted: Sequence[Callable[[], Tally]]) -> Tally:
-    """Returns one tally of several launches of a program: counts are sums; fields of a single
-    launch (`launched_warps`) are those of the first. Each element of `counted` is a `Counted`,
-    whose raw counts are added up per kernel first, or another function that returns a tally."""
+    """Returns one tally of several launches of a program: counts are summed, fields of one launch
+    (`launched_warps`) are those of the first tally merged. Each element of `counted` is a
+    `Counted`, whose raw counts are added up per kernel first, or another function that returns a
+    tally; tallies of the latter are merged first."""
     groups: dict[CompiledKernel, list[Counted]] = {}
     tallies: list[Tally] = []
     for each in counted:
@@ -103,10 +104,10 @@ def _tally(counted: Sequence[Counted]) -> Tally:
 
 
 def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
-    """Writes the counts of instructions into a tally (`CountLayout` has the indices in `counts`):
-    warps and threads from the two counts of their basic blocks (0 for hidden instructions), and the
-    words of their own that guarded instructions, branches, instructions with members and calls of
-    routines have."""
+    """Overwrites the counts of instructions in a tally (`CountLayout` has the indices in `counts`):
+    warps and threads from the two counts of their basic blocks (0 for hidden instructions),
+    `threads_on` from the count of a guarded instruction, else like threads, and from words of their
+    own divergence and reconvergence of branches, exited members, and calls of routines."""
     program = layout.program
     for block in program.blocks:
         in_block = slice(block.start, block.stop)
@@ -133,9 +134,10 @@ def _add_counts(tally: Tally, layout: CountLayout, counts: Words) -> None:
 
 
 def _add_rows(tally: Tally, layout: CountLayout, rows: Words) -> None:
-    """Writes the costs of access records into a tally: their sums over the parts, plus the hits of
-    each record's pattern table, and the costliest access as the example; `rows` has shape (parts,
-    rows, ROW_WIDTH)."""
+    """Overwrites the access records of a tally: the sums of their costs over the parts (one for
+    each worker of each launch) plus those of the hits of their pattern tables, and as example the
+    costliest access, of equal ones the first part's; `rows` has shape (parts, access records,
+    ROW_WIDTH)."""
     # The costliest access is the first of its cost, as if one worker had seen them all.
     parts = rows[:, :, EXAMPLE_COST].argmax(axis=0)
     tally.records[...] = rows[parts, np.arange(len(parts)), :RECORD_WIDTH]

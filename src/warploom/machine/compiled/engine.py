@@ -59,7 +59,7 @@ class CompiledEngine:
         workers: int = 1,
     ) -> None:
         """`spec`: the device (the default one if None); `options`: choices that the cost rules
-        depend on. Raises WarploomError if the variable PRINT_VARIABLE names an unknown pass."""
+        depend on. Raises WarploomError if WARPLOOM_PRINT_AFTER names an unknown pass."""
         self._spec = spec or find_device()
         self._rules = access_rules(self._spec, options)
         self._rules_text = repr(self._rules)
@@ -85,8 +85,8 @@ class CompiledEngine:
         """Returns the machine code of a program for launches like this one, compiled on first use:
         with code that writes a log (`records`), reports accesses to a detector (`sanitizes`), has
         what a debugger needs (`debugging`) or reports events to an observer (`observes`);
-        `baseline`: baseline code, which compiles faster, else optimised code.
-        """
+        `baseline`: baseline code, which compiles faster, else optimised code. Code that observes,
+        or lets a debugger step, is not specialised for a block size."""
         variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
         # Code for one block size runs warps in a static schedule, in which events would be out of
         # order.
@@ -144,10 +144,12 @@ class CompiledEngine:
         records: bool,
         sanitizes: Sanitizing | None = None,
     ) -> KernelVariant:
-        """Returns the variant of the code that a launch runs: the properties of block size,
-        schedule and cluster that code depends on, and the instrumentation: whether it writes a log
-        (`records`), and what it passes to a detector (`sanitizes`). Code that writes a log, or
-        passes accesses to a detector in order, is not specialised for a block size."""
+        """Returns the variant of the code that a launch runs: the layout of threads in warps and
+        whether all warps have the same, how the schedule orders lanes, warps and blocks, the passes
+        that are left out, whether there are clusters (also if the program needs cluster addresses
+        or cancels launches), and whether the code writes a log (`records`) or passes events to a
+        detector (`sanitizes`). The block size is in it only if the static schedule depends on it
+        (`_size`), and not with a log or accesses for a detector."""
         schedule = launch.schedule
         in_order = sanitizes is not None and bool(sanitizes.accesses)
         return KernelVariant(
@@ -200,8 +202,8 @@ class CompiledEngine:
         memory: DeviceMemory,
         progress: Progress | None = None,
     ) -> Tally:
-        """Runs a launch to its end and returns its tally. Raises KernelFault, DeadlockError or
-        InstructionLimit."""
+        """Runs a launch to its end and returns its tally. Raises KernelFault, DeadlockError,
+        InstructionLimit, LaunchCancelled, or the exception of a host callback."""
         return self.run(program, launch, memory, progress)()
 
     def run(
@@ -213,9 +215,9 @@ class CompiledEngine:
     ) -> Callable[[], Tally]:
         """Runs a launch to its end, its blocks distributed over workers unless there is a reason to
         run them in one (`serial_reason_of`); calls `progress` now and then (`running.Progress`).
-        Returns a function that builds the tally when it is called. Raises as `launch` does; with
-        `max_instructions`, the tally is built here, since only it shows that the last slice
-        exceeded the limit."""
+        Returns a function that builds the tally when it is called. Raises as `launch` does, for the
+        first part that did not end; with `max_instructions`, the tally is built here, since only it
+        shows that the last slice exceeded the limit."""
         configuration = self._configuration(program, launch)
         launch_template = configuration.launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
@@ -253,8 +255,8 @@ class CompiledEngine:
     ) -> tuple[WorkerLaunch, Status]:
         """Runs a launch, or some of its blocks, in one worker and in code (baseline code if
         `baseline`) that writes a log and calls an observer, if these are given; returns the
-        worker's launch in its final state, and the status in which it ended. A fault is a status
-        here, not raised."""
+        worker's launch in its final state, and the status in which it ended. A fault, a deadlock or
+        a cancellation (PAUSED) is a status here, not raised."""
         wanted = None if observer is None else observer.observation.wanted
         kernel = self.kernel(
             program, launch, records=log is not None, observes=wanted, baseline=baseline
@@ -279,8 +281,8 @@ class CompiledEngine:
         wanted: Sanitizing,
         progress: Progress | None = None,
     ) -> tuple[WorkerLaunch, Status]:
-        """Runs a launch in code that passes the wanted events to a detector, whose state is at
-        address `detector`; returns what `record` does."""
+        """Runs a whole launch in one worker, in code that passes the `wanted` events to a detector,
+        whose state is at address `detector`; returns what `record` does."""
         launch_template = self._configuration(program, launch, wanted).launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         work = WorkerLaunch.prepare(launch_template, launch, memory, caches, range(launch.blocks))

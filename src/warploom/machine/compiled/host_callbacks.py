@@ -76,7 +76,8 @@ class HostCallbacks:
     def _serve(self, _: int, warp: int, instruction: int, mask: int, data: int) -> int:
         """Executes a callback of warp number `warp` of the current block: the function that
         compiled code calls. `mask` are the lanes that call, `data` is the address of the argument
-        buffer. Returns DONE, or FAILED after an exception or a cancellation, stored in `error`."""
+        buffer. Returns DONE, with the allocations published anew if they changed, or FAILED after
+        an exception or a cancellation, which is stored in `error`."""
         try:
             self._yield_interpreter()
             self.stop.check()
@@ -99,8 +100,9 @@ class HostCallbacks:
             self._yielded = time.monotonic()
 
     def _call_service(self, warp: int, index: int, mask: int, data: int) -> None:
-        """Reads the arguments of the lanes in `mask` from the buffer at address `data`, calls the
-        service that instruction `index` calls, and writes the results to the buffer's first row."""
+        """Reads the arguments of the lanes in `mask` from the buffer at address `data` (a row of 32
+        words for each argument, at least one row), calls the service that instruction `index`
+        calls, and writes the results of 32 lanes to the buffer's first row."""
         call = self.services.program.instructions[index]
         parameters, name = call.operands[2], service_of(call)
         assert isinstance(parameters, Vector)

@@ -281,8 +281,9 @@ def _bytes_per_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
 
 
 def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
-    """Returns the initial values of environment slots that hold no address: instruction budget,
-    sizes, block and grid dimensions."""
+    """Returns the initial values of environment slots that hold no address: the instruction budget
+    (NO_LIMIT without `max_instructions`), -1 as the current block, the bytes of shared memory,
+    local memory and contexts, threads and warps of a block, block and grid dimensions."""
     warps = launch.warps_per_block
     return {
         Slot.BUDGET: NO_LIMIT if launch.max_instructions is None else launch.max_instructions,
@@ -306,9 +307,9 @@ def _common_costs(layout: CountLayout) -> Words:
 
 def _full_lane_sets(block: tuple[int, int, int], sets: int) -> Words:
     """Returns the table of `sets` keys (mask and layout) with which range caches begin: full warps
-    of the first warp layouts of the block, at most half of `sets`; of layout 0 alone if a warp is
-    one run of lanes. So masks at the edge of a grid, which may come first, cannot fill the table
-    (`abi.range_cache`)."""
+    of the first warp layouts of the block, at most half of `sets`, then zeros; of layout 0 alone if
+    a warp is one run of lanes. So masks at the edge of a grid, which may come first, cannot fill
+    the table (`abi.range_cache`)."""
     has_runs = RUNS[warp_layout_of(block)] > 1
     layouts = min(1 + max(warp_layouts(block)), sets // 2) if has_runs else 1
     keys = np.zeros(sets, np.int64)
@@ -319,7 +320,7 @@ def _full_lane_sets(block: tuple[int, int, int], sets: int) -> Words:
 
 
 def _thread_indices(block: tuple[int, int, int]) -> npt.NDArray[np.uint32]:
-    """Returns the thread indices of a block, followed by the layout of each warp
-    (`Slot.TIDS_AT`)."""
+    """Returns the thread indices of a block (x of all warps' lanes, then y, then z), followed by
+    the layout number of each warp (`Slot.TIDS_AT`)."""
     layouts = np.array(warp_layouts(block), np.uint32)
     return np.concatenate((thread_indices(block).reshape(-1), layouts))

@@ -17,10 +17,10 @@ Words = npt.NDArray[np.int64]
 def distinct_accesses(log: Log, rows: Words, bases: Words) -> tuple[Words, Words]:
     """Returns the distinct accesses among rows of the log, and the index of each row's own.
 
-    `bases` has the base of each row. Two accesses are equal if they are of one instruction and
-    kind (`abi.access_kinds`), by the same lanes, at the same distances from their bases. A distinct
-    access is a row of instruction, kind, lanes, and the distance of each of 32 lanes, 0 for
-    inactive ones.
+    `bases` has an address for each row, which is left out of the comparison: two accesses are equal
+    if they are of one instruction and kind (`abi.access_kinds`), by the same lanes, at the same
+    distances from their bases. A distinct access is a row of instruction, kind, lanes, and the
+    distance of each of 32 lanes, 0 for inactive ones.
     """
     kept = rows[:, [LogAccess.instruction, LogAccess.kind, LogAccess.lanes, LogAccess.stride]]
     first = rows[:, LogAccess.first] - bases

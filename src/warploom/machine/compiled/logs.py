@@ -34,8 +34,9 @@ class Log:
     ) -> Log:
         """Returns an empty log for a launch, of which the first `warps` warps and `steps`
         instructions of each are recorded, and only warps of `blocks` if that is given: the others
-        get the log number NONE and count in `left_warps`. Regions have space for at most
-        MOST_ENTRIES entries, whatever the number of warps and steps."""
+        get the log number NONE and count in `left_warps`. Regions have space for `warps * steps`
+        entries, at most MOST_ENTRIES; those of scattered addresses and of control words have a
+        fixed size."""
         launched = launch.blocks * launch.warps_per_block
         entries = min(MOST_ENTRIES, max(1, warps * steps))
         sizes = {

@@ -34,9 +34,10 @@ def cached_proof(
     memory: DeviceMemory,
     analysis: Callable[[Program, LaunchInputs], T],
 ) -> T:
-    """Returns the result of `analysis` for a launch, from the program's cache if an equal launch
-    was analysed and every address that the analysis looked up is still in the same allocation. At
-    most MOST_PROOFS results are kept, the oldest is evicted."""
+    """Returns the result of `analysis` for a launch, from the program's cache if the analysis has
+    run for the same grid, block, parameters and module globals, and every address that it looked up
+    is still in the same allocation. At most MOST_PROOFS results are kept for an analysis; the
+    oldest is evicted."""
 
     def allocation_of(address: int) -> range | None:
         """Returns the addresses of the allocation that contains `address`, None if none does."""

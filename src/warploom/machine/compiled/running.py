@@ -41,9 +41,10 @@ def run_all(works: Sequence[WorkerLaunch], progress: Progress | None) -> list[in
 def _run_with_threads(
     works: Sequence[WorkerLaunch], local: int, stop: Cancellation, progress: Progress
 ) -> list[int]:
-    """Runs the first `local` (0 or 1) parts in this thread and the others in pooled threads, which
-    stop if this thread is interrupted; returns the statuses in the order of the parts. Calls
-    `progress` at this thread's pauses, each POLL_SECONDS while it waits, and at the end."""
+    """Runs the first `local` (0 or 1) parts in this thread and the others in pooled threads;
+    returns the statuses in the order of the parts. Calls `progress` at this thread's pauses, each
+    POLL_SECONDS while it waits, and at the end. On an exception here (Ctrl-C), stops all parts,
+    waits for them and raises it again."""
     running = [Runner.borrow() for _ in works[local:]]
     for work in works:
         if work.host_callbacks is not None:

@@ -42,8 +42,9 @@ class Runner:
             return cls()
 
     def start(self, job: Job, core: int | None = None) -> None:
-        """Starts a job in the thread. If `core` is given, the thread is bound to it so that it
-        wakes up there; `_serve` restores its cores."""
+        """Starts a job in the thread. If `core` is given and the thread has run before, so that its
+        id is known, it is bound to that core so that it wakes up there; `_serve` restores its
+        cores."""
         # An interrupted wait may have left the last job's signal.
         self._job_done.acquire(blocking=False)
         if core is not None and self._thread is not None:

@@ -43,8 +43,9 @@ class Tiers:
 
     def kernel(self) -> CompiledKernel:
         """Returns the code for a launch that begins now: optimised code if it is compiled, on disk
-        or due, if the variant has no baseline code, or if WARPLOOM_OPT_LEVEL sets a level; else
-        baseline code, always if that variable is `baseline`."""
+        (looked up only until there is baseline code) or due, if the variant has no baseline code,
+        or if WARPLOOM_OPT_LEVEL sets a level; else baseline code, and while that variable is
+        `baseline`, unless optimised code is compiled already."""
         if self._optimised is not None:
             return self._optimised
         level = os.environ.get(VARIABLE)
@@ -69,7 +70,8 @@ class Tiers:
         return not variant.is_watched and variant.sanitizes is None and variant.debugging is None
 
     def baseline(self) -> CompiledKernel:
-        """Returns baseline code, compiled on first use under the lock of this object."""
+        """Returns baseline code, compiled on first use under the lock of this object, with Ctrl-C
+        deferred; the time counts as this thread's compile time."""
         with self._lock, interrupts_held(), compiling():
             if self._baseline is None:
                 variant = self.variant.for_baseline()
@@ -77,7 +79,8 @@ class Tiers:
             return self._baseline
 
     def optimised(self) -> CompiledKernel:
-        """Returns optimised code, compiled on first use under the lock of this object."""
+        """Returns optimised code, compiled on first use under the lock of this object, with Ctrl-C
+        deferred; the time counts as this thread's compile time."""
         # Interrupts are held only once the lock is acquired: waiting for it stays interruptible,
         # and an interrupt cannot end the compilation half-way. `compiling` adds the time to this
         # thread's.

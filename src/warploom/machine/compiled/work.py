@@ -92,10 +92,11 @@ class WorkerLaunch:
         )
 
     def run_slice(self) -> int:
-        """Runs the part for about as many instructions as the pace says, in this thread; returns
-        the Status of the code: PAUSED if there is more to do, LIMIT if the part has exceeded
-        `max_instructions`. At a pause it adjusts the pace and may switch to optimised code; time in
-        baseline code is added to the tiers' seconds."""
+        """Runs the part for about as many instructions as the pace says (whole blocks, at least
+        one, of a kernel without loops), in this thread; returns the Status of the code: PAUSED if
+        there is more to do, LIMIT if the part has exceeded `max_instructions`. At a pause it
+        adjusts the pace and may switch to optimised code; time in baseline code is added to the
+        tiers' seconds."""
         launch_template, environment = self.launch_template, self.buffers.environment
         kernel, pace, start = launch_template.kernel, launch_template.pace, self.buffers.address
         first_block, last_block = self.blocks.start, self.blocks.stop
@@ -169,8 +170,8 @@ class WorkerLaunch:
 
     @property
     def _instructions_per_block(self) -> int:
-        """Returns, for a kernel without loops, how many warp instructions a block executes if no
-        branch diverges."""
+        """Returns how many warp instructions a block executes, estimated for a kernel without
+        loops: each instruction once in each warp."""
         return len(self.kernel.program.instructions) * self.launch.warps_per_block
 
     @property
@@ -191,8 +192,8 @@ class WorkerLaunch:
 
     @cached_property
     def tables(self) -> Words:
-        """Returns the contexts of all warps in the slots, each with a state table at its start
-        (`table_of`)."""
+        """Returns the contexts of all warps in the slots, shape (warps, 64-bit words of a context);
+        each begins with the warp's state table."""
         warps, size = self._slots * self.launch.warps_per_block, self.kernel.context_bytes // 8
         return self._array(Slot.CONTEXTS_BASE, warps * size)
 

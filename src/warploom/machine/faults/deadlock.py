@@ -89,10 +89,11 @@ def waiting_lanes(
 def _parked_lanes(
     program: Program, block: int, warp: int, table: WarpTable, split: Split
 ) -> WaitingLanes:
-    """Returns the lanes of a parked split with the
-    instruction at which they wait and what they wait for: a barrier (with its number and the number
-    of threads that it awaits), the lanes of a member mask, or else a value in memory that their
-    loop polls (SPINS); LOOPS if the loop reads nothing."""
+    """Returns the lanes of a parked split, whose record in the state table begins `split`, with
+    what they wait for and the instruction at which they do: a barrier (with its number and the
+    number of threads that it awaits); else, at the first instruction of the block where they
+    resume, the lanes of a member mask, or a value in memory that their loop polls (SPINS); LOOPS if
+    the loop reads nothing."""
     status, lanes, start = split.status, split.mask, split.block
     if status == AT_BARRIER:
         # For a split at a barrier, these words hold its number and the threads that it awaits.
@@ -123,7 +124,8 @@ def _reads_in_loop(program: Program, start: int) -> bool:
 
 
 def _loop(program: Program, start: int) -> list[ProgramBlock]:
-    """Returns the basic blocks that are on a cycle with basic block `start`, and that block."""
+    """Returns, in the program's order, the basic blocks that are on a cycle with basic block
+    `start`, and that block; never the exit block."""
     # A basic block is on a cycle with `start` if each can be reached from the other.
     after = _reachable({b.index: b.successors for b in program.blocks}, start)
     before: dict[int, list[int]] = {}

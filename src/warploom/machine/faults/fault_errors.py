@@ -125,7 +125,7 @@ def fault_error(
     """Returns the exception to raise: DeviceTrap for traps, bad barriers, calls, member masks,
     register counts and warp groups, else MemoryFault. `nearest` is the live allocation closest to a
     global address; for shared and local memory it is the block's or the thread's own memory. Only
-    the messages of ordinary accesses name it."""
+    errors of ordinary accesses name it; other MemoryFaults have None."""
     line = program.line(fault.instruction)
     location: _FaultLocation = {
         "kernel": program.name,
@@ -224,7 +224,8 @@ def _precondition_message(fault: Fault, program: Program, at: str) -> tuple[str,
 
 def _trap_message(fault: Fault, program: Program, launch: Launch, at: str) -> str | None:
     """Returns the message of a fault that ends in DeviceTrap: a trap, a bad barrier, or a fault of
-    a call, a member mask, a register count or a warp group; None for an access to memory."""
+    a call (call stack overflow), a member mask, a register count or a warp group; None for
+    others."""
     if fault.kind is FaultKind.TRAP:
         return (
             f"trap executed\n    {at}\n    The kernel stopped itself; look at the condition that"

@@ -153,7 +153,7 @@ class DeviceMemory:
 
     def free(self, address: int, *, in_kernel: bool = False) -> None:
         """Ends the allocation that starts at `address`; its memory is zero when it is next
-        allocated.
+        allocated (lent memory stays as it is).
 
         Launches that have begun can access it to their end, unless the kernel itself frees it
         (`in_kernel`). Raises WarploomError if no live allocation starts there.
@@ -233,8 +233,9 @@ class DeviceMemory:
         return allocation if allocation and address < allocation.address + allocation.size else None
 
     def nearest(self, address: int) -> Allocation | None:
-        """Returns the allocation that contains `address`, else the one with the byte closest to it,
-        for messages of faults; None if none is live."""
+        """Returns the allocation that contains `address`, else the one with the byte closest to it
+        (the lower of two), for messages of faults; None if there is none. Freed allocations that
+        are retained for a launch count."""
         with self._lock:
             index = bisect_right(self._addresses, address)
             neighbours = [
@@ -288,7 +289,7 @@ class DeviceMemory:
 
     def table(self) -> AllocationTable:
         """Returns the live allocations, without retained ones, as compiled code reads them when a
-        launch begins; cached until the next allocation or release."""
+        launch begins; cached until the next allocation, free or release."""
         table = self._table
         # Without the lock: tables are immutable, and the attribute is read once.
         if table is not None:
@@ -298,8 +299,8 @@ class DeviceMemory:
             return table
 
     def table_in_launch(self) -> AllocationTable:
-        """Returns the allocations that a launch in progress can access: the live ones and all
-        freed ones that are retained. Not cached."""
+        """Returns the allocations that a launch in progress can access: the live ones and all freed
+        ones that are retained; without retained ones the cached table."""
         if not self._retained:
             return self.table()
         with self._lock:
@@ -339,7 +340,9 @@ class DeviceMemory:
             return self._live[self._addresses[index - 1]] if index else None
 
     def _out_of_memory(self, size: int, name: str) -> LaunchError:
-        """Returns the error of an allocation for which no free range is long enough."""
+        """Returns the error of an allocation for which no free range is long enough: it says how
+        many bytes it needs, how long the largest free range is (`limit`), and how much is in
+        use."""
         largest = self._allocator.largest
         return LaunchError(
             f"out of device memory: {name} wants {size:,} bytes, the largest free stretch has"

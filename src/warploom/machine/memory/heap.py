@@ -54,7 +54,8 @@ class Heap:
 
     def allocate(self, size: int, allocate_memory: Callable[[int], int], line: str) -> int:
         """Returns the address of `size` new bytes, which `allocate_memory(size)` provides, for the
-        malloc at source line `line`; 0 if they would exceed the limit or `size` is 0."""
+        malloc at source line `line`, and records it with its bytes, rounded up, and its line; 0 if
+        they would exceed the limit or `size` is 0."""
         extent = -(-size // ALIGNMENT) * ALIGNMENT
         if size == 0 or self.used + extent > self.limit:
             return 0

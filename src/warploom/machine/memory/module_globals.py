@@ -156,7 +156,7 @@ def _variables(module: Module) -> Iterator[Variable]:
 
 def _dims(variable: Variable) -> tuple[int, ...]:
     """Returns the extents of a variable's array, outermost first, then that of its vector type, if
-    any; () for a scalar. An open extent (`a[]`) is the length of the initialiser."""
+    any; () for a scalar. An open extent (`a[]`) is the length of the initialiser, 0 without one."""
     initial = variable.initial
     length = len(initial) if isinstance(initial, tuple) else 0
     dims = tuple(length if extent is None else extent for extent in variable.shape)
@@ -182,8 +182,8 @@ def _elements(initial: Initializer | None, dims: tuple[int, ...]) -> Iterator[tu
     """Yields (index among all scalars of the variable, scalar) for each scalar of an initialiser;
     nothing without one. `dims` are the extents (`_dims`).
 
-    Inner braces stand for a whole row each; without them values follow one another. For `a[2][3] =
-    {{1}, {2, 3}}`: (0, 1), (3, 2), (4, 3).
+    If an item is in inner braces, each item starts a row; else values follow one another. For
+    `a[2][3] = {{1}, {2, 3}}`: (0, 1), (3, 2), (4, 3).
     """
     if initial is None:
         return

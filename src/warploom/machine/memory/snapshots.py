@@ -56,8 +56,8 @@ class MemorySnapshots:
         return self._store.in_file
 
     def take(self) -> MemorySnapshot:
-        """Returns a snapshot of memory as it is now, and keeps it as the one with which the next is
-        compared."""
+        """Returns a snapshot of memory as it is now, which shares each page that is equal with the
+        snapshot taken or restored last, and becomes the one with which the next is compared."""
         latest = self._latest.pages if self._latest else {}
         pages = {
             address: tuple(self._stored_pages(content, latest.get(address, ())))

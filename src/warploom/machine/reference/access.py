@@ -40,8 +40,8 @@ def load(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 
 
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `st` of registers in the lanes of `mask`; a vector's elements are stored one after
-    the other."""
+    """Executes `st` of registers in the lanes of `mask`: one access, in which a vector's elements
+    have consecutive addresses."""
     address, source = instruction.operands[:2]
     type = instruction.operation.modifiers.scalar()
     rows = as_lane_rows([read(warp, element, type) for element in elements_of(source)], type)
@@ -53,8 +53,8 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     """Executes `atom`, `red` and operations on mbarriers in the lanes of `mask` (`on`: the same set
     as a predicate): each lane in turn, in the order of the policy, reads, combines and writes,
     element by element, after a check of the old value; then the result, if there is one, is written
-    to the registers. Adds to `changes` the words that changed. A test of an mbarrier's phase that
-    fails in a lane sets `warp.failed_wait`."""
+    to the registers. Adds to `changes` the number of elements that changed. A test of an mbarrier's
+    phase that fails in a lane sets `warp.failed_wait`."""
     operation = instruction.operation
     type = operation.modifiers.scalar()
     count = len(operation.spec.destinations)

@@ -26,9 +26,10 @@ WHOLE = 1
 
 def wait_to_vote(warp: Warp) -> int:
     """Suspends the lanes that execute the next instruction if it is a barrier with a vote
-    (`bar.red`), after storing in `vote` 1 plus the number of them whose predicate counts. Returns
-    the status of the warp: why it waits; RUNNABLE if the next instruction is no such barrier, no
-    lane executes it, or these lanes have waited already (`sync_done`, which is cleared)."""
+    (`bar.red`), after storing in VOTE 1 plus the number of them whose predicate is true (for `and`:
+    false). Returns the status of the warp: why it waits; RUNNABLE if the next instruction is no
+    such barrier, no lane executes it, or these lanes have waited already (`sync_done`, which is
+    cleared)."""
     table, index = warp.splits.table, warp.next
     instruction = warp.run.program.instructions[index]
     if not is_reducing_barrier(instruction):
@@ -47,11 +48,11 @@ def wait_to_vote(warp: Warp) -> int:
 
 
 def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes a barrier for the lanes of `mask`; returns RUNNABLE if the warp continues after it,
-    else why it waits. A barrier of the warp, or with a vote, has been waited for (`wait_to_vote`),
-    so only the vote's result is written. `bar.arrive` stores its barrier and thread count as
-    `argument` and `argument_2` and returns ARRIVED_ONLY: the scheduler counts the lanes, which do
-    not wait."""
+    """Executes a barrier for the lanes of `mask`; returns RUNNABLE if the warp continues after it
+    (always for no lanes at a block's barrier), else why it waits. A barrier of the warp, or with a
+    vote, has been waited for (`wait_to_vote`), so only the vote's result is written. `bar.arrive`
+    stores its barrier and thread count as `argument` and `argument_2` and returns ARRIVED_ONLY: the
+    scheduler counts the lanes, which do not wait."""
     if instruction.operation.kind is OpKind.WARP_BARRIER:
         return RUNNABLE
     if instruction.operation.kind is OpKind.CLUSTER_BARRIER:
@@ -83,9 +84,9 @@ def _report_arrival(warp: Warp, index: int, mask: int, number: int, threads: int
 
 
 def _execute_cluster_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
-    """Executes `barrier.cluster` for the lanes of `mask`: an arrival is stored in the warp's
-    `cluster_arrived`, a wait suspends the warp unless all threads of the cluster have arrived;
-    returns the status of the warp."""
+    """Executes `barrier.cluster` for the lanes of `mask`, whose arrival or wait is reported
+    (`_report_arrival`): an arrival is stored in the warp's `cluster_arrived`, a wait suspends the
+    warp unless all threads of the cluster have arrived; returns the status of the warp."""
     run, table = warp.run, warp.splits.table
     if mask:
         _report_arrival(warp, index, mask, schedule_layout.CLUSTER_BARRIER, 0)
@@ -106,7 +107,8 @@ def _wait_at_barrier(
     warp: Warp, index: int, instruction: Instruction, mask: int, block: int, *, together: bool
 ) -> int:
     """Reports the arrival of the lanes of `mask` at a barrier and suspends them, to resume at basic
-    block `block`; `together` is true if all live lanes are here. Returns the status of the warp."""
+    block `block`; `together` is true if the warp can wait as a whole: all live lanes are here, no
+    reconvergence is pending, and there is no vote. Returns the status of the warp."""
     number, threads = _operands(warp, index, instruction, mask)
     _report_arrival(warp, index, mask, number, threads)
     return _suspend(warp, index, (number, threads), block, together=together)
@@ -134,7 +136,8 @@ def _suspend(
 def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tuple[int, int]:
     """Returns the number of the barrier and the number of threads that it awaits (0: all), as the
     lowest lane of `mask` has them; for the barrier of a warp group, the number of the group's own
-    one. Raises the fault of a barrier number or thread count that is not allowed."""
+    one. Raises the fault of another barrier number from BARRIERS on, or of a thread count that is
+    no multiple of the warp size."""
     lane = (mask & -mask).bit_length() - 1
     operands = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in operands)
@@ -150,8 +153,9 @@ def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tu
 
 
 def _write_vote(warp: Warp, instruction: Instruction, mask: int) -> None:
-    """Writes the result of a barrier with a vote, computed from the block's count in `vote` (1 plus
-    the lanes that counted), to its destination in the lanes of `mask`, and clears `vote`."""
+    """Writes the result of a barrier with a vote to its destination in the lanes of `mask`, and
+    clears VOTE, the block's count of lanes that counted plus 1: `popc` is that count, `and` true if
+    it is 0 (it counts false ones), `or` true if it is more."""
     table = warp.splits.table
     total = table.vote - 1
     table.vote = 0

@@ -35,8 +35,9 @@ from warploom.simt.schedule_layout import RUNNABLE, Plan, WarpState, Words, tabl
 
 
 def schedule_arrays(launch: Launch, plan: Plan) -> tuple[Words, Words, Words]:
-    """Returns the arrays of the schedule before a launch begins: the block in each slot (none yet),
-    and the scheduler state and the table of each warp in the slots, all zero."""
+    """Returns the arrays of the schedule, of Python integers, before a launch begins: the block in
+    each slot (DONE: none yet), and the scheduler state and the table of each warp in the slots, all
+    zero."""
     # Python integers, because masks of 64 lanes do not fit a signed word.
     slots: Words = np.full(plan.slots, schedule_layout.DONE, np.object_)
     warps = len(slots) * launch.warps_per_block
@@ -56,8 +57,8 @@ class Grid:
     """
 
     def __init__(self, run: LaunchState) -> None:
-        """`run` is the state of the launch; its listener is the chooser if it has one, else the
-        turns of the schedule are, if it lists any."""
+        """`run` is the state of the launch; `choose` is its listener's if that is a Chooser, else
+        follows the turns of the schedule if it lists any, else is None."""
         self.run = run
         self.choose: Choose | None = None
         if isinstance(run.listener, Chooser):
@@ -100,8 +101,8 @@ class Grid:
 
     def _begin_chosen_turn(self) -> int | None:
         """Begins a turn of the warp that the chooser selects among the runnable ones; returns its
-        number, or None if the schedule decides: there is no chooser, no runnable warp, or it
-        selects none."""
+        number, or None if the schedule decides: there is no chooser, no runnable warp, it selects
+        none, or one that cannot run."""
         if self.choose is None:
             return None
         runnable = runnable_warps(self.run, self._begin_block)
@@ -109,8 +110,9 @@ class Grid:
         return locked_turn(self.run, chosen) if chosen else None
 
     def _begin_scheduled_turn(self) -> int:
-        """Begins a turn of the warp that the schedule selects; returns its number in the current
-        block, or DONE or DEADLOCK, which are negative."""
+        """Begins a turn of the warp that the schedule selects, and passes it to the chooser, if
+        there is one, which records it; returns its number in the current block, or DONE or
+        DEADLOCK, which are negative."""
         run = self.run
         number = scheduling.next_warp(run.plan, run.slots, run.states, run.tables)
         if self.choose is not None and number >= 0:
@@ -162,8 +164,8 @@ class Grid:
 
     def _begin_block(self) -> None:
         """Begins the block that has entered the current slot: completes or drops the copies of the
-        slot's last block, and creates the block's shared memory (a cluster's with its first block,
-        kept for later ones of these slots) and warps; clears `fresh`."""
+        slot's last block, creates the block's shared memory (a cluster's with its first block, kept
+        for later ones of these slots) and warps, and reports it to the observer; clears `fresh`."""
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
         slot, plan.fresh = plan.slot, 0
         # The slot's last block has ended; its asynchronous copies must not write to the new one.

@@ -128,8 +128,9 @@ def branch(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
 def _order_sides(
     warp: Warp, point: int, taken: BranchSide, fall_through: BranchSide
 ) -> tuple[BranchSide, BranchSide]:
-    """Returns the sides of a branch in the order in which they run. A side that is at the
-    reconvergence point already has nothing to run; otherwise the policy decides."""
+    """Returns the sides of a branch in the order in which they run: a side that is at the
+    reconvergence point already, and so has nothing to run, is the second; otherwise the policy
+    decides."""
     if point in (taken.block, fall_through.block):
         return (fall_through, taken) if taken.block == point else (taken, fall_through)
     words = warp.splits.table

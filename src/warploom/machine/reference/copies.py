@@ -91,8 +91,9 @@ def _copy_lanes(
 
 
 def _bulk_copy(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Executes `cp.async.bulk`: every lane copies its `size` bytes piece by piece; then they are
-    completed at the mbarrier, if one is named, an update that is counted as one more store."""
+    """Executes `cp.async.bulk`: every lane of `mask` copies its `size` bytes (`_copy_pieces`); then
+    they are completed at the mbarrier, if one is named, an update that is counted as one more
+    store. All of it may happen late (`deferring`)."""
     target, source, size, *rest = instruction.operands
     (origin, _), _ = accesses(instruction)
     copied_bytes = read(warp, size, U32).astype(np.int64)
@@ -122,8 +123,9 @@ def _bulk_copy(warp: Warp, index: int, instruction: Instruction, mask: int) -> N
 def _copy_pieces(
     warp: Warp, index: int, instruction: Instruction, copied_bytes: Values, mask: int
 ) -> None:
-    """Copies `copied_bytes` of each lane, by its own operands, in pieces of BULK_PIECE_BYTES; lanes
-    with fewer pieces end earlier."""
+    """Copies `copied_bytes` of each lane of `mask`, by its own operands, in pieces of
+    BULK_PIECE_BYTES: lanes with fewer pieces end earlier, and a rest that is no whole piece is not
+    copied."""
     (source_space, _), (target_space, _) = accesses(instruction)
     destination, source = instruction.operands[:2]
     assert isinstance(destination, Address)
@@ -168,7 +170,7 @@ def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `st` of a register; `st.async`, which then completes bytes at its mbarrier, both
     late if the policy defers copies; or `st.bulk`, with which every lane zeroes the bytes that its
-    operand says, in requests of BULK_FILL_BYTES."""
+    operand says, in requests of BULK_FILL_BYTES (a rest shorter than that is left)."""
     completing = completion(instruction)
     if completing is not None:
         with deferring(warp, instruction, mask, _late_copy_operands(warp, instruction)):
@@ -193,7 +195,8 @@ def _complete_mbarriers(
     warp: Warp, request: AccessRequest, addresses_by_lane: Sequence[int], amounts: Values, mask: int
 ) -> None:
     """Subtracts arrived bytes, `amounts` by lane, from the transaction count (tx-count) of the
-    mbarrier at each lane's address, after a check that one is there; adds 1 to `changes`."""
+    mbarrier at each lane's address, after a check that one is there, which raises a fault; adds 1
+    to `changes` unless `mask` is 0."""
     for lane_access in lane_accesses(warp, request, addresses_by_lane, mask):
         old = int.from_bytes(lane_access.store.read(lane_access.address, U64.bytes), "little")
         precondition = COMPLETE_TX.spec.memory_precondition

@@ -59,7 +59,8 @@ def _evaluate(
 
 
 def _modular(operation: Callable[..., Values]) -> Node:
-    """Returns the function for NODES of an integer operation of NumPy, modulo 2^width."""
+    """Returns the function for NODES (of a term and its operands' lanes) that applies an integer
+    operation of NumPy, modulo 2^width."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         value = operation(*args)
@@ -70,8 +71,8 @@ def _modular(operation: Callable[..., Values]) -> Node:
 
 
 def _comparison(operation: Callable[[Values, Values], Values]) -> Node:
-    """Returns the function for NODES of a comparison, of signed, unsigned or float numbers by the
-    type of the operands."""
+    """Returns the function for NODES that compares, as signed, unsigned or float numbers by the
+    type of the first operand."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
         left, right = (as_numbers(a, term.args[0].type) for a in args)
@@ -86,7 +87,7 @@ def _differ(a: Values, b: Values) -> Values:
 
 
 def _extreme(operation: Callable[[Values, Values], Values]) -> Node:
-    """Returns the function for NODES of an integer minimum or maximum, signed by the term's
+    """Returns the function for NODES that takes an integer minimum or maximum, signed by the term's
     type."""
 
     def node(term: Term, args: Sequence[Values]) -> Values:
@@ -110,7 +111,7 @@ def _divide(term: Term, args: Sequence[Values]) -> Values:
 
 def _remainder(term: Term, args: Sequence[Values]) -> Values:
     """Returns the remainder of the division that rounds towards zero, so with the sign of the
-    dividend."""
+    dividend; the dividend where the divisor is 0."""
 
     def remainder(a: int, b: int) -> int:
         return a - _quotient(a, b) * b
@@ -281,7 +282,7 @@ def _range(type: ScalarType) -> tuple[int, int]:
 
 def _float_extreme(term: Term, args: Sequence[Values]) -> Values:
     """Returns minimumNumber (`fmin`) or maximumNumber (IEEE 754-2019): the other operand if one is
-    NaN; -0 is below +0."""
+    NaN, the first if both are; -0 is below +0."""
     first, second = args
     a, b = (as_numbers(x, term.type) for x in args)
     below = (a < b) | ((a == b) & (np.signbit(a) > np.signbit(b)))

@@ -134,7 +134,8 @@ def finite(bits: int, format: Format) -> Finite | None:
 
 
 def add(a: int, b: int, format: Format, mode: str) -> int:
-    """Returns a + b, rounded by `mode`; all values are bits of `format`."""
+    """Returns a + b, rounded by `mode`; all values are bits of `format`, a NaN the canonical
+    one."""
     x, y = finite(a, format), finite(b, format)
     if x is None or y is None:
         return _special(format.value(a) + format.value(b), format)
@@ -146,7 +147,8 @@ def subtract(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def multiply(a: int, b: int, format: Format, mode: str) -> int:
-    """Returns a * b, rounded by `mode`; all values are bits of `format`."""
+    """Returns a * b, rounded by `mode`; all values are bits of `format`, a NaN the canonical
+    one."""
     x, y = finite(a, format), finite(b, format)
     if x is None or y is None:
         return _special(format.value(a) * format.value(b), format)
@@ -155,7 +157,8 @@ def multiply(a: int, b: int, format: Format, mode: str) -> int:
 
 
 def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
-    """Returns a * b + c, rounded once, by `mode`; all values are bits of `format`."""
+    """Returns a * b + c, rounded once, by `mode`; all values are bits of `format`. NaNs become the
+    canonical one, but for c with finite a and b."""
     x, y, z = finite(a, format), finite(b, format), finite(c, format)
     if x is None or y is None:
         return _special(format.value(a) * format.value(b) + format.value(c), format)
@@ -165,8 +168,8 @@ def multiply_add(a: int, b: int, c: int, format: Format, mode: str) -> int:
 
 
 def divide(a: int, b: int, format: Format, mode: str) -> int:
-    """Returns a / b, rounded by `mode`; x / 0 is an infinity, x / infinity a zero, 0 / 0 and
-    infinity / infinity are NaNs; all values are bits of `format`."""
+    """Returns a / b, rounded by `mode`; x / 0 is an infinity, x / infinity a zero; 0 / 0, infinity
+    / infinity and NaN operands give the canonical NaN; all values are bits of `format`."""
     x, y = finite(a, format), finite(b, format)
     negative = bool((a ^ b) & format.sign)
     # Python raises an exception for division by zero, so the special cases are written out.

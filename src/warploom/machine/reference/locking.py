@@ -12,9 +12,10 @@ from warploom.simt.warp_table import NONE
 
 def locked_turn(run: LaunchState, warp: tuple[int, int]) -> int | None:
     """Begins a turn of a warp, given by its block and its number in that, and returns the number:
-    makes the block current, counts the turn (`turns`) and sets its `length`. Returns None if its
-    block is not resident or the warp waits or has ended, so that the schedule decides. The barrier
-    at which the last turn arrived is released first if it is full, as the schedule would do."""
+    makes the block current, counts the turn (`turns`), sets its `length`, and stores `changes` as
+    `changes_before`. Returns None if its block is not resident or the warp waits or has ended, so
+    that the schedule decides. The barrier at which the last turn arrived is released first if it is
+    full, as the schedule would do."""
     plan, (block, number) = run.plan, warp
     slot = next(
         (s for s, resident_block in enumerate(run.slots.tolist()) if resident_block == block), None

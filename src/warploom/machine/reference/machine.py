@@ -46,7 +46,8 @@ class ReferenceEngine:
         """Runs all blocks of a launch and returns its tally. A `listener` receives every event, a
         `sanitizer` checks accesses, and the functions of an `observer` are called.
 
-        Raises MemoryFault, DeviceTrap, DeadlockError or InstructionLimit if the kernel fails.
+        Raises MemoryFault, DeviceTrap, DeadlockError or InstructionLimit if the kernel fails, and
+        LaunchCancelled.
         """
         tally = Tally.empty(program, launch.blocks * launch.warps_per_block)
         for row, record in zip(tally.rows, tally.records, strict=True):

@@ -67,7 +67,8 @@ Metadata = tuple[list[int], int]
 
 
 def read_metadata(warp: Warp, metadata: Operand, selector: Operand) -> Metadata:
-    """Returns the values of the two metadata operands of a sparse product."""
+    """Returns the values of the two metadata operands of a sparse product: the metadata word of
+    each lane, and the selector, an immediate."""
     assert isinstance(selector, Immediate)
     return read(warp, metadata, U32).tolist(), selector.value
 
@@ -89,7 +90,7 @@ def _side_scales(
     """Returns the scales of the `row_count` rows of one matrix (columns, for B), shape (rows,
     blocks of k): each row's scale is a byte of the word `data` of a lane; the row's lane
     (`side.holder`) selects which lane (thread selector), and which byte for block 0 (byte
-    selector)."""
+    selector), after which those of the next blocks follow."""
     words = read(warp, data, U32).tolist()
     byte_selectors, thread_selectors = (
         read(warp, each, U16).tolist() for each in elements_of(selectors)
@@ -206,8 +207,9 @@ def _sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 def _single(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
     """Returns a * b + c, rounded once to .f32.
 
-    A product of such elements has at most 22 bits. Added to C in double precision it is either
-    exact, or so much smaller than C that what is lost cannot change the rounding to .f32.
+    A product of such elements (of at most 11 significant bits) has at most 22 bits. Added to C in
+    double precision it is either exact, or so much smaller than C that what is lost cannot change
+    the rounding to .f32.
     """
     return (a.astype(np.float64) * b.astype(np.float64) + c).astype(np.float32)
 

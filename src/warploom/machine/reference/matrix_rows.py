@@ -64,7 +64,8 @@ def _register_values(layout: RowMatrices, register: int, rows: Bytes) -> Values:
 
 def store_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `stmatrix`, the inverse of `ldmatrix`: gathers each row from the registers of the
-    lanes that hold its elements, and stores it at the address that a lane passes."""
+    lanes that hold its elements, and stores it at the address that the lane of the row's number
+    passes, if that lane is in `mask`."""
     address, source = instruction.operands
     assert isinstance(address, Address)
     layout = row_matrices(instruction.operation)

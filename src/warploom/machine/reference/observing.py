@@ -39,8 +39,8 @@ class ObserverCalls:
         ]
 
     def access(self, warp: Warp, access: WarpAccess) -> None:
-        """Reports an access of a warp to one space, if accesses of the instruction to it are
-        observed."""
+        """Reports an access of a warp to one space, if that is global, shared, local or constant
+        memory and the instruction does not implement a call."""
         if is_observed_access(warp.run.program, access.instruction, access.space):
             self._event[ObservedEvent.WORDS :] = 0
             for lane, address in zip(access.lanes, access.addresses, strict=True):
@@ -50,8 +50,8 @@ class ObserverCalls:
             self._call_for_warp(ACCESS, warp, access.instruction, mask, *details)
 
     def branch(self, warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-        """Reports a branch with the active lanes and those of `mask`, which take it; nothing for
-        other instructions and branches that observers do not see."""
+        """Reports a branch (`bra`, `brx`) with the active lanes and those of `mask`, which take it;
+        nothing for other instructions and branches that implement calls."""
         if is_observed_branch(warp.run.program, index, instruction):
             self._call_for_warp(BRANCH, warp, index, warp.splits.active, mask)
 

@@ -57,7 +57,7 @@ def guard_mask(warp: Warp, instruction: Instruction) -> int:
 
 def special(warp: Warp, name: str) -> Values:
     """Returns the value of a special register in each lane: fixed, computed from the warp's clock,
-    or from its table. Reading the clock is recorded in the scheduler state (`timed`), for the
+    or from `warp.specials`. Reading the clock is recorded in the scheduler state (`timed`), for the
     detection of deadlocks."""
     register = SPECIAL_REGISTERS[name]
     if register.fixed is not None:
@@ -89,7 +89,8 @@ def write(warp: Warp, operand: Operand, value: Values, type: ScalarType, on: Val
 
 def immediate_bits(operand: Immediate, type: ScalarType) -> int:
     """Returns the bits of a literal as an instruction of type `type` reads them: a float literal of
-    another width is rounded to a float type; any other literal is truncated to the width."""
+    another width is rounded to nearest in a float type; any other literal is truncated to the
+    width."""
     if operand.float_bits and type.is_float and operand.float_bits != type.bits:
         formats = exact.FORMATS[operand.float_bits], exact.FORMATS[type.bits]
         return exact.to_format(operand.value, *formats, "rn")

@@ -56,11 +56,12 @@ class Splits:
         self, branch: int, point: int, first: BranchSide, other: BranchSide, level: int
     ) -> None:
         """Splits the active lanes at branch instruction `branch`, which reconverge at basic block
-        `point`; those of `first` stay active.
+        `point`: those of `first` stay active, those of `other` stand in a new node of the SIMT
+        stack until `arrive` makes them active.
 
-        The other side may be at the reconvergence point already. Then it has nothing to run and
-        only waits, at an outer node if that has the same point (so that loops do not grow the
-        stack). `level` is the call depth of the lanes.
+        If the other side is at the reconvergence point already, it has nothing to run and counts as
+        arrived, in an outer node if that has the same point (so that loops do not grow the stack).
+        `level` is the call depth of the lanes.
         """
         if other.block != point:
             push(self.table, point, self.active, other.block, other.mask, branch, level)
@@ -102,7 +103,8 @@ class Splits:
 
     def arrive(self, block: int, level: int) -> int:
         """Enters `block` with the active lanes, at call depth `level`, and reconverges as far as
-        possible, at the exit block after they have left the live lanes. Returns RUNNABLE if lanes
+        possible, at the exit block after they have left the live lanes; branches whose lanes have
+        all come, but not at the exit, are added to `reconverged`. Returns RUNNABLE if lanes
         continue, which are then the active ones (of the branch's other side, if that has not run);
         RECONVERGING if the active ones wait for others; ENDED if no live lane is left."""
         table = self.table

@@ -300,8 +300,8 @@ class Warp:
 
     @property
     def clock(self) -> int:
-        """Returns the number of instructions issued before the current one, the value of
-        `%clock`."""
+        """Returns the number of instructions that the warp has issued before the current one,
+        hidden ones left out: the value of `%clock`."""
         return self.state.issued + self.used - 1
 
     @property
@@ -323,7 +323,7 @@ class Warp:
 
 def new_block(run: LaunchState, number: int, cluster: Bytes) -> ThreadBlock:
     """Returns a thread block in its initial state, and zeroes its part of the cluster's shared
-    memory."""
+    memory, but for tensor memory."""
     launch, size = run.launch, all_shared_bytes(run.program, run.launch)
     rank = launch.rank_of(number)
     start = rank * shared_stride(run.program, launch)

@@ -46,9 +46,9 @@ class _Issued:
 
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes any `tcgen05` that has an effect: at once or, if it is a load that the schedule
-    completes late, when the warp waits for it (or CAPACITY loads are in flight); until then its
-    registers hold NOT_LOADED."""
+    """Executes any `tcgen05` that has an effect, after it was reported to the sanitizer: at once
+    or, if it is a load that the schedule completes late, when the warp waits for it (or CAPACITY
+    loads are in flight); until then its registers hold NOT_LOADED."""
     operation, run = tensor_memory_request(instruction), warp.run
     rows = np.zeros((TensorMemoryOperands.WORDS // LANES, warp.size), np.int64)
     for row_input in operation.inputs:

@@ -37,9 +37,10 @@ THREADS = 64
 
 
 def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes any operation of `isa.ops.tensors`, 32 lanes at a time: converts its operands to
-    rows and issues it, after it was reported to the sanitizer. Raises the fault that
-    `issue_copies` records in the scratch words."""
+    """Executes any operation of `isa.ops.tensors` (tensor and bulk copies, reductions, prefetches,
+    `tensormap.replace`), 32 lanes at a time: converts its operands to rows, one for each, and
+    issues it, after it was reported to the sanitizer. Raises the fault that `issue_copies` records
+    in the scratch words."""
     request = tensor_request(instruction)
     operand_rows = np.zeros((CopyOperands.WORDS // LANES, warp.size), np.int64)
     for row, operand, type in request.inputs:
@@ -82,7 +83,8 @@ def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 
 def new_scratch(warp: Warp, first_lane: int) -> Words:
     """Returns the scratch words of `asynchronous.tensors` for a warp's lanes from `first_lane` on:
-    shared memory, block, warp and thread numbers."""
+    addresses, stride and size of the shared memory of block and cluster, the cluster's live blocks,
+    the numbers of block, warp and first thread."""
     words = np.zeros(IssueScratch.WORDS, np.int64)
     scratch = IssueScratch(words, 0)
     block = warp.block

@@ -28,10 +28,11 @@ def choice_from_list(turns: Iterable[WarpId]) -> Choose:
 
 
 def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[WarpId]:
-    """Starts every thread block for which there is a slot (calling `begin_block`), releases full
-    barriers of blocks that cannot run otherwise, and ends blocks that have finished; returns the
-    runnable warps, slot by slot. Returns none for clusters, whose blocks start and wait together:
-    the schedule decides there."""
+    """Releases the barrier at which the last turn arrived, if it is full, starts every thread block
+    for which there is a slot (calling `begin_block`), releases full barriers of blocks that cannot
+    run otherwise, and ends blocks that have finished; returns the runnable warps, slot by slot.
+    Does nothing and returns none for clusters, whose blocks start and wait together: the schedule
+    decides there."""
     plan = run.plan
     if plan.cluster > 1:
         return []

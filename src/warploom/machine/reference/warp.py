@@ -44,8 +44,8 @@ from warploom.simt.schedule_layout import RUNNABLE, TURN_END, WarpState
 
 
 def begin_turn(warp: Warp) -> int:
-    """Begins a turn of a warp: resets the instructions that it has used, and continues where its
-    lanes stopped; returns RUNNABLE, or why it cannot run (`simt.scheduling`)."""
+    """Begins a turn of a warp: resets `used` and `failed_wait`, and continues where its lanes
+    stopped (`resume`); returns RUNNABLE, or why it cannot run (`simt.scheduling`)."""
     warp.used, warp.failed_wait = 0, False
     return resume(warp)
 
@@ -67,9 +67,10 @@ def step(warp: Warp) -> int:
 
     First it counts the instruction, in the launch (`issue`, which raises InstructionLimit and
     LaunchCancelled) and in the turn (`warp.used`), unless it is hidden (maintains the stack of
-    calls). Then it reports it: to the listener, to the observer of branches and, if a guard holds
-    in any lane, to the sanitizer. If no guard holds, only control flow has an effect, and the warp
-    advances."""
+    calls), and exited lanes in its member mask (`count_exited`). It reports it: to the listener, to
+    the observer of branches and, if a guard holds in any lane, to the sanitizer. If no guard holds,
+    only control flow has an effect, and the warp advances.
+    """
     index, run = warp.next, warp.run
     instruction = run.program.instructions[index]
     active = warp.splits.active
@@ -93,8 +94,8 @@ def step(warp: Warp) -> int:
 
 def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
     """Executes an instruction that is not control flow in the lanes of `mask`, which is not empty,
-    by the function for its kind; first checks its operands and completes asynchronous operations
-    that it waits for."""
+    by the function for its kind (none if it is only issued); first checks its operands and
+    completes asynchronous operations that it waits for."""
     check_operands(warp, index, instruction, mask)
     tensors.commit_or_wait(warp, instruction, mask)
     tensors.before_wait(warp, instruction, mask)

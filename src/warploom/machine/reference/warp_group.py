@@ -55,7 +55,7 @@ class Issued:
 
 def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes any `wgmma` but the fence: issues a product, closes the open group (`commit_group`),
-    or completes the products of all but the newest groups (`wait_group`)."""
+    or completes the products of all but the newest n closed groups (`wait_group n`)."""
     kind = instruction.operation.kind
     if kind is OpKind.GROUP_PRODUCT:
         _issue(warp, index, instruction, mask, on)
@@ -71,9 +71,9 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
 
 
 def _issue(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Reads the scalar operands of a product and completes it at once, or puts it in flight if the
-    schedule completes it late. Raises the fault of a warp group that is not whole, or of too many
-    products in flight."""
+    """Reads the scalar operands of a product, descriptors as the lowest lane of `mask` has them,
+    and completes it at once, or puts it in flight if the schedule completes it late. Raises the
+    fault of a warp group that is not whole, or of too many products in flight."""
     operands = group_operands(instruction)
     lane = lanes_of(mask)[0]
     # The last warps of a block may be fewer than a group.

@@ -19,7 +19,8 @@ GROUPED = (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE)
 
 
 def access_errors(ir: WarpIR, index: int, block: BasicBlock) -> Iterator[str]:
-    """Yields what is wrong with the accesses of block number `index`."""
+    """Yields what is wrong with the access groups of block number `index`, those of its convergent
+    copy and of its copy under a mask, and with their fast version."""
     reading = ir.operand_shapes(index)
     code = ir.program.blocks[index]
     for accesses in (block.accesses, block.masked):
@@ -44,8 +45,9 @@ def plan_errors(ir: WarpIR) -> Iterator[str]:
 
 
 def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
-    """Yields groups that leave a fast version which the block does not have, or do not leave it;
-    and a fast version that nothing leaves."""
+    """Yields that the block has a fast version and no group whose failed guard leaves it, or such a
+    group and no fast version; and that some groups guarded by the range cache leave a fast version
+    and others do not."""
     exiting = [group for group in accesses.groups if group.plan.exit is Exit.SLOW_VERSION]
     if accesses.has_fast_version != bool(exiting):
         yield "it has a fast version, or groups that leave one, but not both"
@@ -57,9 +59,10 @@ def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
 def group_errors(
     ir: WarpIR, reading: OperandShapes, operations: Iterable[int], groups: Iterable[AccessGroup]
 ) -> Iterator[str]:
-    """Yields what is wrong with the access groups of some operations: members that are not among
-    them or in two groups (the check then ends), that do not fit their group, or a plan that no row
-    of the table has for it. `reading` has the shapes of operands there."""
+    """Yields what is wrong with the access groups of some operations: no members, members that are
+    not among them or in two groups, crossed loads that are not among them (the check then ends);
+    members that do not fit their group; a plan that no row of the table has for it, with or without
+    an exit to a slow version. `reading` has the shapes of operands there."""
     inside = frozenset(operations)
     free = set(inside)
     for group in groups:

@@ -49,8 +49,8 @@ def _errors(ir: WarpIR) -> Iterator[str]:
 
 
 def _option_errors(ir: WarpIR) -> Iterator[str]:
-    """Yields access rules that do not exist, counts for another layout of warps than the variant's,
-    and shapes in a variant that stores all registers lane by lane."""
+    """Yields access rules that do not exist, a count layout for another layout of warps than the
+    variant's, and shapes in a variant that stores all registers lane by lane."""
     rules = ir.layout.rules
     for name in (getattr(rules, one.name) for one in fields(rules) if one.name != "paths"):
         if name not in RULES:
@@ -86,8 +86,8 @@ def _branch_errors(
     ir: WarpIR, index: int, block: BasicBlock, bodies: dict[int, int]
 ) -> Iterator[str]:
     """Yields a kind on a block that does not end with a guarded `bra`, a kind other than the one
-    that `passes.branches` gives, and a predicated block other than the one in `bodies`: the bodies
-    of `if`s, by the block before."""
+    that `passes.branches` gives, and a predicated block other than the one in `bodies` (the bodies
+    of `if`s, by the block before). A missing kind or predicated block is no error."""
     last = ir.program.instructions[ir.program.blocks[index].stop - 1]
     is_guarded = last.operation.kind is OpKind.BRANCH and last.guard is not None
     if not is_guarded and block.branch is not None:

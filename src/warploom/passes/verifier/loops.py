@@ -18,7 +18,8 @@ from warploom.shapes.prefix_comparisons import rising_comparison
 
 
 def loop_errors(ir: WarpIR) -> Iterator[str]:
-    """Yields what is wrong with the loops of an IR."""
+    """Yields what is wrong with the strided loops of an IR, its warp loops, and those of its static
+    schedule."""
     for batched in ir.strided_loops:
         yield from (f"strided loop: {one}" for one in _strided_errors(ir, batched))
     for path in chain(ir.warp_loops, ir.static_schedule):
@@ -26,8 +27,9 @@ def loop_errors(ir: WarpIR) -> Iterator[str]:
 
 
 def _strided_errors(ir: WarpIR, batched: BatchedLoop) -> Iterator[str]:
-    """Yields what is wrong with a batched loop: its blocks are no loop, its groups are no groups
-    with the shapes that it assumes or leave a fast version, or the analysis finds another loop
+    """Yields what is wrong with a batched loop: its blocks are no loop (nothing else is checked
+    then), its groups are no groups with the shapes that it assumes or leave a fast version, one of
+    its accesses is not guarded by the range cache, or the analysis finds another loop
     (`strided_loop`) from its accesses."""
     program, loop = ir.program, batched.loop
     if not loop.blocks or not _follow(program, (*loop.blocks, loop.blocks[0])):
@@ -85,9 +87,11 @@ def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
 
 
 def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iterator[str]:
-    """Yields what is wrong with the accesses of a warp loop, each of which has to be in a group,
-    and with the condition of its body, which has to hold in the first threads of the block.
-    `inner` are the operations of the loop."""
+    """Yields what is wrong with the accesses of a warp loop, each of which has to be in a group or
+    in `partial`; with the groups, which must not leave a fast version; with `partly` and `partial`,
+    which need a body that a partial warp may run; and with its condition, which it has exactly if
+    it has a body, and which has to compare a value that rises by 1 from thread to thread with a
+    uniform one. `inner` are the operations of the loop."""
     warp_loop = WarpLoop.along(path, ir.program)
     yield from _exit_errors((*path.groups, *path.partial))
     accesses = {index for index, kind in path.kinds.items() if kind is StepKind.ACCESS}
@@ -117,7 +121,8 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
 
 
 def _follow(program: Program, blocks: Sequence[int]) -> bool:
-    """Returns whether each block is a successor of the one before it."""
+    """Returns whether each block, all but the last being blocks of the program, has the next one
+    among its successors."""
     return all(
         0 <= at < program.exit and to in program.blocks[at].successors
         for at, to in pairwise(blocks)

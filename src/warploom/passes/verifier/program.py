@@ -34,7 +34,8 @@ JUMPS = (OpKind.BRANCH, OpKind.INDEXED_BRANCH)
 
 
 def program_errors(program: Program) -> Iterator[str]:
-    """Yields what is wrong with a program, as sentences for messages."""
+    """Yields what is wrong with a program, as sentences for messages: its operands, blocks,
+    registers and memory."""
     yield from _operand_errors(program)
     yield from _block_errors(program)
     yield from _register_errors(program)
@@ -66,7 +67,7 @@ def _operand_errors(program: Program) -> Iterator[str]:
 
 def _variable_errors(program: Program, index: int, symbol: Symbol) -> Iterator[str]:
     """Yields what is wrong with the variable at whose address an operation accesses memory: it does
-    not exist, or is in another space than the operation names."""
+    not exist, or is in another space than the operation names (a generic one may access any)."""
     slot = program.slots.get(symbol.name)
     if slot is None:
         yield f"operation {index} names {symbol.name}, which is no variable"
@@ -133,7 +134,8 @@ def _register_errors(program: Program) -> Iterator[str]:
 
 
 def _registers(instruction: Instruction) -> Iterator[Register]:
-    """Yields the registers that an operation names."""
+    """Yields the registers that an operation names: its guard's, operands, also in vectors and
+    negated, and bases of addresses."""
     if instruction.guard is not None:
         yield instruction.guard.register
     for operand in _leaves(instruction.operands):

@@ -17,8 +17,9 @@ from warploom.shapes.vector_shape import UNIFORM, VARYING, WIDTHS
 
 
 def register_errors(ir: WarpIR) -> Iterator[str]:
-    """Yields undeclared registers, shapes that operations or the entry contradict, other
-    `scattered` registers than the analysis finds, and wrong masked regions."""
+    """Yields undeclared registers, registers that are varying in a block and have no shape in
+    others, shapes that operations or the entry contradict, other `scattered` registers than the
+    analysis finds (none are right, too), and wrong masked regions."""
     declared = frozenset(ir.program.registers)
     for name, registers in (
         ("shapes", ir.shapes),

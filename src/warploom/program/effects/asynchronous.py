@@ -63,8 +63,8 @@ class AsynchronousPart:
 
 def asynchronous_part(instruction: Instruction) -> AsynchronousPart | None:
     """Returns the role of an instruction in asynchronous work (issue, commit, wait, initialisation
-    or test of an mbarrier), with the kind of work; None if it has none, as an arrival at an
-    mbarrier."""
+    or test of an mbarrier), with the kind of work, the mbarrier, and the number of newest groups
+    that a wait leaves pending; None if it has none, as an arrival at an mbarrier."""
     kind = instruction.operation.kind
     wait = wait_request(instruction)
     if wait is not None:
@@ -103,7 +103,8 @@ AT_BARRIERS = {
 
 def _of_copies(instruction: Instruction) -> AsynchronousPart | None:
     """Returns the role of an asynchronous copy, or of an instruction that commits or awaits copies;
-    None for others, and for prefetches. Copies that signal an mbarrier have it as their barrier."""
+    None for others, for prefetches and `clusterlaunchcontrol.try_cancel`. Copies that signal an
+    mbarrier have it as their barrier."""
     operation = instruction.operation
     if operation.has(Effect.USES_TMA):
         if operation.kind in (OpKind.TENSOR_PREFETCH, OpKind.LAUNCH_CANCEL):

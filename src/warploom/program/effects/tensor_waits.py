@@ -76,9 +76,10 @@ def wait_request(instruction: Instruction) -> WaitRequest | None:
 
 
 def group_request(instruction: Instruction) -> GroupRequest | None:
-    """Returns the action of an instruction on groups of copies: commits end a group; waits complete
-    all groups but the newest `left`, their operand; `wait_all`, and the arrival of `cp.async` at an
-    mbarrier, which follows earlier copies, complete all copies (-1). None for others."""
+    """Returns the action of an instruction on groups of `cp.async` or of bulk copies: commits end a
+    group; waits complete all groups but the newest `left`, their operand (0 if that is a register);
+    `wait_all`, and the arrival of `cp.async` at an mbarrier, which follows earlier copies, complete
+    all copies (-1). None for others."""
     m = instruction.operation.modifiers
     groups = BULK_GROUP if "bulk" in m else ASYNC_GROUP
     match instruction.operation.kind:
@@ -99,8 +100,8 @@ def group_request(instruction: Instruction) -> GroupRequest | None:
 
 def late_copy(instruction: Instruction) -> LateCopy | None:
     """Returns the asynchronous copy that each lane issues by an instruction (`cp.async`, a bulk
-    copy between global and shared memory, `st.async`, `red.async`); None for others, and for copies
-    of tensors."""
+    copy between global and shared memory, `st.async`, `red.async`), with the kind of groups that it
+    is committed to (none if it signals an mbarrier); None for others, and for copies of tensors."""
     operation = instruction.operation
     match operation.kind:
         case OpKind.COPY:

@@ -67,8 +67,9 @@ class TensorMemoryRequest:
 
 
 def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
-    """Returns the request of a `tcgen05` instruction that has an effect (not of waits and
-    fences)."""
+    """Returns the request of a `tcgen05` instruction that has an effect (not of waits and fences):
+    its operation and flags in a number (`layout`; PAIR for two blocks), and its operands by their
+    offsets in the record that the unit reads."""
     m = instruction.operation.modifiers
     flags = w.PAIR if m["cta_group"] == "cta_group::2" else 0
     request = ENCODERS[instruction.operation.kind](instruction, m)
@@ -77,8 +78,9 @@ def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
 
 @cache
 def tensor_memory_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Returns the accesses of a `tcgen05` operation to shared memory, as (space, load or store);
-    empty for those that access tensor memory only."""
+    """Returns the accesses of a `tcgen05` operation to shared memory, as (space, "load" or
+    "store"): an allocation stores, a product or a copy loads; empty for those that access tensor
+    memory only."""
     if operation.kind is OpKind.TENSOR_ALLOC:
         return ((Space.SHARED, "store"),)
     reads = operation.kind in (OpKind.TENSOR_PRODUCT, OpKind.TENSOR_MEMORY_COPY)
@@ -132,9 +134,9 @@ def _relinquish(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 def _move(
     op: int, registers: Operand, address: Operand, split: list[Operand], m: Modifiers
 ) -> TensorMemoryRequest:
-    """Encodes a load or store of tensor memory (`op`), with the number of its registers and whether
-    they hold packed halves. `split` holds the immediate offset of shape 16x32bx2, if any, which
-    takes the row of A."""
+    """Encodes a load or store of tensor memory (`op`), with its shape, the number of its registers,
+    and whether they hold packed halves. `split` holds the immediate offset of shape 16x32bx2, if
+    any, which becomes operand `a`."""
     held = _elements(registers)
     request = op | _field(w.SHAPE, SHAPE_NUMBERS[m.text("shape", "")])
     request |= _field(w.REGISTERS, len(held))
@@ -146,8 +148,8 @@ def _move(
 
 
 def _load(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
-    """Encodes a load of tensor memory; one that also reduces (`.red`) has flags for the reduction,
-    and its result as the last register."""
+    """Encodes a load of tensor memory; one that also reduces (`.red`) has flags for the reduction
+    (minimum, absolute values, NaNs, type), and its result as the last register."""
     if "red" not in m:
         registers, address, *split = instruction.operands
         return _move(w.LOAD, registers, address, split, m)
@@ -192,9 +194,10 @@ def _commit(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 
 
 def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
-    """Encodes an mma. Which optional operands follow A and B (sparsity metadata, scales, disabled
-    lanes, the zero-column mask of weight-stationary products, the scale of D) depends on modifiers;
-    their order is fixed."""
+    """Encodes an mma, with flags for its kind, number of scales, sparsity, A in tensor memory (an
+    address operand), weight-stationary products and shifts of A. Which optional operands follow A
+    and B (sparsity metadata, scales, disabled lanes, the zero-column mask of weight-stationary
+    products, the scale of D) depends on modifiers; their order is fixed."""
     kind = m.text("kind", "")
     request = w.MULTIPLY | _field(w.KIND, KINDS[kind]) | _field(w.SCALES, _scales(kind, m))
     d, a, b, *rest = instruction.operands
@@ -231,8 +234,8 @@ def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
 
 
 def _scales(kind: str, m: Modifiers) -> int:
-    """Returns the number of scales along k in a row of A or B: by the size modifier, else the
-    default of the kind; 0 if there are none."""
+    """Returns the number of scales along k in a row of A or B: by the size modifier, else 1 for
+    `kind::mxf8f6f4` and 2 for others; 0 without `.block_scale`."""
     if "block_scale" not in m:
         return 0
     whole = 1 if kind == "kind::mxf8f6f4" else 2

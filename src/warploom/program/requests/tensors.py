@@ -56,8 +56,10 @@ def tensor_request(instruction: Instruction) -> TensorRequest:
 
 @cache
 def tensor_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
-    """Returns the spaces that a tensor operation accesses, each with load, store or atomic; empty
-    for changes of a tensor map."""
+    """Returns the spaces that a TMA operation accesses, with load, store or atomic (a reduction to
+    global memory), the source first. A copy between shared memories has only the store, as a
+    cancellation of a launch, which writes its response; a prefetch only the load; a change of a
+    tensor map nothing."""
     if operation.kind in FIXED_ACCESSES:
         return FIXED_ACCESSES[operation.kind]
     m = operation.modifiers
@@ -85,15 +87,17 @@ def _elements(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _reduction(operation: Operation) -> int:
-    """Returns the field of a reduction's operation; 0 for an instruction that reduces nothing."""
+    """Returns the number of a reduction's operation, shifted to its field of a request (OPERATION);
+    0 for an instruction that reduces nothing."""
     name = operation.modifiers["redop"]
     return _field(r.OPERATION, OPERATIONS.index(name)) if name else 0
 
 
 def _box_request(instruction: Instruction) -> TensorRequest:
-    """Encodes a load, store, reduction or prefetch of a box of a tensor. Fields: mode, rank,
-    reduction, pair of blocks, and that stores join a bulk group; operands: addresses, coordinates,
-    im2col offsets. The cache hint, the last operand, is left out."""
+    """Encodes a load, store, reduction or prefetch of a box of a tensor. Fields: which of these,
+    mode, rank, reduction, pair of blocks, and that stores and reductions join a bulk group;
+    operands: addresses of map, shared memory and mbarrier, coordinates, im2col offsets, blocks of a
+    multicast. The cache hint, the last operand, is left out."""
     operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     mode = next((MODES[name] for name in MODES if name in m), r.TILE)
@@ -131,9 +135,10 @@ def _box_request(instruction: Instruction) -> TensorRequest:
 
 
 def _bytes_request(instruction: Instruction) -> TensorRequest:
-    """Encodes a copy or a reduction of contiguous bytes between global and shared memory (field
-    MODE is 1), or from shared to shared memory of another block (MODE 0: `other` then has the
-    source's shared address). A bulk group means that the target is global."""
+    """Encodes a copy or a reduction (with operation and type) of contiguous bytes between global
+    and shared memory (field MODE is 1), or from shared to shared memory of another block (MODE 0:
+    `other` then has the source's shared address). A bulk group means that the target is global;
+    FIELD, that operand `value` is a mask of bytes. The cache hint is left out."""
     operation, operands = instruction.operation, list(instruction.operands)
     m = operation.modifiers
     request = (r.REDUCE_BYTES if "reduce" in m else r.COPY_BYTES) | _reduction(operation)
@@ -174,7 +179,8 @@ def _cancellation(instruction: Instruction) -> TensorRequest:
 
 def _map_request(instruction: Instruction) -> TensorRequest:
     """Encodes an instruction on a tensor map: the copy of a map from shared to global memory, or
-    the replacement of one of its fields."""
+    the replacement of one of its fields (along an axis), with the state space of the map's
+    address."""
     m = instruction.operation.modifiers
     if "cp_fenceproxy" in m:
         target, source, _ = instruction.operands

@@ -65,9 +65,9 @@ def elements(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _fetch(instruction: Instruction) -> TexelRequest:
-    """Encodes a `tex` or `tld4`. Modifiers decide where the mipmap level comes from (base level,
-    operand, or gradients) and the type of coordinates and results; a second destination receives
-    residency."""
+    """Encodes a `tex` or `tld4` (of one component), with operands for coordinates, mipmap level and
+    offsets. Modifiers decide where the level comes from (base level, operand, or gradients) and the
+    type of coordinates and results; a second destination receives residency."""
     m = instruction.operation.modifiers
     target, texels, *others = instruction.operands
     coordinate_type = F32 if m["ctype"] != "s32" else S32
@@ -113,7 +113,7 @@ def _query(instruction: Instruction) -> TexelRequest:
 
 def _surface(instruction: Instruction) -> TexelRequest:
     """Encodes a load, store or reduction of a surface, with the element's size, the number of
-    elements, and the behaviour outside of the surface."""
+    elements, the reduction and its signedness, and the behaviour outside of the surface."""
     m, kind = instruction.operation.modifiers, instruction.operation.kind
     type = unsigned(m.scalar().bits)
     target, texels, source = _surface_operands(instruction)
@@ -143,7 +143,8 @@ _SURFACE_OPS = {
 
 
 def _surface_operands(instruction: Instruction) -> tuple[Operand | None, Operand, Operand | None]:
-    """Returns the destination, address and source of an instruction; None for a missing one."""
+    """Returns the destination, address and source of a surface instruction: a load has no source,
+    others no destination (None)."""
     if instruction.operation.kind is OpKind.SURFACE_LOAD:
         return instruction.operands[0], instruction.operands[1], None
     return None, instruction.operands[0], instruction.operands[1]

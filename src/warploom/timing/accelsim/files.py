@@ -76,8 +76,9 @@ class TracedBlock:
 
 
 def write_kernel(path: Path, head: KernelHead, blocks: Iterable[TracedBlock]) -> None:
-    """Writes the trace of a kernel to a file: its head, then the instructions of each block, warp
-    by warp. Raises OSError."""
+    """Writes the trace of a kernel as text to `path`, replacing a file there: the head, a comment
+    that names the columns, then each block between `#BEGIN_TB` and `#END_TB`: its index, and for
+    each warp its number, its count of instructions, and a line for each. Raises OSError."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{head}\n#traces format = {COLUMNS}\n\n")
         for block in blocks:
@@ -94,8 +95,10 @@ def write_list(folder: Path, kernels: Iterable[str]) -> None:
 
 
 def kernel_files(path: str | Path) -> tuple[Path, ...]:
-    """Returns the files of kernels that a list names, or the list in a folder; for a kernel's file,
-    the file itself. Raises WarploomError if there is none."""
+    """Returns the paths of the kernels' trace files: of a path ending in .traceg or .traceg.xz, the
+    path itself; else those named by the lines of the list at `path` (or of `kernelslist.g` in the
+    folder `path`) that begin with "kernel", beside the list; other lines are ignored. Only the list
+    is opened: raises WarploomError if it cannot be read or names no kernel."""
     location = Path(path)
     kernel_list = location / LIST if location.is_dir() else location
     if kernel_list.name.endswith((".traceg", ".traceg.xz")):
@@ -111,15 +114,16 @@ def kernel_files(path: str | Path) -> tuple[Path, ...]:
 
 
 def read_kernel(path: Path) -> tuple[KernelHead, Iterator[TracedBlock]]:
-    """Returns the head of a kernel's trace and an iterator that reads its blocks. Raises
-    WarploomError for any other file."""
+    """Returns the head of a kernel's trace, read at once, and an iterator that reads its blocks
+    lazily. Raises WarploomError for a file that is unreadable or malformed; in the blocks, only on
+    iteration."""
     lines = _lines(path)
     head = _read_head(path, lines)
     return head, _read_blocks(path, head, lines)
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yields the lines of a trace's file, which may be compressed, stripped and without empty ones.
+    """Yields the non-empty lines of a trace's file, stripped; a file ending in .xz is decompressed.
     Raises WarploomError if the file cannot be read."""
     try:
         with _opened(path) as file:
@@ -131,15 +135,17 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _opened(path: Path) -> TextIO:
-    """Opens a trace, which may be compressed (.xz)."""
+    """Opens a trace for reading as UTF-8; decompresses it if its suffix is .xz."""
     if path.suffix == ".xz":
         return lzma.open(path, "rt", encoding="utf-8")
     return path.open(encoding="utf-8")
 
 
 def _read_head(path: Path, lines: Iterator[str]) -> KernelHead:
-    """Returns the head of a kernel's trace, consuming the lines up to the first comment. Raises
-    WarploomError if a field is missing or wrong."""
+    """Returns the head of a kernel's trace, from lines `-key = value`, consuming the lines up to
+    and with the first that begins with "#". The kernel's id, the bases of shared and local memory,
+    versions of tracer and trace, and line numbers may be missing (1, 0, "", 1, False). Raises
+    WarploomError if another field is missing, or a value is malformed."""
     values: dict[str, str] = {}
     for line in lines:
         if line.startswith("#"):
@@ -168,7 +174,8 @@ def _read_head(path: Path, lines: Iterator[str]) -> KernelHead:
 
 
 def _triple(text: str) -> Dim3:
-    """Returns the numbers of a text such as "(1,2,3)" or "1,2,3"."""
+    """Returns the three integers of a text such as "(1,2,3)" or "1,2,3". Raises ValueError for
+    others."""
     x, y, z = (int(part) for part in text.strip("()").split(","))
     return x, y, z
 
@@ -177,9 +184,10 @@ _MARK = re.compile(r"(thread block|warp|insts) = ([\d,]+)")
 
 
 def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator[TracedBlock]:
-    """Yields the blocks of a kernel's trace, each once its end mark is read, from the `lines` after
-    its head. Raises WarploomError for instructions outside of a warp, warps outside of a block, and
-    a file that ends inside of a block."""
+    """Yields the blocks of a kernel's trace, each once its `#END_TB` is read, from the `lines`
+    after its head; other comments, and marks such as the count of instructions, are skipped. Raises
+    WarploomError for malformed instructions, instructions outside of a warp, warps outside of a
+    block, and a file that ends inside of a block."""
     index: Dim3 | None = None
     warps: dict[int, list[TracedInstruction]] = {}
     warp = -1

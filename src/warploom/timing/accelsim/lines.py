@@ -33,8 +33,9 @@ BULK = ("UTMALDG", "UTMASTG", "UTMAPF", "UTMAREDG", "UBLKCP", "UBLKPF", "UBLKRED
 
 @dataclass(frozen=True, slots=True)
 class TracedInstruction:
-    """Holds one executed warp instruction. Registers are numbers; `width` is 0 for an instruction
-    without addresses; `addresses` are those of the lanes in `mask`, from the lowest."""
+    """Holds one executed warp instruction. Registers are numbers; `width` is the bytes of a lane, 0
+    for an instruction without addresses; `addresses` are those of the lanes in `mask`, from the
+    lowest."""
 
     pc: int
     mask: int
@@ -56,8 +57,10 @@ class TracedInstruction:
         return " ".join(parts)
 
     def _compressed(self) -> list[str]:
-        """Returns the mode and the addresses as they are written: a stride if the lanes are
-        consecutive and have one, else distances."""
+        """Returns the fields of a line that follow the width: a mode and the addresses. If active
+        lanes are consecutive and one stride leads from lane to lane: STRIDE, the first address and
+        the stride (0 for a single lane, and address 0 without lanes); else DISTANCES, the first
+        address, and the difference of each further one to the one before."""
         first = self.addresses[0] if self.addresses else 0
         steps = [after - before for before, after in pairwise(self.addresses)]
         low = self.mask >> ((self.mask & -self.mask).bit_length() - 1) if self.mask else 0
@@ -69,9 +72,11 @@ class TracedInstruction:
 def parse_line(
     text: str, *, has_line: bool = False, has_position: bool = False
 ) -> TracedInstruction:
-    """Returns the instruction of a line; with `has_line` after the number of a source line, with
-    `has_position` after a block and a warp (before version 3). Raises WarploomError for any other
-    text, and for bulk copies."""
+    """Returns the instruction of a line: PC, mask, destinations, opcode, sources, width, and if
+    that is not 0 the addresses; what follows is ignored. With `has_line` a source line's number
+    comes first, and with `has_position` (before version 3) four words of block and warp; both are
+    skipped. Raises WarploomError for any other text, for masks of more than 32 lanes, and for bulk
+    copies (BULK)."""
     parts = iter(text.split()[4 * has_position + has_line :])
     try:
         pc, mask = int(next(parts), 16), int(next(parts), 16)
@@ -98,8 +103,10 @@ def _registers(parts: Iterator[str]) -> tuple[int, ...]:
 
 
 def _addresses(parts: Iterator[str], mask: int) -> tuple[int, ...]:
-    """Returns the addresses of the lanes of a mask, from the parts of a line that follow its width:
-    a mode, then addresses in that mode. Raises ValueError for an unknown mode."""
+    """Returns the addresses of the lanes of a mask, from the words of a line that follow its width:
+    a mode, then each address (ALL_ADDRESSES), the first and a stride from one active lane to the
+    next (STRIDE), or the first and the difference of each to the one before (DISTANCES). Raises
+    ValueError for an unknown mode or a malformed word, StopIteration if words are missing."""
     count, mode = mask.bit_count(), int(next(parts))
     if mode == ALL_ADDRESSES:
         return tuple(int(next(parts), 16) for _ in range(count))
@@ -119,8 +126,8 @@ _BITS = re.compile(r"[US]?(\d+)")
 
 
 def width_of(opcode: str) -> int:
-    """Returns the bytes that a lane accesses, by an opcode's modifiers; 4 without such a
-    modifier."""
+    """Returns the bytes that a lane accesses, by the first modifier of an opcode that names a
+    number of bits (`.64`, `.U8`), at least 1; 4 without such a modifier."""
     for part in opcode.split(".")[1:]:
         bits = _BITS.fullmatch(part)
         if bits:

@@ -61,7 +61,8 @@ class TracedCode:
         return self.rows[instruction][1]
 
     def line(self, instruction: int) -> str:
-        """Returns the address and opcode of an instruction, as `PC:opcode`."""
+        """Returns the PC (in hexadecimal) and opcode of an instruction, by its index in `rows`, as
+        `PC:opcode`, in place of a source line, which is not kept."""
         pc, opcode, *_ = self.rows[instruction]
         return f"{pc:04x}:{opcode}"
 
@@ -80,8 +81,9 @@ class TraceRecordBuilder:
     _accesses: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
 
     def add(self, block: TracedBlock) -> None:
-        """Adds the streams and accesses of all warps of a block. Raises WarploomError if its warps
-        are not those of the launch."""
+        """Adds the streams (executed instructions) and accesses of all warps of a block, in the
+        order of their numbers. Raises WarploomError, adding none, unless the block's warps are
+        those from 0 to `launch.warps_per_block`, exclusive."""
         expected = set(range(self.launch.warps_per_block))
         if set(block.warps) != expected:
             raise WarploomError(
@@ -92,8 +94,10 @@ class TraceRecordBuilder:
             self._add_warp(block.warps[warp])
 
     def _add_warp(self, instructions: tuple[TracedInstruction, ...]) -> None:
-        """Adds the stream and the accesses of a warp; each instruction is a basic block of its own,
-        and counts as another one where it is the warp's last, which it ends."""
+        """Adds the stream of a warp, one entry for each executed instruction and one that ends it,
+        and an access for each instruction with addresses. Each static instruction is a basic block
+        of its own, numbered by first use (`_numbers`); the same instruction has another number
+        where it is the last of a warp, since it then ends the warp."""
         first = len(self._entries)
         for index, instruction in enumerate(instructions):
             last = index == len(instructions) - 1
@@ -113,8 +117,10 @@ class TraceRecordBuilder:
         self._entries.append((0, len(self._accesses)))
 
     def _access(self, instruction: TracedInstruction) -> tuple[int, int]:
-        """Returns the number of an access's pattern, which is added to the table if it is new, and
-        its base; 0 in local memory."""
+        """Returns the number of an access's address pattern in the table, to which it is added if
+        it is new, and the base address that the pattern's offsets count from. Patterns in local
+        memory hold the addresses themselves, so that their base is 0. In shared and local memory
+        addresses are cut to 24 bits."""
         space, op = _space_of(instruction, self.head), _op_of(instruction.opcode)
         addresses = list(instruction.addresses)
         if space is not Space.GLOBAL:
@@ -170,9 +176,9 @@ class TraceRecordBuilder:
 
 
 def _space_of(instruction: TracedInstruction, head: KernelHead) -> Space:
-    """Returns the space of an access by its opcode (shared or local); of a generic access, by
-    whether its first address is in the head's ranges of shared or local memory; global for all
-    others."""
+    """Returns the space of an access by its opcode (shared or local); of LD, ST and ATOM, by
+    whether its first address is in one of the two ranges of 16 MiB at the head's shared and local
+    bases (a base of 0: no range); global for all others."""
     name = instruction.opcode.partition(".")[0]
     if name in ON_CHIP_OPCODES:
         return Space.SHARED
@@ -186,8 +192,8 @@ def _space_of(instruction: TracedInstruction, head: KernelHead) -> Space:
 
 
 def _op_of(opcode: str) -> str:
-    """Returns "load", "store" or "atomic" for an opcode of an access, by its name; "load" for all
-    that neither stores nor reduces."""
+    """Returns "atomic" for opcodes of accesses that begin with ATOM or RED, "store" for SUST and
+    those that begin with ST, and "load" for all others."""
     name = opcode.partition(".")[0]
     if name.startswith(("ATOM", "RED")):
         return "atomic"
@@ -195,8 +201,9 @@ def _op_of(opcode: str) -> str:
 
 
 def traced_work(code: TracedCode, costs: WorkCosts) -> MachineWork:
-    """Returns the work of a trace's instructions for the engine: an operation for each, in a basic
-    block of its own."""
+    """Returns the work of a trace's instructions for the engine: an operation for each, in the
+    order of `code.rows`, in a basic block of its own. Registers are renumbered from 0 by first
+    use."""
     registers: list[int] = []
     numbers: dict[int, int] = defaultdict(lambda: len(numbers))
     rows = [
@@ -220,10 +227,12 @@ def _operation_row(
     registers: list[int],
     numbers: dict[int, int],
 ) -> list[int]:
-    """Returns the row (`TimedOperation`) of an instruction with number `number`: its unit
-    ("control" for opcodes without one) and that unit's costs, its kind, the registers that it
-    writes, and those that it waits for: its sources and those that it writes, of earlier writers.
-    Appends these registers to `registers`, as the numbers that `numbers` gives them."""
+    """Returns the row (`TimedOperation`) of an instruction, whose index in the code is `number`:
+    its unit ("control" for opcodes without one) and that unit's costs, its kind, the registers that
+    it writes, and those that it waits for: its sources and the registers that it writes. Loads
+    write as many consecutive registers as their width has words; the zero register is left out.
+    Appends these registers to `registers`, as the numbers that `numbers` gives them, and the row
+    has their offset and count."""
     _, opcode, destinations, sources, last = row
     name = opcode.partition(".")[0]
     unit = execution_of(name).unit
@@ -263,7 +272,9 @@ def _operation_row(
 
 def _kind(name: str, opcode: str, costs: WorkCosts, *, ends: bool) -> tuple[int, int, int]:
     """Returns the kind of an operation, by the name of its opcode, and its operands `x` and `y`
-    (`TimedOperation`); `ends`: it is the last instruction of a warp, which exits."""
+    (`TimedOperation`): EXIT if it `ends` its warp, whatever the opcode; FENCE (x: cycles),
+    BLOCK_BARRIER, COMMIT, MEMORY (x: 1 unless shared memory; y: 1 for LDGSTS, which joins a group
+    of copies), BRANCH, else ALU. Operands not named are 0."""
     if ends:
         return w.EXIT, 0, 0
     if name in ("MEMBAR", "FENCE"):
@@ -281,8 +292,9 @@ def _kind(name: str, opcode: str, costs: WorkCosts, *, ends: bool) -> tuple[int,
 def record_of(
     head: KernelHead, launch: Launch, patterns: PatternTable, blocks: Iterable[TracedBlock]
 ) -> tuple[Record, TracedCode]:
-    """Returns the record of a kernel's trace, and its code. Raises WarploomError if the blocks are
-    not those of the grid."""
+    """Returns the record of a kernel's trace, and its code. `patterns` is the table that its
+    address patterns are added to. Raises WarploomError if a block has other warps than the
+    launch's, or the number of blocks is not the grid's; indices of blocks are not checked."""
     recorder = TraceRecordBuilder(head, launch, patterns)
     count = 0
     for block in blocks:

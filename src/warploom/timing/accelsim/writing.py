@@ -35,14 +35,15 @@ class LaunchTrace:
         machine_record: MachineCodeRecord,
         origin: int,
     ) -> None:
-        """Stores what a trace is made of. `listing`: the machine code, of which the trace names
-        instructions. The PTX record must have been made with masks, which is not checked here."""
+        """Stores the arguments. `listing`: the machine code, of which the trace names instructions.
+        `origin`: the first address of global and constant memory in the trace. `ptx_record` must
+        have been made with masks, which is not checked here."""
         self._head, self._listing, self._ptx_record = head, listing, ptx_record
         self._machine_record, self._origin = machine_record, origin
 
     def blocks(self) -> Iterator[TracedBlock]:
-        """Yields the recorded blocks with the instructions of their warps, in the order of the
-        blocks' numbers."""
+        """Yields the recorded blocks (of a sampled launch, its first ones) in the order of their
+        numbers, each with the instructions of all its warps."""
         launch = self._ptx_record.launch
         for block in range(self._ptx_record.blocks):
             first = block * launch.warps_per_block
@@ -52,9 +53,11 @@ class LaunchTrace:
             yield TracedBlock(launch.block_index(block), warps)
 
     def _warp(self, warp: int) -> Iterator[TracedInstruction]:
-        """Yields the instructions of a warp, each with the lanes that execute it: those of the PTX
-        block that the machine code's span belongs to, without lanes that have exited; of a guarded
-        branch or an EXIT, the lanes that take it."""
+        """Yields the instructions of a warp in the order of execution, each with the lanes that
+        execute it: those of the entry of the PTX record that its span (a basic block of the machine
+        code) belongs to, without lanes that have exited. The last instruction of a span, if it is a
+        guarded branch, has the lanes that take it; if it is an EXIT that spans follow, the lanes
+        that are in neither the next span nor, where none of them is there, any later one."""
         record, masks = self._machine_record.record, self._ptx_record.masks
         assert masks is not None
         warp_words: list[int] = record.warps[warp].tolist()
@@ -93,10 +96,10 @@ class LaunchTrace:
             yield from self._executed(last, executing, lane_accesses.get(last, []))
 
     def _taken(self, index: int, mask: int, following: int, next_mask: int) -> int:
-        """Returns the lanes of `mask` that execute instruction `index`, the last of a span: of a
-        guarded branch those that take it, of others all. The span `following` comes next, with the
-        lanes `next_mask`: they have taken the branch if it is one of its targets, else the others
-        have."""
+        """Returns the lanes of `mask` that execute instruction `index` of the listing, the last of
+        a span: of a branch with a guard and targets those that take it, of others all. `following`
+        is the number of the span that the warp executes next, with the lanes `next_mask`: if it
+        begins at a target, these take the branch; else they do not, and the others of `mask` do."""
         instruction = self._listing.instructions[index]
         if not instruction.guard or not instruction.targets:
             return mask
@@ -109,9 +112,10 @@ class LaunchTrace:
     def _executed(
         self, index: int, mask: int, lane_accesses: Sequence[tuple[int, int, tuple[int, ...]]]
     ) -> Iterator[TracedInstruction]:
-        """Yields the lines of the execution of instruction `index`: one, or one for each access
-        that it made. `lane_accesses` has for each the bytes of a lane, the lanes, and their
-        addresses. The mask is 0 for an instruction that accesses memory and made no access."""
+        """Yields the lines of one execution of instruction `index` of the listing. `lane_accesses`
+        are the accesses that it made, each as the bytes of a lane, the mask of lanes, and their
+        addresses: a line for each, with its own mask. Without any there is one line without
+        addresses, with `mask`, or with mask 0 for an instruction that accesses memory."""
         pc, opcode, targets, sources, width = self._texts[index]
         for size, lanes, addresses in lane_accesses:
             yield TracedInstruction(pc, lanes, targets, opcode, sources, size, addresses)
@@ -121,9 +125,10 @@ class LaunchTrace:
     def _lane_accesses(
         self, first: int, stop: int, warp_words: Sequence[int]
     ) -> dict[int, list[tuple[int, int, tuple[int, ...]]]]:
-        """Returns the accesses of an entry, those from number `first` to `stop` of the record, by
-        the instruction of the listing: for each the bytes of a lane, the lanes, and their
-        addresses. `warp_words` are the warp's base addresses."""
+        """Returns the accesses of an entry of the stream, those from number `first` to `stop`
+        (exclusive) of the machine code's record, by the index of their instruction in the listing,
+        in order: for each the bytes of a lane, the mask of lanes, and their addresses in the trace.
+        `warp_words` are the warp's base addresses by site; in local memory they do not count."""
         accesses: dict[int, list[tuple[int, int, tuple[int, ...]]]] = defaultdict(list)
         record = self._machine_record.record
         rows: list[list[int]] = record.accesses[first:stop].tolist()
@@ -141,9 +146,9 @@ class LaunchTrace:
 
     @cached_property
     def _bases(self) -> dict[Space, int]:
-        """Returns, by space, the start of the space in the trace's addresses, which is added to the
-        record's: `origin` for global and constant memory, the head's base for local; 0 for
-        others."""
+        """Returns, by space, the address at which the space begins in the trace, which is added to
+        the record's addresses: `origin` for global and constant memory, the head's base for local.
+        Spaces that are absent, shared memory among them, have 0."""
         return {
             Space.GLOBAL: self._origin,
             Space.CONST: self._origin,
@@ -152,8 +157,9 @@ class LaunchTrace:
 
     @cached_property
     def _texts(self) -> list[tuple[int, str, tuple[int, ...], tuple[int, ...], int]]:
-        """Returns, by instruction of the listing, its offset, opcode, destinations, sources, and
-        the bytes of a lane (0 if it does not access memory)."""
+        """Returns, by instruction of the listing, what its trace lines have in common (`_text`):
+        offset, opcode, destinations, sources, and the bytes of a lane (0 if it does not access
+        memory)."""
         return [_text(instruction) for instruction in self._listing.instructions]
 
 
@@ -161,8 +167,10 @@ def _text(
     instruction: MachineInstruction,
 ) -> tuple[int, str, tuple[int, ...], tuple[int, ...], int]:
     """Returns the offset, opcode, destinations and sources of an instruction, and the bytes of a
-    lane (0 if it does not access memory). Accel-Sim accepts one destination and MOST_SOURCES
-    sources: the first register of each operand; further ones are cut off."""
+    lane by its opcode (0 if it does not access memory). Accel-Sim accepts one destination and
+    MOST_SOURCES sources, so that of each operand the first general register is taken: as the
+    destination if it is the first operand's and is written, else the first written register, if
+    any, is it. Further sources are cut off; predicates and uniform registers are left out."""
     destinations = [_number(name) for name in instruction.writes if name[0] == "R"]
     destination = _first_register(instruction, 0)
     sources: list[int] = []
@@ -181,8 +189,9 @@ def _text(
 
 
 def _first_register(instruction: MachineInstruction, index: int) -> int | None:
-    """Returns the number of the first register that operand `index` names, ZERO_REGISTER for RZ, or
-    None."""
+    """Returns the number of the first general register (R) that operand `index` names,
+    ZERO_REGISTER if it names none and is RZ; None for other operands and where there is no such
+    operand."""
     if index >= len(instruction.operands):
         return None
     operand = instruction.operands[index]

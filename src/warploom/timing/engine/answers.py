@@ -16,10 +16,12 @@ from warploom.timing.records import Flight, FlightRequest, MemoryRequest, Schedu
 
 @jitable
 def receive_answers(arrays: EngineArrays, sm: SmState, now: int) -> None:
-    """Applies the answers to all requests of the last quantum: sectors in L1 and miss status
-    holding registers get the cycles at which they are there or free; flights (memory instructions)
-    get their ends, and end if they have no further request. Then empties the buffers of requests
-    and waiters, and lets units and warps continue that waited for space there."""
+    """Applies the answers (`MemoryRequest.answer`) to all requests of the last quantum: sectors of
+    L1 that still wait for a request, and its miss status holding register, get the cycle in which
+    they are there or free; flights (memory instructions) that wait for it end no earlier
+    (`extend_flight`) and have one open request less, and finish with the last one. Then empties the
+    buffers of requests and waiters, restarts a load/store unit and Tensor Memory Accelerator that
+    stopped for lack of space there, and lets schedulers try again to issue."""
     cache = l1(arrays, sm)
     for number in range(sm.request_count):
         request = MemoryRequest(sm, arrays.params.at_requests, number)

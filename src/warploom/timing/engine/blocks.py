@@ -16,20 +16,22 @@ from warploom.timing.records import SmState
 
 
 class BlockDispatcher:
-    """Reserves the first `blocks` blocks of a launch for its SMs, quantum by quantum."""
+    """Reserves the first `blocks` blocks of a launch for its SMs, before each quantum (a number of
+    cycles in which SMs run independently). An SM launches those reserved for it itself, as slots
+    become free."""
 
     def __init__(self, setting: EngineSetting, sms: Words, blocks: int, launch: Launch) -> None:
         """`setting`: the parameters of the engine; `sms`: the state of all SMs, one row each, in
-        which reserved blocks are stored; `blocks`: how many blocks of `launch` are replayed.
-        Decides the SMs of clusters."""
+        which reserved blocks are stored; `blocks`: how many blocks of `launch` are replayed, from
+        the first. If all clusters fit on the device at once, their SMs are chosen here."""
         self._params, self._sms, self._blocks = setting.parameters, sms, blocks
         self._sm_of_block = self._cluster_placement(launch)
         self._next = 0
         self._done = np.zeros(len(sms), np.int64)
 
     def _cluster_placement(self, launch: Launch) -> Words | None:
-        """Returns the SM of each block (`Launch.sm_of`) if the device holds all clusters at once,
-        so that no SM gets more blocks than it has slots; else, and without clusters, None."""
+        """Returns the SM of each replayed block (`Launch.sm_of`); None without clusters of several
+        blocks, or if some SM would get more blocks than it has slots."""
         if launch.cluster_blocks == 1 or self._blocks > len(self._sms) * self._params.block_slots:
             return None
         sm_of_block = np.array([launch.sm_of(block) for block in range(self._blocks)], np.int64)
@@ -46,8 +48,8 @@ class BlockDispatcher:
         self._next, self._done = int(state[0]), state[1:].copy()
 
     def launched_blocks(self) -> set[int]:
-        """Returns the blocks that have been launched on an SM, also those that have ended: all that
-        were assigned, less those that are still reserved."""
+        """Returns the numbers of the blocks that have been launched on an SM, whether or not they
+        have ended: all that were reserved for one so far, less those that still are."""
         base, ring = (int(self._params.at_reserved), int(self._params.reserved))
         launched = set(range(self._next))
         for sm in self._sms[self._sms[:, SmState.reserved_count] > 0]:
@@ -56,10 +58,12 @@ class BlockDispatcher:
         return launched
 
     def reserve_blocks(self) -> None:
-        """Reserves blocks for every SM, before a quantum: for its free slots, and for as many of
-        its blocks as ended in the last quantum (at least one). Clusters that fit all at once are
-        placed as a whole before the first quantum. Once no other blocks are left, reserved ones
-        move to SMs with free slots."""
+        """Reserves blocks for every SM, before a quantum. An SM gets, in turn with the others and
+        in the order of the blocks' numbers, as many as it has free slots, plus as many as ended
+        there in the last quantum (at least one), less those reserved already. Clusters that fit all
+        at once are placed as a whole before the first quantum instead. Once no other blocks are
+        left, and an SM has free slots, all reserved blocks are distributed anew, to free slots
+        first."""
         sms = self._sms
         if self._next == self._blocks and not sms[:, SmState.reserved_count].any():
             return
@@ -83,8 +87,8 @@ class BlockDispatcher:
             self._reserve(targets[: len(reclaimed)], reclaimed)
 
     def _reserve(self, target_sms: Words, blocks: Words) -> None:
-        """Appends each of the `blocks` to the ring buffer of reserved blocks of its SM in
-        `target_sms`."""
+        """Appends `blocks[i]` to the ring buffer of reserved blocks of SM `target_sms[i]`, for each
+        i; blocks of one SM in the order given."""
         base, ring = (int(self._params.at_reserved), int(self._params.reserved))
         by_sm = np.argsort(target_sms, kind="stable")
         # Stable, so that the blocks of an SM keep their order.
@@ -97,7 +101,7 @@ class BlockDispatcher:
         self._sms[:, SmState.reserved_count] += counts
 
     def _reclaim_reserved(self) -> list[int]:
-        """Removes all reserved blocks from the SMs and returns them."""
+        """Removes the reserved blocks of all SMs and returns their numbers, SM by SM."""
         base, ring = (int(self._params.at_reserved), int(self._params.reserved))
         reclaimed: list[int] = []
         for sm in self._sms[self._sms[:, SmState.reserved_count] > 0]:

@@ -13,8 +13,9 @@ from warploom.timing.work.costs import TICKS
 
 @jitable
 def enqueue_copy(arrays: EngineArrays, sm: SmState, flight: int, access: int, count: int) -> None:
-    """Appends a copy (`flight`) of `count` accesses, from number `access` of the stream on, to the
-    ring buffer of the Tensor Memory Accelerator; `serve_copies` serves them."""
+    """Appends the copy of a flight (by its offset) to the ring buffer of the Tensor Memory
+    Accelerator, with the `count` accesses of the record from number `access` on; `serve_copies`
+    serves them."""
     slot = (sm.tma_head + sm.tma_count) % arrays.params.flights
     queued = QueueEntry(sm, arrays.params.at_tma, slot)
     queued.flight = flight
@@ -25,8 +26,10 @@ def enqueue_copy(arrays: EngineArrays, sm: SmState, flight: int, access: int, co
 
 @jitable
 def serve_copies(arrays: EngineArrays, sm: SmState, now: int) -> None:
-    """Serves accesses of copies in the unit's queue, in order, as long as the unit is free in the
-    cycle `now`; a copy whose accesses are all served and answered ends."""
+    """Serves accesses of the copies in the Tensor Memory Accelerator's queue, in order, as long as
+    the unit is free in the cycle `now` and the buffers have space for requests (`request_copy`). A
+    copy whose accesses are all served leaves the queue; it ends here only if no answer of L2 is
+    missing, else with its last answer."""
     while sm.tma_count > 0 and sm.tma_free <= now:
         queued = QueueEntry(sm, arrays.params.at_tma, sm.tma_head)
         flight = Flight(sm, queued.flight)
@@ -44,9 +47,10 @@ def serve_copies(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def request_copy(arrays: EngineArrays, sm: SmState, flight: Flight, access: int, now: int) -> bool:
-    """Requests the lines of one access of a copy from L2, past L1, and occupies the unit for
-    `tma_line_ticks` a line; returns False, and stops the unit until the next quantum, if the
-    buffers of requests have no space for them."""
+    """Requests the lines of one access of a copy from L2, past L1, and occupies the Tensor Memory
+    Accelerator for `tma_line_ticks` a line, at least a cycle; the flight ends no earlier than
+    `now`. Returns True; False, with nothing requested and the unit stopped until the next quantum,
+    if the buffers of requests have no space for all lines."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
     pattern = TimedPattern(arrays.patterns, 0, timed_access.pattern)
     lines = pattern.lines

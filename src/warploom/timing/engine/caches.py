@@ -38,8 +38,9 @@ class Cache(NamedTuple):
 
 @jitable
 def hash_line(line: int, count: int) -> int:
-    """Returns which of `count` sets of a cache, or slices of L2, a line belongs to: neighbours to
-    different ones, and strides to all of them (an estimate: NVIDIA publishes no hash)."""
+    """Returns which of `count` sets of a cache, or slices of L2, a line (by its number) belongs to:
+    neighbours to different ones, and strides to all of them (an estimate: NVIDIA publishes no
+    hash)."""
     group = line // count
     # Multiplicative hash (2^32 / golden ratio) of the bits above the number of the set.
     mixed = ((group ^ group >> 11) & 0xFFFFFFF) * 0x9E3779B1
@@ -48,17 +49,18 @@ def hash_line(line: int, count: int) -> int:
 
 @jitable
 def map_line(address: int, line: int, count: int, words: Words) -> int:
-    """Returns which of `count` sets or banks the user's function at `address` maps a line to: its
-    result modulo `count`. `words` is the function's memory."""
+    """Returns which of `count` sets or banks a line (by its number) belongs to by the user's
+    function at `address`, which is called with both: its result modulo `count`. `words` is the
+    memory that the function keeps between calls."""
     # A mapping has two arguments; the others are not used.
     return int(call_user_function(address, line, count, 0, 0, 0, words) % count)
 
 
 @jitable
 def bank_of(line: int, bits: int) -> int:
-    """Returns which of 2 ** `bits` banks of DRAM holds a line: pseudo-random, so that at a given
-    moment some banks have longer queues, but each group of 16 lines a bank is spread evenly over
-    all banks (an estimate)."""
+    """Returns which of 2 ** `bits` banks of DRAM holds a line (by its number): pseudo-random, so
+    that at a given moment some banks have longer queues, but of each aligned group of 16 * 2 **
+    `bits` lines every bank holds 16 (an estimate)."""
     hash_bits = bits + 4
     mask = (1 << hash_bits) - 1
     group = line >> hash_bits
@@ -71,21 +73,22 @@ def bank_of(line: int, bits: int) -> int:
 
 @jitable
 def tag_at(cache: Cache, entry: int) -> int:
-    """Returns the offset of an entry's tag word: 1 plus its line's number, above the masks of its
-    valid and its dirty sectors."""
+    """Returns the offset in `cache.words` of the tag word of an entry (set times ways plus way),
+    which holds 1 plus its line's number, above the masks of its valid and its dirty sectors."""
     return int(cache.at + cache.sets + entry)
 
 
 @jitable
 def sector_times_at(cache: Cache, entry: int) -> int:
-    """Returns the offset of the first of the four words that hold the cycles (in L2: ticks) in
-    which an entry's sectors are there."""
+    """Returns the offset in `cache.words` of the first of the four words with the times at which
+    the sectors of an entry (set times ways plus way) are there: cycles in L1, ticks in L2."""
     return int(cache.at + (1 + cache.ways) * cache.sets + w.SECTORS * entry)
 
 
 @jitable
 def find_line(cache: Cache, set_index: int, line: int) -> int:
-    """Returns the entry that holds a line in set `set_index`, or -1 if none does."""
+    """Returns the entry (set times ways plus way) that holds a line in set `set_index`, whatever
+    sectors are valid, or -1 if none does."""
     first, hit_way = set_index * cache.ways, -1
     tags = tag_at(cache, first)
     for way in range(cache.ways):
@@ -95,9 +98,9 @@ def find_line(cache: Cache, set_index: int, line: int) -> int:
 
 @jitable
 def initial_order(cache: Cache) -> int:
-    """Returns the order in which the ways of an empty set fill, four bits a way, cut to the cache's
-    ways. The word of a set is its recency order XOR this, so that zeroed memory is an empty
-    cache."""
+    """Returns the recency order of the ways of an empty set, four bits a way, cut to the cache's
+    ways: way 0 is filled first. The word of a set is its recency order XOR this, so that zeroed
+    memory is an empty cache."""
     return int(FIRST_ORDER >> WAY_BITS * (w.MOST_WAYS - cache.ways))
 
 
@@ -116,9 +119,9 @@ def oldest(cache: Cache, set_index: int) -> int:
 
 @jitable
 def use_line(cache: Cache, set_index: int, line: int, now: int) -> int:
-    """Returns the entry of a line that is accessed in the cycle `now`, and marks it as used. A line
-    that was not in the cache gets an entry without valid sectors; the line evicted for it is not
-    written back."""
+    """Returns the entry for a line that is accessed in the cycle `now`, and marks it as used
+    (`choose_entry`). A line that was not in the cache replaces another, without valid sectors yet;
+    what was dirty in that one is lost, not written back."""
     entry = choose_entry(cache, set_index, line, now)
     if not holds_line(cache, entry, line):
         replace_line(cache, entry, line)
@@ -139,9 +142,11 @@ def replace_line(cache: Cache, entry: int, line: int) -> None:
 
 @jitable
 def choose_entry(cache: Cache, set_index: int, line: int, now: int) -> int:
-    """Returns the entry of a line that is accessed in the cycle `now`, and marks it as used. If no
-    entry holds the line, returns the one to be evicted for it, still with its old line so that the
-    caller can write that back: by the user's policy, else the least recently used."""
+    """Returns the entry that holds a line or, if none does, the one to be evicted for it, still
+    with its old line so that the caller can write that back: the least recently used, unless the
+    cache has a user's replacement policy. The entry becomes the most recently used; with a policy,
+    the policy is called instead, on hits as well, and its result modulo the ways is the victim on a
+    miss. `now`, the cycle, is only for the policy."""
     entry = find_line(cache, set_index, line)
     if cache.replacement == 0:
         return mark_recent(cache, set_index, entry)
@@ -155,8 +160,8 @@ def choose_entry(cache: Cache, set_index: int, line: int, now: int) -> int:
 
 @jitable
 def mark_recent(cache: Cache, set_index: int, entry: int) -> int:
-    """Makes an entry the most recently used of its set and returns it; -1 stands for the least
-    recently used entry."""
+    """Makes an entry (set times ways plus way) the most recently used of its set and returns it; -1
+    stands for the least recently used entry of the set."""
     first = set_index * cache.ways
     order = recency_order(cache, set_index)
     shift = WAY_BITS * (cache.ways - 1)

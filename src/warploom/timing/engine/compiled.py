@@ -16,8 +16,9 @@ _OF_ALL = "int64(i64*, i64*, i64*, int64, int64)"
 
 
 def _functions() -> Mapping[str, Callable[..., object]]:
-    """Registers the intrinsics of the engine with Numba, and returns the functions, by name, that
-    it compiles if no helper object has them."""
+    """Returns the functions of the engine that Numba compiles where no helper object on disk has
+    them, by name, after registering the engine's intrinsics with Numba. Called by
+    `HelperObject`."""
     register_intrinsics()
     return {"run_sms": run_sms, "serve_all": serve_all}
 
@@ -29,6 +30,6 @@ ENGINE = HelperObject(
 
 @lru_cache
 def functions() -> Mapping[str, Callable[..., int]]:
-    """Returns `run_sms` and `serve_all` of `timing.engine.quantum` as machine code; each array is
-    passed by its address."""
+    """Returns `run_sms` and `serve_all` of `timing.engine.quantum` as machine code, by name: loaded
+    from the package or compiled, once a process. Each array is passed by its address."""
     return load_separately(ENGINE)

@@ -29,8 +29,8 @@ from warploom.timing.records import (
 
 @jitable
 def enter_block(arrays: EngineArrays, warp: WarpSlot) -> None:
-    """Moves a warp to the first operation (up to `op_stop`), and the first access, of its current
-    stream entry: one execution of a basic block."""
+    """Sets a warp's next operation (`op`), the end of the basic block's operations (`op_stop`) and
+    its next access, from its current stream entry, which is one execution of a basic block."""
     entry = StreamEntry(arrays.entries, 0, warp.entry)
     block = BlockOperations(arrays.blocks, 0, entry.block)
     warp.op = block.start
@@ -40,10 +40,13 @@ def enter_block(arrays: EngineArrays, warp: WarpSlot) -> None:
 
 @jitable
 def advance(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int, earliest: int) -> None:
-    """Moves a warp to its next operation, from the cycle `now` on, which does not issue before
-    `earliest`; stores the slots that it has to issue (`slots_left`) and schedules it. A taken
-    branch delays it by the latency of branches, or of an instruction fetch on a miss. Register
-    copies on the way are made at once. At the end of its stream the warp ends."""
+    """Moves a warp past its operation to the next one, in the cycle `now`, stores how many slots
+    that has to issue (`slots_left`), and puts the warp to sleep or makes it ready
+    (`schedule_warp`), so that it issues no earlier than `earliest`. A jump (the next basic block
+    does not follow in the code) delays it by `latency_branch` or, if the instruction cache misses,
+    at least `latency_fetch`, with BRANCH_RESOLVING or NO_INSTRUCTION as stall reason; falling
+    through costs nothing. Register copies (COPY) on the way are made at once. At the end of its
+    stream the warp ends (`end_warp`)."""
     reason = w.WAIT
     warp.op += 1
     while True:
@@ -75,7 +78,8 @@ def advance(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int, earlies
 @jitable
 def fetch_line(arrays: EngineArrays, sm: SmState, warp: WarpSlot) -> bool:
     """Loads the line of the warp's next operation into the instruction cache of its scheduler,
-    which is direct-mapped; returns whether the cache held it already."""
+    which is direct-mapped; returns whether the cache held it already. The caller charges the
+    miss."""
     line = warp.op >> arrays.params.fetch_line_bits
     number = (warp.scheduler - arrays.params.at_schedulers) // SchedulerState.WORDS
     cache = arrays.params.at_fetch + number * arrays.params.fetch_lines
@@ -87,8 +91,9 @@ def fetch_line(arrays: EngineArrays, sm: SmState, warp: WarpSlot) -> bool:
 
 @jitable
 def copy_registers(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int) -> None:
-    """Sets the ready times of a register copy's destinations to the latest of its sources'; a time
-    that is not known yet (PENDING) is copied with the number of its flight."""
+    """Sets the ready times of the registers that a copy (operation `op`, COPY) writes to the latest
+    of those that it reads, packed as they are: a time that is not known yet (PENDING) wins, with
+    the number of its flight; 0 if it reads none."""
     base, operation, latest = warp.registers, TimedOperation(arrays.ops, 0, op), 0
     first = operation.needs_at
     for index in range(first, first + operation.needs):
@@ -104,12 +109,12 @@ def copy_registers(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int) -
 
 @jitable
 def arrive_at_barrier(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int, now: int) -> bool:
-    """Counts the arrival of a warp at a barrier of its block by operation `op`, notes the barrier
-    in the warp, and releases it if that is the last arrival. The operation's `awaited` is how many
-    warps it awaits (0: all live ones), of one that only arrives -1 less that number. Returns
-    whether the warp has to wait there: not if it released the barrier or only arrives. If then all
-    warps of the block wait, at different barriers, all barriers are released, and the warp does not
-    wait."""
+    """Counts the arrival of a warp at a barrier of its block by operation `op`, stores the
+    barrier's number in the warp, and releases the barrier if that is the last arrival. The
+    operation's `awaited` is how many warps the barrier awaits (0: all of the block that have not
+    ended), of an arrival that does not wait -1 less that number. Returns whether the warp has to
+    wait: not if it released the barrier or only arrives. If all warps of the block then wait, at
+    different barriers, all barriers are released, and the result is False."""
     operation, block = TimedOperation(arrays.ops, 0, op), BlockSlot(sm, warp.block)
     number = operation.barrier % w.BARRIERS
     need = operation.awaited
@@ -139,8 +144,9 @@ def arrive_at_barrier(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int
 def release_barrier(
     arrays: EngineArrays, sm: SmState, block: BlockSlot, number: int, now: int
 ) -> None:
-    """Wakes the warps that wait at barrier `number` of a block, after the latency of a barrier, and
-    resets its arrivals."""
+    """Resets the arrivals at barrier `number` of a block, and makes the warps that wait there sleep
+    until `latency_barrier` after `now`, still with stall reason BARRIER. The arriving warp, which
+    is not asleep yet, is the caller's."""
     block.arrived[number] = 0
     slot = (block.at - arrays.params.at_blocks) // BlockSlot.WORDS
     first = arrays.params.at_warps + slot * arrays.params.warps_per_block * WarpSlot.WORDS
@@ -154,8 +160,8 @@ def release_barrier(
 
 @jitable
 def release_after_exit(arrays: EngineArrays, sm: SmState, block: BlockSlot, now: int) -> None:
-    """Releases all barriers of a block if all warps that are left wait at some, after a warp has
-    ended."""
+    """Releases all barriers of a block if each of its warps waits at one, after a warp has ended;
+    nothing otherwise."""
     if block.waiting > 0 and block.waiting >= block.warps:
         for number in range(w.BARRIERS):
             release_barrier(arrays, sm, block, number, now)
@@ -163,9 +169,11 @@ def release_after_exit(arrays: EngineArrays, sm: SmState, block: BlockSlot, now:
 
 @jitable
 def release_polling_warps(arrays: EngineArrays, sm: SmState, now: int) -> None:
-    """Schedules the warps of this SM that have polled until all warps had polled (as in a grid's
-    `sync()`), once another answer of L2, or of DRAM without an L2, can have arrived, and clears
-    `polling_done`. First resumes instructions that wait for mbarriers, if blocks have any."""
+    """Schedules all warps of this SM that wait after polling memory (`pending_wait` < 0): they
+    issue no earlier than one more latency of L2 (DRAM without an L2) after `now`. Clears
+    `polling_done`, which the host sets once all warps have polled (as in a grid's `sync()`) or
+    nothing else can go on; so flights that wait for mbarriers are resumed as well, complete or not
+    (`release_phases`)."""
     sm.polling_done = 0
     if arrays.params.phases > 0:
         release_phases(arrays, sm, now)
@@ -184,9 +192,10 @@ def release_polling_warps(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def end_warp(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -> None:
-    """Ends a warp: charges its cycles, removes it from its scheduler and frees its slot. With the
-    last warp its block ends, which `blocks_done` and `last_done` record; else barriers at which all
-    others wait are released."""
+    """Ends a warp: charges its cycles, removes it from its scheduler's lists and counts, and makes
+    its slot VACANT. If it is the last of its block, the block ends: `live_blocks` falls,
+    `blocks_done` rises, `last_done` is `now`; else barriers are released if all warps left wait at
+    some."""
     scheduler, block = SchedulerState(sm, warp.scheduler), BlockSlot(sm, warp.block)
     account_residency(sm, now)
     # Charges the cycles of the warp up to now; the state itself is dropped in the next line.
@@ -209,7 +218,8 @@ def end_warp(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -> Non
 
 @jitable
 def launch_reserved(arrays: EngineArrays, sm: SmState, now: int) -> None:
-    """Launches blocks that are reserved for this SM in its free slots."""
+    """Launches blocks that are reserved for this SM, in order, in its free slots (no live warps),
+    until either run out."""
     for index in range(arrays.params.block_slots):
         if sm.reserved_count == 0:
             return
@@ -222,8 +232,9 @@ def launch_reserved(arrays: EngineArrays, sm: SmState, now: int) -> None:
 def launch_block(arrays: EngineArrays, sm: SmState, block: BlockSlot, now: int) -> None:
     """Launches the next reserved block in the free slot `block`: takes its grid number out of the
     SM's ring buffer of reserved blocks, counts it and its warps as live (after the residency so far
-    has been accounted), resets the slot's barriers and mbarrier phases, and places its warps. The
-    block's own `number` is how many warps the SM had launched before."""
+    has been accounted), resets the slot's barriers and mbarrier phases, and places its warps.
+    `block.number`, which identifies this launch in the slot, is how many warps the SM had launched
+    before; `block.grid` is the block's number in the grid."""
     head = sm.reserved_head
     number = sm.words[arrays.params.at_reserved + head]
     sm.reserved_head = (head + 1) % arrays.params.reserved
@@ -252,10 +263,10 @@ def place_warp(
     arrays: EngineArrays, sm: SmState, warp: WarpSlot, number: int, block: int, now: int
 ) -> None:
     """Initialises a slot for warp `number` of the launch, at the first operation of its stream; it
-    may issue after `block_launch_cycles`, and sleeps until then as NO_INSTRUCTION; if its stream is
-    empty, it ends at once. Its registers are ready, its scheduler follows from the slot, its age is
-    how many warps the SM had `launched` before, a count that this advances. `block`: the offset of
-    its block's slot."""
+    sleeps as NO_INSTRUCTION and issues no earlier than `block_launch_cycles` after `now`; if its
+    stream is empty, it ends at once. Its registers are ready; its scheduler is the slot's number
+    modulo the schedulers; its age is how many warps the SM had `launched` before, a count that this
+    advances. `block`: the offset of its block's slot."""
     clear_record(warp)
     slot = (warp.at - arrays.params.at_warps) // WarpSlot.WORDS
     scheduler_number = slot % arrays.params.schedulers
@@ -290,8 +301,9 @@ def place_warp(
 
 @jitable
 def account_residency(sm: SmState, now: int) -> None:
-    """Adds the cycles from `live_since` to `now` to the counters of resident warps; called before
-    their number changes."""
+    """Adds the cycles from `live_since` to `now`, times the live warps, to `active_warp_cycles`,
+    and the cycles themselves to `active_cycles` if a warp is live; sets `live_since` to `now`.
+    Called before the number of live warps changes."""
     passed = now - sm.live_since
     if passed > 0:
         sm.active_warp_cycles += passed * sm.live_warps

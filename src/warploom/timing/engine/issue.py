@@ -31,9 +31,9 @@ MIO_UNITS = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert"
 
 @jitable
 def unit_at(arrays: EngineArrays, warp: WarpSlot, unit: int) -> int:
-    """Returns the offset of the word that holds the tick from which unit number `unit` is free:
-    that of the warp's scheduler, or the one that all schedulers of the SM share
-    (`shared_units_mask`)."""
+    """Returns the offset of the word that holds the tick from which unit number `unit` is free: the
+    unit of the warp's scheduler, or, if all schedulers of the SM share one (`shared_units_mask`),
+    that of the first."""
     if (arrays.params.shared_units_mask >> unit) & 1:
         return int(arrays.params.at_units + unit)
     return int(warp.units + unit)
@@ -43,10 +43,12 @@ def unit_at(arrays: EngineArrays, warp: WarpSlot, unit: int) -> int:
 def blocked_until(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, now: int
 ) -> int:
-    """Returns the first cycle in which a warp's operation can issue as far as its unit, the
-    register file and the load/store queue are concerned: `now`, a later one, or NEVER where, for an
-    access, the queue is full or no flight record is free. If it is not `now`, `blocked_by` gets the
-    stall reason."""
+    """Returns the first cycle in which a warp's operation can issue as far as units are concerned:
+    `now` if it can; else when its unit is free, else when the register banks are, else, for an
+    access, NEVER: the scheduler's share of the load/store queue is full (BULK does not use it) or
+    no flight record is free. If it is not `now`, `warp.blocked_by` gets the stall reason: the
+    throttle of the unit (math pipe, texture, MIO; LG for accesses off chip) or, of banks,
+    DISPATCH_STALL."""
     operation = TimedOperation(arrays.ops, 0, warp.op)
     unit = operation.unit
     free = sm.words[unit_at(arrays, warp, unit)]
@@ -78,9 +80,9 @@ def blocked_until(
 
 @jitable
 def bank_reads(scheduler: SchedulerState, warp: int, operation: TimedOperation, bank: int) -> int:
-    """Returns how many registers of bank number `bank` of the register file a warp's operation
-    reads, less those that the operand cache holds, if the warp also issued the scheduler's
-    operation before."""
+    """Returns how many registers of bank number `bank` of the register file an operation reads,
+    less those in the operand cache, which count only if the warp at offset `warp` also issued its
+    scheduler's last operation."""
     reads = operation.reads >> w.READ_BITS * bank
     mask = (1 << w.READ_BITS) - 1
     # `reads`: READ_BITS for each bank, then READ_BITS for each bank of those cached.
@@ -90,9 +92,9 @@ def bank_reads(scheduler: SchedulerState, warp: int, operation: TimedOperation, 
 
 @jitable
 def banks_free_at(scheduler: SchedulerState, warp: int, operation: TimedOperation, now: int) -> int:
-    """Returns the first cycle from `now` on in which a warp's operation can issue so that the banks
-    of the scheduler's register file, after earlier reads, serve its reads within READ_WINDOW
-    cycles."""
+    """Returns the first cycle from `now` on in which an operation of the warp at offset `warp` can
+    issue so that each bank of the scheduler's register file, after earlier reads, serves its reads
+    within READ_WINDOW cycles; `now` if it reads none."""
     until = now
     if operation.reads != 0:
         for bank in range(w.REGISTER_BANKS):
@@ -106,8 +108,9 @@ def banks_free_at(scheduler: SchedulerState, warp: int, operation: TimedOperatio
 def occupy_banks(
     sm: SmState, scheduler: SchedulerState, warp: int, operation: TimedOperation, now: int
 ) -> None:
-    """Occupies the banks of the scheduler's register file for the reads of a warp's operation, one
-    cycle for each register of a bank, after the reads before."""
+    """Occupies the banks of the scheduler's register file (`scheduler.banks`) for the reads of an
+    operation of the warp at offset `warp`: one cycle for each register of a bank, from `now` on or
+    after earlier reads."""
     if operation.reads != 0:
         for bank in range(w.REGISTER_BANKS):
             bank_free = scheduler.at + SchedulerState.banks + bank
@@ -126,10 +129,11 @@ def is_access(kind: int) -> bool:
 def issue(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, now: int
 ) -> None:
-    """Issues a warp's operation, or one of its slots if it has several, in this cycle: occupies the
-    unit and the register banks, and counts the instruction. With its last slot, sets when its
-    destination registers are ready, starts a flight if it accesses memory, and moves the warp
-    on."""
+    """Issues one slot of a warp's operation in this cycle: occupies the unit and the register
+    banks, and counts one in `sm.instructions` and in the operation's total. If the operation has
+    further slots, the warp sleeps for its `gap`. With the last slot, sets when its destination
+    registers are ready, PENDING if it makes accesses and so starts a flight, then applies the
+    effects of its kind and moves the warp on (`finish_issue`)."""
     op = warp.op
     operation = TimedOperation(arrays.ops, 0, op)
     unit = unit_at(arrays, warp, operation.unit)
@@ -171,10 +175,13 @@ def finish_issue(
     now: int,
 ) -> None:
     """Applies what follows an operation whose last slot has issued, by its kind: arrives at a
-    barrier, opens the next group (COMMIT), sets when a matrix product's group ends, arrives at
-    mbarriers (SIGNAL), counts a polling warp. Moves the warp to its next operation; unless that
-    ended the warp, puts it to sleep where it has to wait: for a barrier, polling, a fence, groups,
-    or `nanosleep`."""
+    barrier, opens the next group (COMMIT), extends the group's end by a matrix product (PRODUCT),
+    arrives at mbarriers (SIGNAL), counts a polling warp. Moves the warp to its next operation;
+    unless that ended the warp, puts it to sleep where it has to wait: at a barrier until that is
+    released, or for `latency_barrier` if it released it; polling, until all warps have polled; at a
+    fence or a wait for groups of copies until its flights have ended (`pending_wait`), then for the
+    fence's cycles or the groups' ends; for groups of products until their ends; for the cycles of
+    `nanosleep`."""
     waits = False
     if kind == w.BLOCK_BARRIER:
         waits = arrive_at_barrier(arrays, sm, warp, operation.at // TimedOperation.WORDS, now)
@@ -225,9 +232,9 @@ def finish_issue(
 
 @jitable
 def open_group(sm: SmState, number: int, ends: int) -> None:
-    """Opens the next group of asynchronous copies or matrix products, without an end yet:
-    increments the word at offset `number`, and clears the group's place in the ring buffer of
-    GROUPS ends at offset `ends`."""
+    """Opens the next group of asynchronous copies or matrix products: increments the number of the
+    open group, the word at offset `number`, and sets the group's end, in the ring buffer of GROUPS
+    ends at offset `ends`, to 0."""
     sm.words[number] += 1
     sm.words[ends + sm.words[number] % w.GROUPS] = 0
 
@@ -236,8 +243,9 @@ def open_group(sm: SmState, number: int, ends: int) -> None:
 def delay_warp(
     arrays: EngineArrays, sm: SmState, warp: WarpSlot, until: int, reason: int, now: int
 ) -> None:
-    """Keeps a warp from issuing before the cycle `until` (`earliest`): puts it to sleep with that
-    reason, unless it sleeps longer anyway."""
+    """Keeps a warp from issuing before the cycle `until`: raises `earliest` to it and, if that is
+    after `now`, puts a warp that is ready, or would wake before, to sleep until then for that
+    reason."""
     warp.earliest = max(warp.earliest, until)
     awake = warp.state == w.READY
     if until > now and (awake or sm.words[warp.wake_at] < until):
@@ -246,8 +254,9 @@ def delay_warp(
 
 @jitable
 def access_count(arrays: EngineArrays, warp: WarpSlot, operation: TimedOperation) -> int:
-    """Returns how many accesses of the warp's stream belong to the instruction that it issues:
-    those from its next access on that name the instruction, within the current basic block."""
+    """Returns how many accesses of the warp's stream the operation that it issues makes: those from
+    its next access (`warp.access`) on that name the operation's instruction, up to the end of its
+    stream entry."""
     stop = StreamEntry(arrays.entries, 0, warp.entry + 1).access
     access, count = warp.access, 0
     instruction = operation.instruction
@@ -262,12 +271,13 @@ def access_count(arrays: EngineArrays, warp: WarpSlot, operation: TimedOperation
 def start_flight(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, op: int, now: int
 ) -> int:
-    """Creates the record of a memory instruction in flight and appends it to the queue of the
-    load/store unit or (BULK) of the Tensor Memory Accelerator; moves the warp past its accesses.
-    The flight notes the warp's open group of copies (NEVER if it joins none), and counts in
-    `flights` if fences wait for it. A record must be free, and the queue not be full. Returns the
-    packed value that its destination registers get (PENDING, flight's number, and the stall reason:
-    long scoreboard off chip, else short)."""
+    """Takes a free flight record for a memory instruction that issues, and appends it to the queue
+    of the load/store unit or (BULK) of the Tensor Memory Accelerator; moves the warp past its
+    accesses. The flight stores the warp's open group of copies (NEVER if it joins none); it counts
+    in the warp's `flights`, which fences await, unless it is a bulk copy outside of groups. A
+    record must be free, and the queue not be full. Returns the packed value that the destination
+    registers get: PENDING, the flight's number, and the stall reason (long scoreboard if off chip,
+    else short)."""
     operation = TimedOperation(arrays.ops, 0, op)
     count = access_count(arrays, warp, operation)
     sm.free_count -= 1

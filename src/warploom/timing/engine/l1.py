@@ -16,7 +16,8 @@ SLOWED = sum(1 << UNITS.index(name) for name in ("special", "bits", "convert"))
 
 @jitable
 def l1(arrays: EngineArrays, sm: SmState) -> Cache:
-    """Returns the description of the L1 of an SM, whose entries are in the SM's state."""
+    """Returns the description of an SM's L1: where it is in the SM's state, its sets and ways, and
+    the user's replacement policy, if any."""
     replacement = arrays.params.l1_replacement, arrays.params.at_l1_user
     return Cache(
         sm.words,
@@ -40,9 +41,10 @@ def l1_set(arrays: EngineArrays, sm: SmState, line: int) -> int:
 
 @jitable
 def l1_cycles(arrays: EngineArrays, pattern: TimedPattern) -> int:
-    """Returns the cycles of L1 that an access with this pattern takes: its wavefronts or, for a
-    load whose bank conflicts are known, the largest of the times for its tags, its banks and the
-    transfer to registers."""
+    """Returns the cycles for which an access with this pattern occupies L1. For a load with known
+    `banks` (wavefronts by banks), on a device with `l1_lines`: the largest of the times for its
+    tags (`l1_lines` lines a cycle), its banks and the transfer to registers; else its wavefronts
+    times `l1_wavefront_cycles`."""
     if arrays.params.l1_lines == 0 or pattern.banks == 0:
         return int(pattern.wavefronts * arrays.params.l1_wavefront_cycles)
     lines = pattern.lines
@@ -64,9 +66,10 @@ def count_sectors(sm: SmState, sectors: int, missing: int) -> None:
 
 @jitable
 def charge_fills(arrays: EngineArrays, sm: SmState, missing: int, start: int) -> None:
-    """Charges the time of filling the sectors `missing`: L1 serves later accesses later
-    (`fill_debt`), and units that share their path and are busy after cycle `start` stay busy for as
-    long."""
+    """Charges the time of filling L1 with the sectors in the mask `missing`, `fill_ticks` each:
+    adds it to `fill_debt`, which delays the next access, and to the busy time of those SLOWED units
+    (special functions, bits, conversions), of any scheduler, that are busy after the cycle
+    `start`."""
     ticks = 0
     for sector in range(w.SECTORS):
         ticks += ((missing >> sector) & 1) * arrays.params.fill_ticks

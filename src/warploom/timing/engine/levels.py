@@ -38,9 +38,9 @@ than the host's caches."""
 def serve_requests(
     params: EngineParameters, sms: Words, memory: MemorySystem, start: int, stop: int
 ) -> int:
-    """Serves the requests that the SMs made from cycle `start` to `stop`, in the order of their
-    cycles, those of one cycle in the order of their SMs; returns their number. They stay in the
-    SMs' buffers, with the cycle of the answer (`serve`). Sorts their offsets by a counting sort, in
+    """Serves (`serve`) the requests that the SMs made from cycle `start` to `stop`, in the order of
+    their cycles, those of one cycle in the order of their SMs; returns their number. They stay in
+    the SMs' buffers, each with the cycle of its answer. Sorts their offsets by a counting sort, in
     the words of `memory` from `at_order` on."""
     span = stop - start + 1
     buckets = params.at_order
@@ -77,7 +77,8 @@ def serve_requests(
 
 @jitable
 def l2(params: EngineParameters, memory: MemorySystem) -> Cache:
-    """Returns the description of the L2 of the device, whose entries are in `memory`."""
+    """Returns the description of L2: where it is in the memory system's state, its sets (0: no L2)
+    and ways, and the user's replacement policy, if any."""
     # The address of the policy, and the offset of its memory.
     replacement = params.l2_replacement, params.at_l2_user
     return Cache(
@@ -87,8 +88,9 @@ def l2(params: EngineParameters, memory: MemorySystem) -> Cache:
 
 @jitable
 def fetch_set(cache: Cache, set_index: int) -> None:
-    """Prefetches a set that a later request needs into the host's caches: its tags, and the times
-    of the least recently used line, which may be evicted."""
+    """Prefetches a set of L2 that a later request needs into the host's caches: its tags, and the
+    times of the least recently used line, which may be evicted. Changes nothing that is
+    modelled."""
     first = set_index * cache.ways
     prefetch(cache.words, tag_at(cache, first))
     prefetch(cache.words, tag_at(cache, first + cache.ways - 1))
@@ -100,10 +102,11 @@ def fetch_set(cache: Cache, set_index: int) -> None:
 def serve(
     params: EngineParameters, sms: Words, memory: MemorySystem, request: MemoryRequest, sm: int
 ) -> None:
-    """Serves a request of SM number `sm`: by its slice of L2, by L2, by DRAM where L2 misses, and
-    through the port of its SM back, each after its earlier work. Stores the cycle of the answer in
-    the request (`answer`), and as `last_answer` if none is later; adds the sectors' bytes to
-    `l2_bytes`."""
+    """Serves a request of SM number `sm`: its slice of L2 is occupied after the slice's earlier
+    work, longer for partly written sectors and for each further pass of an atomic; then come L2
+    (`access_l2`) and, at the same time, the port of the SM, which limits its bandwidth. Stores the
+    cycle of the answer, the later of both plus the latency of L2 or of atomics, in the request
+    (`answer`), and as `last_answer` if none is later; adds the sectors' bytes to `l2_bytes`."""
     line, sectors = request.line, request.sectors & w.SECTOR_MASK
     kind = request.kind
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)
@@ -133,8 +136,8 @@ def serve(
 
 @jitable
 def count_partial_sectors(sectors: int) -> int:
-    """Returns how many sectors a store writes only in part: those for which `sectors` counts
-    unwritten bytes above its mask."""
+    """Returns how many sectors a store writes only in part: those with a count of unwritten bytes
+    above 0, UNWRITTEN_BITS a sector, above the mask of sectors in `sectors`."""
     count = 0
     for sector in range(w.SECTORS):
         count += int(sectors >> (w.SECTORS + w.UNWRITTEN_BITS * sector) & w.UNWRITTEN_MASK > 0)
@@ -143,8 +146,8 @@ def count_partial_sectors(sectors: int) -> int:
 
 @jitable
 def base_latency(params: EngineParameters) -> int:
-    """Returns the latency of a request that meets no queue: that of L2, or that of DRAM without an
-    L2."""
+    """Returns the latency in cycles of a request that meets no queue: that of an L2 hit, or that of
+    DRAM without an L2."""
     return int(params.latency_l2 if params.l2_sets > 0 else params.latency_dram)
 
 
@@ -158,11 +161,12 @@ def access_l2(
     kind: int,
     now: int,
 ) -> int:
-    """Accesses a mask of sectors of a line, which belongs to set `set_index`, in L2 at tick `now`;
-    counts hits, misses and dirty bytes, and returns the tick in which the sectors are there, less
-    the latency of L2. Missing sectors of loads and atomics are read from DRAM; an evicted line is
-    written back first. What is written stays in L2, dirty, until its line is evicted. Without an
-    L2, DRAM is accessed."""
+    """Accesses the sectors in the mask `sectors` of a line, which belongs to set `set_index`, in L2
+    at tick `now`; counts hits, misses and dirty bytes, and returns the tick in which the sectors
+    are there, less the latency of L2. Missing sectors of loads and atomics are read from DRAM,
+    which adds the difference of both latencies; stores read none. What stores and atomics write
+    stays in L2, dirty, until its line is evicted and so written back; only a store waits for that
+    to begin. Without an L2, DRAM is accessed, and its latency not added."""
     count = 0
     if params.l2_sets == 0:
         for sector in range(w.SECTORS):
@@ -207,9 +211,9 @@ def access_l2(
 
 @jitable
 def write_back(params: EngineParameters, memory: MemorySystem, tag: int, now: int) -> int:
-    """Counts and times the write of an evicted line's dirty sectors to DRAM: moves their bytes from
-    `l2_dirty` to `dram_written` and occupies the line's bank. `tag` is the offset of the tag word,
-    which still holds the line and its dirty bits and is not changed: the caller replaces the line
+    """Writes an evicted line's dirty sectors back to DRAM: moves their bytes from `l2_dirty` to
+    `dram_written` and occupies the line's bank. `tag` is the offset of the tag word, which still
+    holds the line and its dirty bits and is not changed: the caller replaces the line
     (`replace_line`). Returns the tick at which the transfer begins, `now` if none is dirty."""
     line, count = (memory.words[tag] >> w.TAG_BITS) - 1, 0
     for sector in range(w.SECTORS):
@@ -225,9 +229,10 @@ def write_back(params: EngineParameters, memory: MemorySystem, tag: int, now: in
 def transfer_dram(
     params: EngineParameters, memory: MemorySystem, line: int, sectors: int, writes: bool, now: int
 ) -> int:
-    """Transfers `sectors` sectors of a line to (WRITES) or from its bank of DRAM after the bank's
-    earlier transfers, from tick `now` on; returns the tick at which that begins. A bank needs
-    `turn_ticks` between reading and writing."""
+    """Occupies the bank of DRAM that holds a line (by `bank_of`, or by the user's mapping) for the
+    transfer of `sectors` sectors, a count, to (`writes`) or from it, from tick `now` on, after its
+    earlier transfers and, if the one before went the other way, `turn_ticks`; returns the tick at
+    which the transfer begins. The latency is not in it."""
     if params.dram_mapping == 0:
         number = bank_of(line, params.bank_bits)
     else:

@@ -41,7 +41,9 @@ from warploom.timing.work.costs import TICKS
 def serve_queue(arrays: EngineArrays, sm: SmState, now: int) -> None:
     """Serves accesses of the load/store unit's queue, in order, as long as the unit is free in the
     cycle `now` and has space for requests. An instruction whose accesses are all served frees its
-    queue entry, and ends if no answer of L2 is missing; its scheduler may then issue another."""
+    queue entry, so that its scheduler may issue another; it ends here if no answer of L2 is
+    missing. A warp that waited for its last entry to leave the queue, before its EXIT, is
+    scheduled."""
     while sm.queue_count > 0 and sm.lsu_free <= now:
         queued = QueueEntry(sm, arrays.params.at_queue, sm.queue_head)
         flight = Flight(sm, queued.flight)
@@ -70,8 +72,8 @@ def serve_queue(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def retry_issue(scheduler: SchedulerState, now: int) -> None:
-    """Makes a scheduler that has ready warps try again in the cycle `now` to issue (`next`), as
-    queue entries or flights have become free."""
+    """Makes a scheduler that has ready warps try again to issue in the cycle `now` (`next`), since
+    queue entries or flights have become free. Nothing if it has none."""
     if scheduler.ready > 0:
         scheduler.next = min(scheduler.next, now)
 
@@ -80,10 +82,13 @@ def retry_issue(scheduler: SchedulerState, now: int) -> None:
 def serve_access(
     arrays: EngineArrays, sm: SmState, flight: Flight, warp: WarpSlot, access: int, now: int
 ) -> bool:
-    """Serves one access of a flight: extends the flight to the end of an access to shared or
-    constant memory, arrives at or waits for a phase of an mbarrier, or looks lines up in L1,
-    requests what it lacks and calls the prefetcher, if there is one; occupies the unit for its
-    cycles, to which fills of L1 add. Returns False if it has to wait for space for its requests."""
+    """Serves one access of a flight, as of the cycle before `now`: extends the flight to the end of
+    an access to shared or constant memory (latency plus conflicts); arrives at or waits for a phase
+    of an mbarrier, which takes the unit no time; else requests lines (`request_lines`) and calls
+    the user's prefetcher, if there is one and the access goes through L1. Occupies the load/store
+    unit for the access's cycles (`lsu_free`), plus those of `fill_debt` where lines are requested.
+    Returns True; False, serving nothing, if there is no space for its requests
+    (`check_request_space`)."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
     pattern = TimedPattern(arrays.patterns, 0, timed_access.pattern)
     kind = pattern.kind & w.KIND
@@ -125,11 +130,12 @@ def serve_access(
 def request_lines(
     arrays: EngineArrays, sm: SmState, flight: Flight, pattern: TimedPattern, line: int, start: int
 ) -> int:
-    """Looks the lines of an access up in L1, if it goes through L1, and requests from L2 the
-    sectors that L1 lacks (else all); the flight waits for them and for sectors on their way. Stores
-    invalidate sectors of L1 that they bypass, and partial ones are merged. `pattern` is that
-    of the access, `line` the number of its base's line, `start` the cycle of the request.
-    Returns a bit mask of the lines that lacked any sector; lines from the 63rd on share a bit."""
+    """Requests the lines of an access from L2, if it goes through L1 only the sectors that L1
+    lacks, which get an entry there. The flight waits for these and for sectors already on their
+    way; hits end after L1's latency. Stores invalidate in L1 the sectors that they write past it; a
+    partial store to a line that its warp has stored to in this quantum joins that request. `line`
+    is the line's number of the access's base, `start` the cycle of the request. Returns a bit mask
+    of the pattern's lines for which a request was made; lines from the 63rd on share a bit."""
     missed = 0
     kind = pattern.kind
     first = pattern.lines_at

@@ -38,23 +38,24 @@ class EngineArrays(NamedTuple):
 
 
 def offset_array(words: Words, count: int) -> Words:
-    """Returns an array without its first `count` words. In compiled code this is pointer arithmetic
-    (`register_intrinsics`)."""
+    """Returns a view of an array without its first `count` words. In compiled code this is pointer
+    arithmetic (`register_intrinsics`)."""
     return words[count:]
 
 
 def call_user_function(
     address: int, arg0: int, arg1: int, arg2: int, arg3: int, arg4: int, words: Words
 ) -> int:
-    """Calls a user's function (`timing.policies`) by the address of its machine code, with five
-    integers, `arg0` to `arg4`, and the array of its memory (`words`), and returns its result."""
+    """Calls a user's function (`timing.policies`) at the address of its machine code, with five
+    integers, `arg0` to `arg4`, and the address of the function's memory, the array `words`, and
+    returns its result."""
     function_type = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 7)
     return function_type(address)(arg0, arg1, arg2, arg3, arg4, words.ctypes.data)
 
 
 def register_intrinsics() -> None:
-    """Registers with Numba how `offset_array` and `call_user_function` are compiled for pointers,
-    and the prefetch of the host."""
+    """Registers with Numba how the host's prefetch, `offset_array` (pointer arithmetic) and
+    `call_user_function` (an indirect call) are compiled where arrays are pointers."""
     from llvmlite import ir
     from numba.core import types
     from numba.extending import intrinsic, overload

@@ -10,9 +10,10 @@ from warploom.timing.records import ArrivalMessage, BlockSlot, EngineParameters,
 
 
 def deliver_messages(params: EngineParameters, sms: Words, launched: set[int]) -> None:
-    """Moves arrivals at mbarriers from the SMs that sent them to those on which their blocks are
-    resident. Messages to blocks that are not in `launched`, the numbers of all launched blocks,
-    stay with the sender; those to blocks that have ended are dropped."""
+    """Moves arrivals at mbarriers, between two quanta, from the buffers of the SMs that sent them
+    to those of the SMs on which the blocks that own the mbarriers are resident. Messages to blocks
+    not yet launched (not in the numbers `launched`) stay with the sender; those to blocks that have
+    ended, or to a full buffer, are dropped."""
     senders = np.flatnonzero(sms[:, SmState.sent_count])
     if not len(senders):
         return
@@ -33,7 +34,8 @@ def deliver_messages(params: EngineParameters, sms: Words, launched: set[int]) -
 
 
 def _resident_blocks(params: EngineParameters, sms: Words) -> dict[int, tuple[int, int]]:
-    """Returns the SM and the slot of each resident block, by its number in the grid."""
+    """Returns the row of the SM and the slot there of each resident block (with live warps), by its
+    number in the grid."""
     count = int(params.block_slots)
     blocks = sms[:, params.at_blocks :][:, : count * BlockSlot.WORDS].reshape(
         len(sms), count, BlockSlot.WORDS
@@ -44,14 +46,15 @@ def _resident_blocks(params: EngineParameters, sms: Words) -> dict[int, tuple[in
 
 
 def _messages(sm: Words, start: int, count: int) -> Words:
-    """Returns `count` messages of a buffer as a view, shape (count, words of an
-    `ArrivalMessage`)."""
+    """Returns `count` messages of the buffer at offset `start` of an SM's state as a view, shape
+    (count, words of an `ArrivalMessage`)."""
     return sm[start : start + count * ArrivalMessage.WORDS].reshape(count, ArrivalMessage.WORDS)
 
 
 def _deliver(params: EngineParameters, sm: Words, slot: int, message: list[int]) -> None:
-    """Appends a message to the received ones of the SM on which its block has slot `slot`, with the
-    offset of the phase's record in place of the block's number; drops it if the buffer is full."""
+    """Appends a message to the received ones of an SM, on which the message's block has slot
+    `slot`, with the offset of the phase's record in place of the block's number, and phase number
+    0; drops it if the buffer is full."""
     received = int(sm[SmState.received_count])
     if received < params.messages:
         number = slot * int(params.phases) + message[ArrivalMessage.phase_id] - 1

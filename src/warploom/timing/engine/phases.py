@@ -34,7 +34,7 @@ def extend_flight(flight: Flight, time: int) -> None:
 @jitable
 def phase_at(arrays: EngineArrays, warp: WarpSlot, phase_id: int) -> int:
     """Returns the offset, in the state of an SM, of the record (`PhaseState`) of a phase of an
-    mbarrier, of the block of a warp; `phase_id` is the number of the phase in the block, from 1."""
+    mbarrier of a warp's block; `phase_id` is the number of the phase in the block, from 1."""
     block = warp.block
     slot = (block - arrays.params.at_blocks) // BlockSlot.WORDS
     return int(
@@ -44,10 +44,11 @@ def phase_at(arrays: EngineArrays, warp: WarpSlot, phase_id: int) -> int:
 
 @jitable
 def request_phase(arrays: EngineArrays, sm: SmState, flight: Flight, access: int, now: int) -> None:
-    """Makes an access to an mbarrier arrive at the phase that it names or, if it has `arrivals`,
-    wait until the phase has that many. A complete phase extends the flight to its last arrival plus
-    the latency of shared memory; an incomplete one adds the flight to its list of waiting ones.
-    Nothing if it names no phase."""
+    """Makes an access to an mbarrier arrive at the phase that it names (`arrivals` 0), or wait
+    until the phase has `arrivals` arrivals. A complete phase extends the flight to its last
+    arrival, or `now` if later, plus the latency of shared memory; for an incomplete one the flight
+    joins the phase's list of waiting flights, with one more open request. Nothing if it names no
+    phase."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
     phase_id, arrivals = (timed_access.phase_id, timed_access.arrivals)
     if phase_id == 0:
@@ -69,8 +70,9 @@ def request_phase(arrays: EngineArrays, sm: SmState, flight: Flight, access: int
 def signal_phase(
     arrays: EngineArrays, sm: SmState, flight: Flight, access: int, time: int, now: int
 ) -> None:
-    """Arrives at the phase that an access of a flight names, if any, at the cycle `time`: that of
-    the own block, if this is still resident, or by a message to another block of the cluster."""
+    """Adds an arrival, at the cycle `time`, at the phase that an access of a flight names: a phase
+    of its own block, if that is still resident in its slot, or by a message one of another block of
+    the cluster (`owner`). Nothing if it names none. What it wakes continues from `now` on."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
     phase_id, owner = (timed_access.phase_id, timed_access.owner)
     if phase_id == 0:
@@ -93,8 +95,9 @@ def signal_after_products(
     arrays: EngineArrays, sm: SmState, warp: WarpSlot, count: int, now: int
 ) -> None:
     """Makes the warp's next `count` accesses arrive at their phases, of its own block or by
-    messages to others, at the cycle in which all its matrix products have ended (`tcgen05.commit`),
-    and moves the warp past them."""
+    messages to others, at the cycle in which all groups of its matrix products have ended, `now` at
+    the earliest (`tcgen05.commit`), and moves the warp past them. Those that name no phase only
+    count."""
     time = now
     for group in range(w.GROUPS):
         time = max(time, warp.products[group])
@@ -113,9 +116,10 @@ def signal_after_products(
 
 @jitable
 def send_message(arrays: EngineArrays, sm: SmState, block: int, phase_id: int, time: int) -> None:
-    """Appends an arrival at phase `phase_id` of another block of the cluster to the messages that
-    this SM sends, `latency_cluster` after `time`. A message beyond the buffer is dropped: the
-    waiting block then goes on when nothing else can (`replay.Replay._release_stalled`)."""
+    """Appends an arrival at phase `phase_id` of block number `block`, another one of the cluster,
+    to the messages that this SM sends, `latency_cluster` after `time`. A message beyond the buffer
+    is dropped: the waiting block then goes on when nothing else can
+    (`replay.Replay._release_stalled`)."""
     if sm.sent_count < arrays.params.messages:
         message = ArrivalMessage(sm, arrays.params.at_sent, sm.sent_count)
         message.block, message.phase_id = block, phase_id
@@ -125,8 +129,9 @@ def send_message(arrays: EngineArrays, sm: SmState, block: int, phase_id: int, t
 
 @jitable
 def receive_messages(arrays: EngineArrays, sm: SmState, now: int) -> None:
-    """Applies the arrivals at mbarriers that blocks on other SMs have sent, each at the time of its
-    message, and empties the buffer; what an arrival wakes goes on from the cycle `now` on."""
+    """Applies the arrivals at mbarriers that this SM has received from other SMs, each at the time
+    of its message, and empties the buffer; what an arrival wakes continues from the cycle `now`
+    on."""
     for number in range(sm.received_count):
         message = ArrivalMessage(sm, arrays.params.at_received, number)
         add_arrival(arrays, sm, PhaseState(sm, message.block), message.time, now)
@@ -135,9 +140,9 @@ def receive_messages(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def add_arrival(arrays: EngineArrays, sm: SmState, phase: PhaseState, time: int, now: int) -> None:
-    """Adds an arrival at the cycle `time` to a phase of an mbarrier, and resumes the flights,
-    of the list of those that wait for it (`waiter`), that wait for as many arrivals as it now
-    has."""
+    """Adds an arrival to a phase of an mbarrier, whose time becomes the latest of its arrivals'
+    (`time`: the cycle of this one), and resumes, from `now` on, those flights in its list
+    (`waiter`) that wait for no more arrivals than it now has; the others stay in the list."""
     phase.arrivals += 1
     phase.time = max(phase.time, time)
     waiter = Flight(sm, phase.waiter)
@@ -157,8 +162,8 @@ def add_arrival(arrays: EngineArrays, sm: SmState, phase: PhaseState, time: int,
 @jitable
 def resume_waiter(arrays: EngineArrays, sm: SmState, flight: Flight, time: int, now: int) -> None:
     """Ends the wait of a flight for a phase that was complete at the cycle `time`: extends it to
-    the latency of shared memory after that, and completes it if none of its accesses and requests
-    is open."""
+    the later of `time` and `now` plus the latency of shared memory, and completes it if none of its
+    accesses and requests is open. The caller takes it out of the phase's list."""
     extend_flight(flight, max(time, now) + arrays.params.latency_shared)
     flight.open_requests -= 1
     if flight.open_requests == 0:
@@ -167,8 +172,8 @@ def resume_waiter(arrays: EngineArrays, sm: SmState, flight: Flight, time: int, 
 
 @jitable
 def clear_phases(arrays: EngineArrays, sm: SmState, block: int) -> None:
-    """Resets the phases of mbarriers of the slot `block` for a new block: no arrivals, no waiting
-    flights."""
+    """Resets the phases of mbarriers of the block slot at offset `block`, for a new block: no
+    arrivals, no waiting flights."""
     slot = (block - arrays.params.at_blocks) // BlockSlot.WORDS
     first = arrays.params.at_phases + slot * arrays.params.phases * PhaseState.WORDS
     for word in range(arrays.params.phases * PhaseState.WORDS):
@@ -177,8 +182,9 @@ def clear_phases(arrays: EngineArrays, sm: SmState, block: int) -> None:
 
 @jitable
 def release_phases(arrays: EngineArrays, sm: SmState, now: int) -> None:
-    """Resumes all flights of an SM that wait for a phase of an mbarrier, complete or not. For
-    replays in which nothing else can go on: in the functional run these warps did."""
+    """Resumes all flights of an SM that wait for a phase of an mbarrier, as if it were complete in
+    the cycle `now`, and empties the phases' lists; arrivals stay as they are. For replays in which
+    nothing else can go on: in the functional run these warps did."""
     for number in range(arrays.params.block_slots * arrays.params.phases):
         phase = PhaseState(sm, arrays.params.at_phases, number)
         while phase.waiter != 0:
@@ -190,8 +196,9 @@ def release_phases(arrays: EngineArrays, sm: SmState, now: int) -> None:
 
 @jitable
 def finish_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int) -> None:
-    """Completes a flight whose parts have all ended; a copy of the Tensor Memory Accelerator first
-    takes its latency, is recorded in the timeline, and arrives at the phases of its accesses."""
+    """Completes a flight whose parts have all ended (`complete_flight`). A copy of the Tensor
+    Memory Accelerator (BULK) ends `latency_tma` later, is recorded in the timeline, and arrives
+    then at the phases of its accesses first."""
     if TimedOperation(arrays.ops, 0, flight.op).kind == w.BULK:
         flight.end += arrays.params.latency_tma
         record_copy(arrays, sm, flight)
@@ -203,7 +210,8 @@ def finish_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int) -
 
 @jitable
 def record_copy(arrays: EngineArrays, sm: SmState, flight: Flight) -> None:
-    """Appends the interval in which a copy was in flight to the timeline, if it has space."""
+    """Appends the interval from issue to end of a flight, a copy of the Tensor Memory Accelerator,
+    to the timeline of its SM as IN_FLIGHT; dropped if that is full."""
     if sm.event_count < arrays.params.events:
         event = TimelineEvent(sm, arrays.params.at_events, sm.event_count)
         event.slot = (flight.warp - arrays.params.at_warps) // WarpSlot.WORDS
@@ -217,17 +225,18 @@ def record_copy(arrays: EngineArrays, sm: SmState, flight: Flight) -> None:
 
 @jitable
 def is_resident(sm: SmState, flight: Flight) -> bool:
-    """Returns whether the block that issued a flight still occupies its slot: the slot has the same
-    launch number."""
+    """Returns whether the block that issued a flight still has its slot: no block was launched
+    there since. A block that has ended counts as long as none was."""
     block = BlockSlot(sm, WarpSlot(sm, flight.warp).block)
     return bool(flight.block_number == block.number)
 
 
 @jitable
 def complete_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int) -> None:
-    """Frees the record of a flight whose end is known. If its warp still occupies its slot: its
-    destination registers become ready at that end; fences and its group of copies, if any, get the
-    end; the warp is scheduled again if it waits."""
+    """Frees the record of a flight whose end is known. If its warp still occupies its slot:
+    destination registers, and copies of them, that wait for the flight become ready at that end;
+    the warp's `last_end` and `flights`, which fences read, and the end of its group of copies, if
+    any, are updated; a warp that waits without a wake-up time is scheduled (`recheck_waits`)."""
     number = (flight.at - arrays.params.at_flights) // Flight.WORDS
     warp, operation = WarpSlot(sm, flight.warp), TimedOperation(arrays.ops, 0, flight.op)
     time = flight.end
@@ -257,16 +266,16 @@ def complete_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int)
 
 @jitable
 def is_fenced(operation: TimedOperation) -> bool:
-    """Returns whether the warp's fences and group waits include an operation (`operation`: its
-    row): all but bulk copies outside of groups, which signal an mbarrier."""
+    """Returns whether the warp's fences and waits for groups await an operation that makes
+    accesses: all but bulk copies (BULK) outside of groups, which signal an mbarrier instead."""
     is_bulk = operation.kind == w.BULK
     return not is_bulk or operation.joins_group != 0
 
 
 @jitable
 def resolve_register(sm: SmState, register: int, number: int, time: int) -> None:
-    """Makes the register at offset `register` ready at the cycle `time`, with the reason that it
-    has, if it waits for flight `number`; leaves others."""
+    """Makes the register at offset `register` ready at the cycle `time`, for the same stall reason,
+    if it waits (PENDING) for the flight with the number `number`; leaves others."""
     value = sm.words[register]
     if value >= w.PENDING and (value & ~w.PENDING) >> w.REASON_BITS == number:
         sm.words[register] = time << w.REASON_BITS | (value & w.REASON_MASK)

@@ -36,10 +36,11 @@ def prefetch(
     missed: int,
     start: int,
 ) -> None:
-    """Calls the user's prefetcher for each line of a load, up to MOST_PREFETCHED times until it
-    names none, and requests the lines that it names at the cycle `start`. `pattern` is the
-    load's pattern, `line` the number of its base's line, `missed` the bit mask of lines that
-    L1 lacked."""
+    """Calls the user's prefetcher for each line of an access through L1, with `nth` 0, 1, ... up to
+    MOST_PREFETCHED times, until it names none (a result below 0) or a line cannot be requested, and
+    requests the lines that it names at the cycle `start` (`prefetch_line`). `pattern` is the
+    access's, `line` the number of its base's line, `missed` the bit mask of the pattern's lines
+    that were requested from L2; lines from the 63rd on share a bit."""
     slot = (flight.warp - arrays.params.at_warps) // WarpSlot.WORDS
     instruction = TimedOperation(arrays.ops, 0, flight.op).instruction
     words = offset_array(sm.words, arrays.params.at_user + w.USER_PREFETCHER * w.USER_STRIDE)
@@ -58,9 +59,9 @@ def prefetch(
 @jitable
 def prefetch_line(arrays: EngineArrays, sm: SmState, line: int, start: int) -> bool:
     """Requests the sectors of a line that L1 lacks, if any, at the cycle `start`, and counts the
-    request in `prefetched`; no flight waits for them. Returns True, also if L1 has all; False, and
-    requests nothing, if no request is free, there is no L1, or the line number exceeds
-    MOST_LINE."""
+    request in `prefetched`; no flight waits for them. Returns True, also if L1 has all or has
+    requested them; False, requesting nothing, if no MSHR or no space for a request is free, there
+    is no L1, or the line's number exceeds MOST_LINE."""
     cache = l1(arrays, sm)
     if arrays.params.l1_sets == 0 or line > MOST_LINE:
         return False

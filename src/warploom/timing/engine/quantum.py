@@ -51,9 +51,10 @@ def run_sms(
     stop: int,
     ends: int,
 ) -> int:
-    """Runs the first `count` SMs whose numbers are in `chosen` up to the cycle `stop`; `sms` are
-    the states of all SMs, the arrays before are those of `EngineArrays`. If `ends` is not 0, runs
-    nothing but charges all cycles before `stop` to states and stall reasons. Returns 0."""
+    """Runs the first `count` SMs whose numbers are in `chosen` up to the cycle `stop` (`run_sm`);
+    `sms` are the states of all SMs, the arrays before are those of `EngineArrays`, `totals` the
+    worker's own. If `ends` is not 0, runs nothing but charges all cycles before `stop` to states
+    and stall reasons (`finish_sm`). Returns 0."""
     parameters = EngineParameters(params, 0)
     arrays = EngineArrays(
         parameters,
@@ -94,9 +95,10 @@ def fetch_sm(params: EngineParameters, sm: SmState) -> None:
 
 @jitable
 def run_sm(arrays: EngineArrays, sm: SmState, stop: int) -> None:
-    """Runs an SM up to the cycle `stop`: first applies the answers, messages and releases of
-    polling warps since the last quantum, then runs the cycles in which something can change, and
-    launches reserved blocks in free slots."""
+    """Runs an SM up to the cycle `stop`: first applies answers of the memory system and messages
+    since the last quantum, and releases polling warps if `polling_done` is set; then, in each cycle
+    in which something can change, launches reserved blocks in free slots and runs the cycle. Its
+    next cycle (`now`) becomes `stop`."""
     now = sm.now
     receive_answers(arrays, sm, now)
     if sm.received_count > 0:
@@ -113,8 +115,9 @@ def run_sm(arrays: EngineArrays, sm: SmState, stop: int) -> None:
 
 @jitable
 def run_cycle(arrays: EngineArrays, sm: SmState, now: int, stop: int) -> int:
-    """Runs one cycle of an SM, its load/store unit, its copies and then its schedulers, and returns
-    the next cycle in which something can change: after `now`, and at most `stop` (or now + 1)."""
+    """Runs one cycle of an SM: its load/store unit, its Tensor Memory Accelerator, then those
+    schedulers that can change in it (`next`). Returns the next cycle in which something can change:
+    now + 1 at least, else at most `stop`; now + 1 if a block has ended and others are reserved."""
     if sm.queue_count > 0 and sm.lsu_free <= now:
         serve_queue(arrays, sm, now)
     if sm.tma_count > 0 and sm.tma_free <= now:
@@ -139,8 +142,9 @@ def run_cycle(arrays: EngineArrays, sm: SmState, now: int, stop: int) -> int:
 
 @jitable
 def finish_sm(arrays: EngineArrays, sm: SmState, stop: int) -> None:
-    """Charges all cycles before `stop` of an SM's schedulers to stall reasons, of its resident
-    warps to their states, and counts the warps' residency; for the end of a replay."""
+    """Charges all cycles before `stop` that have not been charged, of an SM's schedulers to stall
+    reasons and of its resident warps to their states, and counts the warps' residency; for the end
+    of a replay."""
     for number in range(arrays.params.schedulers):
         charge_scheduler(SchedulerState(sm, arrays.params.at_schedulers, number), stop)
     for slot in range(arrays.params.slots):
@@ -151,6 +155,7 @@ def finish_sm(arrays: EngineArrays, sm: SmState, stop: int) -> None:
 
 
 def serve_all(params: Words, sms: Words, memory: Words, start: int, stop: int) -> int:
-    """Serves the requests of all SMs from cycle `start` to `stop`; returns their number."""
+    """Serves the requests that all SMs made from cycle `start` to `stop` (`serve_requests`), on
+    arrays instead of records; returns their number."""
     parameters, system = EngineParameters(params, 0), MemorySystem(memory, 0)
     return serve_requests(parameters, sms, system, start, stop)

@@ -33,10 +33,11 @@ class SectorRequest(NamedTuple):
 
 @jitable
 def check_request_space(arrays: EngineArrays, sm: SmState, lines: int, start: int) -> bool:
-    """Returns whether an access can make requests for `lines` lines: that many MSHRs (at most all),
-    from the next one on, are free at the cycle `start`, and the quantum's buffers of requests and
-    waiters have space. If not, sets `lsu_free`, the cycle in which the load/store unit tries again:
-    when the first busy register is free, or NEVER for a full buffer."""
+    """Returns whether an access can make requests for `lines` lines: as many miss status holding
+    registers (MSHRs; at most all), from the next one on in ring order, are free at the cycle
+    `start`, and the quantum's buffers of requests and waiters have space. If not, sets `lsu_free`,
+    the cycle in which the load/store unit tries again: after the first busy one is free, or, for a
+    full buffer, NEVER (`receive_answers` sets it after the quantum)."""
     needed = min(lines, arrays.params.mshrs)
     full = sm.request_count + lines > arrays.params.requests
     # Each line can add a waiter for each of its four sectors.
@@ -55,8 +56,8 @@ def check_request_space(arrays: EngineArrays, sm: SmState, lines: int, start: in
 @jitable
 def allocate_mshr(arrays: EngineArrays, sm: SmState) -> int:
     """Returns the offset of the next miss status holding register of L1, in ring order, and marks
-    it as occupied (NEVER) until its request is answered. `check_request_space` has
-    found it free."""
+    it as occupied (NEVER) until its request is answered. Whether it is free is the caller's to
+    check."""
     mshr = arrays.params.at_mshrs + sm.mshr_head
     sm.words[mshr] = w.NEVER
     sm.mshr_head += 1
@@ -77,9 +78,9 @@ def request_sectors(
 ) -> None:
     """Appends a request to those of the quantum, at the cycle `start`; `flight` (a memory
     instruction, or NO_FLIGHT) waits for the answer. `mshr`: offset of the request's miss status
-    holding register; `entry`: the entry of L1 that the sectors will fill, or NO_ENTRY; until the
-    answer, their times there are the request's number. A store's request has its warp, whose
-    further stores can be merged into it (`find_open_store`)."""
+    holding register, which gets the cycle of the answer; `entry`: the entry of L1 that the sectors
+    will fill, or NO_ENTRY; until the answer, their times there are -1 less the request's number. A
+    store's request has its warp, whose further stores can be merged into it (`find_open_store`)."""
     number = sm.request_count
     sm.request_count += 1
     request = MemoryRequest(sm, arrays.params.at_requests, number)
@@ -117,8 +118,8 @@ def l2_set(arrays: EngineArrays, sm: SmState, line: int) -> int:
 @jitable
 def add_waiter(arrays: EngineArrays, sm: SmState, flight: Flight, number: int) -> None:
     """Makes a flight wait for the answer to request `number` of this quantum: appends both to the
-    list of waiters, which `receive_answers` works through, and counts an open request of the
-    flight."""
+    list of waiters, which `receive_answers` works through, and adds one to the flight's open
+    requests."""
     waiter = FlightRequest(sm, arrays.params.at_pairs, sm.pair_count)
     waiter.flight = flight.at
     waiter.request = number
@@ -135,9 +136,10 @@ def wait_for_line(
     sectors: int,
     earliest: int,
 ) -> None:
-    """Makes a flight wait for a mask of sectors of a line in L1: extends its end to the cycle in
-    which each is there, at least `earliest`, or, for one on its way, adds it to the waiters of the
-    request that brings it. `sector_times` is the offset of the times of the line's sectors."""
+    """Makes a flight wait for the sectors in the mask `sectors` of a line in L1: extends its end to
+    the cycle in which each is there, at least `earliest`, or, for one on its way, adds it to the
+    waiters of the request that brings it. `sector_times` is the offset of the times of the line's
+    sectors."""
     for sector in range(w.SECTORS):
         if (sectors >> sector) & 1:
             time = sm.words[sector_times + sector]
@@ -150,8 +152,8 @@ def wait_for_line(
 
 @jitable
 def find_open_store(arrays: EngineArrays, sm: SmState, warp: int, line: int) -> int:
-    """Returns the number of a warp's last store to a line among the requests of the quantum, with
-    which a further one can be merged; -1 if there is none.
+    """Returns the number of the last request of the quantum that is a store to a line by the warp
+    at offset `warp`, with which a further store can be merged; -1 if there is none.
 
     An H100 writes 1.01 sectors of L2 for three stores of a warp that fill them together (particles
     of 12 bytes), but one for each warp that stores to a part of a sector (columns by rows)."""

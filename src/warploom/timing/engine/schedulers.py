@@ -17,21 +17,17 @@ from warploom.timing.engine.waits import (
 )
 from warploom.timing.records import SchedulerState, SmState, TimedOperation, WarpSlot
 
-POLICIES = ("lrr", "gto", "two-level", "oldest")
-"""The scheduling policies of the model: loose round robin; greedy then oldest; round robin among a
-few active warps, a set that a warp leaves when it waits long; oldest first."""
-LRR, GTO, TWO_LEVEL, OLDEST, USER_DEFINED = range(len(POLICIES) + 1)
-"""Numbers of the policies; USER_DEFINED is the user's function (`timing.policies`)."""
-
 MOST_RANK = 1 << 60
 
 
 @jitable
 def step_scheduler(arrays: EngineArrays, sm: SmState, number: int, now: int) -> None:
-    """Runs scheduler `number` of an SM for the cycle `now`, if it may issue in it (`free`): wakes
-    warps, and issues an operation of the warp that the policy selects, if one can issue (two with
-    dual issue); charges the cycle to an issue or to a stall reason. Sets `next`, the next cycle in
-    which the scheduler can change."""
+    """Runs scheduler `number` of an SM for the cycle `now`: nothing but `next` if it may not issue
+    yet (`free`); else wakes warps whose time has come, and issues an operation of the warp that the
+    policy selects, if one can issue (with dual issue a second one of that warp). Charges the cycle
+    to the issue, and the further ones of `issue_cycles` to dispatch stalls; or, without an issue,
+    the cycles before to a stall reason. Sets `next`, the next cycle in which the scheduler can
+    change."""
     scheduler = SchedulerState(sm, arrays.params.at_schedulers, number)
     if scheduler.free > now:
         scheduler.next = scheduler.free
@@ -69,8 +65,8 @@ def step_scheduler(arrays: EngineArrays, sm: SmState, number: int, now: int) -> 
 def wake_warps(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, number: int, now: int
 ) -> None:
-    """Makes those sleeping warps of scheduler `number` ready whose wake-up time has come, and sets
-    `wake` to the earliest of the others'."""
+    """Makes ready those sleeping warps of scheduler `number` whose wake-up time is not after `now`,
+    and sets `wake` to the earliest of the others' (NEVER if there are none)."""
     # The schedulers have the slots in turn: slot i belongs to scheduler i modulo their number.
     first, schedulers = w.NEVER, arrays.params.schedulers
     for index in range((arrays.params.slots - number + schedulers - 1) // schedulers):
@@ -86,9 +82,11 @@ def wake_warps(
 def choose_warp(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, now: int
 ) -> tuple[int, int, int]:
-    """Returns the ready warp that issues (-1 for none), the one of least rank among those that
-    nothing blocks; how many warps could issue; and the first cycle in which a ready warp that is
-    blocked now can issue. Stores each warp's reason in `blocked_by`."""
+    """Returns the offset of the ready warp that issues, the one of least rank among those that
+    nothing blocks (-1 for none); how many warps nothing blocks; and the first cycle in which a
+    ready warp that is blocked now can issue (NEVER for none). Under TWO_LEVEL only warps in the
+    active set issue, which others join if it has space. Stores in each ready warp's `blocked_by`
+    why it cannot issue, NOT_SELECTED if it could."""
     picked, best, eligible, next_possible = -1, w.NEVER, 0, w.NEVER
     policy = arrays.params.policy
     for index in range(scheduler.ready):
@@ -100,11 +98,11 @@ def choose_warp(
             next_possible = min(next_possible, until)
             continue
         eligible += 1
-        if policy == TWO_LEVEL and not join_active_set(arrays, scheduler, warp):
+        if policy == w.TWO_LEVEL and not join_active_set(arrays, scheduler, warp):
             continue
         priority = (
             user_rank(arrays, sm, scheduler, warp, now)
-            if policy == USER_DEFINED
+            if policy == w.USER_DEFINED
             else rank(scheduler, warp, policy)
         )
         if priority < best:
@@ -114,14 +112,15 @@ def choose_warp(
 
 @jitable
 def rank(scheduler: SchedulerState, warp: WarpSlot, policy: int) -> int:
-    """Returns the priority of a warp that can issue by one of the model's policies; the least goes
-    first: the age for OLDEST; under GTO 0 for the warp that issued last, else the age plus 1; under
-    LRR and TWO_LEVEL the distance in slots after the warp that issued last, circularly."""
+    """Returns the priority of a warp that can issue under one of the model's policies; the least
+    goes first: the age for OLDEST; for GTO 0 for the warp that issued last, else the age plus 1;
+    for LRR and TWO_LEVEL by slots, first those after the warp that issued last, then from the first
+    slot on up to that warp itself."""
     last = scheduler.last
-    if policy == OLDEST:
+    if policy == w.OLDEST:
         return int(warp.age)
     # Greedy: the last warp goes on; else the oldest.
-    if policy == GTO:
+    if policy == w.GTO:
         return 0 if warp.at == last else int(warp.age + 1)
     # Warps in slots before the last one follow those behind it: the order is circular.
     return int(warp.at - last if warp.at > last else warp.at + w.NEVER // 2)
@@ -133,8 +132,9 @@ def user_rank(
 ) -> int:
     """Returns the priority, by the user's function, of a warp that can issue, limited to
     +-MOST_RANK so that it is below NEVER; the least goes first. The function receives the warp's
-    slot, its age, whether the scheduler issued from it last (1 or 0), its next instruction, the
-    cycle, and the memory of user schedulers on this SM."""
+    slot, its age (the number of its launch on the SM), whether the scheduler issued from it last (1
+    or 0), the index of its next instruction, the cycle, and the memory of user schedulers on this
+    SM."""
     slot = (warp.at - arrays.params.at_warps) // WarpSlot.WORDS
     instruction = TimedOperation(arrays.ops, 0, warp.op).instruction
     last = int(scheduler.last == warp.at)
@@ -146,7 +146,7 @@ def user_rank(
 @jitable
 def join_active_set(arrays: EngineArrays, scheduler: SchedulerState, warp: WarpSlot) -> bool:
     """Adds a warp to its scheduler's active set of the two-level policy if it is outside and the
-    set has fewer than `active_warps`; returns whether it is now in the set."""
+    set has fewer than `active_warps` warps; returns whether it is now in the set."""
     if warp.active == 0 and scheduler.active < arrays.params.active_warps:
         warp.active = 1
         scheduler.active += 1
@@ -157,9 +157,10 @@ def join_active_set(arrays: EngineArrays, scheduler: SchedulerState, warp: WarpS
 def charge_ready_warps(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, now: int, picked: int
 ) -> None:
-    """Stores for the ready warps that do not issue the reason of each (`blocked_by`), and charges
-    the cycles before to the reason that it replaces. If no warp issues (`picked` < 0), the
-    scheduler counts them by these reasons."""
+    """Sets the state of each ready warp, the picked one included, to its `blocked_by`, after
+    charging the cycles before `now` to the state before; with a timeline also where it stays the
+    same. If no warp issues (`picked` < 0), the scheduler counts the warps by these states from now
+    on."""
     for index in range(scheduler.ready):
         warp = WarpSlot(sm, scheduler.ready_list[index])
         reason = warp.blocked_by
@@ -176,9 +177,9 @@ def charge_ready_warps(
 def issue_together(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, now: int
 ) -> None:
-    """Issues the next instruction of the warp that has just issued in the same cycle (dual issue),
-    if the warp is ready, and the instruction is arithmetic or a memory access, needs no result that
-    is not ready, and finds its unit free."""
+    """Issues the next operation of the warp that has just issued in the same cycle (dual issue), if
+    the warp is ready and may issue by the next cycle, and the operation is ALU or MEMORY, needs no
+    result that is not ready, and is not blocked (unit, register banks, queue); else nothing."""
     if warp.state != w.READY or warp.slots_left == 0:
         return
     op = warp.op

@@ -17,7 +17,6 @@ from warploom.devices.spec import DeviceSpec
 from warploom.devices.timing import TimingSpec
 from warploom.timing import layout as w
 from warploom.timing.engine.caches import L1_WAYS, L2_WAYS
-from warploom.timing.engine.schedulers import POLICIES, USER_DEFINED
 from warploom.timing.policies import Policies
 from warploom.timing.records import (
     ArrivalMessage,
@@ -94,7 +93,8 @@ def setting_of(
     device: DeviceSpec, timing: TimingSpec, sizes: LaunchSizes, policies: Policies, events: int
 ) -> EngineSetting:
     """Returns the setting of a replay: the engine's parameters for a launch on a device, and the
-    layout of its state that follows from them; `events` is the capacity of each SM's timeline."""
+    size of its state, whose layout (`at_*`) is in the parameters; `events` is the capacity of each
+    SM's timeline."""
     params = EngineParameters(np.zeros(EngineParameters.WORDS, np.int64), 0)
     _set_device_parameters(params, timing)
     _set_cache_parameters(params, device, timing, sizes, policies)
@@ -121,8 +121,8 @@ def setting_of(
 
 
 def _set_device_parameters(params: EngineParameters, timing: TimingSpec) -> None:
-    """Sets the parameters that are figures of the device's SMs and its latencies, in cycles but for
-    those named ticks."""
+    """Sets the parameters that are figures of the device's SMs, and all latencies, in cycles but
+    for those named ticks."""
     params.schedulers = timing.schedulers
     params.issue_cycles = timing.issue_cycles
     params.dispatch_width = timing.dispatch_width
@@ -156,8 +156,8 @@ def _set_device_parameters(params: EngineParameters, timing: TimingSpec) -> None
 
 
 def _set_policy_parameters(params: EngineParameters, policies: Policies) -> None:
-    """Sets the parameters that select a scheduling policy and the addresses of the user's
-    functions, 0 for each that is not given."""
+    """Sets the parameters that select the scheduling policy (its index in `SCHEDULERS`, or
+    USER_DEFINED) and the addresses of the user's functions, 0 for each that is not given."""
     scheduler = policies.scheduler
     functions = {
         EngineParameters.rank: None if isinstance(scheduler, str) else scheduler,
@@ -170,7 +170,7 @@ def _set_policy_parameters(params: EngineParameters, policies: Policies) -> None
     }
     for offset, function in functions.items():
         params.words[offset] = 0 if function is None else function.address
-    params.policy = POLICIES.index(scheduler) if isinstance(scheduler, str) else USER_DEFINED
+    params.policy = w.SCHEDULERS.index(scheduler) if isinstance(scheduler, str) else w.USER_DEFINED
 
 
 def _set_cache_parameters(
@@ -180,9 +180,10 @@ def _set_cache_parameters(
     sizes: LaunchSizes,
     policies: Policies,
 ) -> None:
-    """Sets the parameters of L1, L2 and DRAM, with times in ticks, and the length of a quantum,
-    which is shorter than the least latency between an SM and what it shares. Without an L1, L1's
-    place has the texture cache; without an L2, `l2_sets` is 0."""
+    """Sets the parameters of L1, L2 and DRAM, with times in ticks, and the length of a quantum in
+    cycles, which is shorter than the least latency between an SM and what it shares (other SMs only
+    if clusters use mbarriers). Without an L1, the texture cache takes its place; without an L2,
+    `l2_sets` is 0. `policies` may replace ways and sets."""
     slices = timing.l2_slices
     has_l2 = timing.latency_l2 > 0
     first_answer = timing.latency_l2 if has_l2 else timing.latency_dram
@@ -211,7 +212,7 @@ def _set_cache_parameters(
 
 
 def _shared_units_mask(costs: WorkCosts) -> int:
-    """Returns a bit mask of the units that all schedulers of an SM share."""
+    """Returns a bit mask, by index in UNITS, of the units that all schedulers of an SM share."""
     names = {*SHARED_UNITS, *(name for name in UNITS if costs.is_shared(name))}
     return sum(1 << UNITS.index(name) for name in names)
 
@@ -254,7 +255,7 @@ def _lay_out_sm(params: EngineParameters) -> int:
 
 def _lay_out_memory(params: EngineParameters) -> int:
     """Writes the offsets of the parts of the memory system's state to `params` (`at_*`); returns
-    the size in words."""
+    its size in words. The sizes that it is computed from must be set in `params`."""
     end = MemorySystem.WORDS
     for index, words in (
         (EngineParameters.at_slices, params.slices),
@@ -275,7 +276,8 @@ def _lay_out_memory(params: EngineParameters) -> int:
 
 def empty_sms(setting: EngineSetting) -> Words:
     """Returns the state of the SMs before the launch, shape (SMs, words), aligned to the host's
-    cache lines: zeros, but for the list of free flights and the schedulers' cycles."""
+    cache lines: zeros, but for the list of free flights and, in schedulers, no warp that issued
+    last and no cycle of a wake-up (NEVER)."""
     params = setting.parameters
     size = setting.sms * int(params.sm_words)
     # Allocates a cache line more than needed, to align the first SM.
@@ -294,9 +296,9 @@ def empty_sms(setting: EngineSetting) -> Words:
 
 
 def initial_memory(setting: EngineSetting) -> Words:
-    """Returns the state of the memory system before the launch: L2 empty or, if a share of it is
-    dirty, full of the lines of a stream through other data, in which the dirty lines are evenly
-    distributed."""
+    """Returns the state of the memory system before the launch: L2 empty or, if the setting's
+    `dirty`, a share of its lines, is above 0, full of valid lines of other data (from FOREIGN_LINES
+    on), of which that share is dirty, evenly distributed, and counted in `l2_dirty`."""
     memory, params = np.zeros(setting.memory_words, np.int64), setting.parameters
     if setting.dirty > 0:
         sets, ways = int(params.l2_sets), int(params.l2_ways)

@@ -15,9 +15,9 @@ from warploom.timing.records import SchedulerState, SmState, TimedOperation, Tim
 
 @jitable
 def charge_scheduler(scheduler: SchedulerState, now: int) -> None:
-    """Charges a scheduler's cycles without an issue before `now` to the stall reason that most of
-    its warps have; to a dispatch stall if all of them could issue, to "no_warp" if there is none.
-    Nothing if these cycles have been charged."""
+    """Charges a scheduler's cycles without an issue before `now` that have not been charged
+    (`accounted`) to the stall reason that most of its warps have, the first of REASONS among
+    equals; to a dispatch stall if all of them could issue, to "no_warp" if there is none."""
     cycles = now - scheduler.accounted
     if cycles <= 0:
         return
@@ -35,8 +35,9 @@ def charge_scheduler(scheduler: SchedulerState, now: int) -> None:
 
 @jitable
 def set_state(arrays: EngineArrays, sm: SmState, warp: WarpSlot, state: int, now: int) -> None:
-    """Puts a warp into a state from `now` on, before its current operation; charges its cycles, and
-    its scheduler's, up to then to the state before."""
+    """Puts a warp into a state (one of REASONS) from `now` on, before its current operation;
+    charges its cycles, and its scheduler's, up to then to the state before. The slot's `state`
+    (READY, ASLEEP) is the caller's."""
     charge_scheduler(SchedulerState(sm, warp.scheduler), now)
     charge_warp(arrays, sm, warp, now)
     count_as(sm, warp, state)
@@ -57,8 +58,9 @@ def count_as(sm: SmState, warp: WarpSlot, state: int) -> None:
 
 @jitable
 def charge_warp(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -> None:
-    """Charges a warp's cycles before `now` to its state and its operation, in the totals and, if
-    events are recorded, in the timeline."""
+    """Charges a warp's cycles from `since` to `now` to its state (`reason`) and its operation
+    (`charged_op`), in the totals and, if events are recorded, in the timeline; `since` becomes
+    `now`."""
     since = warp.since
     if now <= since:
         return
@@ -70,9 +72,10 @@ def charge_warp(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -> 
 
 @jitable
 def record_event(arrays: EngineArrays, sm: SmState, warp: WarpSlot, since: int, until: int) -> None:
-    """Appends the interval from `since` to `until` of a warp's state to the timeline of its SM;
-    extends the warp's last event instead if state and operation are the same and it follows
-    directly, except for "selected". Dropped if the timeline is full."""
+    """Appends the interval from `since` to `until` of a warp's state (`reason`) to the timeline of
+    its SM; extends the warp's last event instead if state and operation are the same and it follows
+    directly, except for "selected". An interval that needs a new event is dropped if the timeline
+    is full."""
     last_event = TimelineEvent(sm, arrays.params.at_events, warp.event - 1)
     reason, charged_op = warp.reason, warp.charged_op
     same = warp.event > 0 and last_event.state == reason and last_event.op == charged_op
@@ -92,8 +95,8 @@ def record_event(arrays: EngineArrays, sm: SmState, warp: WarpSlot, since: int, 
 
 @jitable
 def make_ready(sm: SmState, warp: WarpSlot) -> None:
-    """Adds a warp to the ready list of its scheduler (state READY), and clears its wake-up time.
-    Its stall reason stays."""
+    """Adds a warp to the ready list of its scheduler (state READY), and clears its wake-up time
+    (NEVER). The reason to which its cycles are charged stays."""
     scheduler = SchedulerState(sm, warp.scheduler)
     warp.state = w.READY
     sm.words[warp.wake_at] = w.NEVER
@@ -119,9 +122,9 @@ def remove_ready(sm: SmState, warp: WarpSlot) -> None:
 
 @jitable
 def operands_ready(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int) -> int:
-    """Returns the latest of the ready times of the registers that an operation needs, packed: the
-    cycle shifted by REASON_BITS, plus the reason for waiting; PENDING or more if that cycle is not
-    known, 0 if it needs none."""
+    """Returns the latest of the ready times of the registers that operation `op` of a warp needs,
+    packed: the cycle shifted by REASON_BITS, plus the reason for waiting; PENDING or more if that
+    cycle is not known, 0 if it needs none."""
     base = warp.registers
     operation = TimedOperation(arrays.ops, 0, op)
     first = operation.needs_at
@@ -135,10 +138,11 @@ def operands_ready(arrays: EngineArrays, sm: SmState, warp: WarpSlot, op: int) -
 def schedule_warp(
     arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int, earliest: int, reason: int
 ) -> None:
-    """Puts a warp to sleep until its next operation can issue, or makes it ready: after an issue,
-    or when what it waited for has ended. It sleeps until its operands are ready; before its EXIT,
-    until its stores have left the queue; else until the cycle `earliest` with the stall reason
-    `reason`."""
+    """Puts a warp to sleep until its next operation can issue, or makes it ready (NOT_SELECTED):
+    after an issue, or when what it waited for has ended. It sleeps, without a wake-up time, if an
+    operand's time is not known or, before its EXIT, an instruction of it is in the load/store queue
+    (DRAIN); else until the later of its operands' time, with their reason, and the cycle
+    `earliest`, with the stall reason `reason`. Stores `earliest` in the warp."""
     op = warp.op
     warp.earliest = earliest
     ready_state = operands_ready(arrays, sm, warp, op)
@@ -163,9 +167,10 @@ def sleep(
     arrays: EngineArrays, sm: SmState, warp: WarpSlot, wake: int, reason: int, now: int
 ) -> None:
     """Puts a warp to sleep (ASLEEP, no longer ready) from `now` until the cycle `wake` (NEVER:
-    until an event), for a reason, which its time is counted for from now on. Lowers the cycles in
-    which its scheduler looks for work (`wake`, `next`) to `wake`. If the reason is a long wait
-    (memory, barrier, fence, nanosleep), also takes it out of the two-level policy's active set."""
+    until an event), and into the state `reason`, to which its cycles are charged. Lowers the cycles
+    in which its scheduler looks for work (`wake`, `next`) to `wake`. If the reason is a long wait
+    (long scoreboard, barrier, membar, sleeping), also takes it out of the two-level policy's active
+    set."""
     scheduler = SchedulerState(sm, warp.scheduler)
     remove_ready(sm, warp)
     warp.state = w.ASLEEP
@@ -183,10 +188,11 @@ def sleep(
 def recheck_waits(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -> None:
     """Schedules a warp that sleeps without a wake-up time again, after one of its memory
     instructions has ended or left the queue. Nothing for other warps, for one at a barrier or
-    polling, and for one whose fence or group wait still lacks the end of an instruction.
+    polling, and for one whose fence or group wait still has instructions in flight (`flights`).
 
     `pending_wait` is 0; or 1 + twice the cycles of a fence; or 2 + twice the groups of copies that
-    may still be incomplete; or less than 0 for a warp that polls."""
+    may still be incomplete; or less than 0 for a warp that polls. It becomes 0 when a fence or
+    group wait ends."""
     if warp.state != w.ASLEEP or sm.words[warp.wake_at] != w.NEVER:
         return
     # Only the barrier's release wakes the warp.
@@ -217,8 +223,8 @@ def wait_end(sm: SmState, warp: WarpSlot, pending_wait: int, now: int) -> int:
 @jitable
 def groups_end(sm: SmState, end_times: int, group: int, pending: int, now: int) -> int:
     """Returns the cycle, at least `now`, in which all groups before the open one (number `group`)
-    have ended, but for the newest `pending`; `end_times` is the offset of the ring buffer of their
-    ends."""
+    have ended, except the newest `pending`; `end_times` is the offset of the ring buffer of the
+    last GROUPS groups' ends, older ones having ended."""
     until = now
     for age in range(pending, w.GROUPS):
         number = group - 1 - age

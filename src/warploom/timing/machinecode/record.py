@@ -41,7 +41,8 @@ class MachineCodeRecord:
 
 def machine_code_record(record: Record, counts: MachineCounts) -> MachineCodeRecord:
     """Returns the record of a launch converted from PTX to machine code: the same warps, on paths
-    of machine instructions. `counts` matches the machine code with the PTX."""
+    of machine instructions, and the accesses that these make. `counts` matches the machine code of
+    the kernel with its PTX, with executions."""
     return _MachineCodeRecordBuilder(record, counts).run()
 
 
@@ -90,8 +91,10 @@ class _MemoryOperation:
 
 
 class _MachineCodeRecordBuilder:
-    """Converts the record of one launch: walks each stream's path through the machine code, and
-    assigns its accesses to the instructions there."""
+    """Converts the record of one launch: finds each stream's path through the machine code, and
+    assigns its accesses to the instructions there. A node is a basic block of the machine code, for
+    each place from which its function is called; a segment, a cached part of such a path; a token,
+    the number of a basic block of the PTX (`BlockTokens`)."""
 
     def __init__(self, record: Record, counts: MachineCounts) -> None:
         """Prepares the conversion: a walker of the machine code, an empty cache of converted
@@ -108,9 +111,10 @@ class _MachineCodeRecordBuilder:
         self._spans = spans
 
     def run(self) -> MachineCodeRecord:
-        """Returns the converted record: each distinct stream (path of basic blocks with accesses)
-        is walked and converted once. The agreement is 1 less the share of the tokens' weights that
-        differ, over all warps; 0 if all tokens are ignored."""
+        """Returns the converted record: each stream (path of basic blocks with accesses, which
+        warps share) is converted once. Its agreement is 1 less the weight of tokens that only the
+        PTX path or the machine code's executes, as a share of the weight of all tokens of the PTX
+        paths, over all warps; at least 0, and 0 if all tokens are ignored."""
         record = self._record
         warps_by_stream = np.bincount(record.warps[:, 0], minlength=len(record.streams))
         streams: list[list[int]] = []
@@ -149,16 +153,17 @@ class _MachineCodeRecordBuilder:
         return MachineCodeRecord(changed, starts, stops, agreement, all_positions)
 
     def _weights(self) -> Words:
-        """Returns, by basic block of the PTX, the weight of its token (the mark by which executions
-        of the block are found in the machine code); 0 for a block whose token is ignored."""
+        """Returns, by basic block of the PTX, the weight of its token, by which executions of the
+        block are found in the machine code; 0 for a block whose token is ignored."""
         tokens = self._walker.tokens
         return np.array([tokens.weights.get(token, 0.0) for token in tokens.of_block.tolist()])
 
     def _stream(self, path: Words, first_accesses: Words) -> tuple[float, Words, Words, Words]:
-        """Returns, for a path of basic blocks of the PTX, the weight of what differs from it, its
-        entries and accesses in machine code, and the position of each entry in the PTX path;
+        """Returns, for a path of basic blocks of the PTX: the weight of tokens that differ, the
+        entries and accesses of the path in machine code, the first access of entries counted from
+        0, and the position in the PTX path of each entry (0 for the one that ends them).
         `first_accesses` has the number in the record of the first access of each block of the path,
-        and the end of the last one's."""
+        and the end of the last one's. Accesses that no machine instruction makes are left out."""
         walk = self._walker.walk(path)
         arrays = [self._segment_arrays(segment) for segment in walk.segments]
         visit_starts = np.cumsum([0, *(len(part.blocks) for part in arrays)])
@@ -206,9 +211,9 @@ class _MachineCodeRecordBuilder:
         )
 
     def _adjust_patterns(self, accesses: Words, lane_bytes: Words) -> None:
-        """Replaces in place the patterns of merged accesses by those of the wider access
-        (`lane_bytes` of each lane), and the patterns of reduced ones (ONE_LANE) by those of one
-        lane."""
+        """Replaces in place the patterns of accesses that were merged from several by those of the
+        wider access (`lane_bytes` of each lane, above 0), and the patterns of reduced atomics
+        (ONE_LANE) by those of one lane; others (0) stay."""
         patterns = self._record.patterns
         widened, reduced = np.flatnonzero(lane_bytes > 0), np.flatnonzero(lane_bytes == ONE_LANE)
         if len(widened):
@@ -228,11 +233,12 @@ class _MachineCodeRecordBuilder:
         path_positions: Words,
         ptx_offsets: Words,
     ) -> tuple[Words, Words]:
-        """Returns the indices of the accesses of the PTX that memory operations make, in the order
-        of the operations, and the index of the operation of each. `first_accesses` has the first
-        access of each block of the path, and the end of the last. An operation names its PTX
-        instruction by a position in the path and an offset (`ptx_offsets`) in the basic block
-        there; it may have none or several accesses."""
+        """Returns the indices in `accesses` of those that memory operations of the machine code
+        make, in the order of the operations, and the index of the operation of each. Operation i
+        names its PTX instruction by the position `path_positions[i]` in the path and the offset
+        `ptx_offsets[i]` in the basic block there, and makes all accesses of that instruction in
+        that execution: none, one or several. `first_accesses` has the index of the first access of
+        each block of the path, and the end of the last."""
         entries = np.repeat(np.arange(len(path)), np.diff(first_accesses))
         # An access is found by its position in the path and its PTX instruction, packed in one
         # integer.
@@ -267,8 +273,9 @@ class _MachineCodeRecordBuilder:
 
     def _build_segment_arrays(self, segment: Segment) -> _SegmentArrays:
         """Returns a segment as arrays: a row for each memory operation of its nodes whose PTX block
-        is found among the segment's tokens, sorted by visit. If the node after it makes the same
-        access by one lane (`_reduced_operations`), the row is that node's operation instead."""
+        is found among the segment's tokens (others are left out), sorted by visit. If the node
+        visited next makes the same access by one lane (`_reduced_operations`), the row has that
+        visit and that operation instead."""
         rows: list[tuple[int, int, int, int, int]] = []
         visits_of_nodes = zip(segment.nodes, segment.starts, segment.stops, strict=True)
         for visit, (node, start, stop) in enumerate(visits_of_nodes):
@@ -307,9 +314,10 @@ class _MachineCodeRecordBuilder:
         return _SegmentArrays(blocks, np.array(segment.starts, np.int64), *columns)
 
     def _reduced_operations(self, node: int = -1) -> dict[Site, _MemoryOperation]:
-        """Returns the operations of a node that one lane makes for all (ONE_LANE), by their PTX
-        site; none for node -1, and if no node follows. The guarded operation of the node before,
-        which serves warps with inactive lanes, makes no access then."""
+        """Returns the memory operations of a node that one lane makes for all (ONE_LANE), by their
+        PTX site, cached; none for node -1, which stands for no node. Where such a node follows, the
+        operation for the same site in the node before, which serves warps with inactive lanes,
+        makes no access."""
         if node < 0:
             return {}
         if node not in self._reduced_cache:
@@ -324,9 +332,9 @@ class _MachineCodeRecordBuilder:
     def _position_of(
         self, segment: Segment, token: int, start: int, stop: int, nth: int
     ) -> int | None:
-        """Returns the position in the segment's tokens of the `nth` execution of `token` among the
-        positions `start` to `stop` that a node executes; `stop` itself if none is among them, it
-        has the token, and `nth` is 0; else None."""
+        """Returns the position in the segment's tokens of the execution number `nth` (from 0) of
+        `token` among the positions from `start` up to `stop`, exclusive, that a node executes;
+        `stop` itself if the token is not among them but at `stop`, and `nth` is 0; else None."""
         positions = [
             position for position in range(start, stop) if segment.tokens[position] == token
         ]
@@ -342,9 +350,9 @@ class _MachineCodeRecordBuilder:
         return None
 
     def _memory_operations(self, node: int) -> list[_MemoryOperation]:
-        """Returns the memory operations of a node, cached: its instructions that access memory and
-        have a PTX site; marked as made by one lane (ONE_LANE) if the node also reduces values for
-        the same site."""
+        """Returns the memory operations of a node, cached: its instructions that access memory, or
+        constants by register, and were made for a known PTX instruction; marked as made by one lane
+        (ONE_LANE) if the node also reduces values over the warp for the same site."""
         if node not in self._memory_cache:
             matching = self._counts.matching
             span = matching.nodes[node]
@@ -371,10 +379,10 @@ class _MachineCodeRecordBuilder:
 
     def _memory_operation(self, number: int, site: Site, sites: list[Site]) -> _MemoryOperation:
         """Returns how machine instruction `number`, made for the PTX instruction `site`, accesses
-        memory: the token of its PTX block and, if it merges several PTX accesses, the offset of the
-        first, the bytes of a lane and the iterations that they come from; else the offset of
-        `site`, and 0 bytes. `sites` are the PTX instructions with an access in its node of the
-        machine code's graph."""
+        memory: the token of its PTX block and, if it merges several PTX accesses, the offset in the
+        block of the first, the bytes of a lane and the iterations that they come from; else the
+        offset of `site`, 0 bytes and 1 iteration. `sites` are the PTX instructions of all memory
+        operations in its node."""
         block, ptx_offset = self._merging.places[site]
         token = int(self._walker.tokens.of_block[block])
         instruction = self._counts.matching.listing.instructions[number]

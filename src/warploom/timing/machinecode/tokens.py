@@ -47,8 +47,10 @@ class BlockTokens:
 
 def tokens_of(counts: MachineCounts) -> BlockTokens:
     """Returns the tokens of a launch: for each, the nodes that execute it by the evidence on which
-    most of its instructions agree. An instruction counts only if it was executed as often as
-    expected (MAX_DEVIATION); a token without such an instruction is ignored."""
+    most of its instructions agree, and its weight. An instruction counts only if its machine
+    instructions were executed as often as expected (MAX_DEVIATION); a token without such an
+    instruction is ignored. A token is optional if its machine instructions may be executed more
+    often than the PTX (no `excess`)."""
     matching = counts.matching
     program = matching.program
     first_token: dict[Site, int] = {}
@@ -79,8 +81,9 @@ def tokens_of(counts: MachineCounts) -> BlockTokens:
 
 
 def _majority(rows: list[Evidence]) -> tuple[Evidence, float]:
-    """Returns, of evidence (each row with its copies by node), a row with the copies on which most
-    rows agree, by weight; and the greatest weight among the rows that agree."""
+    """Returns, of evidence (each row with its copies by node), the first row with the copies on
+    which most rows agree, by rounded weight; and the greatest weight among the rows with these
+    copies."""
     votes: Counter[tuple[tuple[int, int], ...]] = Counter()
     for row in rows:
         votes[tuple(sorted(row.copies.items()))] += round(row.weight)

@@ -90,17 +90,21 @@ class Walk:
 
     @property
     def missed(self) -> float:
-        """Returns the weight of the tokens that only one of both paths executes: 1 for an
-        anchor."""
+        """Returns the weight of the tokens that only the PTX path or the machine code's executes: 1
+        for an anchor (the surest evidence), less for others."""
         return sum(segment.missed for segment in self.segments) / MISSED_COST
 
 
 class Walker:
-    """Finds the walks of a launch, and caches the segments that they are made of."""
+    """Finds the walks of a launch (paths of warps through the machine code), and caches the
+    segments that they are made of. Nodes are basic blocks of the machine code, tokens stand for
+    those of the PTX (`BlockTokens`)."""
 
     def __init__(self, counts: MachineCounts) -> None:
-        """Prepares the costs of nodes and edges: those that are not executed in the match of all
-        warps (`counts`) are dearer."""
+        """Prepares the tokens, the edges of the PTX's control-flow graph, and the costs of nodes
+        and edges of the machine code: a node costs by its size, and one that `counts` (the match of
+        all warps) has not executed UNLIKELY_COST more; edges not taken there are kept in
+        `_rare`."""
         self.tokens: BlockTokens = tokens_of(counts)
         self._nodes = counts.matching.nodes
         executed = counts.executed
@@ -118,8 +122,9 @@ class Walker:
         self._edges = {at << 32 | to for at, to in edges}
 
     def walk(self, path: Words) -> Walk:
-        """Returns the walk of a warp whose PTX path has these basic blocks, searched window by
-        window until a node ends the path; searched windows are cached."""
+        """Returns the walk of a warp whose PTX path has these basic blocks (by number), searched
+        window by window (WINDOW tokens) from node 0 until a segment ends the path; searched windows
+        are cached."""
         coded = self._encode_path(path)
         segments: list[Segment] = []
         positions: list[int] = []
@@ -137,8 +142,8 @@ class Walker:
 
     def _encode_path(self, path: Words) -> list[int]:
         """Returns the tokens of a path of PTX blocks, each times two, plus one where the step from
-        the block before is no edge of the control-flow graph: another part of a diverged warp goes
-        on."""
+        the block before is no edge of the control-flow graph (another part of a diverged warp goes
+        on); never for the first block."""
         steps = path[:-1] << 32 | path[1:]
         distinct, index = np.unique(steps, return_inverse=True)
         is_edge = np.array([kind in self._edges for kind in distinct.tolist()], bool)
@@ -148,9 +153,10 @@ class Walker:
     def _search(self, first: int, ends: bool, window: Sequence[int]) -> Segment:
         """Returns the cheapest segment from node `first` on that executes the tokens of a window
         (coded as by `_encode_path`), by Dijkstra's algorithm over pairs of a position in the window
-        and a node. Instructions, unlikely nodes and edges, tokens of one path only, and jumps to
-        another node have costs. `ends`: the path ends in this window, so the segment does, too;
-        else its first half is retained."""
+        and a node. Costs have: instructions, unlikely nodes and edges, tokens that only one path
+        executes, and jumps to another node, which are cheaper where the warp diverged. `ends`: the
+        path ends in this window, so the segment does, too; else about its first half is retained
+        (`_segment`)."""
         stop = len(window)
         order = count()
         open_: list[_SearchEntry] = [(0.0, next(order), 0, first, None, 0.0)]
@@ -196,10 +202,10 @@ class Walker:
     def _do_tokens(
         self, node: int, position: int, window: Sequence[int], ends: bool
     ) -> tuple[int, float]:
-        """Returns the position after the tokens of the window that a visit to a node executes from
-        `position` on, skipping ignored ones, and the cost of tokens that the node executes and the
-        path does not have (optional ones cost nothing); no cost where the window ends before the
-        path does."""
+        """Returns the position after the tokens of the window that one visit to a node executes
+        from `position` on, passing ignored ones, up to the first token that it does not (or no
+        longer) execute; and the cost of tokens that the node executes and the path does not have
+        (optional ones cost nothing), 0.0 where the window ends before the path does."""
         remaining = dict(self.tokens.needs[node])
         while position < len(window):
             token = window[position] >> 1
@@ -218,10 +224,10 @@ class Walker:
 def _segment(
     last: _Path, position: int, next_node: int, missed: float, tokens: tuple[int, ...], most: int
 ) -> Segment:
-    """Returns the searched path that ends in node `last` as a segment, up to its first node, but
-    not the first of all, that begins after the position `most`; the rest is searched again with the
-    next window. `position`, `next_node` and `missed` are those of a segment that retains the whole
-    path; `tokens` are the window's."""
+    """Returns a searched path, whose last node is `last`, as a segment, up to its first node, but
+    not the first of all, that begins after the position `most`; the next window begins with that
+    node. `position`, `next_node` and `missed` are those of a segment that retains the whole path;
+    `tokens` are the window's, uncoded."""
     path: list[_PathNode] = []
     while last is not None:
         path.append(last)

@@ -37,25 +37,26 @@ _FUSED = {"imul": "fp32", "shift": "int"}
 
 
 def accesses_memory(name: str) -> bool:
-    """Returns whether a record has accesses of instructions with this opcode: those of the
-    load/store and texture units, but for a few that access no memory or only constants."""
+    """Returns whether records have accesses of instructions with this opcode (without modifiers):
+    those of the texture unit, and those of the load/store unit but for _NO_MEMORY, which access
+    constants, tensor memory or none."""
     unit = execution_of(name).unit
     return unit == "texture" or (unit == "lsu" and name not in _NO_MEMORY)
 
 
 def indexes_constants(instruction: MachineInstruction) -> bool:
-    """Returns whether an instruction loads from an address in constant memory that depends on a
-    register, so that it can differ from lane to lane; other LDC have a fixed address."""
+    """Returns whether an instruction is an LDC whose address depends on a register, so that it can
+    differ from lane to lane; other LDC have a fixed address, of which records have no access."""
     return instruction.name == "LDC" and any(name[0] == "R" for name in instruction.reads)
 
 
 def machine_work(
     matching: Matching, costs: WorkCosts, starts: Sequence[int], stops: Sequence[int]
 ) -> MachineWork:
-    """Returns, in the form that the engine replays, the operations and registers of machine code
-    whose basic blocks are the spans from `starts` to `stops`. `matching` is the listing, paired
-    with the PTX program that it was compiled from. Register numbers stand for the instructions'
-    registers and scoreboards."""
+    """Returns, in the form that the engine replays, the operations and registers of machine code,
+    an operation for each instruction of the listing; its basic blocks are the spans from `starts`
+    to `stops` (exclusive). `matching` is the listing, paired with the PTX program that it was
+    compiled from. Register numbers stand for the instructions' registers and scoreboards."""
     return _MachineCodeWorkBuilder(matching, costs).build(starts, stops)
 
 
@@ -64,7 +65,9 @@ class _MachineCodeWorkBuilder:
     form that the engine replays."""
 
     def __init__(self, matching: Matching, costs: WorkCosts) -> None:
-        """`matching`: the listing and the PTX program that it was compiled from."""
+        """Stores the arguments, and the index of the first PTX instruction of each site.
+        `matching`: the listing and the PTX program that it was compiled from; `costs`: those of the
+        device."""
         self._matching, self._costs = matching, costs
         self._numbers: dict[str, int] = {}
         self._registers: list[int] = []
@@ -74,8 +77,9 @@ class _MachineCodeWorkBuilder:
             self._first_with_site.setdefault(site, index)
 
     def build(self, starts: Sequence[int], stops: Sequence[int]) -> MachineWork:
-        """Returns the work: an operation for each instruction of the listing, and a basic block for
-        each span from `starts` to `stops`."""
+        """Returns the work: an operation for each instruction of the listing, in order, and a basic
+        block for each span from `starts` to `stops` (exclusive). The first instruction has no
+        register reads."""
         code = self._matching.listing.instructions
         rows = [self._operation_row(index, instruction) for index, instruction in enumerate(code)]
         for row, before, instruction in zip(rows[1:], code, code[1:], strict=False):
@@ -90,15 +94,17 @@ class _MachineCodeWorkBuilder:
         )
 
     def _ptx_index(self, instruction: MachineInstruction) -> int:
-        """Returns the index of the PTX instruction from which a machine instruction was made, or
-        -1."""
+        """Returns the index of the first PTX instruction with the site (the source of a machine
+        instruction, `Matching.site_of`) from which a machine instruction was made, or -1."""
         site = self._matching.site_of(instruction)
         return self._first_with_site.get(site, -1) if site is not None else -1
 
     def _operation_row(self, index: int, instruction: MachineInstruction) -> list[int]:
         """Returns the row (`TimedOperation`) of machine instruction `index`: its unit and costs,
-        its stall count, its kind, and the registers and scoreboards that it waits for and
-        writes."""
+        its stall count, its kind, and the registers and scoreboards that it writes and waits for;
+        it waits for earlier writers of the registers that it writes, too. Others wait for it with
+        SHORT_SCOREBOARD if it sets a write barrier on a queued unit, LONG_SCOREBOARD for textures,
+        else WAIT. Register reads are the caller's."""
         row = [0] * TimedOperation.WORDS
         unit = self._unit(instruction)
         row[TimedOperation.instruction], row[TimedOperation.slots] = index, 1
@@ -121,9 +127,9 @@ class _MachineCodeWorkBuilder:
         return row
 
     def _unit(self, instruction: MachineInstruction) -> str:
-        """Returns the name of the unit that executes an instruction: that of the other unit where
-        two are one pipeline (_FUSED, with as many lanes on this device), "control" for a unit that
-        the model does not have."""
+        """Returns the name of the unit that executes an instruction: "fp32" for "imul" and "int"
+        for "shift" if both have as many lanes on this device, so that they are one pipeline;
+        "control" for a unit that the model does not have."""
         unit, timing = execution_of(instruction.name).unit, self._costs.timing
         fused = _FUSED.get(unit, unit)
         lanes = f"lanes_{unit}"
@@ -132,8 +138,9 @@ class _MachineCodeWorkBuilder:
         return unit if unit in UNITS else "control"
 
     def _interval(self, unit: str, instruction: MachineInstruction) -> int:
-        """Returns the ticks for which an instruction occupies its unit; for tensor cores, by the
-        products of the PTX instruction from which it was made."""
+        """Returns the ticks for which an instruction occupies its unit; on tensor cores, those for
+        the multiply-adds of the PTX matrix product from which it was made, or for one if it was
+        made from none."""
         if unit == "tensor":
             index = self._ptx_index(instruction)
             ptx = self._matching.program.instructions[index] if index >= 0 else None
@@ -143,8 +150,9 @@ class _MachineCodeWorkBuilder:
         return self._costs.interval(unit)
 
     def _latency(self, unit: str, instruction: MachineInstruction) -> int:
-        """Returns the cycles from the issue to the result of an instruction that sets a barrier (a
-        variable latency), by its unit; 1 for others, whose latency is in the stall counts."""
+        """Returns the cycles from the issue to the result of an instruction that sets a write
+        barrier (a variable latency): of constants for LDC, else of its unit ("int" for control and
+        load/store); 1 for others, whose latency is in the stall counts."""
         timing = self._costs.timing
         if instruction.control.write_barrier is None:
             return 1
@@ -153,10 +161,12 @@ class _MachineCodeWorkBuilder:
         return self._costs.unit_latency("int" if unit in ("control", "lsu") else unit)
 
     def _kind(self, unit: str, instruction: MachineInstruction) -> tuple[int, int, int]:
-        """Returns the kind of an operation of a unit, and its operands `x` and `y`, whose meaning
-        follows from the kind (`TimedOperation`), by its opcode, ALU for all others; of barriers and
-        sleeps, by the PTX instruction from which it was made. An EXIT with a guard, which may leave
-        the warp running, is not of the kind EXIT."""
+        """Returns the kind of an operation of a unit, and its operands `x` and `y`
+        (`TimedOperation`), by its opcode: EXIT (not with a guard, which may leave the warp
+        running), SLEEP, FENCE, BLOCK_BARRIER, COMMIT, WAIT_GROUP, MEMORY (x: 1 if off chip; y: 1
+        for LDGSTS), BRANCH for control instructions with targets, ALU for all others. Barriers and
+        sleeps take their operands from the PTX instruction from which they were made; without one
+        they are ALU."""
         index = self._ptx_index(instruction)
         ptx = self._matching.program.instructions[index] if index >= 0 else None
         timing = self._costs.timing
@@ -197,8 +207,9 @@ class _MachineCodeWorkBuilder:
         return w.ALU, 0, 0
 
     def _append_registers(self, row: list[int], word: int, names: Sequence[str]) -> None:
-        """Appends registers to the array of registers, and writes their index and number to two
-        words of the row, from `word` on."""
+        """Appends registers, without repetitions, to the array of registers, and writes the index
+        of the first and their number to the words `word` and `word` + 1 of the row. A name that is
+        new gets the next register number."""
         unique = list(dict.fromkeys(names))
         row[word], row[word + 1] = len(self._registers), len(unique)
         self._registers += [self._numbers.setdefault(name, len(self._numbers)) for name in unique]
@@ -207,9 +218,9 @@ class _MachineCodeWorkBuilder:
 def _dependences(
     reads: Sequence[str], writes: Sequence[str], control: Control
 ) -> tuple[list[str], list[str]]:
-    """Returns the registers and scoreboards ("SB" and a number) that an instruction needs, and
-    those that it writes: it needs the scoreboards on which its control information waits, and
-    writes the one that its write barrier sets."""
+    """Returns the registers and scoreboards ("SB" and a number) that an instruction needs: those
+    that it `reads`, and the scoreboards on which its control information waits; and those that it
+    writes: `writes`, and the scoreboard of its write barrier, if it sets one."""
     needs = [*reads, *(f"SB{number}" for number in control.waits)]
     if control.write_barrier is None:
         return needs, [*writes]
@@ -218,9 +229,9 @@ def _dependences(
 
 def _register_reads(instruction: MachineInstruction, previous: MachineInstruction) -> int:
     """Returns how many registers of each bank an instruction with a fixed latency reads, and how
-    many of them the instruction before left in the operand cache, packed as `TimedOperation.reads`;
-    0
-    for one with a variable latency, which sets a barrier.
+    many of them the instruction before left in the operand cache (by its reuse flags, for the same
+    source operand), packed as `TimedOperation.reads`; 0 for one with a variable latency, which sets
+    a read or write barrier.
 
     The bank of a register is its number modulo the banks. Sources: Jia et al. (2018), 2.1; Huerta
     et al. (2025)."""
@@ -245,8 +256,8 @@ def _register_reads(instruction: MachineInstruction, previous: MachineInstructio
 
 
 def _source_registers(instruction: MachineInstruction, slot: int) -> set[str]:
-    """Returns the registers of source operand number `slot`: of the operands after the first, the
-    destination, without predicates; empty if there are fewer."""
+    """Returns the registers of source operand number `slot` (from 0): the operands after the first,
+    which is the destination, count without predicates; empty if there are fewer."""
     sources = [
         operand for operand in instruction.operands[1:] if operand.kind is not Kind.PREDICATE
     ]

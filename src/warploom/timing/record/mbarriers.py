@@ -27,16 +27,18 @@ MODULUS = 1 << PHASE_BITS
 
 
 def waits_for_phases(program: Program) -> npt.NDArray[np.bool_]:
-    """Returns, by instruction, whether it waits for a phase of an mbarrier."""
+    """Returns, by index of the instruction, whether it waits for a phase of an mbarrier (a test or
+    try_wait counts)."""
     return np.array(
         [instruction.operation.kind is OpKind.MBARRIER_WAIT for instruction in program.instructions]
     )
 
 
 def owners_of(launch: Launch, stride: int, block: Words, phase_place: Words) -> tuple[Words, Words]:
-    """Returns, for accesses by warps of the blocks `block`, the grid index of the block that owns
-    the mbarrier, and the place of mbarrier and phase in that block's own shared memory. Without
-    clusters these are the arguments.
+    """Returns, for accesses by warps of the blocks `block`, the number in the grid of the block
+    that owns the mbarrier (the own block if there is none), and the place of mbarrier and phase in
+    that block's own shared memory. Without clusters, or with a `stride` of 0, these are the
+    arguments.
 
     `phase_place` (`abi.log_copies`: byte address, shifted left by PHASE_BITS, plus the phase)
     counts in the cluster's shared memory, in which each block's begins `stride` bytes after the
@@ -60,7 +62,8 @@ def _coordinates(rank: Words, cluster: Dim3) -> Words:
 
 
 def _coordinates_in_cluster(block: Words, launch: Launch) -> Words:
-    """Returns the coordinates of blocks of the grid in their clusters, shape (3, blocks)."""
+    """Returns the coordinates of blocks of the grid, by number, within their clusters, shape (3,
+    blocks)."""
     coordinates = _coordinates(block, launch.grid)
     return coordinates % np.array(launch.cluster)[:, None]
 
@@ -101,9 +104,9 @@ def phases_of(block: Words, phase: Words, waits: npt.NDArray[np.bool_]) -> tuple
 
 
 def _absolute_phases(barrier: Words, phase: Words) -> Words:
-    """Returns phases modulo 4 as numbers from the first phase of each mbarrier on; `barrier` is the
-    number of the mbarrier, rows are sorted by it and then in the order of the log. Each arrival
-    completes at most one phase, so none is skipped between two rows."""
+    """Returns phases modulo 4 as numbers that do not wrap; each mbarrier's first row retains its
+    phase. `barrier` is the number of the mbarrier; rows are sorted by it and then in the order of
+    the log. Each arrival completes at most one phase, so none is skipped between two rows."""
     steps = np.diff(phase, prepend=phase[:1]) % MODULUS
     # The first row of each mbarrier has no previous phase.
     is_first = np.diff(barrier, prepend=-1) != 0

@@ -36,17 +36,18 @@ in cycles."""
 
 
 def issue_order(program: Program) -> list[list[int]]:
-    """Returns, by basic block, the indices of its instructions in the order in which they issue;
-    the program caches it."""
+    """Returns, by basic block, the indices of its instructions in the order in which they issue
+    (`_list_schedule`); cached by the program."""
     if _CACHE_KEY not in program.cache:
         program.cache[_CACHE_KEY] = [_list_schedule(program, block) for block in program.blocks]
     return cast("list[list[int]]", program.cache[_CACHE_KEY])
 
 
 def _list_schedule(program: Program, block: ProgramBlock) -> list[int]:
-    """Returns the indices of a basic block's instructions in the order in which they issue: of
-    those that are ready within the window, each time the one with the longest path of waits after
-    it. The window ends WINDOW instructions after the number of those scheduled."""
+    """Returns the indices of a basic block's instructions in the order in which they issue: each
+    time, of those whose predecessors are all scheduled, the one with the longest path of latencies
+    after it (`_latency_weight`), the first in the program among equals. Candidates are the first
+    WINDOW instructions, and one more for each that is scheduled."""
     code = program.instructions[block.start : block.stop]
     successors = _successors(code)
     weight = [_latency_weight(instruction) for instruction in code]
@@ -82,9 +83,10 @@ def _list_schedule(program: Program, block: ProgramBlock) -> list[int]:
 
 
 def _successors(code: tuple[Instruction, ...]) -> list[set[int]]:
-    """Returns, by instruction of a basic block, the indices of the instructions that must stay
-    after it: because they read or overwrite a register that it uses, because their memory accesses
-    may not be swapped, or because one of both is a WALL (control flow, barrier)."""
+    """Returns, by instruction of a basic block, the indices of later instructions that must stay
+    after it: because they read or overwrite a register that it writes, or overwrite one that it
+    reads, because their memory accesses may not be swapped (`_may_swap`), or because one of both is
+    a WALL (control flow, barrier)."""
     successors: list[set[int]] = [set() for _ in code]
     writer: dict[Register, int] = {}
     readers: dict[Register, list[int]] = defaultdict(list)
@@ -141,9 +143,10 @@ class _Reordering(NamedTuple):
 
 
 def _reordering_of(instruction: Instruction) -> _Reordering:
-    """Returns how an instruction may move, by its unit: control flow and barriers not at all,
-    arithmetic freely (unless it reads the clock), plain loads and stores by their spaces, all else
-    in order."""
+    """Returns how an instruction may move: control flow and barriers not at all (WALL), arithmetic
+    and moves freely (PURE) unless they read the clock, plain loads and stores by their spaces;
+    texture loads, `ld.nc`, and loads of constants and parameters as loads of constant data; all
+    else in order (ORDERED), also accesses that are volatile, relaxed or the like."""
     operation = instruction.operation
     if operation.spec.unit in (Unit.CONTROL, Unit.BARRIER):
         return _Reordering(_Mobility.WALL)
@@ -166,8 +169,9 @@ _NOT_PLAIN = frozenset(("volatile", "acquire", "release", "relaxed", "mmio"))
 
 
 def _may_swap(first: _Reordering, second: _Reordering) -> bool:
-    """Returns whether two instructions that are not pure may swap places: two loads, or a load and
-    a store that cannot write what it loads (other spaces, or constant data)."""
+    """Returns whether two instructions, neither PURE nor a WALL, may swap places: two loads, or a
+    load and a store that cannot write what it loads (constant data, or no space in common and no
+    generic address)."""
     mobilities = {first.kind, second.kind}
     if mobilities == {_Mobility.LOAD}:
         return True

@@ -44,7 +44,8 @@ WAVEFRONT_BYTES = 128
 
 
 class PatternTable:
-    """Holds the patterns of a launch, numbered in the order of their first use.
+    """Holds the patterns in which the warps of a launch access memory, numbered in the order of
+    their first use.
 
     A key is the instruction, the kind (`abi.access_kinds`), the active lanes, and each lane's
     distance from the base. `rules` include caches, so that they have the path of each access
@@ -67,19 +68,19 @@ class PatternTable:
     @property
     def lines(self) -> Words:
         """Returns the lines of all patterns, shape (lines, 2): the distance from the base in lines,
-        and the mask of sectors."""
+        and the mask of sectors, for stores with the counts of unwritten bytes above it."""
         return np.array(self._lines, np.int64).reshape(-1, 2)
 
     @property
     def unit(self) -> int:
-        """Returns the number of bytes of which bases are multiples, except those of local memory
-        (0)."""
+        """Returns the number of bytes of which base addresses are multiples; those in local memory
+        are 0."""
         return self._rules.unit
 
     def of(self, log: Log, rows: Words) -> tuple[Words, Words]:
-        """Returns the numbers of the patterns of rows of a log's accesses, and their bases in
-        bytes: the first lane's address rounded down to the unit, 0 in local memory. Adds new
-        patterns."""
+        """Returns, for each of the `rows` of a log's accesses, the number of its pattern, and its
+        base in bytes: the first lane's address rounded down to the unit, 0 in local memory. New
+        patterns are added to the table."""
         first = rows[:, LogAccess.first]
         local = space_number(rows[:, LogAccess.kind]) == SPACES.index(Space.LOCAL)
         base = np.where(local, 0, first - first % self._rules.unit)
@@ -91,14 +92,14 @@ class PatternTable:
         return np.array(numbers, np.int64)[index], base
 
     def lanes_of(self, number: int) -> tuple[int, AddressPattern, Space]:
-        """Returns the bytes that a lane accesses in a pattern, its lanes and their distances from
-        the base, and the state space."""
+        """Returns, for pattern `number`, the bytes that a lane accesses, the active lanes with
+        their distances from the base, and the state space."""
         _, kind, pattern = self._keys[number]
         return lane_bytes(kind), pattern, SPACES[space_number(kind)]
 
     def with_lane_bytes(self, numbers: Words, sizes: Words) -> Words:
-        """Returns the numbers of the patterns with the same first bytes as those with the numbers
-        `numbers`, whose lanes access `sizes` bytes each; adds new ones."""
+        """Returns, for each of the patterns `numbers`, the number of the one that begins at the
+        same bytes but whose lanes access `sizes[i]` bytes each; adds new ones to the table."""
         distinct, index = np.unique(np.stack([numbers, sizes], axis=1), axis=0, return_inverse=True)
         resized: list[int] = []
         pairs: list[tuple[int, int]] = distinct.tolist()
@@ -108,8 +109,8 @@ class PatternTable:
         return np.array(resized, np.int64)[index.reshape(-1)]
 
     def of_one_lane(self, numbers: Words) -> Words:
-        """Returns the numbers of the patterns in which the first active lane alone makes the
-        accesses with the numbers `numbers`; adds new ones."""
+        """Returns, for each of the patterns `numbers`, the number of the one in which the first
+        active lane alone makes the access; adds new ones to the table."""
         distinct, index = np.unique(numbers, return_inverse=True)
         reduced: list[int] = []
         chosen: list[int] = distinct.tolist()
@@ -119,8 +120,8 @@ class PatternTable:
         return np.array(reduced, np.int64)[index.reshape(-1)]
 
     def number(self, instruction: int, kind: int, pattern: AddressPattern) -> int:
-        """Returns the number of an instruction's access of a kind with a pattern; adds it if it is
-        new."""
+        """Returns the number of the pattern in which an instruction makes an access of a kind
+        (`abi.access_kinds`); adds it to the table if it is new."""
         key = instruction, kind, pattern
         if key not in self._numbers:
             self._numbers[key] = len(self._rows)
@@ -130,11 +131,12 @@ class PatternTable:
 
     def _row(self, instruction: int, kind: int, pattern: AddressPattern) -> list[int]:
         """Returns the row (`TimedPattern`) of a pattern by its space and operation: passes (of
-        atomics, else 1) and wavefronts by the cost rules and, where it goes through the caches, its
-        lines, which are appended to those of the table. Copies and texels have rows of their own
-        (`_sector_row`). Wavefronts of shared memory are multiplied by the passes; those
-        of constant memory are distinct addresses; those of other accesses are its lines, or the
-        wavefronts that move its registers, WAVEFRONT_BYTES each, if these are more."""
+        atomics, else 1) and wavefronts by the device's cost rules and, outside of shared and
+        constant memory, its lines, which are appended to those of the table, and the registers that
+        move. Copies, accesses to mbarriers and texels have rows of their own (`_sector_row`).
+        Wavefronts of shared memory are multiplied by the passes; those of constant memory are
+        distinct addresses; those of other accesses are its lines, or the wavefronts that move its
+        registers, WAVEFRONT_BYTES each, if these are more. Loads also get `banks`."""
         space, size = SPACES[space_number(kind)], lane_bytes(kind)
         op_number, lanes = operation_number(kind), pattern.lanes
         if op_number >= len(OPS):
@@ -192,9 +194,9 @@ class PatternTable:
         return row
 
     def _copy_row(self, op: int, size: int, pattern: AddressPattern) -> list[int]:
-        """Returns the table's row for the operation `op` (`abi.log_copies`): a bulk copy of `size`
-        bytes, which moves the sectors at the offsets of `pattern`, or an access to an mbarrier,
-        which moves none (`size` 0)."""
+        """Returns the table's row for the operation `op` (`abi.log_copies`): a bulk copy (LOAD,
+        STORE or ATOMIC), which moves the sectors at the offsets of `pattern`, or an access to an
+        mbarrier. With `size` 0 there are no sectors."""
         kinds = {
             COPY_IN: w.LOAD,
             COPY_OUT: w.STORE,
@@ -204,8 +206,9 @@ class PatternTable:
         return self._sector_row(kinds[op], pattern.offsets if size else ())
 
     def _sector_row(self, kind: int, sectors: tuple[int, ...]) -> list[int]:
-        """Returns the row of an access given by the byte addresses of its sectors; adds its lines
-        to the table. One pass, and a wavefront for each line."""
+        """Returns the row of an access of a kind (`timing.layout`) given by the byte addresses of
+        its sectors, relative to the base; appends its lines to the table's. One pass, and a
+        wavefront for each line."""
         masks: dict[int, int] = {}
         for address in sectors:
             line, sector = divmod(address // w.SECTOR_BYTES, w.SECTORS)
@@ -218,8 +221,10 @@ class PatternTable:
         return row
 
     def _kind(self, space: Space, op: str, route: str) -> int:
-        """Returns the kind of a pattern (LOAD, STORE or ATOMIC) by the operation `op`, with the
-        flags THROUGH_L1 (loads alone) and DROPS_L1 by the path of the access through the caches."""
+        """Returns the kind of a pattern (LOAD, STORE or ATOMIC) by the operation `op` ("load",
+        "store", "atomic"), with THROUGH_L1 for loads that L1 or the texture cache holds, and
+        DROPS_L1 for accesses that invalidate lines of L1, by the path of the access through the
+        caches (`route`)."""
         path = self._rules.path(space.value, op, route=route) or 0
         kind = {"load": w.LOAD, "store": w.STORE, "atomic": w.ATOMIC}[op]
         if path & (caches.THROUGH_L1 | caches.THROUGH_TEXTURE) and op == "load":
@@ -229,9 +234,10 @@ class PatternTable:
     def _lines_of(
         self, rule: str, addresses: list[int], lanes: int, size: int, shift: int
     ) -> list[tuple[int, int]]:
-        """Returns the lines that an access needs, relative to its base, each with the mask of its
-        sectors; `shift` is what was added to its addresses. Sectors of one line are requested
-        together, except on 1.x, where there is no cache: transaction by transaction."""
+        """Returns the lines that an access needs, as distances from its base in lines, each with
+        the mask of its sectors; `shift` is what was added to its addresses. Sectors of one line are
+        one entry, except by the rules of 1.x (in order, by half-warps), which have an entry for
+        each transaction."""
         if rule in SECTOR_RULES:
             first_bytes = [addresses[lane] for lane in range(WARP_SIZE) if lanes >> lane & 1]
             sectors = {address // w.SECTOR_BYTES * w.SECTOR_BYTES for address in first_bytes}
@@ -258,9 +264,9 @@ class PatternTable:
 def _with_unwritten_bytes(
     lines: list[tuple[int, int]], first_bytes: Words, size: int
 ) -> list[tuple[int, int]]:
-    """Returns lines with, for each sector, how many of its bytes a store does not write
-    (`layout.UNWRITTEN_BITS`), given the first bytes of its lanes, each of which writes `size`
-    bytes."""
+    """Returns lines with, above the mask of sectors, how many bytes of each sector in it a store
+    does not write (`layout.UNWRITTEN_BITS` a sector), given the first bytes of its lanes, each of
+    which writes `size` bytes."""
     written = np.unique(first_bytes[:, None] + np.arange(size))
     sectors, counts = np.unique(written // w.SECTOR_BYTES, return_counts=True)
     unwritten = dict(zip(sectors.tolist(), (w.SECTOR_BYTES - counts).tolist(), strict=True))

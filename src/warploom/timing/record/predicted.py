@@ -29,7 +29,9 @@ Words = npt.NDArray[np.int64]
 
 def with_predicted_blocks(record: Record, blocks: int) -> Record:
     """Returns the record with predicted blocks after its own, so that it has `blocks`; the record
-    itself if it has as many, if it has none, or if warps poll memory for each other."""
+    itself if it has as many or more, if it has none, or if warps poll memory for each other. A
+    predicted warp has the stream of a recorded one (`_source_blocks`) and base addresses of its own
+    (`_predicted_addresses`)."""
     recorded = record.blocks
     if not 0 < recorded < blocks or record.poll_counts.any():
         return record
@@ -48,9 +50,10 @@ def with_predicted_blocks(record: Record, blocks: int) -> Record:
 
 
 def alignment_period(record: Record) -> int:
-    """Returns after how many blocks along x accesses begin at the same bytes of their lines again,
-    as far as their addresses are linear in the index of a block: 1 if fewer than two blocks are
-    recorded, at most the blocks of a row of the grid."""
+    """Returns after how many blocks along x all accesses begin at the same bytes of a unit
+    (`patterns.unit`) again, as far as their addresses are linear in the block's index along x: 1 if
+    fewer than two blocks of a row are recorded or none is linear; at most the blocks of a row of
+    the grid."""
     x = record.launch.grid[0]
     if min(record.blocks, x) < 2:
         return 1
@@ -65,9 +68,11 @@ def alignment_period(record: Record) -> int:
 
 
 def _source_blocks(record: Record, blocks: int) -> Words:
-    """Returns the recorded block whose path each block follows: its own; else one of the same
-    column, if whole rows are recorded; else one whose accesses begin at the same bytes of their
-    lines, if there is one."""
+    """Returns, for each of `blocks` blocks, the recorded block whose path it follows: its own if it
+    is recorded; else, if whole rows of the grid are recorded, one of the same column, rows in turn;
+    else block `column % n`, n being the recorded blocks, rounded down to a multiple of
+    `alignment_period` if there are more than that, so that accesses begin at the same bytes of
+    their lines."""
     recorded, x = record.blocks, record.launch.grid[0]
     row, column = np.divmod(np.arange(recorded, blocks), x)
     if recorded >= x:
@@ -79,8 +84,9 @@ def _source_blocks(record: Record, blocks: int) -> Words:
 
 
 def _addresses(record: Record) -> Words:
-    """Returns the addresses of the first accesses of the recorded blocks, shape (blocks, warps of a
-    block, sites)."""
+    """Returns the addresses of the first accesses of the recorded blocks at each site
+    (instruction), shape (blocks, warps of a block, sites); base addresses if the record has no
+    offsets."""
     base_addresses = record.warps[:, 1:]
     addresses = base_addresses if record.offsets is None else base_addresses + record.offsets
     return addresses.reshape(record.blocks, record.launch.warps_per_block, -1)
@@ -88,8 +94,9 @@ def _addresses(record: Record) -> Words:
 
 def _predicted_addresses(record: Record, sources: Words) -> Words:
     """Returns the base addresses of all `len(sources)` blocks, shape (blocks, warps of a block,
-    sites): extrapolated from the first blocks along x, y and z where that agrees with all recorded
-    ones, else those of the block's source."""
+    sites): for each warp and site linear in the block's indices along x, y and z, by the first
+    blocks along each, where that agrees with all recorded blocks; else those of the block's
+    source."""
     addresses = _addresses(record)
     x, y, _ = record.launch.grid
     number = np.arange(len(sources))

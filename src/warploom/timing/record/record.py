@@ -71,7 +71,8 @@ class Record:
 
     def in_order(self, order: list[list[int]]) -> Record:
         """Returns the record with the accesses of each entry sorted by the order in which their
-        instructions issue; `order` gives that by basic block (`order.issue_order`)."""
+        instructions issue; `order` has, by basic block, the indices of its instructions in that
+        order (`order.issue_order`). Accesses of one instruction stay in order."""
         issued = np.array([index for block in order for index in block], np.int64)
         position = np.zeros(1 + issued.max(initial=0), np.int64)
         position[issued] = np.arange(len(issued))

@@ -68,13 +68,15 @@ class RecordBuilder:
 
     @property
     def size(self) -> int:
-        """Returns the words of the record so far."""
+        """Returns the words of the record so far, without patterns and offsets, by which the caller
+        limits it."""
         streams_size = 2 * self._entry_count + TimedAccess.WORDS * self._access_count
         return streams_size + sum(part.size for part in self._warps)
 
     def add(self, log: Log, blocks: range) -> int:
         """Adds the log of these blocks, which follow those added before, up to the first block of
-        which something is missing in the log; returns how many blocks were added."""
+        which something is missing in the log; returns how many blocks were added, and stores in
+        `blocks` how many there are now."""
         blocks = range(blocks.start, blocks.start + self._count_whole_blocks(log, blocks))
         entries, entry_positions = self._sort_entries(log, blocks)
         accesses, access_warps, offsets = self._sort_accesses(
@@ -87,8 +89,8 @@ class RecordBuilder:
 
     def _count_whole_blocks(self, log: Log, blocks: range) -> int:
         """Returns how many of these blocks, from the first on up to the first incomplete one, are
-        logged completely: each warp has a number in the log, and none of its steps or entries was
-        left out."""
+        logged completely: each of their warps has a number in the log, and none of its steps or
+        entries was left out or lost."""
         warps = self.launch.warps_per_block
         span = slice(blocks.start * warps, blocks.stop * warps)
         count = self.launch.blocks * warps
@@ -102,8 +104,8 @@ class RecordBuilder:
         return int(broken.argmax()) if broken.any() else len(blocks)
 
     def record(self) -> Record:
-        """Returns the record of all that was added; warps and offsets of early parts, which had
-        fewer sites, are padded with zeros to the sites that were found in all."""
+        """Returns the record of all that was added; base addresses and offsets of early parts,
+        which had fewer sites, are padded with zeros. `masks` are None unless they are kept."""
         count = len(self._sites)
         warps = [np.pad(part, ((0, 0), (0, 1 + count - part.shape[1]))) for part in self._warps]
         offsets = [np.pad(part, ((0, 0), (0, count - part.shape[1]))) for part in self._offsets]
@@ -144,14 +146,15 @@ class RecordBuilder:
 
     @cached_property
     def _is_jump_back(self) -> npt.NDArray[np.bool_]:
-        """Returns, by basic block, whether it belongs to a polling loop and only jumps back to its
-        start; entries of such blocks are dropped from the record."""
+        """Returns, by basic block, whether it only jumps back to the start of a polling loop;
+        entries of such blocks are dropped from the record."""
         jumps = jump_back_blocks(self.program)
         return np.array([block.index in jumps for block in self.program.blocks])
 
     @cached_property
     def _is_load_polling(self) -> npt.NDArray[np.bool_]:
-        """Returns, by basic block, whether it is a polling loop that polls by loads."""
+        """Returns, by basic block, whether it is a polling loop whose last poll is a load (else it
+        tests an mbarrier)."""
         loops = load_polling_loops(self.program)
         return np.array([block.index in loops for block in self.program.blocks])
 
@@ -165,11 +168,13 @@ class RecordBuilder:
     # ---- from the log -----------------------------------------------------------------------
 
     def _sort_entries(self, log: Log, blocks: range) -> tuple[Words, Words]:
-        """Returns the entries of these blocks sorted by warp, shape (entries, 3): the warp's number
-        among those of the blocks, its basic block (plus the number of basic blocks where only a
-        part of the warp arrives at its barrier), and its active lanes (0 if they are not recorded);
-        and for each row of the log its position there, -1 for blocks beyond and for iterations of
-        polling loops that are dropped. Also counts how often each warp polls (`_poll_counts`)."""
+        """Returns the entries (executions of basic blocks) of these blocks sorted by warp, shape
+        (entries, 3): the warp's number among those of the blocks, its basic block (plus the number
+        of basic blocks where only a part of the warp arrives at its barrier), and its active lanes
+        (0 unless masks are kept); and for each row of the log its position there, -1 for later
+        blocks, and for what is dropped: all iterations of polling loops but the last, and jumps
+        back. Also appends to `_poll_counts` how many entries of load polling loops each warp
+        retains."""
         rows = log.rows(log.head.entries, LogEntry.WORDS)
         numbers = log.numbers(self.launch)
         # `numbers` has, by warp of the launch, 1 plus its number in the log (0: none); `launched`
@@ -204,9 +209,10 @@ class RecordBuilder:
     ) -> tuple[Words, Words, Words]:
         """Returns the accesses of the blocks from `first` on, sorted by warp, entry and
         instruction, shape (accesses, 8): entry, pattern, instruction, site, base address, phase of
-        an mbarrier, its arrivals and its owner; and by access the warp, and the bytes from the base
-        to its first address. `entries` and `entry_positions` are those of `_sort_entries`. Left out
-        are accesses of dropped entries, and bulk copies that are also logged by lanes."""
+        an mbarrier, its arrivals and its owner; and by access the warp's number, and the bytes from
+        the base to its first address. `entries` and `entry_positions` are those of `_sort_entries`.
+        Left out are accesses of dropped entries, and lanes' accesses by bulk copies, which are also
+        logged as copies."""
         rows = log.rows(log.head.accesses, LogAccess.WORDS)
         entry = entry_positions[rows[:, LogAccess.entry]]
         by_lanes = operation_number(rows[:, LogAccess.kind]) < len(OPS)
@@ -240,9 +246,10 @@ class RecordBuilder:
         self, rows: Words, entry: Words, entries: Words, first: int
     ) -> tuple[Words, Words, Words]:
         """Returns, for each of the log's accesses `rows`, the phase of an mbarrier that it signals
-        or awaits (1 plus its number in the block, 0 for none), the arrivals that a wait needs, and
-        the number of the block that owns the mbarrier less that of the own block. `entry` has the
-        access's entry (-1: not in the record); entries begin with block `first`."""
+        or awaits (1 plus its number in the block; 0 for none, for one at which nothing arrives, and
+        for accesses not in the record), the arrivals that a wait needs (else 0), and the number of
+        the block that owns the mbarrier less that of the own block. `entry` has the access's entry
+        (-1: not in the record); entries begin with block `first`."""
         in_record = entry >= 0
         block = np.where(
             in_record, first + entries[entry, E_WARP] // self.launch.warps_per_block, 0
@@ -254,9 +261,10 @@ class RecordBuilder:
         return *phases_of(owner, phase, waits), owner - block
 
     def _address_offsets(self, rows: Words, warp: Words) -> Words:
-        """Returns what is added to the logged addresses of `rows`, accesses by the warps `warp`:
-        local memory gets addresses of its own for each warp, after all others; addresses of the
-        host become distances from `origin`."""
+        """Returns what is added to the logged addresses of `rows`, accesses by the warps `warp`
+        (numbered from the first block not yet added): local memory gets addresses of its own for
+        each warp, from LOCAL_BASE on; global and constant addresses, which are the host's, become
+        distances from `origin`; 0 for other spaces."""
         local = space_number(rows[:, LogAccess.kind]) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
         local_bytes = (first + warp) * (local_lines(self.program) * LINE_BYTES)
@@ -265,7 +273,7 @@ class RecordBuilder:
 
     def _site_numbers(self, rows: Words) -> Words:
         """Returns the numbers of the sites of accesses: a site is an instruction and a kind of
-        access, numbered in the order of first use."""
+        access. New ones get the next numbers, and are stored in `_sites`."""
         keys = rows[:, LogAccess.instruction] << 32 | rows[:, LogAccess.kind]
         distinct, index = np.unique(keys, return_inverse=True)
         numbers = [self._sites.setdefault(key, len(self._sites)) for key in distinct.tolist()]
@@ -276,9 +284,10 @@ class RecordBuilder:
     def _add_warps(
         self, entries: Words, accesses: Words, access_warps: Words, blocks: range
     ) -> None:
-        """Adds a row for each warp (its stream, and the base addresses of its sites), and the
-        streams among theirs that are new: paths of basic blocks with accesses. Streams are compared
-        by hashes of their entries and accesses.
+        """Adds a row for each warp (the number of its stream, and the base address of each of its
+        sites, which is that of its first access there), and the streams among theirs that are new:
+        paths of basic blocks with accesses. Streams are compared by hashes of their entries and
+        accesses, so that warps share them.
 
         `entries` and `accesses` are those of `_sort_entries` and `_sort_accesses`, sorted by warp;
         `access_warps` has the warp of each access."""
@@ -317,8 +326,9 @@ class RecordBuilder:
     def _add_offsets(
         self, accesses: Words, access_warps: Words, offsets: Words, blocks: int
     ) -> None:
-        """Adds, for each warp of `blocks` blocks, the distance of the first access of each site
-        from its base address (`Record.offsets`), from the distances `offsets` of all accesses."""
+        """Adds, for each warp of `blocks` blocks, the bytes between the base and the address of its
+        first access at each site (`Record.offsets`; 0 without one), from those of all accesses,
+        `offsets`."""
         first_offsets = np.zeros((blocks * self.launch.warps_per_block, len(self._sites)), np.uint8)
         # Offsets are less than the unit of base addresses, so a byte holds them.
         warp, site, first = _first_of_sites(accesses, access_warps, len(self._sites))[:3]
@@ -329,8 +339,9 @@ class RecordBuilder:
         self, entries: Words, first_accesses: Words, accesses: Words, distances: Words
     ) -> None:
         """Adds a stream to the record: its entries, a last one that marks the end of its accesses,
-        and its accesses, with distances in place of base addresses. `first_accesses` has the number
-        of each entry's first access among all sorted accesses."""
+        and its accesses, with `distances` (from the first of their site) in place of base
+        addresses; and the entries' lanes if masks are kept. `first_accesses` has the number of each
+        entry's first access among all sorted accesses."""
         start = int(first_accesses[0]) if len(first_accesses) else 0
         rows = np.zeros((len(entries) + 1, 2), np.int64)
         rows[:-1, StreamEntry.block] = entries[:, E_BLOCK]
@@ -353,8 +364,9 @@ def _with_distances(accesses: Words, distances: Words) -> Words:
 
 
 def _distances_from_first(accesses: Words, access_warps: Words, warps: Words) -> Words:
-    """Returns the distance in bytes of each access from the first access of the same warp at its
-    site, and writes the address of that, the site's base, to `warps`."""
+    """Returns the distance in bytes of each access's base from that of the first access of the same
+    warp at its site, and writes the latter, the site's base address, to `warps` (in place), column
+    1 + site."""
     warp, site, first, pair = _first_of_sites(accesses, access_warps, warps.shape[1] - 1)
     base_addresses = accesses[first, C_BASE]
     warps[warp, 1 + site] = base_addresses
@@ -373,9 +385,9 @@ def _first_of_sites(
 
 
 def _hash_segments(rows: Words, ends: Words) -> Words:
-    """Returns two hashes of the set of rows of each segment, and their number, shape (segments, 3);
-    segment i is rows `ends[i]` to `ends[i + 1]`. A hash is the sum of the rows' hashes, as a
-    difference of cumulative sums."""
+    """Returns two hashes of the set of rows of each segment, and the number of its rows, shape
+    (segments, 3); segment i is rows `ends[i]` to `ends[i + 1]`, exclusive. A hash is the sum of the
+    rows' hashes, whatever their order."""
     sums = [np.concatenate([[np.uint64(0)], np.cumsum(hashes)]) for hashes in hash_rows(rows)]
     differences = [(hashes[ends[1:]] - hashes[ends[:-1]]).astype(np.int64) for hashes in sums]
     return np.stack([*differences, np.diff(ends)], axis=1)

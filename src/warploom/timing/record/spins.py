@@ -35,14 +35,17 @@ _ALLOWED_UNITS = (*PURE, Unit.MEMORY, Unit.CONTROL)
 
 
 def polling_loops(program: Program) -> dict[int, int]:
-    """Returns, by basic block that is a polling loop, its last instruction that polls."""
+    """Returns the polling loops of a program: by index of the basic block, the index of its last
+    instruction that polls (a load that other threads' writes can change, or a test of an mbarrier).
+    They are loops of one basic block, perhaps with one that jumps back, which do nothing else."""
     polls = ((block.index, _polling_instruction(program, block)) for block in program.blocks)
     return {index: instruction for index, instruction in polls if instruction >= 0}
 
 
 def load_polling_loops(program: Program) -> dict[int, int]:
-    """Returns the polling loops that poll by a load, in which warps of several blocks may wait for
-    each other, as `polling_loops` does."""
+    """Returns those of `polling_loops` whose last poll is a load (not a test of an mbarrier), by
+    index of the basic block the index of the load: in these, warps of several blocks may wait for
+    each other."""
     return {
         index: instruction
         for index, instruction in polling_loops(program).items()
@@ -51,8 +54,8 @@ def load_polling_loops(program: Program) -> dict[int, int]:
 
 
 def jump_back_blocks(program: Program) -> set[int]:
-    """Returns the basic blocks that are one unguarded jump back to the start of a polling loop, the
-    second block of such a loop."""
+    """Returns the indices of the basic blocks that are one unguarded jump back to the start of a
+    polling loop, the second block of such a loop."""
     loops = polling_loops(program)
     return {
         block.index
@@ -83,10 +86,10 @@ def _is_loop(program: Program, block: ProgramBlock) -> bool:
 
 
 def _polling_instruction(program: Program, block: ProgramBlock) -> int:
-    """Returns the last polling instruction of a basic block that is a polling loop, perhaps with
-    another block that jumps back; -1 for other blocks. Such a loop only polls, computes and waits,
-    and no register may be both live at its start and written: the next iteration would then not
-    repeat this one."""
+    """Returns the index of the last polling instruction of a basic block that is a polling loop,
+    perhaps with another block that jumps back; -1 for other blocks. Such a loop polls at least
+    once, else only loads, computes and waits, and writes no register that is live at its start: the
+    next iteration would then not repeat this one."""
     code = program.instructions[block.start : block.stop]
     written = {register for instruction in code for register in writes(instruction)}
     if written & set(program.live_in[block.index]) or not _is_loop(program, block):
@@ -104,8 +107,8 @@ def _polling_instruction(program: Program, block: ProgramBlock) -> int:
 
 
 def _is_poll(operation: Operation) -> bool:
-    """Returns whether an operation observes what other threads write, or tests a phase of an
-    mbarrier."""
+    """Returns whether an operation is a load with one of POLLING_MODIFIERS, which observes what
+    other threads write, or tests a phase of an mbarrier."""
     if operation.kind is OpKind.MBARRIER_WAIT:
         return True
     return operation.kind is OpKind.LOAD and not POLLING_MODIFIERS.isdisjoint(
@@ -117,11 +120,12 @@ def last_iterations(
     entries: Words, lanes: Words, is_polling: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
     """Returns, as a mask, which of a log's entries (executions of a basic block) to retain: all but
-    iterations of polling loops that are followed by another one.
+    iterations of polling loops that are followed by another one of the same loop.
 
     `entries`, shape (entries, 2), are a warp and a basic block, sorted by warp; `lanes` the active
     lanes of each as bits; `is_polling` says by basic block whether it is a polling loop. An
-    iteration is not the last one if the next entry of any of its lanes is another one."""
+    iteration is followed by another one if the warp's next entry that has any of its lanes is of
+    the same basic block."""
     last = np.ones(len(entries), np.bool_)
     # Fast path: iterations of warps that have not diverged follow each other directly.
     if len(entries):
@@ -146,7 +150,8 @@ def partial_barrier_arrivals(
     entries: Words, lanes: Words, live: Words, ends_with_barrier: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
     """Returns, as a mask, which of a log's entries (a warp and a basic block each, sorted by warp)
-    arrive at a barrier before other lanes of their warp do: the warp arrives with its last lanes.
+    arrive at a barrier before other lanes of their warp do; the entry with which the last lanes
+    arrive is not among them, as the warp arrives with it.
 
     `lanes` are the active lanes of each entry, `live` the warp's lanes that have not ended then;
     `ends_with_barrier` says by basic block whether it ends with a barrier."""
@@ -166,8 +171,8 @@ def partial_barrier_arrivals(
 
 def poll_barrier_warps(poll_counts: Words, warps_per_block: int) -> int:
     """Returns how many warps wait for each other wherever one polls, as in a grid's `sync()`, given
-    how often each warp polls; 0 if they do not: some poll more often than others, blocks have
-    different numbers of polling warps, or there is one block."""
+    how often each warp polls; 0 if they do not: none polls, some that poll do so more often than
+    others, blocks have different numbers of polling warps, or there is one block."""
     polling_warps = (poll_counts.reshape(-1, warps_per_block) > 0).sum(axis=1)
     counts = np.unique(poll_counts[poll_counts > 0])
     is_grid_barrier = (

@@ -15,10 +15,12 @@ from warploom.timing.work.operations import MachineWork
 
 
 class VisitCounter:
-    """Follows a warp through its stream, given its states in the order of time."""
+    """Follows a warp through its stream (its path of basic blocks), given its states in the order
+    of time, and counts how often it has executed each operation."""
 
     def __init__(self, record: Record, work: MachineWork, warp: int) -> None:
-        """`record` and `work` are those of the replay; `warp`: the warp's number in the launch."""
+        """Begins at the first basic block of the warp's stream. `record` and `work` are those of
+        the replay; `warp`: the warp's number in the launch."""
         self._operations = work.operations
         first, stop = record.streams[record.warps[warp, 0]].tolist()
         blocks = record.entries[first:stop, StreamEntry.block]
@@ -29,13 +31,13 @@ class VisitCounter:
         """How often the warp executed each operation, in basic blocks that it has left."""
 
     def nth(self, operation: int, *, selected: bool) -> int:
-        """Returns how often the warp had executed an operation before its next state, in which it
-        waits to issue the operation or, if `selected`, issues one of its slots, which is counted.
-        Must be called for all states of the warp in the order of time: each call moves on to the
-        operation's basic block.
+        """Returns how often the warp had executed an operation (left a basic block that has it)
+        before its next state, in which it waits to issue the operation or, if `selected`, issues
+        one of its slots. Must be called for all states of the warp in the order of time: each call
+        advances to the operation's basic block.
 
-        Operations of a basic block issue in order, so a state whose operation is not after the last
-        one belongs to a later execution of the block; so does one of an operation that has already
+        Operations of a basic block issue in order, so a state whose operation is before the last
+        one belongs to a later execution of a block; so does one of an operation that has already
         issued all of its slots, as the parts of a diverged warp issue it in turn."""
         slots = int(self._operations[operation, TimedOperation.slots])
         over = operation == self._operation and self._issued >= slots
@@ -52,8 +54,8 @@ class VisitCounter:
         return start <= operation < stop
 
     def _advance_to(self, operation: int) -> None:
-        """Leaves basic blocks, counting their operations as executed, up to the next one that has
-        the operation; the last block is not left."""
+        """Leaves basic blocks, counting their operations as executed, up to the next one after the
+        current that has the operation; the last block of the stream is not left."""
         while self._entry + 1 < len(self._operation_ranges):
             self._finished.update(range(*self._operation_ranges[self._entry]))
             self._entry += 1

@@ -30,8 +30,9 @@ _WARP = {
 
 def class_of(instruction: Instruction) -> str:
     """Returns the class of an instruction's work, by its unit and then by name and modifiers: a row
-    name of `work.json`, of units without a function here the unit's name; or FREE for what costs
-    no instruction of the machine."""
+    name of `work.json`, for units without a function here the unit's name ("vote" for other
+    warp-wide operations than shuffle, match, redux and barrier); or FREE for what costs no
+    instruction of the machine."""
     operation = instruction.operation
     unit, name = operation.spec.unit, operation.name
     match unit:
@@ -58,9 +59,10 @@ def class_of(instruction: Instruction) -> str:
 
 
 def _float(name: str, modifiers: Modifiers) -> str:
-    """Returns the class of a floating-point instruction: of special functions, roots and divisions
-    by name, and type if they are rounded (`div.rn.f32`); "fp16" for halves; FREE for `neg` and
-    `abs`; "int32" for `min`, `max`, `copysign` and `testp` of 32 bits; else "fp32" or "fp64"."""
+    """Returns the class of a floating-point instruction: "special" or "sin" for approximated
+    functions and reciprocals; roots and divisions by name, with the type if they are rounded
+    (`div.rn.f32`, else `div.approx.f32`); "fp16" for halves; FREE for `neg` and `abs`; "int32" for
+    `min`, `max`, `copysign` and `testp` but of `f64`; else "fp32" or "fp64"."""
     kind = modifiers.text("type", "f32")
     if name in _SPECIALS:
         return _SPECIALS[name]
@@ -82,9 +84,10 @@ def _float(name: str, modifiers: Modifiers) -> str:
 
 def _integer(name: str, modifiers: Modifiers) -> str:
     """Returns the class of an integer instruction, by name and by whether its type has 64 bits:
-    "imul32", "imul64" and their ".hi" for multiplications, "imul24", "imul32" for dot products,
-    "div.s32" or "div.s64" (signed or not), "bits" or "bits64" for bit counts, "shift32" or
-    "shift64" for fields of bits, "video", else "int32" or "int64"."""
+    "imul32", "imul64" and their ".hi" for `mul` and `mad`, "imul24", "imul32" for dot products,
+    "div.s32" or "div.s64" for quotients and remainders (signed or not), "bits" or "bits64" for
+    _BITS, "shift32" or "shift64" for _FIELDS, "video" for names that begin with v, else "int32" or
+    "int64"."""
     wide = "64" in modifiers.text("type", "")
     if name in ("mul", "mad", "madc"):
         part = ".hi" if "hi" in modifiers else ""
@@ -106,7 +109,8 @@ def _integer(name: str, modifiers: Modifiers) -> str:
 
 def _logic(name: str, modifiers: Modifiers) -> str:
     """Returns the class of a comparison ("setp", "setp64", "setp.f64", by the type of its
-    operands), of a shift ("shift32", "shift64"), or of a bitwise operation ("int32", "int64")."""
+    operands), of a shift ("shift32", "shift64"; `shf` always "shift32"), or of a bitwise operation
+    or selection ("int32", "int64")."""
     kind = modifiers.text("type", "")
     wide = "64" in kind
     if name in ("setp", "set"):
@@ -122,8 +126,9 @@ def _logic(name: str, modifiers: Modifiers) -> str:
 
 
 def _convert(modifiers: Modifiers) -> str:
-    """Returns the class of a conversion: of integers FREE to 32 bits from 32 or 64, else "int32";
-    of others "convert64" with a type of 64 bits, else "convert"."""
+    """Returns the class of a conversion: between integers FREE to 32 bits from 32 or 64, else
+    "int32"; of others, from or to floats, "convert64" if either type has 64 bits, else
+    "convert"."""
     kinds = [value for value in modifiers.values.values() if value[1:].isdigit()]
     integers = all(kind[0] in "usb" for kind in kinds)
     if integers:
@@ -134,9 +139,9 @@ def _convert(modifiers: Modifiers) -> str:
 
 
 def _move(instruction: Instruction) -> str:
-    """Returns the class of a copy. Copies are free; special registers that differ between lanes,
-    warps or blocks are read from a register of the multiprocessor, the others from the constant
-    bank."""
+    """Returns the class of a move: "special_register" if it reads a special register that differs
+    between lanes, warps or blocks, or a clock, as such are read from a register of the
+    multiprocessor; FREE for all others, also for registers that are in the constant bank."""
     for operand in instruction.operands:
         if isinstance(operand, Special):
             register = SPECIAL_REGISTERS[operand.name]
@@ -146,8 +151,9 @@ def _move(instruction: Instruction) -> str:
 
 
 def _matrix(operation: Operation) -> str:
-    """Returns the class of a matrix instruction: products are "tensor", moves to and from shared
-    memory "memory", those of tensor memory "tensor_memory", commits and waits "control"."""
+    """Returns the class of a matrix instruction: "tensor" for products, "shuffle" for transposes,
+    "memory" for moves to and from shared memory, "tensor_memory" for those of tensor memory,
+    "control" for commits, waits and allocations."""
     return _MATRICES.get(operation.kind, "control")
 
 
@@ -179,8 +185,8 @@ _MATRICES = {
 
 
 def _memory(operation: Operation) -> str:
-    """Returns the class of a memory access or fence: "memory", "control" for fences, FREE for
-    parameters."""
+    """Returns the class of a memory access, atomic or fence: "control" for fences, FREE for
+    parameters, else "memory"."""
     if operation.kind is OpKind.FENCE:
         return "control"
     space = operation.modifiers.text("space", "")

@@ -54,9 +54,9 @@ class WorkCosts:
     timing: TimingSpec
 
     def of(self, name: str) -> WorkCost:
-        """Returns the cost of a class: of its rows, the last one for this compute capability or an
-        earlier one. A row's latency may be the name of a field of the device's figures; without
-        one, it is that of the unit for each of its instructions."""
+        """Returns the cost of a class on the device, by the last of its rows for this compute
+        capability or an earlier one. A row's latency may be the name of a field of the device's
+        figures; without one, it is the unit's latency times the slots."""
         rows = _rows()[name]
         row = [row for row in rows if row.since <= self.device.compute_capability][-1]
         latency = row.latency
@@ -68,15 +68,15 @@ class WorkCosts:
 
     def unit_latency(self, unit: str) -> int:
         """Returns the cycles from the issue of an instruction of a unit to that of one which needs
-        its result."""
+        its result; for control, barriers and the load/store unit those of integer arithmetic."""
         # These units have no latency of their own.
         alias = "int" if unit in ("control", "barrier", "lsu") else unit
         return getattr(self.timing, f"latency_{alias}")
 
     def interval(self, unit: str) -> int:
-        """Returns the ticks for which a warp instruction occupies a unit, at least 1, from the
-        unit's lanes, those of one scheduler unless all share the unit; 0 for control and for tensor
-        cores, which `tensor_interval` has."""
+        """Returns the ticks (1/TICKS of a cycle) for which a warp instruction occupies a unit, at
+        least 1, from the unit's lanes, those of one scheduler unless all share the unit; 0 for
+        control and for tensor cores, whose time is `tensor_interval`."""
         if unit in ("control", "tensor"):
             return 0
         lanes = getattr(self.timing, f"lanes_{unit}")
@@ -111,7 +111,8 @@ class WorkRow(NamedTuple):
 
 @cache
 def _rows() -> dict[str, list[WorkRow]]:
-    """Returns the rows of the table by class, in the order of their compute capabilities."""
+    """Returns the rows of `devices/data/work.json` by class, in the order of the file, which is
+    that of their compute capabilities."""
     path = files("warploom.devices").joinpath("data", "work.json")
     by_class: dict[str, list[WorkRow]] = {}
     for name, since, *rest in json.loads(path.read_text("utf-8"))["rows"]:

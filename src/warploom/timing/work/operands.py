@@ -23,8 +23,8 @@ def sleep_cycles(instruction: Instruction, timing: TimingSpec) -> int:
 
 
 def fence_cycles(parts: Sequence[str], timing: TimingSpec) -> int:
-    """Returns the cycles of a fence, by its scope (system, device, else block) among the modifiers
-    `parts` of PTX or of machine code."""
+    """Returns the cycles of a fence, by its scope among the modifiers `parts` of PTX or of machine
+    code: system ("sys"), device ("gl", "gpu", "cluster"), else block."""
     if "sys" in parts:
         return timing.latency_fence_system
     if "gl" in parts or "gpu" in parts or "cluster" in parts:
@@ -47,9 +47,9 @@ def is_off_chip(instruction: Instruction) -> bool:
 
 
 def barrier_of(instruction: Instruction) -> tuple[int, int]:
-    """Returns the number of a barrier, and the warps that it waits for: 0 for all of the block; for
-    an arrival that does not wait, -1 less the warps. Numbers in registers are not known here: the
-    barrier is then taken for number 0, or for one of all warps of the block."""
+    """Returns the number of a barrier, and the warps that it waits for, rounded up: 0 for all of
+    the block; for an arrival that does not wait, -1 less the warps. Operands in registers are not
+    known here: the barrier is then taken for number 0, or for one of all warps of the block."""
     operands = instruction.operands[len(instruction.operation.spec.destinations) :]
     number = operands[0].value if operands and isinstance(operands[0], Immediate) else 0
     threads = 0
@@ -71,7 +71,8 @@ COPIED_WORDS = 32
 
 def moved_words(instruction: Instruction) -> int:
     """Returns how often an access to tensor memory moves a word for each of 32 lanes: the number of
-    its registers or, for a copy, its words divided by those of all banks."""
+    registers in its vector operand (1 without one) or, for a copy (`cp`), its words divided by
+    COPIED_WORDS, at least 1."""
     modifiers = instruction.operation.modifiers
     if "cp" in modifiers:
         shape = next(shape for shape in COPY_SHAPES if shape in instruction.operation.text)

@@ -69,17 +69,19 @@ def work_of(
     program: Program, costs: WorkCosts, order: list[list[int]], polls: Iterable[int] = ()
 ) -> MachineWork:
     """Returns the machine work of a kernel on a device, with the instructions of each basic block
-    in this order (`timing.record.order`). At the loads `polls`, warps wait for each other."""
+    in the order that `order` has for it (`timing.record.order`). At the loads with the indices
+    `polls`, warps wait for each other."""
     return _PtxWorkBuilder(program, costs, frozenset(polls)).build(order)
 
 
 class _PtxWorkBuilder:
-    """Builds the machine work of a PTX program on a device."""
+    """Builds the machine work (the operations that issue, and the registers that each waits for) of
+    a PTX program on a device."""
 
     def __init__(self, program: Program, costs: WorkCosts, polls: frozenset[int]) -> None:
-        """`polls`: the loads at which warps wait for each other. Before any row is built,
-        counts reads and writes of each register, and finds what compilers fold and which registers
-        are copies of others."""
+        """Before any row is built, counts reads and writes of each register, and finds which
+        instructions compilers fold and which registers are copies of others. `polls`: the indices
+        of the loads at which warps wait for each other."""
         self.program, self.costs, self._polls = program, costs, polls
         self.code = program.instructions
         self._numbers = {register: i for i, register in enumerate(program.registers)}
@@ -90,8 +92,9 @@ class _PtxWorkBuilder:
         self._aliases = self._find_aliases()
 
     def build(self, order: list[list[int]]) -> MachineWork:
-        """Returns the work, with the instructions of each basic block in the given order;
-        instructions that are hidden or issue nothing have no row."""
+        """Returns the work, with the instructions of each basic block in the given order; those
+        that are hidden or issue nothing have no row. Its `blocks` are the basic blocks, and then
+        each once more without a barrier that ends it."""
         rows: list[list[int]] = []
         blocks: list[list[int]] = []
         for indices in order:
@@ -114,9 +117,10 @@ class _PtxWorkBuilder:
     # ---- what compilers fold ----------------------------------------------------------------
 
     def _fold_instructions(self) -> dict[int, str]:
-        """Returns, by index, the class of each instruction that is folded (FREE: an addition of a
-        constant to an address, a product that only sums use), and of each sum that absorbs a
-        product."""
+        """Returns, by index, the class of each instruction that is folded (FREE: an addition or
+        subtraction of a constant whose result only addresses use; a product or shift whose result
+        only sums use that can absorb it), and of each sum that absorbs one. Results of other
+        instructions, guarded or written elsewhere, too, are not folded."""
         folded: dict[int, str] = {}
         users: dict[Register, list[int]] = defaultdict(list)
         address_uses: Counter[Register] = Counter()
@@ -150,8 +154,8 @@ class _PtxWorkBuilder:
         return folded
 
     def _sole_target(self, instruction: Instruction) -> Register | None:
-        """Returns the register that an arithmetic instruction writes, if it is unguarded and
-        nothing else writes the register; else None."""
+        """Returns the register that an integer, logic or floating-point instruction writes, if it
+        writes one, is unguarded and nothing else writes the register; else None."""
         units = (Unit.INTEGER, Unit.LOGIC, Unit.FLOAT)
         if instruction.operation.spec.unit not in units or instruction.guard is not None:
             return None
@@ -159,8 +163,9 @@ class _PtxWorkBuilder:
         return targets[0] if len(targets) == 1 and self._write_counts[targets[0]] == 1 else None
 
     def _can_fuse(self, user: int, instruction: Instruction) -> bool:
-        """Returns whether instruction `user` is a sum that can absorb the given product, or shift
-        by a constant: floats may contract, or an integer addition takes the low or wide product."""
+        """Returns whether instruction `user` can absorb the given product, or shift left by a
+        constant: of floats an addition or subtraction that may contract with it, of integers an
+        unsaturated addition, if the product is not the high half."""
         operation = self.code[user].operation
         if instruction.operation.spec.unit is Unit.FLOAT:
             return operation.name in ("add", "sub") and _contracts(instruction.operation, operation)
@@ -175,8 +180,8 @@ class _PtxWorkBuilder:
 
     def _fused_class(self, instruction: Instruction, user: int) -> str:
         """Returns the class of work of the sum `user` with the product or shift `instruction` that
-        it absorbs: an integer multiply-add (imul32, imul64) for an integer product, else that of
-        the sum."""
+        it absorbs: an integer multiply-add ("imul32", "imul64") for an integer product, for shifts
+        and floats that of the sum."""
         if instruction.operation.name == "shl" or instruction.operation.spec.unit is Unit.FLOAT:
             return class_of(self.code[user])
         wide = "64" in instruction.operation.modifiers.text("type", "")
@@ -184,7 +189,8 @@ class _PtxWorkBuilder:
 
     def _find_aliases(self) -> dict[Register, Register]:
         """Returns, for each register that is a copy of another one, that register: an instruction
-        of class FREE without a guard reads one and writes the other, and each is written once."""
+        of class FREE without a guard reads one register and writes one, and each of both is written
+        once in the program."""
         aliases: dict[Register, Register] = {}
         for index, instruction in enumerate(self.code):
             sources = list(reads(instruction))
@@ -206,7 +212,7 @@ class _PtxWorkBuilder:
 
     def _register_number(self, register: Register) -> int:
         """Returns the number of a register in the work's rows; for a copy, that of the register
-        that it is a copy of."""
+        from which it was copied, through all copies between."""
         while register in self._aliases:
             register = self._aliases[register]
         return self._numbers[register]
@@ -215,10 +221,11 @@ class _PtxWorkBuilder:
 
     def _operation_row(self, index: int) -> list[int] | None:
         """Returns the row (`TimedOperation`) of an instruction, and appends the registers that it
-        needs and writes to the array of registers: a COPY for one that is folded (FREE), a POLL for
-        one of `polls`, else with its cost and kind. Returns None, and appends nothing, for a folded
-        one that reads no register or writes only aliases. A group product writes no register here,
-        and needs none that it writes: the wait for its group writes them."""
+        needs (its sources, and those that it writes) and writes to the array of registers: a COPY
+        for one that is folded (FREE), a POLL for one of `polls`, else with its cost and kind.
+        Returns None, and appends nothing, for a folded one that reads no register or writes only
+        copies. A group product writes no register here, and needs none that it writes: the wait for
+        its group writes them."""
         instruction, work_class = self.code[index], self._class(index)
         targets = [self._register_number(r) for r in writes(instruction)]
         sources = [self._register_number(r) for r in reads(instruction)]
@@ -245,7 +252,8 @@ class _PtxWorkBuilder:
     def _fill_cost(self, row: list[int], work_class: str, instruction: Instruction) -> None:
         """Fills in the unit, interval, slots, gap, latency, wait reason and kind of an
         instruction's row, by its class of work; tensor cores and tensor memory are occupied by the
-        size of the operation. More than MOST_INLINE slots spread over the latency."""
+        size of the operation. The gap between slots is `issue_cycles`, or the unit's interval if
+        longer; more than MOST_INLINE slots spread over the latency."""
         cost = self.costs.of(work_class)
         interval = self.costs.interval(cost.unit)
         if work_class == "tensor":
@@ -272,9 +280,12 @@ class _PtxWorkBuilder:
         row[TimedOperation.kind], row[TimedOperation.x], row[TimedOperation.y] = kind, x, y
 
     def _kind(self, work_class: str, instruction: Instruction) -> tuple[int, int, int]:
-        """Returns the kind of an instruction's operation, and its operands `x` and `y`, whose
-        meaning follows from the kind (`TimedOperation`): by the kind of the instruction, by its
-        class for barriers and memory accesses, else ALU."""
+        """Returns the kind of an instruction's operation, and its operands `x` and `y`
+        (`TimedOperation`), the first that fits: BRANCH, EXIT, SLEEP and FENCE (x: cycles),
+        BLOCK_BARRIER, WAIT_GROUP (x: groups that may be open, 0 for `wait_all`; y: 1 for products)
+        and COMMIT of copies or products, MEMORY of texels, PRODUCT for asynchronous ones, SIGNAL,
+        BULK (y: 1 in a group), MEMORY (x: 1 off chip; y: 1 for threads' asynchronous copies), else
+        ALU."""
         operation = instruction.operation
         if operation.has(Effect.BRANCHES):
             return words.BRANCH, 0, 0
@@ -314,8 +325,8 @@ class _PtxWorkBuilder:
         return words.ALU, 0, 0
 
     def _append_registers(self, row: list[int], word: int, registers: Iterable[int]) -> None:
-        """Appends registers to the array of registers, and writes their index and number to two
-        words of the row, from `word` on."""
+        """Appends registers, without repetitions, to the array of registers, and writes the index
+        of the first and their number to the words `word` and `word` + 1 of the row."""
         unique = list(dict.fromkeys(registers))
         row[word], row[word + 1] = len(self._registers), len(unique)
         self._registers += unique
@@ -343,9 +354,9 @@ def _barriers_at_end(rows: list[list[int]]) -> int:
 
 
 def _contracts(product: Operation, total: Operation) -> bool:
-    """Returns whether a product and a sum of floating-point numbers may become one multiply-add:
-    those of one type, neither with a rounding modifier or saturation (PTX ISA, "Floating Point
-    Instructions": add)."""
+    """Returns whether a floating-point product and a sum may become one multiply-add: the sum is a
+    floating-point operation of the same type, and neither has a rounding modifier or saturation
+    (PTX ISA, "Floating Point Instructions": add)."""
     both = (product.modifiers, total.modifiers)
     plain = not any(modifiers["rnd"] or "sat" in modifiers for modifiers in both)
     return plain and both[0]["type"] == both[1]["type"] and total.spec.unit is Unit.FLOAT
