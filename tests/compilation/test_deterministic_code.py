@@ -61,7 +61,7 @@ from warploom.shapes.operand_shapes import warp_layout_of
 
 program = build(parse(sys.stdin.read()), "k")
 plain = KernelVariant(
-    warp_layout_of((256, 1, 1)), alike=True, size=None, independent=True, mixes=False,
+    warp_layout_of((256, 1, 1)), alike=True, size=None, independent=True, interleaves_paths=False,
     shuffles=False, records=False,
 )
 numbers = frozenset(range(0, 1 << 20, 4099))

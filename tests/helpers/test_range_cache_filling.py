@@ -19,9 +19,9 @@ from warploom.abi.range_cache import (
     counts_at,
     entries_of,
     entry_words,
-    safe_at,
+    safe_pitches_at,
 )
-from warploom.helpers.range_cache_filling import NEVER, find_or_insert_set, learn_access
+from warploom.helpers.range_cache_filling import NEVER, fill_range_cache, find_or_insert_set
 
 Words = npt.NDArray[np.int64]
 
@@ -30,7 +30,7 @@ UNIT, SIZE = 128, 4
 SETS, RUN_CAPACITY = FEW_SETS, 16
 """The number of keys, and of pitches of an entry."""
 LENGTH = entry_words(UNIT, SIZE, RUN_CAPACITY)
-SAFE, COUNTS = safe_at(RUN_CAPACITY), counts_at(RUN_CAPACITY)
+SAFE, COUNTS = safe_pitches_at(RUN_CAPACITY), counts_at(RUN_CAPACITY)
 CACHE = SETS
 """The offset of the one cache, which follows the keys."""
 
@@ -68,7 +68,7 @@ def learn(
     number = find_or_insert_set(words, key, SETS)
     begin = CACHE + RangeCacheHeader.WORDS + number * LENGTH
     entry = words[begin : begin + LENGTH]
-    counted = learn_access(words, access, bases, key, number, np.array(bounds, np.uint64))
+    counted = fill_range_cache(words, access, bases, key, number, np.array(bounds, np.uint64))
     if not counted:
         return None
     entry[COUNTS + counted - 1] += 1
@@ -281,8 +281,8 @@ def test_an_access_with_other_pitches_leaves_the_entry_unchanged() -> None:
 def test_an_access_whose_key_is_new_is_not_counted_by_code() -> None:
     """Code looked the key up before it had a number, so it has no index to count at."""
     words, bounds = empty(), np.array((4096, 8192), np.uint64)
-    assert learn_access(words, group(1, SIZE), at(4096), 0xFF, SETS, bounds) == 0
-    assert learn_access(words, group(1, SIZE), at(4096), 0xFF, 1, bounds) == 1
+    assert fill_range_cache(words, group(1, SIZE), at(4096), 0xFF, SETS, bounds) == 0
+    assert fill_range_cache(words, group(1, SIZE), at(4096), 0xFF, 1, bounds) == 1
 
 
 def test_a_cache_belongs_to_one_group() -> None:

@@ -22,12 +22,12 @@ from warploom.texture.descriptors import (
     TexelScratch,
 )
 from warploom.texture.texels import (
+    count_sector,
     float_bits,
     half_to_single,
     read_bytes,
     signed_value,
     single_to_half,
-    touch,
     write_component,
 )
 
@@ -127,6 +127,6 @@ def test_sectors_are_counted_once() -> None:
     scratch = TexelScratch(np.zeros(TexelScratch.WORDS, np.int64), 0)
     row = np.zeros(RECORD_WIDTH, np.int64)
     for address in (0, 31, 32, 96, 128, 4, 130, 4096):
-        touch(address, scratch, row)
+        count_sector(address, scratch, row)
     assert scratch.touched == row[SECTORS] == 5  # 0, 1, 3, 4 and 128
     assert row[LINES] == 3

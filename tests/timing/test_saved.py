@@ -76,6 +76,16 @@ def test_state_of_another_replay_is_refused(tmp_path: Path) -> None:
         ReplayState.load(tmp_path / "none.npz")
 
 
+def test_state_with_the_names_of_older_files_is_loaded(tmp_path: Path) -> None:
+    names = ("parameters", "of_what", "sms", "memory", "totals", "ends", "dealt")
+    arrays: Any = {name: np.full(2, number) for number, name in enumerate(names)}
+    np.savez(tmp_path / "state.npz", now=7, **arrays)
+    state = ReplayState.load(tmp_path / "state.npz")
+    assert state.now == 7
+    assert state.fingerprint.tolist() == [1, 1]
+    assert state.dispatcher_state.tolist() == [6, 6]
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\3\4", b"\x93NUMPY", bytes(100)])
 def test_file_that_is_no_state_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "state.npz"

@@ -107,7 +107,7 @@ def record_copies(
             return 0
         if kind != 0:
             return 0  # a fault, which the copy itself will be
-        written = _GLOBAL | write_kind(op) << OP_AT
+        written = _GLOBAL | copy_kind(op) << OP_AT
         count = 0
         if op in (REDUCE_BYTES, COPY_BYTES):
             if field(request, MODE):
@@ -179,7 +179,7 @@ def record_bytes(
 
 
 @jitable
-def write_kind(op: int) -> int:
+def copy_kind(op: int) -> int:
     """Returns the operation of a copy request as an access's kind has it: COPY_ADD for reductions,
     COPY_OUT for stores, else COPY_IN."""
     if op in (REDUCE, REDUCE_BYTES):

@@ -31,13 +31,19 @@ def open_nan_registers(program: Program) -> frozenset[Register]:
             written.setdefault(register, []).append(instruction)
     candidates = {r for r in written if r.type.bits in (32, 64)}
     while True:
-        closed = {r for r in candidates if not all(_is_open(i, r, candidates) for i in written[r])}
+        closed = {
+            r
+            for r in candidates
+            if not all(_leaves_nan_bits_open(i, r, candidates) for i in written[r])
+        }
         if not closed:
             return frozenset(candidates)
         candidates -= closed
 
 
-def _is_open(instruction: Instruction, register: Register, candidates: set[Register]) -> bool:
+def _leaves_nan_bits_open(
+    instruction: Instruction, register: Register, candidates: set[Register]
+) -> bool:
     """Returns whether the bits of a NaN that an instruction leaves in a register may be any: the
     instruction is a move of a finite literal or from a register of the same width in `candidates`,
     or arithmetic whose result is canonicalised at the register's width. A literal NaN or infinity

@@ -59,7 +59,7 @@ MASK_FACTOR, LAYOUT_FACTOR, HASH_SHIFT = 40503, 27449, 9
 """The constants of the hash of keys: odd factors of 16 bits, and the shift of the product."""
 
 STEP_AT = LANES
-"""The index of the stride in the array of addresses that code passes to `learn_access`: first
+"""The index of the stride in the array of addresses that code passes to `fill_range_cache`: first
 addresses of up to 32 runs, then the stride in each run, if it is found at run time."""
 
 ANY_STRIDE = 1 << 48
@@ -78,11 +78,11 @@ class RangeCacheEntry(WordRecord):
     """An entry, which hits if the first run begins at one of `extent` addresses: `low`, `low` +
     size, ..., where `size` is the bytes that a lane accesses.
 
-    After the pitches, from `safe_at` on: pitches again, but a run without active lanes has the
-    pitch of an active run, so that an unmasked load reads inside of the allocation (where each lane
-    is a run, `pitches` extend over these words). From `counts_at` on: the accesses of the whole
-    group, by the first address within the unit, in elements. In the cache of a later access of a
-    group, these are the accesses that it has beyond the group's."""
+    After the pitches, from `safe_pitches_at` on: pitches again, but a run without active lanes has
+    the pitch of an active run, so that an unmasked load reads inside of the allocation (where each
+    lane is a run, `pitches` extend over these words). From `counts_at` on: the accesses of the
+    whole group, by the first address within the unit, in elements. In the cache of a later access
+    of a group, these are the accesses that it has beyond the group's."""
 
     key: int  # 0 while unused
     low: int
@@ -225,7 +225,7 @@ def bucket_of(key: int, sets: int) -> int:
 
 
 @jitable
-def safe_at(runs: int) -> int:
+def safe_pitches_at(runs: int) -> int:
     """Returns the offset, in an entry with `runs` pitches, of the pitches at which unmasked loads
     are safe, which follow those in `pitches` (see `RangeCacheEntry`)."""
     return RangeCacheEntry.WORDS + runs

@@ -18,7 +18,7 @@ from warploom.shapes.operand_shapes import OperandShapes, WarpLayout, computes
 from warploom.shapes.vector_shape import UNIFORM
 
 
-def is_full_barrier(instruction: Instruction) -> bool:
+def is_waiting_barrier(instruction: Instruction) -> bool:
     """Returns whether an instruction is an unguarded barrier of the thread block (with or without a
     thread count) or of a warp group that neither only arrives (`arrive`) nor reduces (`red`). False
     for barriers of a cluster."""

@@ -30,27 +30,29 @@ takes time to compile."""
 class DivergencePoints:
     """Computes where lanes of a program diverge and reconverge, for `passes.reconvergence`.
 
-    `independent`: each thread has its own program counter (7.0 and later). `mixes`: diverged lanes
-    take turns by a policy, instead of one path after the other. `chooses`: one path after the
-    other, and the policy chooses which goes first."""
+    `independent`: each thread has its own program counter (7.0 and later). `interleaves_paths`:
+    diverged lanes take turns by a policy, instead of one path after the other.
+    `policy_orders_paths`: one path after the other, and the policy chooses which goes first."""
 
     program: Program
     independent: bool
-    mixes: bool
-    chooses: bool
+    interleaves_paths: bool
+    policy_orders_paths: bool
 
     @cached_property
     def suspends(self) -> bool:
         """Returns whether the compiled function of a warp may return before the warp ends: under
-        `mixes`, with a back edge, with an instruction that waits for other lanes of a member mask
-        if `independent`, or where the program needs it (Needs.RESUMPTION: barriers, reallocation of
-        registers)."""
+        `interleaves_paths`, with a back edge, with an instruction that waits for other lanes of a
+        member mask if `independent`, or where the program needs it (Needs.RESUMPTION: barriers,
+        reallocation of registers)."""
         blocks, needs = self.program.blocks, self.program.needs
         has_back_edge = any(to <= block.index for block in blocks for to in block.successors)
         waits_for_lanes = self.independent and any(
             member_mask(i) is not None for i in self.program.instructions
         )
-        return self.mixes or has_back_edge or waits_for_lanes or Needs.RESUMPTION in needs
+        return (
+            self.interleaves_paths or has_back_edge or waits_for_lanes or Needs.RESUMPTION in needs
+        )
 
     @cached_property
     def spilled(self) -> frozenset[Register]:
@@ -98,7 +100,7 @@ class DivergencePoints:
         return frozenset(found)
 
     def _ends_with_barrier(self, block: ProgramBlock) -> bool:
-        return is_block_barrier(self.program.instructions[block.stop - 1])
+        return is_barrier_across_warps(self.program.instructions[block.stop - 1])
 
     @cached_property
     def _branches(self) -> list[tuple[int, tuple[int, ...]]]:
@@ -123,7 +125,7 @@ class DivergencePoints:
         """Returns, for each of `reconvergence_points`, the blocks (sorted, perhaps none) at whose
         start diverged lanes may wait for their turn. A branch contributes to its own point: an
         indexed one all targets but that point; a guarded one nothing if a target is that point,
-        else both targets if `chooses`, only the taken one otherwise."""
+        else both targets if `policy_orders_paths`, only the taken one otherwise."""
         waiting: dict[int, set[int]] = {index: set() for index in self.reconvergence_points}
         for block, targets in self._branches:
             point = self.program.reconvergence[block]
@@ -133,7 +135,7 @@ class DivergencePoints:
             elif point not in targets:
                 # The fall-through path runs first, unless the policy chooses: only the branch
                 # target waits.
-                waiting[point].update(targets if self.chooses else targets[:1])
+                waiting[point].update(targets if self.policy_orders_paths else targets[:1])
         return {point: sorted(blocks) for point, blocks in waiting.items()}
 
     @cached_property
@@ -141,8 +143,8 @@ class DivergencePoints:
         """Returns the blocks that diverged lanes can execute, which are emitted with a mask: those
         on paths from the targets of each branch that may diverge, up to and without its
         reconvergence point. Paths go on to the exit if lanes may continue separately from there
-        (`independent`, and the warp can be suspended). All blocks under `mixes`."""
-        if self.mixes:
+        (`independent`, and the warp can be suspended). All blocks under `interleaves_paths`."""
+        if self.interleaves_paths:
             return frozenset(range(len(self.program.blocks)))
         gathers = not (self.independent and self.suspends)
         found: set[int] = set()
@@ -170,9 +172,9 @@ class DivergencePoints:
         """Returns the blocks, without the virtual exit, at which a suspended warp, or part of it,
         may resume: targets of back edges, reconvergence points, blocks where lanes wait for their
         turn, those after a barrier, and those that begin with an instruction that may wait for
-        other lanes; all blocks under `mixes`."""
+        other lanes; all blocks under `interleaves_paths`."""
         blocks, instructions = self.program.blocks, self.program.instructions
-        if self.mixes:
+        if self.interleaves_paths:
             return frozenset(block.index for block in blocks)
         targets = {to for block in blocks for to in block.successors if to <= block.index}
         targets |= self.reconvergence_points | {
@@ -183,7 +185,7 @@ class DivergencePoints:
         return frozenset(targets - {self.program.exit})
 
 
-def is_block_barrier(instruction: Instruction) -> bool:
+def is_barrier_across_warps(instruction: Instruction) -> bool:
     """Returns whether an instruction is a barrier across warps: of the thread block, of its
     cluster, or of a warp group."""
     return instruction.operation.spec.unit is Unit.BARRIER

@@ -34,7 +34,7 @@ def barriers_passed_by_all(program: Program) -> frozenset[int]:
     found = set[int]()
     for block in program.blocks:
         passed = any(
-            each in executed_by_all and _does_something(program, each)
+            each in executed_by_all and _has_effect(program, each)
             for each in _post_dominators(program, block.index)
         )
         if passed:
@@ -55,7 +55,7 @@ def _post_dominators(program: Program, block: int) -> Iterator[int]:
         block = program.reconvergence[block]
 
 
-def _does_something(program: Program, block: int) -> bool:
+def _has_effect(program: Program, block: int) -> bool:
     """Returns whether a block has an instruction that is neither a jump nor an exit, so that a
     thread which ends early does not execute it."""
     found = program.blocks[block]

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warploom.isa.instruction import Instruction, spread
+from warploom.isa.instruction import Instruction, flatten_operands
 from warploom.isa.kinds import Effect
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
-from warploom.program.cfg import ProgramBlock, body_range
+from warploom.program.cfg import ProgramBlock, range_without_branch
 from warploom.program.masked_loops import LONGEST_PREDICATED_BLOCK
 from warploom.program.program import Program
 from warploom.program.uses import member_mask
@@ -68,7 +68,9 @@ def if_bodies(program: Program) -> dict[int, int]:
 def _is_predicable(program: Program, body: ProgramBlock, operand_shapes: OperandShapes) -> bool:
     """Returns whether a body has at most LONGEST_PREDICATED_BLOCK instructions, without a branch at
     its end, all of which can run under a mask."""
-    inside = [program.instructions[index] for index in body_range(program.instructions, body)]
+    inside = [
+        program.instructions[index] for index in range_without_branch(program.instructions, body)
+    ]
     return len(inside) <= LONGEST_PREDICATED_BLOCK and all(
         _can_be_masked(instruction, operand_shapes) for instruction in inside
     )
@@ -96,7 +98,9 @@ def may_wrap(instruction: Instruction, operand_shapes: OperandShapes) -> bool:
     ):
         return False
     shapes = operand_shapes.terms(instruction)
-    sources = tuple(spread(instruction.operands[len(instruction.operation.spec.destinations) :]))
+    sources = tuple(
+        flatten_operands(instruction.operands[len(instruction.operation.spec.destinations) :])
+    )
     return any(
         node.op == "extend" and shapes.shape(node.args[0]).stride
         for term in instruction.operation.terms_for(len(sources))

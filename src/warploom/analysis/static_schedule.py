@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from warploom.analysis.block_uniformity import (
-    is_full_barrier,
     is_unguarded_exit,
     is_uniform_branch,
+    is_waiting_barrier,
 )
 from warploom.analysis.predicated_blocks import predicated_blocks
 from warploom.analysis.uniformity import shapes_of
@@ -26,7 +26,7 @@ from warploom.analysis.warp_loops import WarpLoopSearch
 from warploom.core.types import ScalarType
 from warploom.ir.loops import WarpLoop
 from warploom.ir.variant import Size
-from warploom.isa.instruction import Instruction, Operand, Register, Special, spread
+from warploom.isa.instruction import Instruction, Operand, Register, Special, flatten_operands
 from warploom.isa.kinds import Effect, OpKind
 from warploom.program.cfg import ProgramBlock, can_diverge
 from warploom.program.program import Program
@@ -71,7 +71,9 @@ def _reads_block_size(program: Program) -> bool:
     """Returns whether an instruction reads the size of the thread block, on which the schedule may
     depend."""
     operands = (
-        operand for instruction in program.instructions for operand in spread(instruction.operands)
+        operand
+        for instruction in program.instructions
+        for operand in flatten_operands(instruction.operands)
     )
     return any(isinstance(one, Special) and one.name in SIZES for one in operands)
 
@@ -85,9 +87,9 @@ def static_schedule_of(
     not in BLOCK_LAYOUT, or beyond LONGEST (400) instructions or MOST_WARP_LOOPS (24) loops."""
     if warp_layout not in BLOCK_LAYOUT or program.live_in[0] or program.depth is not None:
         return ()
-    partly = frozenset(predicated_blocks(program, warp_layout, shapes).values())
+    predicated_bodies = frozenset(predicated_blocks(program, warp_layout, shapes).values())
     everywhere = frozenset(range(len(program.blocks)))
-    search = WarpLoopSearch(program, everywhere, partly, warp_layout, shapes)
+    search = WarpLoopSearch(program, everywhere, predicated_bodies, warp_layout, shapes)
     schedule, length = list[WarpLoop](), 0
     for site, path, choices in _BlockExecution(program, search, size).parts():
         warp_loop = search.warp_loop(site, path, choices)
@@ -148,7 +150,8 @@ class _ConstantOperands(OperandShapes):
         registers of another width than the result are left out."""
         count = len(instruction.operation.spec.destinations)
         targets, sources = (
-            tuple(spread(o)) for o in (instruction.operands[:count], instruction.operands[count:])
+            tuple(flatten_operands(o))
+            for o in (instruction.operands[:count], instruction.operands[count:])
         )
         for target, (type, value) in zip(targets, self._values(instruction, sources), strict=False):
             if isinstance(target, Register) and target.type.bits == type.bits and value is not None:
@@ -196,7 +199,7 @@ class _BlockExecution:
             self._execute(block)
             last = self.program.terminator(block)
             following = self._next_block(block, choices)
-            if is_full_barrier(last) or is_unguarded_exit(last):
+            if is_waiting_barrier(last) or is_unguarded_exit(last):
                 yield site, tuple(path), choices
                 site, path, choices = at, [], {}
             if following is None:
@@ -215,7 +218,7 @@ class _BlockExecution:
         the reconvergence point, after the constants written in its body are dropped. None
         elsewhere, as at a guarded exit or a uniform branch without a constant guard."""
         last, index = self.program.terminator(block), block.index
-        if is_full_barrier(last) or is_unguarded_exit(last):
+        if is_waiting_barrier(last) or is_unguarded_exit(last):
             return block.successors[-1]
         if len(block.successors) == 1:
             falls_through = last.operation.kind is OpKind.BRANCH or not last.operation.has(

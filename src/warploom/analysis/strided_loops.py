@@ -30,7 +30,7 @@ from warploom.isa.instruction import (
     Register,
     Special,
     Symbol,
-    spread,
+    flatten_operands,
 )
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.isa.spec import Unit
@@ -233,7 +233,7 @@ class _Recurrences:
         results are (`_linear`)."""
         instruction = self.program.instructions[index]
         targets = tuple(
-            spread(instruction.operands[: len(instruction.operation.spec.destinations)])
+            flatten_operands(instruction.operands[: len(instruction.operation.spec.destinations)])
         )
         if instruction.operation.kind in RECORDED:
             self._states[index] = dict(state)
@@ -255,7 +255,7 @@ class _Recurrences:
         computes. One that advances is NONLINEAR where its register has another width. Empty if they
         are unknown: for other moves and instructions, or with a precondition."""
         operation = instruction.operation
-        sources = tuple(spread(instruction.operands[len(operation.spec.destinations) :]))
+        sources = tuple(flatten_operands(instruction.operands[len(operation.spec.destinations) :]))
         if operation.kind is OpKind.CONVERT_ADDRESS:
             [recurrences] = [self._operand(one, U64, state) for one in sources[:1]]
             return [Recurrence(recurrences.linear, recurrences.advances)]
@@ -270,7 +270,7 @@ class _Recurrences:
         ]
         shapes, terms = self._operand_shapes.terms(instruction), operation.terms_for(len(sources))
         found = [self._term(index, term, recurrences, shapes) for term in terms]
-        targets = spread(instruction.operands[: len(operation.spec.destinations)])
+        targets = flatten_operands(instruction.operands[: len(operation.spec.destinations)])
         return [
             recurrence if not recurrence.advances or _same_width(target, term) else NONLINEAR
             for recurrence, target, term in zip(found, targets, terms, strict=False)

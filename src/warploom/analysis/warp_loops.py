@@ -23,10 +23,10 @@ from typing import cast
 from warploom.analysis.block_uniformity import (
     deciding_comparison,
     divergent_blocks,
-    is_full_barrier,
     is_pure,
     is_unguarded_exit,
     is_uniform_branch,
+    is_waiting_barrier,
 )
 from warploom.analysis.predicated_blocks import if_bodies, may_wrap
 from warploom.analysis.uniformity import shapes_of
@@ -50,15 +50,17 @@ from warploom.shapes.operand_shapes import (
 def warp_loops(
     program: Program,
     candidates: Iterable[int],
-    partly: Iterable[int],
+    predicated_bodies: Iterable[int],
     warp_layout: WarpLayout,
     shapes: RegisterShapes,
 ) -> list[WarpLoop]:
     """Returns the first warp loop that is found from each site (the entry, and barriers that all
     threads execute equally often), if any, through blocks among `candidates`, in launches with a
-    layout of warps. `partly` are the blocks that some lanes can run while others wait
+    layout of warps. `predicated_bodies` are the blocks that some lanes can run while others wait
     (`analysis.predicated_blocks`)."""
-    search = WarpLoopSearch(program, frozenset(candidates), frozenset(partly), warp_layout, shapes)
+    search = WarpLoopSearch(
+        program, frozenset(candidates), frozenset(predicated_bodies), warp_layout, shapes
+    )
     return [
         warp_loop
         for site in search.sites()
@@ -78,22 +80,26 @@ def block_operand_shapes(program: Program, warp_layout: WarpLayout) -> OperandSh
 
 
 class WarpLoopSearch:
-    """Searches a program for warp loops through the blocks `candidates`. `partly` are the blocks
-    that some lanes of a warp can run while its others wait; `_block_affine` the registers whose
-    values in the first warp of a block determine those in all warps."""
+    """Searches a program for warp loops through the blocks `candidates`. `predicated_bodies` are
+    the blocks that some lanes of a warp can run while its others wait; `_block_affine` the
+    registers whose values in the first warp of a block determine those in all warps."""
 
     def __init__(
         self,
         program: Program,
         candidates: frozenset[int],
-        partly: frozenset[int],
+        predicated_bodies: frozenset[int],
         warp_layout: WarpLayout,
         shapes: RegisterShapes,
     ) -> None:
         """Computes the shapes of registers across the thread block (`operand_shapes`). `if_bodies`
         are the bodies of `if`s without `else` where all threads lie along x; none in other
         layouts."""
-        self.program, self.candidates, self.partly = program, candidates, partly
+        self.program, self.candidates, self.predicated_bodies = (
+            program,
+            candidates,
+            predicated_bodies,
+        )
         self.operand_shapes, self._shapes = block_operand_shapes(program, warp_layout), shapes
         self._warp_layout = warp_layout
         self._block_affine = block_affine_registers(self.operand_shapes.shapes, shapes)
@@ -111,7 +117,7 @@ class WarpLoopSearch:
             self.program, self.operand_shapes
         )
         for index in sorted(uniform_blocks):
-            if is_full_barrier(self.program.terminator(self.program.blocks[index])):
+            if is_waiting_barrier(self.program.terminator(self.program.blocks[index])):
                 yield index
 
     def warp_loops_from(self, site: int | None) -> Iterator[WarpLoop]:
@@ -144,9 +150,16 @@ class WarpLoopSearch:
         }
         taken = {self.program.blocks[block].stop - 1: taken for block, taken in choices.items()}
         found = {index: kind for index, kind in kinds.items() if kind is not None}
-        partly = body in self.partly and self._reads_fixed_shapes(own)
+        allows_partial_warp = body in self.predicated_bodies and self._reads_fixed_shapes(own)
         warp_loop = WarpLoop(
-            site, path[:cut], body, partly, path[cut:], taken, found, program=self.program
+            site,
+            path[:cut],
+            body,
+            allows_partial_warp,
+            path[cut:],
+            taken,
+            found,
+            program=self.program,
         )
         qualifies = len(found) == len(kinds) and self._keeps_representation(warp_loop)
         return self._with_hoisted_comparison(warp_loop) if qualifies else None
@@ -184,7 +197,7 @@ class WarpLoopSearch:
             return
         block, path = self.program.blocks[at], (*path, at)
         last = self.program.terminator(block)
-        if is_full_barrier(last) or is_unguarded_exit(last):
+        if is_waiting_barrier(last) or is_unguarded_exit(last):
             yield path, choices
         elif len(block.successors) == 1 and (
             last.operation.kind is OpKind.BRANCH or not self._ends_block(last)

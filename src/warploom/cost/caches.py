@@ -98,17 +98,17 @@ def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, rec
         first = CONSTANT
     hit = 0
     if first != L2 and caches[LEVEL_WORDS * first + SETS] > 0:
-        hit = touch(caches, first, sm, line, sector)
+        hit = access_cache(caches, first, sm, line, sector)
         record[L1_HITS] += hit
         record[L1_MISSES] += 1 - hit
     if caches[LEVEL_WORDS * L2 + SETS] > 0 and (hit == 0 or path & WRITES):
-        hit = touch(caches, L2, 0, line, sector)
+        hit = access_cache(caches, L2, 0, line, sector)
         record[L2_HITS] += hit
         record[L2_MISSES] += 1 - hit
 
 
 @jitable
-def touch(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
+def access_cache(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
     """Looks up a sector in the cache of a level (L1, TEXTURE, CONSTANT or L2) of an SM (0 for L2),
     advances CLOCK, and marks the line as used now. On a miss, fetches the sector; if its line is
     missing, that replaces the least recently used line of the set, with no other sector valid.

@@ -49,7 +49,7 @@ from warploom.detector.records import (
 )
 from warploom.detector.releases import acquire_by_read, release_by_write
 from warploom.detector.shared_memory_owners import NO_BLOCK, select_memory, shared_key
-from warploom.detector.tensor.copies import complete_copy, is_mbarrier, operate_mbarrier
+from warploom.detector.tensor.copies import is_mbarrier, operate_mbarrier, signal_and_count_copy
 from warploom.detector.touched import record_touched_lane
 from warploom.simt.lane_counts import ALL_LANES, count_lanes, first_lane, jitable, last_lane
 from warploom.simt.schedule_layout import Plan
@@ -131,7 +131,7 @@ def record_runs(
             run &= (following & -following) - 1
         lane, last = first_lane(heads) + 31 * descending, last_lane(run)
         steps_to_last = last - first_lane(heads)
-        state.current_address = select_address(state, event, addresses[lane])
+        state.current_address = select_memory_of_access(state, event, addresses[lane])
         stride = event.size
         if steps_to_last and contiguous | descending == 0:
             stride = addresses[lane + 1] - addresses[lane]
@@ -244,7 +244,7 @@ def record_lanes(
             admitted |= 1 << lane
         elif lanes >> lane & 1:
             set_current_lane(state, thread)
-            state.current_address = select_address(state, event, addresses[lane])
+            state.current_address = select_memory_of_access(state, event, addresses[lane])
             if state.current_address == NO_BLOCK:
                 admitted |= 1 << lane  # a fault, which stops the launch
                 continue
@@ -264,7 +264,7 @@ def record_lanes(
 
 
 @jitable
-def select_address(state: DetectorState, event: DetectorEvent, address: int) -> int:
+def select_memory_of_access(state: DetectorState, event: DetectorEvent, address: int) -> int:
     """Selects the memory of a lane's access: of shared memory that of the block that owns it
     (`select_memory`). Returns the address in it; NO_BLOCK if the cluster has no such block. In
     other spaces selects nothing and returns the address unchanged."""
@@ -300,7 +300,7 @@ def record_lane_access(
         if flags & MBARRIER:
             operate_mbarrier(state, key, word, flags)
         else:
-            complete_copy(state, key, word)
+            signal_and_count_copy(state, key, word)
         return
     record_touched_lane(state, event, allocation, writes)
     if flags & ASYNC:

@@ -14,6 +14,7 @@ from warploom.detector.conflicts import check_record
 from warploom.detector.knowledge import is_ordered
 from warploom.detector.layout import (
     AGENT,
+    AGENT_BITS,
     AGENT_KIND_AT,
     ALL_BYTES,
     BLOCK_AT,
@@ -32,7 +33,6 @@ from warploom.detector.layout import (
     THREAD_BITS,
     TIME_AT,
     VOLATILE,
-    WHO_BITS,
 )
 from warploom.detector.pool import free_node, push_record
 from warploom.detector.records import AccessNode, DetectorState, ShadowCell, ShadowRecord
@@ -42,7 +42,8 @@ MERGE_DEPTH = 4
 """Number of records at the head of a list that are compared with a new one; deeper ones stay."""
 
 SAME_WARP, OTHER_WARP, OTHER_BLOCK = 1, 2, 3
-"""Distances of two threads (`distance`): of one warp, of two warps of a block, of two blocks."""
+"""Distances of two threads (`thread_distance`): of one warp, of two warps of a block, of two
+blocks."""
 
 
 @jitable
@@ -57,9 +58,9 @@ def pack_access(state: DetectorState, op: int, bytes_: int, flags: int) -> int:
 def check_and_record(state: DetectorState, cell: ShadowCell, access_word: int, value: int) -> int:
     """Checks an access of the current thread to a cell (shadow of 4 bytes) against the cell's weak
     write, its weak read unless it is a load, its list of other accesses and, unless it is itself
-    wide (`is_wide`), that of wide ones, which reports races; then records it as strong access, weak
-    read or weak write. `value` is the word that it writes. Returns 1 if the cell had lists before,
-    which hold all its strong accesses, else 0."""
+    wide (`is_strong_at_gpu_scope`), that of wide ones, which reports races; then records it as
+    strong access, weak read or weak write. `value` is the word that it writes. Returns 1 if the
+    cell had lists before, which hold all its strong accesses, else 0."""
     interval_word = state.current_block + 1 << BLOCK_AT | state.current_interval
     thread_word = state.current_time << TIME_AT | state.current_thread | state.current_agent
     op, bytes_ = access_word >> OP_AT & OP_BITS, access_word >> BYTES_AT & ALL_BYTES
@@ -90,7 +91,7 @@ def check_and_record(state: DetectorState, cell: ShadowCell, access_word: int, v
         if lists & LOW:
             check_list(state, AccessNode(state, lists & LOW), access_word, value)
         # Both lists are checked but for two wide accesses, which are morally strong.
-        if strong.at and not is_wide(access_word):
+        if strong.at and not is_strong_at_gpu_scope(access_word):
             check_list(state, strong, access_word, value)
     if access_word >> FLAGS_AT & STRONG:
         record_strong_access(state, cell, interval_word, thread_word, access_word, value)
@@ -102,7 +103,7 @@ def check_and_record(state: DetectorState, cell: ShadowCell, access_word: int, v
 
 
 @jitable
-def is_wide(access_word: int) -> int:
+def is_strong_at_gpu_scope(access_word: int) -> int:
     """Returns whether an access is strong and not volatile, on all four bytes, at gpu scope or
     wider: two such accesses are morally strong, so never a race."""
     flags = access_word >> FLAGS_AT
@@ -180,9 +181,10 @@ def record_weak_read(
     """Records a weak read in a cell: in place of the cell's read record if that is empty or
     redundant (`supersedes`), else of a redundant one of the same bytes in the list (with `exact`
     among the first MERGE_DEPTH), else as a new head of the list. Without `exact` two reads of the
-    same bytes are enough: a third replaces the second if it is farther from the first (`distance`:
-    lane, warp, block), else is dropped. A later write that is ordered after both is ordered after
-    all others. Leaves the distance of the two in `current_distance`, 0 if there is one.
+    same bytes are enough: a third replaces the second if it is farther from the first
+    (`thread_distance`: lane, warp, block), else is dropped. A later write that is ordered after
+    both is ordered after all others. Leaves the distance of the two in `current_distance`, 0 if
+    there is one.
 
     Lanes 0 to 31 of warp 0 and lane 0 of warp 1 read a word: lane 0 of each warp is retained. Only
     a barrier of the block orders a write after both, and that orders it after the other 31 lanes,
@@ -224,7 +226,7 @@ def record_weak_read(
         )
         return
     first = ShadowRecord(state, first_reader)
-    if distance_between(state, first_reader, second_reader) < distance(
+    if distance_between(state, first_reader, second_reader) < thread_distance(
         first.interval, first.thread, interval_word, thread_word
     ):
         write_record(ShadowRecord(state, second_reader), interval_word, thread_word, access_word)
@@ -253,23 +255,23 @@ def write_record(
 
 @jitable
 def distance_between(state: DetectorState, one: int, two: int) -> int:
-    """Returns the distance (`distance`) of the threads of the access records at indices
+    """Returns the distance (`thread_distance`) of the threads of the access records at indices
     `one` and `two` of the state; 0 if `one` is 0, which means no record."""
     if one == 0:
         return 0
     a, b = ShadowRecord(state, one), ShadowRecord(state, two)
-    return distance(a.interval, a.thread, b.interval, b.thread)
+    return thread_distance(a.interval, a.thread, b.interval, b.thread)
 
 
 @jitable
 def max_distance(state: DetectorState) -> int:
-    """Returns the largest `distance` of two threads that can access the same memory of the current
-    space: OTHER_BLOCK for global memory, else OTHER_WARP."""
+    """Returns the largest `thread_distance` of two threads that can access the same memory of the
+    current space: OTHER_BLOCK for global memory, else OTHER_WARP."""
     return OTHER_BLOCK if state.current_space == GLOBAL else OTHER_WARP
 
 
 @jitable
-def distance(
+def thread_distance(
     interval_word: int, thread_word: int, other_interval_word: int, other_thread_word: int
 ) -> int:
     """Returns the distance of the threads of two records, by their interval and thread words:
@@ -293,11 +295,12 @@ def supersedes(
     if thread_word & AGENT:
         # A later copy may complete before an earlier one, so it never replaces that.
         # Of its tensor memory, a thread or a warp waits for all that it has begun.
-        who = state.current_thread | state.current_agent
+        agent = state.current_thread | state.current_agent
         same = (
-            thread_word & WHO_BITS == who and interval_word >> BLOCK_AT == state.current_block + 1
+            thread_word & AGENT_BITS == agent
+            and interval_word >> BLOCK_AT == state.current_block + 1
         )
-        return int(same and who >> AGENT_KIND_AT != COPIES_OF_THREAD)
+        return int(same and agent >> AGENT_KIND_AT != COPIES_OF_THREAD)
     return is_ordered(state, interval_word, thread_word)
 
 
@@ -311,16 +314,16 @@ def record_strong_access(
     value: int,
 ) -> None:
     """Records a strong access, which writes `value`, in the cell's list of wide accesses
-    (`is_wide`), or in its list of all others: in place of a record of the same op and flags or, if
-    there is none to replace, as the new head.
+    (`is_strong_at_gpu_scope`), or in its list of all others: in place of a record of the same op
+    and flags or, if there is none to replace, as the new head.
 
     Of the first MERGE_DEPTH records, the first with its op and flags is replaced that it makes
     redundant (`supersedes`). Without `exact`, records of two threads are enough, as for weak reads:
     a record with its op and flags behind the head is replaced even if it is not redundant; if the
     head has them, nothing is recorded for another thread of the head's warp."""
     lists = cell.lists
-    is_wide_access, bytes_ = is_wide(access_word), access_word >> BYTES_AT & ALL_BYTES
-    head = lists >> 32 if is_wide_access else lists & LOW
+    at_gpu_scope, bytes_ = is_strong_at_gpu_scope(access_word), access_word >> BYTES_AT & ALL_BYTES
+    head = lists >> 32 if at_gpu_scope else lists & LOW
     node, seen = AccessNode(state, head), 0
     op = access_word >> OP_AT & OP_BITS
     while node.at and seen < MERGE_DEPTH:
@@ -340,10 +343,11 @@ def record_strong_access(
         if (
             alike
             and state.exact == 0
-            and distance(other_interval, other_thread, interval_word, thread_word) == SAME_WARP
+            and thread_distance(other_interval, other_thread, interval_word, thread_word)
+            == SAME_WARP
         ):
             return
         node = AccessNode(state, node.next)
         seen += 1
     head = push_record(state, head, interval_word, thread_word, access_word, value)
-    cell.lists = head << 32 | lists & LOW if is_wide_access else lists >> 32 << 32 | head
+    cell.lists = head << 32 | lists & LOW if at_gpu_scope else lists >> 32 << 32 | head

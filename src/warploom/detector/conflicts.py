@@ -80,12 +80,12 @@ def check_record(
             thread_word,
             access_word,
             own_access,
-            int(equal(old, value, bytes_)),
+            int(bytes_agree(old, value, bytes_)),
         )
 
 
 @jitable
-def equal(old: int, value: int, bytes_: int) -> int:
+def bytes_agree(old: int, value: int, bytes_: int) -> int:
     """Returns whether two 32-bit words agree on the bytes whose bits are set in the mask
     `bytes_`."""
     for byte in range(4):

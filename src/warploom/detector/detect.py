@@ -158,29 +158,33 @@ def begin_block(state: DetectorState, slot: ResidentBlock, block: int) -> None:
     tags."""
     if slot.block:
         report_skips(state, slot, slot.block - 1)
-    clear(state, slot.at, ResidentBlock.WORDS)
+    clear_words(state, slot.at, ResidentBlock.WORDS)
     slot.block = block + 1
-    clear(state, slot.at + state.slot_warps, state.warps * WarpKnowledge.WORDS)
-    clear(state, slot.at + state.slot_written, (state.shared_bytes + 31) // 32)
+    clear_words(state, slot.at + state.slot_warps, state.warps * WarpKnowledge.WORDS)
+    clear_words(state, slot.at + state.slot_written, (state.shared_bytes + 31) // 32)
     if state.exact == 0:
         return
-    clear(state, slot.at + state.slot_lanes, state.threads * ThreadKnowledge.WORDS)
+    clear_words(state, slot.at + state.slot_lanes, state.threads * ThreadKnowledge.WORDS)
     for number in range(ALL_BARRIERS):
-        clear(
+        clear_words(
             state,
             slot.at + state.slot_barriers + number * (BarrierShadow.WORDS + 2 * state.clock_words),
             BarrierShadow.WORDS,
         )
-    clear(state, slot.at + state.slot_clocks + state.threads * state.clock_words, 2 * state.agents)
+    clear_words(
+        state, slot.at + state.slot_clocks + state.threads * state.clock_words, 2 * state.agents
+    )
     if state.slot_after:
-        clear(state, slot.at + state.slot_after, state.warps * (1 + state.agents))
+        clear_words(state, slot.at + state.slot_after, state.warps * (1 + state.agents))
     if state.slot_cluster_barriers:
         for phase in range(2):
-            clear(state, cluster_barrier_at(state, slot.at, phase), ClusterBarrierShadow.WORDS)
+            clear_words(
+                state, cluster_barrier_at(state, slot.at, phase), ClusterBarrierShadow.WORDS
+            )
 
 
 @jitable
-def clear(state: DetectorState, at: int, words: int) -> None:
+def clear_words(state: DetectorState, at: int, words: int) -> None:
     """Sets `words` words of the state to zero, from index `at` on."""
     for word in range(at, at + words):
         state.words[word] = 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 from warploom.detector.agents import agent_index, begun_index, current_agent_word, includes_copy
 from warploom.detector.layout import (
     AGENT,
+    AGENT_BITS,
     AGENT_KIND_AT,
     BLOCK_AT,
     COPIES_OF_THREAD,
@@ -18,7 +19,6 @@ from warploom.detector.layout import (
     LOADS_OF_WARP,
     LOW,
     TIME_AT,
-    WHO_BITS,
     WORK_OF_THREAD,
 )
 from warploom.detector.other_blocks import set_knows
@@ -72,7 +72,7 @@ def is_ordered(state: DetectorState, interval_word: int, thread_word: int) -> in
     of an agent (`knows_agent_access`). Of another block: it is in a block set that the thread knows
     (with `exact`), or to shared or tensor memory from outside of the cluster, thus by an earlier
     owner of that memory."""
-    thread, time = thread_word & WHO_BITS, thread_word >> TIME_AT
+    thread, time = thread_word & AGENT_BITS, thread_word >> TIME_AT
     if interval_word >> BLOCK_AT != state.current_block + 1:
         if state.current_space != GLOBAL and not is_peer(state, interval_word >> BLOCK_AT):
             # The slot was an earlier block's, which has ended.
@@ -99,14 +99,14 @@ def is_ordered(state: DetectorState, interval_word: int, thread_word: int) -> in
 
 
 @jitable
-def knows_agent_access(state: DetectorState, who: int, time: int) -> int:
+def knows_agent_access(state: DetectorState, agent: int, time: int) -> int:
     """Returns whether the current thread, or its agent, knows access number `time` of an agent of
-    its block (`who`: bits of a thread word): that is in its agent word or, for loads and stores of
-    tensor memory by its own warp, one that the warp has waited for. If both are work of tensor
+    its block (`agent`: bits of a thread word): that is in its agent word or, for loads and stores
+    of tensor memory by its own warp, one that the warp has waited for. If both are work of tensor
     cores, all work of its own thread is known, and of another's what had begun before a fence (PTX
     ISA, "Pipelined tcgen05 Instructions")."""
-    kind, thread = who >> AGENT_KIND_AT, who & AGENT - 1
-    if includes_copy(current_agent_word(state, agent_index(state, who)), time):
+    kind, thread = agent >> AGENT_KIND_AT, agent & AGENT - 1
+    if includes_copy(current_agent_word(state, agent_index(state, agent)), time):
         return 1
     if kind == COPIES_OF_THREAD:
         return 0

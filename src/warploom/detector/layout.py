@@ -82,7 +82,7 @@ BLOCK_AT = 32
 TIME_AT, AGENT, THREAD_BITS = 16, 1 << 10, (1 << 11) - 1
 """Thread word: the time, from TIME_AT on; the thread in the block, with AGENT set for its agent,
 and the agent's kind from AGENT_KIND_AT on."""
-AGENT_KIND_AT, WHO_BITS = 11, (1 << 13) - 1
+AGENT_KIND_AT, AGENT_BITS = 11, (1 << 13) - 1
 COPIES_OF_THREAD, WORK_OF_THREAD, LOADS_OF_WARP, STORES_OF_WARP = range(4)
 """Kinds of agents: copies; products, copies and shifts of a thread in tensor memory (`tcgen05.mma`,
 `.cp`, `.shift`); loads and stores of a warp there, recorded with the warp's first thread."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.detector.cells import distance, distance_between, record_weak_write
+from warploom.detector.cells import distance_between, record_weak_write, thread_distance
 from warploom.detector.layout import (
     BLOCK_AT,
     BYTES_AT,
@@ -243,9 +243,11 @@ def retained_pair_covers(
     `current_distance`."""
     between = state.current_distance = distance_between(state, first_reader, second_reader)
     first, second = LaneRun(state, first_reader), LaneRun(state, second_reader)
-    if between < distance(first.interval, first.thread, interval_word, thread_word):
+    if between < thread_distance(first.interval, first.thread, interval_word, thread_word):
         return 0
-    return int(between >= distance(second.interval, second.thread, interval_word, thread_word))
+    return int(
+        between >= thread_distance(second.interval, second.thread, interval_word, thread_word)
+    )
 
 
 @jitable

@@ -36,16 +36,18 @@ def set_knows(
 
 
 @jitable
-def entry_knows_agent(state: DetectorState, entry: BlockSetEntry, who: int, time: int) -> int:
-    """Returns whether an entry of a block set includes access number `time` of agent `who`. If both
-    it and the current access are work of tensor cores, it is enough that it had begun before a
+def entry_knows_agent(state: DetectorState, entry: BlockSetEntry, agent: int, time: int) -> int:
+    """Returns whether an entry of a block set includes access number `time` of agent `agent`. If
+    both it and the current access are work of tensor cores, it is enough that it had begun before a
     fence."""
-    if includes_copy(entry_agent_word(state, entry, agent_index(state, who)), time):
+    if includes_copy(entry_agent_word(state, entry, agent_index(state, agent)), time):
         return 1
-    kind, own = who >> AGENT_KIND_AT, state.current_agent >> AGENT_KIND_AT
+    kind, own = agent >> AGENT_KIND_AT, state.current_agent >> AGENT_KIND_AT
     if kind != WORK_OF_THREAD or own != WORK_OF_THREAD:
         return 0
-    return includes_copy(entry_agent_word(state, entry, begun_index(state, who & AGENT - 1)), time)
+    return includes_copy(
+        entry_agent_word(state, entry, begun_index(state, agent & AGENT - 1)), time
+    )
 
 
 @jitable

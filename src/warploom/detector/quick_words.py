@@ -9,11 +9,11 @@ from typing import Any
 
 from warploom.detector.cells import (
     ALL_BYTES,
-    distance,
-    is_wide,
+    is_strong_at_gpu_scope,
     max_distance,
     pack_access,
     read_of,
+    thread_distance,
     write_of,
 )
 from warploom.detector.layout import (
@@ -47,12 +47,12 @@ from warploom.simt.lane_counts import jitable
 def try_record_words(
     state: DetectorState, event: DetectorEvent, data: Any, lane: int, line: LineShadow, cells: int
 ) -> int:
-    """Records the current thread's access, which is weak or wide (`cells.is_wide`), in the cells
-    from index `cells` on, which belong to `line`. A wide access is not recorded: two retained ones
-    must make it redundant. Returns whether it did; 0, with words before maybe recorded, if the
-    cells have to be checked one by one: the line is not in cells or, in shared memory, of an
-    earlier interval or block, a cell has records that barriers do not order, or no two retained
-    ones make a wide access redundant."""
+    """Records the current thread's access, which is weak or wide (`cells.is_strong_at_gpu_scope`),
+    in the cells from index `cells` on, which belong to `line`. A wide access is not recorded: two
+    retained ones must make it redundant. Returns whether it did; 0, with words before maybe
+    recorded, if the cells have to be checked one by one: the line is not in cells or, in shared
+    memory, of an earlier interval or block, a cell has records that barriers do not order, or no
+    two retained ones make a wide access redundant."""
     shared = int(state.current_space == SHARED)
     if line.count != IN_CELLS:
         return 0
@@ -74,7 +74,7 @@ def try_record_words(
         # Words before this one are recorded already; to record them again changes nothing.
         if not is_cell_ordered(state, cell, access_word):
             return 0
-        if is_wide(access_word):
+        if is_strong_at_gpu_scope(access_word):
             strong = AccessNode(state, cell.lists >> 32)
             if not retained_pair_covers_strong(state, strong, access_word):
                 return 0
@@ -114,7 +114,7 @@ def is_cell_ordered(state: DetectorState, cell: ShadowCell, access_word: int) ->
     lists = cell.lists
     if cell.write_interval and not is_ordered_by_barriers(state, write_of(cell)):
         return 0
-    if is_wide(access_word):
+    if is_strong_at_gpu_scope(access_word):
         return int(
             lists & LOW == 0
             and (cell.read_interval == 0 or is_ordered_by_barriers(state, read_of(cell)))
@@ -194,8 +194,8 @@ def retained_pair_covers_strong(state: DetectorState, node: AccessNode, access_w
     other = AccessNode(state, node.next)
     if not (matches_record(state, node, access_word) and matches_record(state, other, access_word)):
         return 0
-    spread = distance(node.interval, node.thread, other.interval, other.thread)
-    return int(spread >= max_distance(state))
+    distance = thread_distance(node.interval, node.thread, other.interval, other.thread)
+    return int(distance >= max_distance(state))
 
 
 @jitable

@@ -64,7 +64,7 @@ class DetectorState(WordRecord):
     agent acts; `current_cluster_at`: the state of the first block of its cluster.
     `current_owner`: the block in whose shared memory the access is, `current_owner_slot` its
     state, `current_base` that memory's first byte on the host (`shared_memory_owners`).
-    `current_distance`: the distance of two retained readers (`cells.distance`).
+    `current_distance`: the distance of two retained readers (`cells.thread_distance`).
     `shared_stride`: bytes on the host from one block's shared memory to the next one's.
     `cluster_blocks`: blocks of a cluster.
 

@@ -66,7 +66,7 @@ def words_of_contiguous(size: int, begin: int, end: int, lanes: int) -> int:
     # Without gaps in the mask, the words from `begin` up to `end` are all there.
     if size < WORD or lanes & lanes + 1 == 0:
         return (1 << ((end + 3) >> 2)) - (1 << (begin >> 2))
-    return spread(lanes, size) << (begin >> 2)
+    return repeat_bits_per_word(lanes, size) << (begin >> 2)
 
 
 @jitable
@@ -105,7 +105,7 @@ def words_of(footprint: int, lanes: int) -> int:
     if size < WORD:
         return between
     if stride == size:
-        return spread(lanes, size) << begin & between
+        return repeat_bits_per_word(lanes, size) << begin & between
     words, step = (1 << (size >> 2)) - 1, stride >> 2
     # Doubles the pattern of one lane until it fills the line.
     while step < WORDS:
@@ -115,7 +115,7 @@ def words_of(footprint: int, lanes: int) -> int:
 
 
 @jitable
-def spread(bits: int, size: int) -> int:
+def repeat_bits_per_word(bits: int, size: int) -> int:
     """Returns 32 bits with each of `bits` repeated once for each word of `size` bytes: 1, 2 or 4
     times."""
     if size > WORD:

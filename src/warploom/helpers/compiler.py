@@ -42,7 +42,7 @@ def link_helpers(functions: Mapping[str, Typed]) -> llvm.ModuleRef:
 
     whole = llvm.parse_assembly(_NO_COUNTS)
     register_jitables()
-    lanewise.register()
+    lanewise.register_vector_versions()
     with _without_optimisation():
         for name, (function, types) in functions.items():
             whole.link_in(_compile_helper(name, function, types))

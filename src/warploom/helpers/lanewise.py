@@ -48,7 +48,7 @@ Emit = Callable[[Lanes, Sequence[Value]], list[Value]]
 
 
 @lru_cache(1)
-def register() -> None:
+def register_vector_versions() -> None:
     """Registers with Numba, as replacements of Python functions in compiled helpers, vector
     versions of those that work over the lanes of an access (counts of `cost.overlap`, `is_rising`,
     `count_rising_segments`, `step_of`, `sum_deferred_costs`), and prefetching; later calls in a
@@ -76,15 +76,15 @@ def register() -> None:
         return _define_intrinsic(_all_rise, 1, addresses, mask)
 
     @intrinsic
-    def steps(typing: Any, addresses: Any, shift: Any) -> Any:
+    def rising_segments(typing: Any, addresses: Any, shift: Any) -> Any:
         return _define_intrinsic(_count_steps, 1, addresses, shift)
 
     @intrinsic
-    def step(typing: Any, places: Any, mask: Any) -> Any:
+    def lane_step(typing: Any, places: Any, mask: Any) -> Any:
         return _define_intrinsic(emit_step, 1, places, mask)
 
     @intrinsic
-    def many(typing: Any, row: Any, count: Any) -> Any:
+    def deferred_costs(typing: Any, row: Any, count: Any) -> Any:
         return _define_intrinsic(count_deferred, 7, row, count)
 
     def compiled_segments(addresses: Any, mask: Any, shift: Any) -> Any:
@@ -107,24 +107,24 @@ def register() -> None:
     def compiled_rise(addresses: Any, mask: Any) -> Any:
         return rises(addresses, mask)[0] != 0
 
-    def compiled_steps(addresses: Any, shift: Any) -> Any:
-        return steps(addresses, shift)[0]
+    def compiled_rising_segments(addresses: Any, shift: Any) -> Any:
+        return rising_segments(addresses, shift)[0]
 
     def compiled_step(places: Any, mask: Any) -> Any:
-        return step(places, mask)[0]
+        return lane_step(places, mask)[0]
 
-    def compiled_many(row: Any, count: Any) -> Any:
-        return many(row, count)
+    def compiled_deferred_costs(row: Any, count: Any) -> Any:
+        return deferred_costs(row, count)
 
     for function, compiled in (
-        (sum_deferred_costs, compiled_many),
+        (sum_deferred_costs, compiled_deferred_costs),
         (count_segments, compiled_segments),
         (count_in_columns, compiled_in_columns),
         (count_distinct, compiled_distinct),
         (count_ways, compiled_ways),
         (count_coinciding, compiled_coinciding),
         (is_rising, compiled_rise),
-        (count_rising_segments, compiled_steps),
+        (count_rising_segments, compiled_rising_segments),
         (step_of, compiled_step),
     ):
         compile_instead(function, compiled)

@@ -20,7 +20,7 @@ from warploom.abi.range_cache import (
     counts_at,
     entries_of,
     entry_words,
-    safe_at,
+    safe_pitches_at,
 )
 from warploom.simt.lane_counts import first_lane, jitable, last_lane
 from warploom.simt.records import WordRecord, Words
@@ -60,7 +60,7 @@ NEVER = 256
 _LANES = 32
 
 
-def learn_access(
+def fill_range_cache(
     sets: RangeCaches,
     group_words: Words,
     bases: RunAddresses,
@@ -100,7 +100,7 @@ def learn_access(
     if not in_bounds or not (same_pitches or _retire(sets, group, number)):
         return 0
     entry.key, entry.low, entry.extent = key, lowest, 1 + last // group.size
-    length, safe_pitches = _run_length(group), entry.at + safe_at(group.capacity)
+    length, safe_pitches = _run_length(group), entry.at + safe_pitches_at(group.capacity)
     active_run = first_lane(key) // length
     for run in range(group.runs):
         entry.pitches[run] = bases[run] - bases[0]
@@ -112,7 +112,7 @@ def learn_access(
     entry.step = _stride(group, bases)
     if length == 1 and _is_consecutive(group, bases, key):
         entry.step = group.size
-    entry.within = _within(group, bases)
+    entry.within = _cost_bits_mask(group, bases)
     entry.first = bases[0] + _member(group, 0).offset
     return int(1 + (entry.first & entry.within) // group.size) if number == looked_up else 0
 
@@ -190,7 +190,7 @@ def _retire(sets: RangeCaches, group: GroupDescriptor, number: int) -> bool:
 
 
 @jitable
-def _within(group: GroupDescriptor, bases: RunAddresses) -> int:
+def _cost_bits_mask(group: GroupDescriptor, bases: RunAddresses) -> int:
     """Returns the mask of the low bits of the first address on which the costs of a group's
     accesses depend: those of the distance from an aligned unit (`unit` bytes); only of the distance
     from an aligned element if each run has one address, and all distances of runs are multiples

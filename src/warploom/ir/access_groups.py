@@ -71,20 +71,20 @@ class _Open:
 
 def find_groups(
     accesses: KernelAccesses,
-    reading: OperandShapes,
+    operand_shapes: OperandShapes,
     block: ProgramBlock,
     mask: Register | None = None,
 ) -> list[AccessGroup]:
     """Returns the groups of a basic block, in the order of their first members. Unguarded accesses
     are in one group if they have one access type, offsets equal modulo its size, and a base that is
     not written between them; a guarded one is a group of its own; those with a general plan are in
-    none. `reading` has the shapes of operands in the block. `mask`: the predicate register under
-    which the block runs, if it is if-converted."""
+    none. `operand_shapes` has the shapes of operands in the block. `mask`: the predicate register
+    under which the block runs, if it is if-converted."""
     found: dict[object, _Open] = {}
     versions: dict[Register, int] = {}
     for index in range(block.start, block.stop):
         instruction = accesses.program.instructions[index]
-        described = _describe(accesses, reading, index, instruction, mask)
+        described = _describe(accesses, operand_shapes, index, instruction, mask)
         if described is not None:
             address, group, common = described
             # By the last writer of its base: once the register is overwritten, accesses from it are
@@ -98,12 +98,12 @@ def find_groups(
 
 
 def group_alone(
-    accesses: KernelAccesses, reading: OperandShapes, index: int, instruction: Instruction
+    accesses: KernelAccesses, operand_shapes: OperandShapes, index: int, instruction: Instruction
 ) -> AccessGroup | None:
     """Returns an access (instruction number `index`) as a group of its own, whether guarded or not.
     None for an instruction that is no load or store (`st.async` is one), or whose address has no
     base, and for an access whose plan is general."""
-    described = _describe(accesses, reading, index, instruction)
+    described = _describe(accesses, operand_shapes, index, instruction)
     if described is None:
         return None
     address, group, _ = described
@@ -117,7 +117,7 @@ def by_instruction(groups: Iterable[AccessGroup]) -> dict[int, AccessGroup]:
 
 def _describe(
     accesses: KernelAccesses,
-    reading: OperandShapes,
+    operand_shapes: OperandShapes,
     index: int,
     instruction: Instruction,
     mask: Register | None = None,
@@ -135,10 +135,12 @@ def _describe(
     address = instruction.operands[0 if op == "store" else 1]
     if not isinstance(address, Address) or not isinstance(address.base, Register | Symbol):
         return None
-    shape, lanes = accesses.access_type_of(op, index, instruction), reading.address(address)
+    shape, lanes = accesses.access_type_of(op, index, instruction), operand_shapes.address(address)
     guard = None if instruction.guard is None else instruction.guard.register
     scattered = not accesses.scattered.isdisjoint((address.base, guard, mask))
-    addresses = Addresses.of(shape, lanes, RUNS.get(reading.warp_layout, 1), scattered=scattered)
+    addresses = Addresses.of(
+        shape, lanes, RUNS.get(operand_shapes.warp_layout, 1), scattered=scattered
+    )
     plan = select(shape, addresses, accesses.facts)
     if plan.is_general:
         return None

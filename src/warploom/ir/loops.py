@@ -77,10 +77,10 @@ class WarpLoopPath:
     program, at the end of the last of them.
 
     At the end of the last block of `before`, the first threads of the block run block `body`, then
-    all run `after`; without a `body` all blocks are `before`. `partly`: a warp of which only some
-    lanes run the body is allowed. `choices` maps the guarded branches (instructions) at which all
-    threads take the same path to whether they are taken. `kinds` has each instruction but those
-    that end a block.
+    all run `after`; without a `body` all blocks are `before`. `allows_partial_warp`: a warp of
+    which only some lanes run the body is allowed. `choices` maps the guarded branches
+    (instructions) at which all threads take the same path to whether they are taken. `kinds` has
+    each instruction but those that end a block.
 
     `condition` is the comparison (an instruction) that selects the threads of the body: the first
     ones of the block. `groups` are the accesses by full warps, whose addresses in all warps follow
@@ -91,7 +91,7 @@ class WarpLoopPath:
     site: int | None
     before: tuple[int, ...]
     body: int | None
-    partly: bool
+    allows_partial_warp: bool
     after: tuple[int, ...]
     choices: Mapping[int, bool]
     kinds: Mapping[int, StepKind]
@@ -151,9 +151,9 @@ class WarpLoop(WarpLoopPath):
     @property
     def needs_all_threads(self) -> bool:
         """Returns whether the path can only be run as a loop if every thread runs the body:
-        `partly` is False, or a register that the body writes is live after it, and would have to be
-        merged where lanes are off. False without a body."""
-        if self.body is None or not self.partly:
+        `allows_partial_warp` is False, or a register that the body writes is live after it, and
+        would have to be merged where lanes are off. False without a body."""
+        if self.body is None or not self.allows_partial_warp:
             return self.body is not None
         return not self._written(self.body_blocks).isdisjoint(self.live_after_body)
 

@@ -188,7 +188,7 @@ class _Parser:
             next(iter(self._block_numbers(line, "site")), None),
             self._block_numbers(line, "before"),
             next(iter(self._block_numbers(line, "body")), None),
-            "partly" in line.values,
+            "allows_partial_warp" in line.values,
             self._block_numbers(line, "after"),
             choices,
             kinds,
@@ -215,7 +215,7 @@ class _Parser:
         beside = {each.words[0]: each for each in line.inner}
         branch = line.values.get("branch")
         return BasicBlock(
-            loose=self._registers_of(line, "loose"),
+            varying=self._registers_of(line, "varying"),
             branch=None if branch is None else BranchKind(branch),
             predicated_block=next(iter(self._block_numbers(line, "predicated")), None),
             in_region_version="region_version" in line.values,

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from warploom.core.source import Location
 from warploom.ir.lines import INDENT, attributes
-from warploom.isa.instruction import Instruction, Symbol, spread
+from warploom.isa.instruction import Instruction, Symbol, flatten_operands
 from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program
 from warploom.ptx.printer import print_operand
@@ -88,7 +88,7 @@ def _functions(program: Program) -> set[str]:
     """Returns the symbols that are neither variables nor labels: functions of the host that the
     program calls."""
     operands: Iterable[object] = (
-        operand for one in program.instructions for operand in spread(one.operands)
+        operand for one in program.instructions for operand in flatten_operands(one.operands)
     )
     symbols = {operand.name for operand in operands if isinstance(operand, Symbol)}
     return symbols - {*program.slots, *program.targets}

@@ -174,7 +174,7 @@ class _Printer:
             site=None if path.site is None else self._label(path.site),
             before=self._labels(path.before),
             body=None if path.body is None else self._label(path.body),
-            partly=path.partly,
+            allows_partial_warp=path.allows_partial_warp,
             after=self._labels(path.after),
             condition=path.condition,
             taken=(str(i) for i, taken in path.choices.items() if taken),
@@ -200,7 +200,7 @@ class _Printer:
             predicated=None if predicated is None else self._label(predicated),
             region_version=block.in_region_version,
             live=_names(program.live_in[index]),
-            loose=_names(block.loose),
+            varying=_names(block.varying),
         )
         yield from operation_lines(program, code, self._plans)
         yield from self._accesses("accesses", block.accesses)

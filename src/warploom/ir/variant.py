@@ -19,9 +19,10 @@ class Sanitizing:
     (`lower.instrument.sanitizing`).
 
     `accesses`: accesses to these state spaces. `synchronisation`: instructions that order threads.
-    `in_order`: an access is performed before its event is recorded, as the detector reads the
-    memory; otherwise the detector only stores which bytes are written. `together`: warps count the
-    barriers that they pass (`DetectorState.aligned`).
+    `in_order`: accesses are performed in program order, each after its event, in which the detector
+    reads the memory as it was before; otherwise stores may be batched, and a store by one of
+    `written` only marks its bytes as written. `together`: warps count the barriers that they pass
+    (`DetectorState.aligned`).
 
     Instructions whose accesses are proven to be free of findings (`sanitize.unchecked`) record
     nothing: `unchecked` ones never; `aligned` ones while all threads of a block wait at the same
@@ -68,9 +69,10 @@ class KernelVariant:
     of a block have the same layout. `size`: the size of thread blocks, None in code for any size.
 
     Scheduling: `independent`: each thread has its own program counter, as from compute capability
-    7.0 on. `mixes`: diverged lanes take turns by a policy, instead of one side after the other.
-    `shuffles`: the launch's policy chooses the order of warps, blocks and the lanes of an atomic.
-    `clusters`: clusters have several blocks, or the program uses `mapa` or cancels launches.
+    7.0 on. `interleaves_paths`: diverged lanes take turns by a policy, instead of one side after
+    the other. `shuffles`: the launch's policy chooses the order of warps, blocks and the lanes of
+    an atomic. `clusters`: clusters have several blocks, or the program uses `mapa` or cancels
+    launches.
 
     Instrumentation: `records`: code writes a log (`abi.log`). `sanitizes`: the events for a
     detector. `debugging`: the needs of a debugger. `observes`: the events for an observer. None
@@ -84,7 +86,7 @@ class KernelVariant:
     alike: bool
     size: Size | None
     independent: bool
-    mixes: bool
+    interleaves_paths: bool
     shuffles: bool
     records: bool
     sanitizes: Sanitizing | None = None
@@ -104,15 +106,15 @@ class KernelVariant:
         return replace(self, baseline=True, size=None, disabled=frozenset())
 
     @property
-    def plain(self) -> bool:
+    def stores_lane_by_lane(self) -> bool:
         """Returns whether all registers are stored lane by lane, without uniform or affine forms:
         under a policy that mixes lanes, in code that records, is observed or debugged step by step,
         in baseline code, or without the pass `uniformity`."""
-        by_lane = self.mixes or self.is_watched or self.steps or self.baseline
+        by_lane = self.interleaves_paths or self.is_watched or self.steps or self.baseline
         return by_lane or not self.does(Pass.UNIFORMITY)
 
     @property
-    def chooses(self) -> bool:
+    def policy_orders_paths(self) -> bool:
         """Returns whether the sides of a branch run one after the other in an order that the
         launch's policy chooses: the variant `shuffles`, and threads are not `independent`."""
         return self.shuffles and not self.independent

@@ -61,14 +61,14 @@ class BlockAccesses:
 class BasicBlock:
     """Describes how a basic block of the program is emitted.
 
-    `loose`: the registers that are varying in it, though uniform or affine elsewhere. `branch`: the
-    lowering of a guarded branch at its end. `predicated_block`: the successor that can be run under
-    a mask. `in_region_version`: the block has a copy for warps that run in warp order, from barrier
-    to barrier. `accesses`: the groups of its convergent copy; `masked`: those of its copy under a
-    mask, if it is a predicated block.
+    `varying`: the registers that are varying in it, though uniform or affine elsewhere. `branch`:
+    the lowering of a guarded branch at its end. `predicated_block`: the successor that can be run
+    under a mask. `in_region_version`: the block has a copy for warps that run in warp order, from
+    barrier to barrier. `accesses`: the groups of its convergent copy; `masked`: those of its copy
+    under a mask, if it is a predicated block.
     """
 
-    loose: frozenset[Register] = frozenset()
+    varying: frozenset[Register] = frozenset()
     branch: BranchKind | None = None
     predicated_block: int | None = None
     in_region_version: bool = False
@@ -133,10 +133,13 @@ class WarpIR:
     @cached_property
     def uniformity(self) -> RegisterShapes:
         """Returns the vector shapes of registers (`shapes`), the registers that are varying in each
-        block (`BasicBlock.loose`), and the masked regions (`exits`); without shapes only these."""
+        block (`BasicBlock.varying`), and the masked regions (`exits`); without shapes only
+        these."""
         if not self.shapes:
             return RegisterShapes({}, (), self.exits)
-        return RegisterShapes(self.shapes, tuple(block.loose for block in self.blocks), self.exits)
+        return RegisterShapes(
+            self.shapes, tuple(block.varying for block in self.blocks), self.exits
+        )
 
     @cached_property
     def predicated_blocks(self) -> dict[int, int]:
@@ -170,9 +173,10 @@ class WarpIR:
     @property
     def has_shapes(self) -> bool:
         """Returns whether registers may have shapes: the variant does not store all of them lane by
-        lane (`KernelVariant.plain`), and the kernel is not so large that it is compiled with the
-        lowest effort (`llvm.opt_level.is_long`), for the analysis would take too long."""
-        return not (self.variant.plain or is_long(self.program))
+        lane (`KernelVariant.stores_lane_by_lane`), and the kernel is not so large that it is
+        compiled with the lowest effort (`llvm.opt_level.is_long`), for the analysis would take too
+        long."""
+        return not (self.variant.stores_lane_by_lane or is_long(self.program))
 
     def operand_shapes(self, block: int) -> OperandShapes:
         """Returns the shapes of operands in a basic block of convergent code."""

@@ -170,7 +170,7 @@ Operand = (
 )
 
 
-def spread(operands: Iterable[Operand]) -> Iterator[Operand]:
+def flatten_operands(operands: Iterable[Operand]) -> Iterator[Operand]:
     """Yield the operands one by one: the elements of vectors and both operands of pairs."""
     for operand in operands:
         match operand:

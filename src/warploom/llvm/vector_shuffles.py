@@ -1,4 +1,5 @@
-"""Emits shuffles of lane vectors: a fold of 32 lanes to 8, and a permutation of several vectors."""
+"""Emits shuffles of lane vectors: a reduction of 32 lanes to 8, and a permutation of several
+vectors."""
 
 from __future__ import annotations
 
@@ -19,18 +20,18 @@ from warploom.llvm.lanes import (
     zero,
 )
 
-FOLDED = 8
-"""The lanes to which a vector of i64 is folded: one AVX-512 register, or two of AVX2."""
+REDUCED_LANES = 8
+"""The lanes to which a vector of i64 is reduced: one AVX-512 register, or two of AVX2."""
 
 
-def fold(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
+def reduce_to_8_lanes(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
     """Emits the reduction of a vector of 32 i64 lanes to 8 by `or` or `umax` (lanes l, l + 8, l +
     16, l + 24 to lane l); lanes not in the mask `on` count as 0. The 8 lanes fit a register, and
     need no mask: a reduction under a mask of 32 lanes takes longer."""
-    zeros = zero(ir.VectorType(value.type.element, FOLDED))
+    zeros = zero(ir.VectorType(value.type.element, REDUCED_LANES))
     parts: list[Value] = []
-    for begin in range(0, LANES, FOLDED):
-        order = selection(range(begin, begin + FOLDED))
+    for begin in range(0, LANES, REDUCED_LANES):
+        order = selection(range(begin, begin + REDUCED_LANES))
         part = lanes.b.shuffle_vector(value, value, order)
         here = lanes.b.shuffle_vector(on, on, order)
         parts.append(lanes.b.select(here, part, zeros))
@@ -43,11 +44,11 @@ def fold(lanes: Lanes, operation: str, value: Value, on: Value) -> Value:
 
 
 def _combine(lanes: Lanes, operation: str, first_part: Value, second_part: Value) -> Value:
-    """Emits the combination of two vectors of FOLDED lanes lane by lane, by `or` or by the
+    """Emits the combination of two vectors of REDUCED_LANES lanes lane by lane, by `or` or by the
     intrinsic named `operation` (umax)."""
     if operation == "or":
         return lanes.b.or_(first_part, second_part)
-    name = f"llvm.{operation}.v{FOLDED}{mangled(first_part.type.element)}"
+    name = f"llvm.{operation}.v{REDUCED_LANES}{mangled(first_part.type.element)}"
     return lanes.intrinsic(name, first_part.type, [first_part, second_part])
 
 

@@ -19,7 +19,7 @@ from warploom.abi.nans import is_copy
 from warploom.asynchronous.records import CopyOperands
 from warploom.core.types import B32, PRED, U64, ScalarType, unsigned
 from warploom.ir.kernel_accesses import elements
-from warploom.isa.instruction import Instruction, Operand, Pair, Register, Symbol, spread
+from warploom.isa.instruction import Instruction, Operand, Pair, Register, Symbol, flatten_operands
 from warploom.isa.kinds import Effect, Needs, OpKind
 from warploom.isa.spec import Unit
 from warploom.isa.terms import Term
@@ -167,7 +167,7 @@ class InstructionCode:
     def vote(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         """Emits a `vote`, `match`, `redux` or `elect`; returns its results."""
         results = self.warpwide.grouped(instruction, on)
-        targets = spread(instruction.operands[:1])
+        targets = flatten_operands(instruction.operands[:1])
         return [(t, *given) for t, given in zip(targets, results, strict=False)]
 
     def convert_address(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
@@ -191,7 +191,7 @@ class InstructionCode:
         holds = self.leading.compare(instruction, lambda: self.compute(instruction)[0][1])
         if holds is None:
             return self.compute(instruction)
-        targets = spread(instruction.operands[:1])
+        targets = flatten_operands(instruction.operands[:1])
         return [(t, v, PRED) for t, v in zip(targets, (holds, self.b.not_(holds)), strict=False)]
 
     def load(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
@@ -319,7 +319,9 @@ class InstructionCode:
         """Returns the source operands of an instruction, vectors as their elements, and the types
         in which they are read; None for one that its terms do not read."""
         count = len(instruction.operation.spec.destinations)
-        return tuple(spread(instruction.operands[count:])), instruction.operation.source_types
+        return tuple(
+            flatten_operands(instruction.operands[count:])
+        ), instruction.operation.source_types
 
     def _results_to_compute(
         self, instruction: Instruction
@@ -329,7 +331,9 @@ class InstructionCode:
         """
         count = len(instruction.operation.spec.destinations)
         terms = instruction.operation.terms_for(len(self._sources(instruction)[0]))
-        for target, term in zip(spread(instruction.operands[:count]), terms, strict=False):
+        for target, term in zip(
+            flatten_operands(instruction.operands[:count]), terms, strict=False
+        ):
             root = self._root(target, term, instruction)
             blind = ignores_nan_bits(term)
             if root is not term or is_copy(instruction):

@@ -69,7 +69,7 @@ class Schedule:
         return self.policy != "converge"
 
     @property
-    def mixes(self) -> bool:
+    def interleaves_paths(self) -> bool:
         """Returns true if the paths of a divergent branch interleave: with independent threads
         under a policy other than `converge`; else one path runs to the reconvergence point before
         the other starts."""

@@ -17,7 +17,7 @@ from warploom.isa.instruction import (
     Special,
     Symbol,
     Vector,
-    spread,
+    flatten_operands,
 )
 from warploom.isa.special import SPECIAL_REGISTERS
 from warploom.isa.terms import Term
@@ -112,8 +112,8 @@ class Registers:
         """Execute an instruction that is a function of registers: its terms."""
         operation = instruction.operation
         first = len(operation.spec.destinations)
-        targets = tuple(spread(instruction.operands[:first]))
-        sources = tuple(spread(instruction.operands[first:]))
+        targets = tuple(flatten_operands(instruction.operands[:first]))
+        sources = tuple(flatten_operands(instruction.operands[first:]))
         typed = zip(sources, operation.source_types, strict=False)
         given = [(self.read(source, type), type) for source, type in typed if type is not None]
         terms = operation.terms_for(len(sources))[: len(targets)]

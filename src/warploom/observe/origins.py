@@ -86,7 +86,9 @@ class Origins:
             return
         block = warp.block.number
         block_or_global = block if access.space is Space.SHARED else -1
-        for lane, address, data in zip(access.lanes, access.addresses, access.found, strict=True):
+        for lane, address, data in zip(
+            access.lanes, access.addresses, access.bytes_before, strict=True
+        ):
             thread = block, warp.number * warp.size + lane
             words = range(address // WORD, (address + access.size - 1) // WORD + 1)
             self._record(thread, access, data, [(block_or_global, word) for word in words])

@@ -19,7 +19,9 @@ def divergence_points(ir: WarpIR) -> DivergencePoints:
     """Returns the divergence analysis of a kernel under the scheduling that its variant is compiled
     for."""
     variant = ir.variant
-    return DivergencePoints(ir.program, variant.independent, variant.mixes, variant.chooses)
+    return DivergencePoints(
+        ir.program, variant.independent, variant.interleaves_paths, variant.policy_orders_paths
+    )
 
 
 def find_reconvergence(ir: WarpIR) -> WarpIR:

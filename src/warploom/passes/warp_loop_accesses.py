@@ -57,10 +57,14 @@ def _runs_first_threads(ir: WarpIR, warp_loop: WarpLoop) -> bool:
     """Returns whether the condition of a warp loop holds in the first threads of the block; where a
     partial warp may run the body, also if it holds in the first thread alone."""
     assert warp_loop.condition is not None
-    reading = OperandShapes(ir.program, BLOCK_LAYOUT[ir.variant.warp_layout], ir.block_shapes)
+    operand_shapes = OperandShapes(
+        ir.program, BLOCK_LAYOUT[ir.variant.warp_layout], ir.block_shapes
+    )
     condition = ir.program.instructions[warp_loop.condition]
     one = not warp_loop.needs_all_threads
-    return holds_in_prefix(reading, condition, opposite=warp_loop.condition_is_negated, one=one)
+    return holds_in_prefix(
+        operand_shapes, condition, opposite=warp_loop.condition_is_negated, one=one
+    )
 
 
 def _extrapolated_groups(ir: WarpIR, warp_loop: WarpLoop) -> tuple[AccessGroup, ...]:
@@ -78,8 +82,8 @@ def _partial_warp(ir: WarpIR, warp_loop: WarpLoop, index: int) -> AccessGroup | 
     """Returns an access of a body as a group for the warp of which only some lanes run it, with the
     plan of a block without a fast version. None if it is not guarded by the range cache, or not one
     element at one address or at consecutive ones, in warps of one lane run."""
-    reading = ir.operand_shapes(warp_loop.blocks[0])
-    group = group_alone(ir.accesses, reading, index, ir.program.instructions[index])
+    operand_shapes = ir.operand_shapes(warp_loop.blocks[0])
+    group = group_alone(ir.accesses, operand_shapes, index, ir.program.instructions[index])
     if group is None or group.shape.parts > 1 or group.base.width > 1:
         return None
     fits = group.plan.guard is Guard.CACHE and group.plan.move in ONE_PLACE_OR_VECTOR

@@ -25,7 +25,9 @@ def find_warp_loops(ir: WarpIR) -> WarpIR:
     `can_run_warp_loops`."""
     if not can_run_warp_loops(ir):
         return ir
-    partly, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout
-    found = warp_loops(ir.program, ir.region_versions(), partly, warp_layout, ir.uniformity)
+    predicated_bodies, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout
+    found = warp_loops(
+        ir.program, ir.region_versions(), predicated_bodies, warp_layout, ir.uniformity
+    )
     planned = (planned_warp_loop(ir, warp_loop) for warp_loop in found)
     return replace(ir, warp_loops=tuple(path for path in planned if path is not None))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from warploom.core.errors import LaunchError
 from warploom.isa.instruction import Instruction
 from warploom.isa.ops.multimem import lowered
-from warploom.program.cfg import cut
+from warploom.program.cfg import cut_into_blocks
 from warploom.program.inline import flatten
 from warploom.program.layout import lay_out
 from warploom.program.program import Program
@@ -30,18 +30,18 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
     function without a body."""
     kernel = _kernel(module, kernel_name)
     flat = flatten(module, kernel, stack_bytes)
-    blocks, targets = cut(flat.instructions, flat.labels)
+    blocks, targets = cut_into_blocks(flat.instructions, flat.labels)
     # Where calls are not inlined there are two graphs. Execution follows `blocks`. Post-dominators
     # are those of `local_successors`, in which a call is followed by its return point: otherwise a
     # branch in a callee would have none before the end of the program.
     by_function = blocks
     if flat.local_successors:
-        by_function, _ = cut(flat.instructions, flat.labels, flat.local_successors)
+        by_function, _ = cut_into_blocks(flat.instructions, flat.labels, flat.local_successors)
     layout = lay_out(module, kernel, flat)
     return Program(
         name=kernel_name,
         module=module,
-        instructions=with_registers_in_flight(tuple(map(_on_one_device, flat.instructions))),
+        instructions=with_registers_in_flight(tuple(map(_without_multimem, flat.instructions))),
         sites=tuple(flat.sites),
         blocks=blocks,
         targets=targets,
@@ -61,7 +61,7 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
     )
 
 
-def _on_one_device(instruction: Instruction) -> Instruction:
+def _without_multimem(instruction: Instruction) -> Instruction:
     """Returns an instruction as a single device executes it: a `multimem` operation (on memory that
     several devices share) becomes the ordinary access (`isa.ops.multimem`); others stay
     unchanged."""

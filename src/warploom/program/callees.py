@@ -24,7 +24,7 @@ from warploom.isa.instruction import (
 )
 from warploom.isa.spec import decode
 from warploom.program.calls import FunctionCode, RetainedCall, end_label, entry_label
-from warploom.program.cfg import cut
+from warploom.program.cfg import cut_into_blocks
 from warploom.program.flat import EXIT, Flat
 from warploom.program.liveness import live_in
 from warploom.program.program import Site
@@ -64,9 +64,9 @@ def assemble(
         # Keeps a kernel that ends without `ret` from running into the functions after it.
         last = HiddenCode(whole, kernel.flat.instructions[-1], kernel.flat.sites[-1])
         last.emit("exit")
-    calls = [retained for part in (kernel, *parts) for retained in part.retained]
-    for part in parts:
-        _append_function(whole, part, calls, reachable)
+    calls = [retained for function_code in (kernel, *parts) for retained in function_code.retained]
+    for function_code in parts:
+        _append_function(whole, function_code, calls, reachable)
     whole.mark(EXIT)
     whole.registers.extend(REGISTERS)
     whole.depth = DEPTH if parts else None
@@ -95,20 +95,20 @@ def _append(whole: Flat, flat: Flat) -> None:
 
 
 def _append_function(
-    whole: Flat, part: FunctionCode, calls: Sequence[RetainedCall], reachable: Reachable
+    whole: Flat, function_code: FunctionCode, calls: Sequence[RetainedCall], reachable: Reachable
 ) -> None:
     """Appends a function that is not inlined: its entry label; the prologue, which pushes a frame,
     counts it in DEPTH and loads register parameters; its body; its end label; the epilogue, which
     stores register results, pops the frame and branches back by the number of the call (its local
     successor is EXIT). Also adds its variables outside of the frame. `calls` are the retained calls
     of the whole program."""
-    function = part.function
+    function = function_code.function
     inputs, outputs, end = slots(function)
     recursive = function.name in reachable(function.name)
-    offsets, end = _frame_offsets(part, inputs, outputs, end, recursive=recursive)
-    saved, end = _saved_registers(part, end, reachable)
+    offsets, end = _frame_offsets(function_code, inputs, outputs, end, recursive=recursive)
+    saved, end = _saved_registers(function_code, end, reachable)
     size = aligned(end + LINK_BYTES, ALIGNMENT)
-    like, site = _attribution(part)
+    like, site = _attribution(function_code)
     whole.mark(entry_label(function.name))
     code = HiddenCode(whole, like, site)
     # The link, in the last LINK_BYTES of the frame: the caller's FRAME, then the number to return
@@ -121,8 +121,8 @@ def _append_function(
     for formal, at in zip(function.parameters, inputs, strict=True):
         if formal.space is Space.REG:
             code.load(own_register(formal, function), FRAME, at)
-    _append(whole, _rewritten_body(part, offsets, saved))
-    whole.variables |= {n: v for n, v in part.flat.variables.items() if n not in offsets}
+    _append(whole, _rewritten_body(function_code, offsets, saved))
+    whole.variables |= {n: v for n, v in function_code.flat.variables.items() if n not in offsets}
     whole.mark(end_label(function.name))
     for formal, at in zip(function.returns, outputs, strict=True):
         if formal.space is Space.REG:
@@ -145,16 +145,23 @@ def _append_function(
     whole.local_successors[len(whole.instructions) - 1] = (EXIT,)
 
 
-def _attribution(part: FunctionCode) -> tuple[Instruction, Site]:
+def _attribution(function_code: FunctionCode) -> tuple[Instruction, Site]:
     """Returns the instruction and site that prologue and epilogue are attributed to: the function's
     first, or a `ret` if its body is empty."""
-    if part.flat.instructions:
-        return part.flat.instructions[0], part.flat.sites[0]
-    return Instruction(decode("ret"), (), span=part.function.span), Site(part.function.name, 0)
+    if function_code.flat.instructions:
+        return function_code.flat.instructions[0], function_code.flat.sites[0]
+    return Instruction(decode("ret"), (), span=function_code.function.span), Site(
+        function_code.function.name, 0
+    )
 
 
 def _frame_offsets(
-    part: FunctionCode, inputs: Sequence[int], outputs: Sequence[int], end: int, *, recursive: bool
+    function_code: FunctionCode,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    end: int,
+    *,
+    recursive: bool,
 ) -> tuple[dict[str, int], int]:
     """Returns the offsets in the frame of a function's variables by name, and the end of these, in
     bytes. `inputs` and `outputs` are the offsets of parameters and results, `end` is where these
@@ -164,10 +171,10 @@ def _frame_offsets(
     need the frame, and other variables have fixed addresses. Of a recursive one, local and `.param`
     variables have offsets, too.
     """
-    function = part.function
+    function = function_code.function
     formals = zip((*function.parameters, *function.returns), (*inputs, *outputs), strict=True)
     offsets = {f"{formal.name}@{function.name}": at for formal, at in formals}
-    for name, variable in part.flat.variables.items():
+    for name, variable in function_code.flat.variables.items():
         framed = recursive and variable.space in (Space.LOCAL, Space.PARAM)
         if name not in offsets and framed:
             # Frames are aligned to ALIGNMENT only, whatever a variable requests.
@@ -178,21 +185,21 @@ def _frame_offsets(
 
 
 def _saved_registers(
-    part: FunctionCode, end: int, reachable: Reachable
+    function_code: FunctionCode, end: int, reachable: Reachable
 ) -> tuple[dict[int, list[tuple[Register, int]]], int]:
     """Returns, by the number of a call, the registers to save around it with their offsets in the
     frame, and the end of these. Only calls that may re-enter this function have an entry: they
     overwrite its registers, so those that are live after the call are saved."""
-    name, flat = part.function.name, part.flat
+    name, flat = function_code.function.name, function_code.flat
     reentrant = [
         retained
-        for retained in part.retained
+        for retained in function_code.retained
         if any(name == callee or name in reachable(callee) for callee in retained.callees)
     ]
     if not reentrant:
         return {}, end
     ends = dict.fromkeys((EXIT, end_label(name)), len(flat.instructions))
-    blocks, targets = cut(flat.instructions, flat.labels | ends, flat.local_successors)
+    blocks, targets = cut_into_blocks(flat.instructions, flat.labels | ends, flat.local_successors)
     live = live_in(flat.instructions, blocks, (*flat.registers, *REGISTERS))
     offsets: dict[Register, int] = {}
     saved: dict[int, list[tuple[Register, int]]] = {}
@@ -210,19 +217,22 @@ def _saved_registers(
 
 
 def _rewritten_body(
-    part: FunctionCode, offsets: Mapping[str, int], saved: Mapping[int, list[tuple[Register, int]]]
+    function_code: FunctionCode,
+    offsets: Mapping[str, int],
+    saved: Mapping[int, list[tuple[Register, int]]],
 ) -> Flat:
     """Returns a copy of a function's body in which operands that name variables of the frame are
     addresses relative to the frame's start, and registers are stored before the jump of a call and
     loaded back at its return point. `offsets` are those of the variables, `saved` the registers by
     the number of the call."""
-    old, new = part.flat, Flat(registers=part.flat.registers)
+    old, new = function_code.flat, Flat(registers=function_code.flat.registers)
     labels_at: dict[int, list[str]] = {}
     for label, at in old.labels.items():
         labels_at.setdefault(at, []).append(label)
-    jumps = {retained.jump: saved.get(retained.number, []) for retained in part.retained}
+    jumps = {retained.jump: saved.get(retained.number, []) for retained in function_code.retained}
     returns = {
-        retained.back: (saved.get(retained.number, []), retained.jump) for retained in part.retained
+        retained.back: (saved.get(retained.number, []), retained.jump)
+        for retained in function_code.retained
     }
     for at in range(len(old.instructions) + 1):
         for label in labels_at.get(at, ()):

@@ -90,22 +90,22 @@ class CallTargets:
 
 
 def emit_retained_call(
-    part: FunctionCode,
+    caller_code: FunctionCode,
     call: Instruction,
     site: Site,
     number: int,
     shape: Function | Prototype,
     targets: CallTargets,
 ) -> None:
-    """Appends a call that is not inlined to the caller's code `part`: stores of arguments on the
-    stack, the call's number in RETURN, the `call` itself (counted, without effect), the jump, and
-    loads of results at the return point, which is the jump's local successor (with EXIT, if the
-    callee may exit). Records the call in `part.retained`.
+    """Appends a call that is not inlined to the code of the caller (`caller_code`): stores of
+    arguments on the stack, the call's number in RETURN, the `call` itself (counted, without
+    effect), the jump, and loads of results at the return point, which is the jump's local successor
+    (with EXIT, if the callee may exit). Records the call in `caller_code.retained`.
 
     `number` identifies the call, `shape` declares the parameters and results that it passes,
     `targets` are the functions that it may jump to.
     """
-    flat, code = part.flat, HiddenCode(part.flat, call, site)
+    flat, code = caller_code.flat, HiddenCode(caller_code.flat, call, site)
     returns, target, actuals = call.operands[:3]
     assert isinstance(returns, Vector)
     assert isinstance(actuals, Vector)
@@ -126,7 +126,7 @@ def emit_retained_call(
         (return_label(number), EXIT) if targets.may_exit else (return_label(number),)
     )
     flat.mark(return_label(number))
-    part.retained.append(
+    caller_code.retained.append(
         RetainedCall(number, jump, len(flat.instructions), tuple(targets.functions))
     )
     for formal, actual, at in zip(shape.returns, returns.elements, outputs, strict=True):

@@ -37,7 +37,7 @@ class ProgramBlock:
     successors: tuple[int, ...]
 
 
-def cut(
+def cut_into_blocks(
     instructions: Sequence[Instruction],
     labels: Mapping[str, int],
     local_successors: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
@@ -128,7 +128,7 @@ def can_diverge(instruction: Instruction) -> bool:
     )
 
 
-def body_range(instructions: Sequence[Instruction], block: ProgramBlock) -> range:
+def range_without_branch(instructions: Sequence[Instruction], block: ProgramBlock) -> range:
     """Returns the numbers of a block's instructions, without a `bra` at its end."""
     is_branch = instructions[block.stop - 1].operation.kind is OpKind.BRANCH
     return range(block.start, block.stop - is_branch)

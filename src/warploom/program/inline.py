@@ -116,16 +116,16 @@ class _Inliner:
     def begin(self, function: Function) -> FunctionCode:
         """Begins a new part, the code of a function, which is the current one from now on; returns
         it."""
-        self.part = FunctionCode(function)
-        self.flat = self.part.flat
-        return self.part
+        self.function_code = FunctionCode(function)
+        self.flat = self.function_code.flat
+        return self.function_code
 
     def retained_callees(self) -> list[Function]:
         """Returns the functions that retained calls of the current part may call, which have to be
         emitted as parts of their own."""
         found = (
             self.module.function(name)
-            for retained in self.part.retained
+            for retained in self.function_code.retained
             for name in retained.callees
         )
         return [function for function in found if function is not None]
@@ -228,7 +228,7 @@ class _Inliner:
         reachable = {f.name: graph.number[f.name] for f in graph.candidates(call, caller.function)}
         to = calls.CallTargets(reachable, any(graph.may_exit(name) for name in reachable))
         shape = graph.declaration_of(call, caller.function)
-        calls.emit_retained_call(self.part, call, site, self.calls, shape, to)
+        calls.emit_retained_call(self.function_code, call, site, self.calls, shape, to)
 
     def _inline(self, call: Instruction, site: Site, callee: Function, end: str) -> None:
         """Adds a call that is inlined: the call itself (counted, without operands), copies of

@@ -17,7 +17,7 @@ from warploom.isa.instruction import (
     Special,
     Symbol,
     Vector,
-    spread,
+    flatten_operands,
 )
 from warploom.isa.spec import Unit
 from warploom.isa.special import SPECIAL_REGISTERS
@@ -123,6 +123,10 @@ def gathering_mask(instruction: Instruction) -> Operand | None:
 def reads_clock(instructions: Iterable[Instruction]) -> bool:
     """Returns whether some instruction reads a special register that depends on the time, so that
     its results differ from run to run."""
-    operands = (operand for instruction in instructions for operand in spread(instruction.operands))
+    operands = (
+        operand
+        for instruction in instructions
+        for operand in flatten_operands(instruction.operands)
+    )
     specials = (operand.name for operand in operands if isinstance(operand, Special))
     return any(SPECIAL_REGISTERS[name].clock_bit is not None for name in specials)

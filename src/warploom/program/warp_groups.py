@@ -13,7 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from warploom.isa.instruction import Immediate, Instruction, Operand, Register, Vector, spread
+from warploom.isa.instruction import (
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Vector,
+    flatten_operands,
+)
 from warploom.isa.kinds import OpKind
 from warploom.isa.ops.wgmma import (
     GROUP_BARRIER,
@@ -100,7 +107,7 @@ def _with_operands(
     """Returns instructions in which those of kind `wait` have one more operand: a vector of the
     different registers in `operands`, of vectors the elements, so that the registers count as used
     until the wait. Unchanged if there are none."""
-    held = dict.fromkeys(each for each in spread(operands) if isinstance(each, Register))
+    held = dict.fromkeys(each for each in flatten_operands(operands) if isinstance(each, Register))
     if not held:
         return instructions
     return tuple(

@@ -149,14 +149,17 @@ def _trace_pointers(program: Program, launch_facts: LaunchInputs) -> _PointerTar
     traceable = not any(map(_accesses_unknown_memory, program.instructions))
     flow = LinearAnalysis(program, launch_facts)
     for access in flow.memory_accesses(GLOBAL_SPACES) if traceable else ():
-        origins, instruction = access.address.origins, program.instructions[access.instruction]
+        allocations, instruction = (
+            access.address.allocations,
+            program.instructions[access.instruction],
+        )
         if access.op != "load":
-            traceable = traceable and origins is not None
-            stored |= origins or _NOWHERE
-        if origins and accesses(instruction) == GLOBAL_LOAD:
-            loads[access.instruction] = origins
-        elif origins and accesses(instruction) == GLOBAL_STORE:
-            stores[access.instruction] = origins
+            traceable = traceable and allocations is not None
+            stored |= allocations or _NOWHERE
+        if allocations and accesses(instruction) == GLOBAL_LOAD:
+            loads[access.instruction] = allocations
+        elif allocations and accesses(instruction) == GLOBAL_STORE:
+            stores[access.instruction] = allocations
     loads |= {
         index: _NOWHERE
         for index, instruction in enumerate(program.instructions)

@@ -31,7 +31,7 @@ from warploom.isa.instruction import (
     Special,
     Symbol,
     Vector,
-    spread,
+    flatten_operands,
 )
 from warploom.isa.kinds import OpKind
 from warploom.isa.special import SPECIAL_REGISTERS, Varies
@@ -242,7 +242,7 @@ class OperandShapes:
         """Returns an evaluator of shapes for the terms of an instruction that computes, with the
         shapes of its sources as arguments; sources without a type (addresses) are varying."""
         operation = instruction.operation
-        operands = spread(instruction.operands[len(operation.spec.destinations) :])
+        operands = flatten_operands(instruction.operands[len(operation.spec.destinations) :])
         types = operation.source_types
         return TermShapes(
             [
@@ -285,7 +285,7 @@ class OperandShapes:
         """Returns the shape of destination number `position` of an instruction that computes, at
         the width of register `target`; varying if no term defines that destination."""
         sources = tuple(
-            spread(instruction.operands[len(instruction.operation.spec.destinations) :])
+            flatten_operands(instruction.operands[len(instruction.operation.spec.destinations) :])
         )
         terms = instruction.operation.terms_for(len(sources))
         if position >= len(terms):

@@ -26,12 +26,12 @@ _OPPOSITES = COMPLEMENTS | {b: a for a, b in COMPLEMENTS.items()}
 
 
 def rising_comparison(
-    reading: OperandShapes, instruction: Instruction
+    operand_shapes: OperandShapes, instruction: Instruction
 ) -> tuple[str, Operand, Operand] | None:
     """Returns the comparison of a `setp`, the operand that rises by 1 from lane to lane, and the
     uniform one, as if the rising one stood on the left. None for another instruction, a type other
-    than a 32-bit integer, a Boolean operand, or operands of other shapes. `reading` has the shapes
-    of operands."""
+    than a 32-bit integer, a Boolean operand, or operands of other shapes. `operand_shapes` has the
+    shapes of operands."""
     modifiers = instruction.operation.modifiers
     if instruction.operation.kind is not OpKind.COMPARE or "bool" in modifiers:
         return None
@@ -40,18 +40,18 @@ def rising_comparison(
         return None
     comparison = str(modifiers["cmp"])
     comparison, (first, second) = _PLAIN.get(comparison, comparison), instruction.operands[1:3]
-    shapes = [reading.shape(operand, type) for operand in (first, second)]
+    shapes = [operand_shapes.shape(operand, type) for operand in (first, second)]
     if shapes == [UNIFORM, RISING]:
         return _SWAPPED[comparison], second, first
     return (comparison, first, second) if shapes == [RISING, UNIFORM] else None
 
 
 def holds_in_prefix(
-    reading: OperandShapes, instruction: Instruction, *, opposite: bool, one: bool
+    operand_shapes: OperandShapes, instruction: Instruction, *, opposite: bool, one: bool
 ) -> bool:
     """Returns whether a comparison (or its complement, if `opposite`) holds in a prefix of the
     lanes. `one`: also accept `==`, whose prefix is the first lane if that has the bound."""
-    parsed = rising_comparison(reading, instruction)
+    parsed = rising_comparison(operand_shapes, instruction)
     prefix = ("lt", "le", *(("eq",) if one else ()))
     return parsed is not None and inverted_if(parsed[0], opposite) in prefix
 

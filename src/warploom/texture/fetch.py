@@ -45,13 +45,13 @@ from warploom.texture.texels import (
     Memory,
     component_number,
     component_word,
+    count_sector,
     float_bits,
     float_value,
     format_bytes,
     is_number,
     signed_value,
     single_to_half,
-    touch,
 )
 
 WHOLE = ONE_WEIGHT**4
@@ -76,7 +76,7 @@ def fetch(
     for corner in range(count):
         address = corner_of(scratch, corner).address
         if address >= 0:
-            touch(address, scratch, record)
+            count_sector(address, scratch, record)
     components = texture.components
     for component in range(4):
         word = 0
@@ -141,7 +141,7 @@ def gather(
             word = corner_word(texture, memory, address, component)
             add_corner(address, 0, scratch)
             if address >= 0:
-                touch(address, scratch, record)
+                count_sector(address, scratch, record)
         data.result[32 * texel_index + lane] = word
 
 

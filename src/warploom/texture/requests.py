@@ -80,7 +80,7 @@ from warploom.texture.surface import (
     store_lane,
     store_texel,
 )
-from warploom.texture.texels import Memory, format_bytes, read_bytes, touch
+from warploom.texture.texels import Memory, count_sector, format_bytes, read_bytes
 
 NO_PATH = -1
 """The value of `path` if no caches are simulated (`cost.caches`)."""
@@ -274,8 +274,8 @@ def surface_lanes(
             address = int(np.int64(data.address[lane]))
             if address >= 0:
                 addressed |= 1 << lane
-                touch(address, scratch, record)
-                touch(address + size - 1, scratch, record)
+                count_sector(address, scratch, record)
+                count_sector(address + size - 1, scratch, record)
             data.handle[lane] = texture.at
     access_surfaces(table, memory, data, record, plan, mask, addressed, request, block)
     return 0

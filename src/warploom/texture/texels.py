@@ -28,7 +28,7 @@ def format_bytes(format: int) -> int:
 
 
 @jitable
-def touch(address: int, scratch: TexelScratch, record: Ints) -> None:
+def count_sector(address: int, scratch: TexelScratch, record: Ints) -> None:
     """Counts the 32-byte sector of an address, and its line if no sector of it was touched, in
     `record`, unless this request has touched the sector before; appends it to the list of touched
     sectors in `scratch`. Searches backwards, as neighbouring lanes mostly touch the same sector."""

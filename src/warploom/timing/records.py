@@ -273,10 +273,10 @@ class WarpSlot(WordRecord, align=w.LINE):
     warp: int  # its number in the launch
     block: int
     barrier: int
-    group: int  # the open group of asynchronous copies
+    copy_group: int  # the open group of asynchronous copies
     event: int  # 1 plus the index of its last event of the timeline
     groups: Annotated[Words, w.GROUPS]  # a ring buffer of when each group ends
-    product: int  # the same for matrix products
+    product_group: int  # the same for matrix products
     products: Annotated[Words, w.GROUPS]
 
 
@@ -354,7 +354,7 @@ class BlockSlot(WordRecord):
 
     warps: int  # that have not ended
     waiting: int  # how many of these wait at barriers
-    number: int  # in the launch order of the SM
+    launch_number: int  # in the launch order of the SM
     grid: int  # its number in the grid
     arrived: Annotated[Words, w.BARRIERS]  # warps that have arrived at each barrier
 

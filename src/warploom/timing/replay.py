@@ -16,7 +16,7 @@ from warploom.core.errors import WarploomError
 from warploom.timing import layout as w
 from warploom.timing.engine.blocks import BlockDispatcher
 from warploom.timing.engine.compiled import functions
-from warploom.timing.engine.notes import deliver_messages
+from warploom.timing.engine.messages import deliver_messages
 from warploom.timing.engine.state import EngineSetting, Words, empty_sms, initial_memory
 from warploom.timing.record.record import Record
 from warploom.timing.records import MemorySystem, SchedulerState, SmState
@@ -89,10 +89,14 @@ class Replay:
         """Returns all that is needed to resume the replay: copies of the state, the sum of the
         workers' totals, and the fingerprint of the arrays and blocks that it was made from."""
         totals, ends = self.totals.sum(axis=0), np.array(self._ends, np.int64).reshape(-1, 2)
-        sms, memory, dealt = self.sms.copy(), self.memory.copy(), self._dispatcher.state()
+        sms, memory, dispatcher_state = (
+            self.sms.copy(),
+            self.memory.copy(),
+            self._dispatcher.state(),
+        )
         parameters = self.setting.parameters.words
         return ReplayState(
-            self.now, parameters, self._fingerprint, sms, memory, totals, ends, dealt
+            self.now, parameters, self._fingerprint, sms, memory, totals, ends, dispatcher_state
         )
 
     def restore(self, state: ReplayState) -> None:
@@ -100,7 +104,7 @@ class Replay:
         one. Raises WarploomError for the state of another replay (other parameters, blocks or
         arrays)."""
         of_replay = self.setting.parameters.words, self._fingerprint
-        of_state = state.parameters, state.of_what
+        of_state = state.parameters, state.fingerprint
         if not all(np.array_equal(a, b) for a, b in zip(of_replay, of_state, strict=True)):
             raise WarploomError(
                 "this state is of another replay: the launch, the device and its figures, the"
@@ -112,7 +116,7 @@ class Replay:
         self.totals[:] = 0
         self.totals[0] = state.totals
         self._ends = [(int(cycle), int(count)) for cycle, count in state.ends]
-        self._dispatcher.restore(state.dealt)
+        self._dispatcher.restore(state.dispatcher_state)
 
     def run(self) -> ReplayOutcome:
         """Runs the replay to its end and returns the result. The end is that of the last block,

@@ -325,7 +325,7 @@ class Timing:
         stalled line first; "" stands for machine code that belongs to no instruction of the PTX."""
         sums_by_line: dict[str, tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
         rows = zip(
-            self._work.instructions.tolist(),
+            self._work.ptx_instructions.tolist(),
             self._outcome.issues.tolist(),
             self._outcome.states,
             strict=True,
@@ -346,7 +346,7 @@ class Timing:
         `timeline=` of `time` reserved; empty without that."""
         events = self._events(sm)
         events = events[events[:, TimelineEvent.state] != w.IN_FLIGHT]
-        instructions = self._work.instructions[events[:, TimelineEvent.op]].tolist()
+        instructions = self._work.ptx_instructions[events[:, TimelineEvent.op]].tolist()
         rows: list[list[int]] = events.tolist()
         states: list[WarpState] = []
         visits: dict[int, VisitCounter] = {}
@@ -365,7 +365,7 @@ class Timing:
         `time` reserved hold them."""
         events = self._events(sm)
         events = events[events[:, TimelineEvent.state] == w.IN_FLIGHT]
-        instructions = self._work.instructions[events[:, TimelineEvent.op]]
+        instructions = self._work.ptx_instructions[events[:, TimelineEvent.op]]
         columns = [TimelineEvent.slot, TimelineEvent.warp, TimelineEvent.since, TimelineEvent.until]
         rows = np.column_stack([events[:, columns], instructions]).tolist()
         return [CopyInFlight(*row) for row in rows]

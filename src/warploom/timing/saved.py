@@ -35,26 +35,29 @@ FAILURES = (
 )
 """Exceptions that zipfile and NumPy raise for damaged files."""
 
+OLD_NAMES = {"fingerprint": "of_what", "dispatcher_state": "dealt"}
+"""The names of arrays in older files, by the field of `ReplayState` that they hold."""
+
 
 @dataclass(frozen=True)
 class ReplayState:
     """Holds a replay at the cycle `now`: the state of its SMs and of the memory system
     (`timing.records` has the fields), counters (`totals`), how many blocks had ended when (`ends`),
-    and the state of the block dispatcher (`dealt`).
+    and the state of the block dispatcher (`dispatcher_state`).
 
-    `parameters` and checksums of the record (`of_what`) identify the launch and the options that
-    the state belongs to. All are 64-bit words; the names of the fields are those of the arrays in
-    the file.
+    `parameters` and checksums of the record (`fingerprint`) identify the launch and the options
+    that the state belongs to. All are 64-bit words; the names of the fields are those of the arrays
+    in the file; older files have the names of OLD_NAMES.
     """
 
     now: int
     parameters: Words
-    of_what: Words
+    fingerprint: Words
     sms: Words
     memory: Words
     totals: Words
     ends: Words
-    dealt: Words
+    dispatcher_state: Words
 
     def save(self, path: str | Path) -> None:
         """Writes the state to a file (NumPy's .npz, compressed), replacing one there. Raises
@@ -74,7 +77,10 @@ class ReplayState:
                     f"it unpacks to {size:,} bytes, and at most {MOST_BYTES:,} are read"
                 )
             with np.load(path, allow_pickle=False) as arrays:
-                parts = {name: arrays[name] for name in cls.__dataclass_fields__}
+                parts = {
+                    name: arrays[name if name in arrays else OLD_NAMES.get(name, name)]
+                    for name in cls.__dataclass_fields__
+                }
             if not all(isinstance(part, np.ndarray) for part in parts.values()):
                 raise ValueError("a part of it is no array")
             if any(part.dtype != np.int64 for part in parts.values()):

@@ -28,7 +28,7 @@ from warploom.isa.instruction import (
     Space,
     Special,
     Symbol,
-    spread,
+    flatten_operands,
 )
 from warploom.isa.kinds import OpKind
 from warploom.program.accesses import accesses, bytes_of
@@ -64,14 +64,14 @@ class LinearValue:
     that it may point into (None: any)."""
 
     form: Form | None
-    origins: frozenset[int] | None
+    allocations: frozenset[int] | None
 
 
 POINTER_BITS = 64
 
 T = TypeVar("T")
 
-NOTHING = LinearValue(form(0), frozenset())
+ZERO = LinearValue(form(0), frozenset())
 ANYTHING = LinearValue(None, None)
 
 
@@ -148,13 +148,13 @@ class LinearAnalysis:
         the first visit). A register that has advanced by a constant gets a stride of its
         `iteration_count`."""
         names = (register.name for register in self.program.live_in[block])
-        incoming = {name: after.get(name, NOTHING) for name in names}
+        incoming = {name: after.get(name, ZERO) for name in names}
         if block not in self.states:
             self.states[block] = incoming
             return True
         previous = self.states[block]
         joined = {
-            name: _joined(previous.get(name, NOTHING), value, iteration_count(name, block))
+            name: _joined(previous.get(name, ZERO), value, iteration_count(name, block))
             for name, value in incoming.items()
         }
         changed = joined != previous
@@ -173,14 +173,16 @@ class LinearAnalysis:
         result with the old value: equal forms stay, forms that differ by a constant get a variable
         without bound for the choice, others become unknown."""
         count = len(instruction.operation.spec.destinations)
-        targets = [o for o in spread(instruction.operands[:count]) if isinstance(o, Register)]
+        targets = [
+            o for o in flatten_operands(instruction.operands[:count]) if isinstance(o, Register)
+        ]
         for position, target in enumerate(targets):
             result = self._result(instruction, position, state)
             if instruction.guard is not None:
                 # A guarded write leaves one of two values: a variable that may change anywhere
                 # covers both.
                 guarded = IndexVariable(f"guarded {target.name}", None, at=frozenset((ELSEWHERE,)))
-                result = _joined(state.get(target.name, NOTHING), result, guarded)
+                result = _joined(state.get(target.name, ZERO), result, guarded)
             state[target.name] = result
 
     def _result(
@@ -195,18 +197,20 @@ class LinearAnalysis:
             return self._loaded(instruction, position)
         if accesses(instruction):
             return self._unknown_from_memory(instruction)
-        sources = tuple(spread(operands[len(operation.spec.destinations) :]))
+        sources = tuple(flatten_operands(operands[len(operation.spec.destinations) :]))
         values = [self.value(source, state) for source in sources]
-        origins = _united_origins(values)
+        allocations = _united_allocations(values)
         if operation.kind is OpKind.CONVERT_ADDRESS:
-            return LinearValue(values[0].form, origins)
+            return LinearValue(values[0].form, allocations)
         semantics = operation.spec.semantics
         if semantics is None:
-            return LinearValue(values[0].form if operation.kind is OpKind.MOVE else None, origins)
+            return LinearValue(
+                values[0].form if operation.kind is OpKind.MOVE else None, allocations
+            )
         terms = operation.terms_for(len(sources))
         arguments = argument_values(instruction, [value.form for value in values])
         return LinearValue(
-            evaluate(terms[position], arguments) if position < len(terms) else None, origins
+            evaluate(terms[position], arguments) if position < len(terms) else None, allocations
         )
 
     def _loaded(self, instruction: Instruction, position: int) -> LinearValue:
@@ -243,11 +247,11 @@ class LinearAnalysis:
     def _address(self, address: Address, state: Mapping[str, LinearValue]) -> LinearValue:
         """Returns the value of an address operand, its offset added; one that is computed from no
         pointer may point into any allocation."""
-        base = NOTHING if address.base is None else self.value(address.base, state)
+        base = ZERO if address.base is None else self.value(address.base, state)
         moved = None if base.form is None else base.form.plus(form(address.offset))
         # No origin also means an integer that was made into an address: it may be in any
         # allocation.
-        return LinearValue(moved, base.origins or None)
+        return LinearValue(moved, base.allocations or None)
 
     def value(self, operand: Operand, state: Mapping[str, LinearValue]) -> LinearValue:
         """Returns the value of an operand in a state: a register's (0 if the state has none), an
@@ -256,7 +260,7 @@ class LinearAnalysis:
         into no allocation; all else may have any value."""
         match operand:
             case Register(name):
-                return state.get(name, NOTHING)
+                return state.get(name, ZERO)
             case Immediate(value, float_bits):
                 return LinearValue(None if float_bits else form(value), frozenset())
             case Special(name):
@@ -319,15 +323,15 @@ def block_indices(grid: Dim3) -> tuple[IndexVariable, ...]:
     return tuple(_block_index(axis, n) for axis, n in enumerate(grid) if n > 1)
 
 
-def _united_origins(values: Sequence[LinearValue]) -> frozenset[int] | None:
+def _united_allocations(values: Sequence[LinearValue]) -> frozenset[int] | None:
     """Returns the start addresses of the allocations that a value computed from `values` may point
     into; None (any) if one of these may point anywhere."""
-    origins: frozenset[int] = frozenset()
+    allocations: frozenset[int] = frozenset()
     for value in values:
-        if value.origins is None:
+        if value.allocations is None:
             return None
-        origins |= value.origins
-    return origins
+        allocations |= value.allocations
+    return allocations
 
 
 def iteration_count(name: str, block: int) -> IndexVariable:
@@ -337,23 +341,22 @@ def iteration_count(name: str, block: int) -> IndexVariable:
 
 
 def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
-    """Returns a value that covers both values, with the origins of both (the allocations that an
-    address may point into). If they differ by a constant, as a counter does between iterations, its
-    form is the first value plus that constant times `iteration`; else it has none. A stride that
-    `iteration` already has is retained if the constant, and the stride of `incoming`, are multiples
-    of it."""
-    origins = _united_origins((previous, incoming))
+    """Returns a value that covers both values, with the allocations that either may point into. If
+    they differ by a constant, as a counter does between iterations, its form is the first value
+    plus that constant times `iteration`; else it has none. A stride that `iteration` already has is
+    retained if the constant, and the stride of `incoming`, are multiples of it."""
+    allocations = _united_allocations((previous, incoming))
     a, b = previous.form, incoming.form
     if a is None or b is None or a == b:
-        return LinearValue(a if a == b else None, origins)
+        return LinearValue(a if a == b else None, allocations)
     stride, other = (dict(each.strides).get(iteration, 0) for each in (a, b))
     # The change along the back edge, apart from what `iteration` accounts for already.
     step = b.without(iteration).plus(a.without(iteration), -1)
     if not step.is_constant or not all(
         _continues_stride(each, stride) for each in (step.constant, other)
     ):
-        return LinearValue(None, origins)
-    return LinearValue(a if stride else a.plus(form(0, {iteration: step.constant})), origins)
+        return LinearValue(None, allocations)
+    return LinearValue(a if stride else a.plus(form(0, {iteration: step.constant})), allocations)
 
 
 def _continues_stride(step: int, stride: int) -> bool:

@@ -25,7 +25,7 @@ from warploom.analysis.linear.predicates import (
     predicate_expressions,
     written_predicates,
 )
-from warploom.isa.instruction import spread
+from warploom.isa.instruction import flatten_operands
 from warploom.program.cfg import ProgramBlock
 
 MOST_VISITS = 8
@@ -95,7 +95,7 @@ class _Conditions:
         for at, state in self.analysis.states_in(block):
             instruction = self.program.instructions[at]
             if written_predicates(instruction):
-                sources = spread(
+                sources = flatten_operands(
                     instruction.operands[len(instruction.operation.spec.destinations) :]
                 )
                 forms = [self.analysis.value(source, state).form for source in sources]

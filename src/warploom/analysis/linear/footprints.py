@@ -21,7 +21,7 @@ from warploom.analysis.linear.affine import (
     global_accesses,
 )
 from warploom.core.errors import Dim3
-from warploom.isa.instruction import Instruction, Special, spread
+from warploom.isa.instruction import Instruction, Special, flatten_operands
 from warploom.isa.kinds import ACCESSES_BY_LANE, Effect, OpKind
 from warploom.program.accesses import accesses
 from warploom.program.program import Program
@@ -49,12 +49,12 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
             return f"{reason} at {program.line(index)}"
     memory_accesses = global_accesses(program, launch)
     stores = [access for access in memory_accesses if access.op == "store"]
-    if any(access.address.origins is None for access in memory_accesses) and stores:
-        unknown = next(r for r in memory_accesses if r.address.origins is None)
+    if any(access.address.allocations is None for access in memory_accesses) and stores:
+        unknown = next(r for r in memory_accesses if r.address.allocations is None)
         return f"nothing is known of the address at {program.line(unknown.instruction)}"
-    for allocation in {origin for store in stores for origin in store.address.origins or ()}:
+    for allocation in {each for store in stores for each in store.address.allocations or ()}:
         in_allocation = [
-            access for access in memory_accesses if allocation in (access.address.origins or ())
+            access for access in memory_accesses if allocation in (access.address.allocations or ())
         ]
         if not are_disjoint(in_allocation, launch.grid):
             line = next(r for r in in_allocation if r.op == "store").instruction
@@ -68,7 +68,9 @@ def _order_dependence(instruction: Instruction) -> str:
     whole (matrices), in memory that blocks share. Empty if it does not."""
     if instruction.operation.kind is OpKind.CALL:
         return "the kernel calls printf, malloc or assert"
-    special_names = [o.name for o in spread(instruction.operands) if isinstance(o, Special)]
+    special_names = [
+        o.name for o in flatten_operands(instruction.operands) if isinstance(o, Special)
+    ]
     if any(name.startswith(ORDER_DEPENDENT) for name in special_names):
         return "the kernel reads a value that depends on block order"
     if instruction.operation.has(Effect.USES_TMA):

@@ -59,9 +59,9 @@ class BoundedAccess:
         return self.access.op != "load"
 
     @property
-    def origins(self) -> frozenset[int] | None:
+    def allocations(self) -> frozenset[int] | None:
         """Returns the allocations that it may access; None: any."""
-        return self.access.address.origins
+        return self.access.address.allocations
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], fro
         for instruction in launch.program.instructions
         for space, _ in accesses(instruction)
     )
-    if accesses_texels or any(each.origins is None for each in accesses_here):
+    if accesses_texels or any(each.allocations is None for each in accesses_here):
         return frozenset(), frozenset()
     if len(candidates) * len(accesses_here) > MOST_PAIRS:
         return frozenset(), frozenset()
@@ -174,7 +174,7 @@ def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], fro
     # Dropping a candidate reopens the allocations that it writes, which may drop others: iterate to
     # a fixed point.
     while True:
-        others = (each.origins or frozenset() for each in writes if each not in candidates)
+        others = (each.allocations or frozenset() for each in writes if each not in candidates)
         closed = frozenset(allocations).difference(*others)
         left = {
             each
@@ -192,9 +192,9 @@ def _independent_in_global(launch: _LaunchAccesses) -> tuple[frozenset[int], fro
 def _stays_in_allocation(access: BoundedAccess, allocations: Mapping[int, range]) -> bool:
     """Returns whether an access has known addresses and stays in the one allocation that its
     pointer refers to. False if its pointer may refer to one of several, or to an unknown one."""
-    if access.at is None or access.origins is None or len(access.origins) != 1:
+    if access.at is None or access.allocations is None or len(access.allocations) != 1:
         return False
-    allocation = allocations[next(iter(access.origins))]
+    allocation = allocations[next(iter(access.allocations))]
     low, high = access.at.span()
     return allocation.start <= low and high <= allocation.stop
 
@@ -226,7 +226,7 @@ def _is_disjoint_or_checked(one: BoundedAccess, two: BoundedAccess, closed: Set[
     if the second writes, so that the detector reports a write that strays into it."""
     if two.at is not None:
         return True
-    mine, others = one.origins or frozenset(), two.origins or frozenset()
+    mine, others = one.allocations or frozenset(), two.allocations or frozenset()
     return not mine & others and (mine <= closed or not two.writes)
 
 
@@ -241,7 +241,7 @@ def _independent_in_shared(launch: _LaunchAccesses) -> frozenset[int]:
     has asynchronous accesses, which may complete in a later interval."""
     if any(is_asynchronous_access(instruction) for instruction in launch.program.instructions):
         return frozenset()
-    accesses_here = [each for each in launch.of(SHARED_SPACES) if not each.origins]
+    accesses_here = [each for each in launch.of(SHARED_SPACES) if not each.allocations]
     left = {each.instruction for each in launch.candidates(accesses_here, Space.SHARED)}
     for stretch in barrier_intervals(launch.program):
         inside = [each for each in accesses_here if each.instruction in stretch]

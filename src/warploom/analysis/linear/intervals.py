@@ -32,12 +32,13 @@ tensor memory."""
 
 def barrier_intervals(program: Program) -> Iterator[set[int]]:
     """Yields the instructions of each barrier interval: those reachable from the entry, or from a
-    barrier of all threads (`is_whole_barrier`), up to and including the next such barrier."""
+    barrier of all threads (`is_barrier_of_all_threads`), up to and including the next such
+    barrier."""
     for first in _boundaries(program):
         yield _interval_from(program, first)
 
 
-def is_whole_barrier(instruction: Instruction) -> bool:
+def is_barrier_of_all_threads(instruction: Instruction) -> bool:
     """Returns whether all threads of the block wait at an instruction: an unguarded barrier without
     a thread count that does not only arrive."""
     if (
@@ -52,16 +53,16 @@ def is_whole_barrier(instruction: Instruction) -> bool:
 
 def _boundaries(program: Program) -> Iterator[int]:
     """Yields the first instruction of each barrier interval: 0, and the one after each
-    `is_whole_barrier`."""
+    `is_barrier_of_all_threads`."""
     yield 0
     for index, instruction in enumerate(program.instructions):
-        if is_whole_barrier(instruction):
+        if is_barrier_of_all_threads(instruction):
             yield index + 1
 
 
 def _interval_from(program: Program, first: int) -> set[int]:
     """Returns the instructions that are reachable from instruction `first` up to and including the
-    next barrier of all threads (`is_whole_barrier`) on each path."""
+    next barrier of all threads (`is_barrier_of_all_threads`) on each path."""
     block_of = [block for block in program.blocks for _ in range(block.start, block.stop)]
     found: set[int] = set()
     waiting = [first]
@@ -74,7 +75,7 @@ def _interval_from(program: Program, first: int) -> set[int]:
             if at in found:
                 break
             found.add(at)
-            if is_whole_barrier(program.instructions[at]):
+            if is_barrier_of_all_threads(program.instructions[at]):
                 break
         else:
             waiting += [

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from warploom.analysis.linear.affine import argument_values
 from warploom.analysis.linear.forms import ELSEWHERE, Form, evaluate, form
 from warploom.core.types import PRED, ScalarType
-from warploom.isa.instruction import Guard, Instruction, Operand, Register, spread
+from warploom.isa.instruction import Guard, Instruction, Operand, Register, flatten_operands
 from warploom.isa.terms import Term
 
 Facts = frozenset[Form]
@@ -43,7 +43,7 @@ def written_predicates(instruction: Instruction) -> list[Register]:
     count = len(instruction.operation.spec.destinations)
     return [
         one
-        for one in spread(instruction.operands[:count])
+        for one in flatten_operands(instruction.operands[:count])
         if isinstance(one, Register) and one.type == PRED
     ]
 
@@ -55,7 +55,7 @@ def predicate_expressions(
     that has no implications if the instruction is guarded or computes no term. `forms` are those of
     the instruction's sources."""
     spec = instruction.operation.spec
-    sources = tuple(spread(instruction.operands[len(spec.destinations) :]))
+    sources = tuple(flatten_operands(instruction.operands[len(spec.destinations) :]))
     terms = instruction.operation.terms_for(len(sources)) if spec.semantics else ()
     operands, arguments = argument_values(instruction, sources), argument_values(instruction, forms)
     for position, target in enumerate(written_predicates(instruction)):

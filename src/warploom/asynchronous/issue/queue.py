@@ -213,7 +213,9 @@ def complete_groups(
 
 
 @jitable
-def retire(memory: Memory, queue: RequestQueue, work: ProductWork, start: int, end: int) -> None:
+def remove_requests_of_block(
+    memory: Memory, queue: RequestQueue, work: ProductWork, start: int, end: int
+) -> None:
     """Removes the requests of a block that has ended, whose shared memory is at host addresses from
     `start` up to `end`: completes its copies in bulk groups (shared to global memory), and drops
     all others, whose results nothing can read any more. Ends of groups stay; they do nothing."""

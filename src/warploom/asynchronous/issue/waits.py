@@ -12,7 +12,7 @@ from warploom.asynchronous.issue.queue import (
     complete_groups,
     complete_mbarrier_copies,
     end_group,
-    retire,
+    remove_requests_of_block,
 )
 from warploom.asynchronous.late_copies.complete import (
     complete_pending_groups,
@@ -108,7 +108,7 @@ def retire_copies(
     queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
     work = ProductWork(work_words, 0)
     if queue.count > 0:
-        retire(memory, queue, work, start, end)
+        remove_requests_of_block(memory, queue, work, start, end)
     if queue.stores > 0:
         drop_stores(queue, start, end)
     if pending.count > 0:

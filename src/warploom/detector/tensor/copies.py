@@ -170,7 +170,7 @@ def add_to_phase(state: DetectorState, barrier: BarrierShadow, phase: int) -> No
 
 
 @jitable
-def complete_copy(state: DetectorState, key: int, word: int) -> None:
+def signal_and_count_copy(state: DetectorState, key: int, word: int) -> None:
     """Records that the bytes of the current thread's last copy have arrived at the mbarrier of key
     `key`, whose value is `word`, and that its next copy begins."""
     signal_mbarrier(state, key, word)

@@ -139,7 +139,7 @@ def record_copy(
     )
     for byte in range(PIECE):
         values[lane * PIECE + byte] = copy >> 8 * (byte & 3) & 255
-    record_remote_side(state, event, memory, scratch, values, lane)
+    record_other_operand(state, event, memory, scratch, values, lane)
     op = WRITES if field(entry.request, GROUPED) == 0 else READS
     if field(entry.request, OP) == REDUCE_BYTES and op == WRITES:
         op = UPDATES
@@ -182,7 +182,7 @@ def base_of(scratch: IssueScratch, rank: int) -> int:
 
 
 @jitable
-def record_remote_side(
+def record_other_operand(
     state: DetectorState,
     event: DetectorEvent,
     memory: Any,

@@ -27,6 +27,7 @@ from warploom.detector.clocks import current_clock, current_set
 from warploom.detector.knowledge import set_current_thread
 from warploom.detector.layout import (
     AGENT,
+    AGENT_BITS,
     AGENT_KIND_AT,
     BLOCK_AT,
     K_UNFENCED,
@@ -36,7 +37,6 @@ from warploom.detector.layout import (
     SITE_BITS,
     THREAD_BITS,
     TIME_AT,
-    WHO_BITS,
     WORK_OF_THREAD,
 )
 from warploom.detector.other_blocks import join_sets, set_knows
@@ -128,16 +128,16 @@ def check_fences(
     found that), but without `tcgen05.fence` before the synchronisation, after it, or both
     (K_UNFENCED); the fence before it is only demanded within a block. Nothing if one of the two is
     no agent's, or both are of one warp."""
-    who, time, block = thread_word & WHO_BITS, thread_word >> TIME_AT, interval_word >> BLOCK_AT
+    agent, time, block = thread_word & AGENT_BITS, thread_word >> TIME_AT, interval_word >> BLOCK_AT
     same_block = block == state.current_block + 1
     if (
         state.current_agent == 0
-        or who & AGENT == 0
-        or (same_block and (who & AGENT - 1) >> 5 == state.current_warp)
+        or agent & AGENT == 0
+        or (same_block and (agent & AGENT - 1) >> 5 == state.current_warp)
     ):
         return
-    before = int(same_block and is_unfenced(state, who, time) != 0)
-    after = 1 - is_taken_over(state, who, time, block)
+    before = int(same_block and is_unfenced(state, agent, time) != 0)
+    after = 1 - is_taken_over(state, agent, time, block)
     if before or after:
         detail = own_access >> OP_AT & OP_BITS | (access_word >> OP_AT & OP_BITS) << D_OTHER_OP
         detail |= before << D_BEFORE | after << D_AFTER
@@ -154,28 +154,28 @@ def check_fences(
 
 
 @jitable
-def is_unfenced(state: DetectorState, who: int, time: int) -> int:
-    """Returns whether a load or a store of tensor memory by another warp's agent `who`, number
+def is_unfenced(state: DetectorState, agent: int, time: int) -> int:
+    """Returns whether a load or a store of tensor memory by another warp's agent `agent`, number
     `time`, is not known as passed on by a fence before a synchronisation. Never for other work,
     whose commit is such a fence."""
-    if who >> AGENT_KIND_AT < LOADS_OF_WARP:
+    if agent >> AGENT_KIND_AT < LOADS_OF_WARP:
         return 0
-    return 1 - includes_copy(current_agent_word(state, agent_index(state, who) + FENCED), time)
+    return 1 - includes_copy(current_agent_word(state, agent_index(state, agent) + FENCED), time)
 
 
 @jitable
-def is_taken_over(state: DetectorState, who: int, time: int, block: int) -> int:
+def is_taken_over(state: DetectorState, agent: int, time: int, block: int) -> int:
     """Returns whether the current warp knew, at its last `tcgen05.fence::after_thread_sync`, that
-    access number `time` of agent `who` was complete. `block` is 1 plus the number of the agent's
+    access number `time` of agent `agent` was complete. `block` is 1 plus the number of the agent's
     block, as in interval words. For work of a tensor core in the current block, it is enough that
     the warp knew of a `tcgen05.fence::before_thread_sync` after it had begun; in other blocks
     `entry_knows_agent` decides."""
     at = after_at(state)
     if block != state.current_block + 1:
         # The interval is 0, since it is not compared: agents have their own count.
-        return set_knows(state, state.words[at], block, 0, who, time)
-    if includes_copy(state.words[at + 1 + agent_index(state, who)], time):
+        return set_knows(state, state.words[at], block, 0, agent, time)
+    if includes_copy(state.words[at + 1 + agent_index(state, agent)], time):
         return 1
-    if who >> AGENT_KIND_AT != WORK_OF_THREAD:
+    if agent >> AGENT_KIND_AT != WORK_OF_THREAD:
         return 0
-    return includes_copy(state.words[at + 1 + begun_index(state, who & AGENT - 1)], time)
+    return includes_copy(state.words[at + 1 + begun_index(state, agent & AGENT - 1)], time)

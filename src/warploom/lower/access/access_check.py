@@ -13,7 +13,7 @@ from warploom.abi.environment import Slot
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I64, PTR, Value, repeated
-from warploom.llvm.vector_shuffles import fold
+from warploom.llvm.vector_shuffles import reduce_to_8_lanes
 from warploom.lower.access.access_call import AccessCall
 
 
@@ -38,11 +38,13 @@ class AccessCheck:
         # both ends.
         offsets = b.sub(self.access.addresses, self.lanes.splat(low))
         on = self.lanes.wide_mask(self.access.bits)
-        largest = fold(self.lanes, "umax", offsets, on)
+        largest = reduce_to_8_lanes(self.lanes, "umax", offsets, on)
         outside = b.icmp_unsigned(">", largest, self.lanes.splat(last_start, largest.type.count))
         if self.access.access_type.size > 1:
             inside = repeated(self.access.access_type.size - 1, I64, largest.type.count)
-            misaligned = b.and_(fold(self.lanes, "or", self.access.addresses, on), inside)
+            misaligned = b.and_(
+                reduce_to_8_lanes(self.lanes, "or", self.access.addresses, on), inside
+            )
             none = repeated(0, I64, largest.type.count)
             outside = b.or_(outside, b.icmp_unsigned("!=", misaligned, none))
         # Whether memory is writable is not compared: the helper caches the bounds of an allocation

@@ -34,7 +34,7 @@ from warploom.cost.pattern_table import (
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I1, I64, PTR, Value, selection, vector, zero
-from warploom.llvm.vector_shuffles import fold
+from warploom.llvm.vector_shuffles import reduce_to_8_lanes
 from warploom.lower.access.access_call import AccessCall
 from warploom.lower.access.pattern_places import PatternSlot, pattern_slot
 
@@ -149,7 +149,9 @@ class AccessCosts:
         )
         b.cbranch(mismatch, done, same_first)
         b.position_at_end(same_first)
-        difference = fold(self.lanes, "or", difference, self.lanes.wide_mask(self.access.bits))
+        difference = reduce_to_8_lanes(
+            self.lanes, "or", difference, self.lanes.wide_mask(self.access.bits)
+        )
         difference = self.lanes.some(b.icmp_unsigned("!=", difference, zero(difference.type)))
         b.branch(done)
         b.position_at_end(done)

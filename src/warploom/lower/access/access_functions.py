@@ -79,7 +79,11 @@ class AccessFunctions:
         is the number of operands that are combined with memory. If `uniform`, the data buffer holds
         one element for all lanes, else 32 of each operand."""
         name = _name_of(
-            f"listed{'.agreed' * uniform}", access_type, operation, count, returns_old=returns_old
+            f"deferred{'.uniform' * uniform}",
+            access_type,
+            operation,
+            count,
+            returns_old=returns_old,
         )
         if name not in self.module.globals:
             access = AccessCall(

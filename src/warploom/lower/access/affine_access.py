@@ -85,7 +85,7 @@ class AffineAccess:
             arguments = instruction.operands[1], type, parts, on
             return self.memory.load_parameter(index, *arguments, width=1)
         access_type = self.memory.accesses.access_type_of("load", index, instruction)
-        width = self.frame.position.reading.address(instruction.operands[1]).width
+        width = self.frame.position.operand_shapes.address(instruction.operands[1]).width
 
         def load_any() -> list[Value]:
             """Emits the call for 32 lanes, and takes one active lane's value of each run."""

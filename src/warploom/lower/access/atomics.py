@@ -23,14 +23,16 @@ from warploom.simt.lane_counts import ALL_LANES
 
 
 class AtomicCode:
-    """Emits the atomics of one warp function; `_read` are the registers that some instruction
-    reads. `values` are the elements of all operands in turn, each in 32 lanes."""
+    """Emits the atomics of one warp function; `_read_registers` are the registers that some
+    instruction reads. `values` are the elements of all operands in turn, each in 32 lanes."""
 
     def __init__(self, memory: MemoryCode) -> None:
-        """Collects the registers that some instruction of the program reads (`_read`)."""
+        """Collects the registers that some instruction of the program reads (`_read_registers`)."""
         self.memory, self.operands = memory, memory.operands
         self.lanes, self.b = memory.lanes, memory.b
-        self._read = frozenset[Operand]().union(*map(reads, memory.frame.program.instructions))
+        self._read_registers = frozenset[Operand]().union(
+            *map(reads, memory.frame.program.instructions)
+        )
 
     def emit(
         self, index: int, instruction: Instruction, mask: Value
@@ -60,7 +62,7 @@ class AtomicCode:
             for place, target in enumerate(
                 e for o in instruction.operands[:first] for e in elements(o)
             )
-            if waits or target in self._read
+            if waits or target in self._read_registers
         ]
 
         narrow = space is not Space.GENERIC and _is_narrow(address)
@@ -80,7 +82,7 @@ class AtomicCode:
             if self.memory.plan(index, access_type).cost is not Cost.LIST:
                 emit_general()
                 return
-            row = self.memory.places.row(index, part)
+            row = self.memory.places.record_address(index, part)
             # Offsets from a 32-bit register fit in 32-bit lanes: half the vector instructions for
             # the window test.
             places = self.b.trunc(offsets, vector(I32)) if narrow else offsets

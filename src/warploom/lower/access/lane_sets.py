@@ -53,7 +53,9 @@ class LaneSets:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._count = frame.layout.caches.sets
         self._begin = ROW_WIDTH * len(frame.layout.rows)
-        self._layouts = RUNS.get(frame.variant.warp_layout, 1) > 1 and not frame.variant.alike
+        self._key_has_layout = (
+            RUNS.get(frame.variant.warp_layout, 1) > 1 and not frame.variant.alike
+        )
         self._block_set: LaneSet | None = None
         self._single_entry = True
 
@@ -81,7 +83,7 @@ class LaneSets:
         gets the number after all keys, whose entry never hits."""
         b = self.b
         key = b.zext(bits, I64)
-        if self._layouts:
+        if self._key_has_layout:
             key = b.or_(key, b.shl(self._layout_of_warp(), I64(LAYOUT_SHIFT)))
         entry_block, search, done = b.block, *(b.append_basic_block(n) for n in ("lanes", "set"))
         b.cbranch(b.icmp_unsigned("==", key, FULL_WARP.key), done, search)
@@ -116,7 +118,7 @@ class LaneSets:
     def full_warp(self) -> LaneSet:
         """Returns the set of all lanes of the running warp, marked `is_full`: a constant, or looked
         up if warps have several layouts."""
-        return replace(self.of_bits(I32(-1)), is_full=True) if self._layouts else FULL_WARP
+        return replace(self.of_bits(I32(-1)), is_full=True) if self._key_has_layout else FULL_WARP
 
     def _layout_of_warp(self) -> Value:
         """Returns the number, an i64, of the layout of threads in the running warp, from the table

@@ -209,7 +209,7 @@ class MemoryCode:
             """Emits the call for some lanes; returns its fault code."""
             arguments = [
                 self.frame.environment,
-                self.places.row(index, access_type.space),
+                self.places.record_address(index, access_type.space),
                 self.places.cache(index, access_type.space),
                 event.addresses,
                 self.lanes.bits(lanes),

@@ -29,12 +29,12 @@ class AccessStorage:
         }
         self._data = frame.prologue.alloca(ir.ArrayType(I8, DATA_BYTES), align=64)
 
-    def row(self, index: int, space: Space) -> Value:
+    def record_address(self, index: int, space: Space) -> Value:
         """Returns the address of the access record of an instruction and a state space, in which
         compiled code counts the access; of record 0 if it has none."""
-        return self.lanes.slot(self.frame.rows, self.number(index, space) * ROW_WIDTH)
+        return self.lanes.slot(self.frame.rows, self.record_number(index, space) * ROW_WIDTH)
 
-    def number(self, index: int, space: Space) -> int:
+    def record_number(self, index: int, space: Space) -> int:
         """Returns the number of the access record of an instruction and a state space; 0 if it has
         none.
         """

@@ -19,7 +19,7 @@ from functools import reduce
 from llvmlite import ir
 
 from warploom.abi.environment import ROW_WIDTH
-from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader, safe_at
+from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader, safe_pitches_at
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.access.groups import GroupValues
@@ -190,14 +190,14 @@ class RangeCache:
         """Returns, for each lane run, its base address, or that of a run with an active lane if it
         has none, as a vector; the entry holds their distances from the first run."""
         width = group.base.width
-        at = self.lanes.slot(entry, safe_at(self._layout.runs))
+        at = self.lanes.slot(entry, safe_pitches_at(self._layout.runs))
         pitches = self.b.load(at, typ=ir.VectorType(I64, width), align=8)
         return self.b.add(self.lanes.splat(group.firsts[0], width), pitches)
 
     def _leader(self, group: GroupValues) -> int:
         """Returns the number of the access record of a group's first member, which owns the group's
         cache."""
-        return self.places.number(group.members[0][0], group.access_type.space)
+        return self.places.record_number(group.members[0][0], group.access_type.space)
 
     def _entries(self, row: int) -> Value:
         """Returns the address of the first entry of an access record's range cache, after its
@@ -259,7 +259,7 @@ class RangeCache:
         the accesses that it has beyond those counted for the whole group, possibly negative."""
         assert group.counter_key is not None
         number, counter = group.counter_key
-        row = self.places.number(index, group.access_type.space)
+        row = self.places.record_number(index, group.access_type.space)
         # Entries are found by number alone; the key is not read.
         at = self._count_at(row, LaneSet(I64(0), number), counter)
         self.lanes.add_to(at, I64(amount))

@@ -59,10 +59,10 @@ class RangeCacheFilling:
         return b.and_(b.not_(self.sets.has_no_key(lane_set)), not_given_up)
 
     def _call_helper(self, group: GroupValues, lane_set: LaneSet) -> Value:
-        """Emits the call of `learn_access`, which fills the entry, with the bases and a step found
-        at run time in an array on the stack; in global and constant memory first that of
-        `find_bounds`, which finds the allocation of the first base. Returns the result of
-        `learn_access` (`fill`)."""
+        """Emits the call of the helper `fill_range_cache`, with the bases and a step found at run
+        time in an array on the stack; in global and constant memory first that of `find_bounds`,
+        which finds the allocation of the first base. Returns the result of `fill_range_cache`
+        (`fill`)."""
         b = self.b
         if self._bases is None:
             self._bases = self.frame.prologue.alloca(ir.ArrayType(I64, STEP_AT + 1), align=64)
@@ -84,7 +84,7 @@ class RangeCacheFilling:
             lane_set.number,
             bounds,
         )
-        return call(self.lanes, "learn_access", *arguments)
+        return call(self.lanes, "fill_range_cache", *arguments)
 
     def _bounds(self, group: GroupValues) -> Value:
         """Returns the address of the two bounds within which the entry is valid: of the allocation
@@ -102,7 +102,7 @@ class RangeCacheFilling:
 
     def _group_descriptor(self, group: GroupValues) -> Value:
         """Returns the address of a constant array that describes a group to the helper
-        `learn_access` (`GroupDescriptor`): the number of lane runs,
+        `fill_range_cache` (`GroupDescriptor`): the number of lane runs,
         stride (ANY_STRIDE if found at run time), element size, cost unit, number of members, of
         lane sets and of pitches of an entry; then for each member a pair: the offset of its own
         cache, and its offset from the first member in bytes. Equal groups share one."""
@@ -111,7 +111,7 @@ class RangeCacheFilling:
         words = [group.base.width, stride, group.access_type.size, self._layout.unit]
         words += [len(group.members), self._layout.sets, self._layout.runs]
         for index, offset in group.members:
-            place = self._layout.places[self.places.number(index, group.access_type.space)]
+            place = self._layout.places[self.places.record_number(index, group.access_type.space)]
             words += [place, offset]
         name = ".".join(["group", *map(str, words)])
         module = self.frame.module

@@ -111,7 +111,7 @@ class StoreBatch:
         first_byte = self.b.add(pending.first, I64(offset))
         rules = self.frame.layout.rules
         location = pattern_slot(self.lanes, rules, I64(ALL_LANES), first_byte)
-        row = self.memory.places.row(index, pending.group.access_type.space)
+        row = self.memory.places.record_address(index, pending.group.access_type.space)
         return self.lanes.slot(row, location.at), self.b.sub(first_byte, location.base)
 
     def _pattern_matches(self, pending: _Pending, number: int) -> list[Value]:

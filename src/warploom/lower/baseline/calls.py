@@ -31,7 +31,7 @@ from warploom.isa.instruction import (
     Space,
     Special,
     Symbol,
-    spread,
+    flatten_operands,
 )
 from warploom.isa.kinds import OpKind
 from warploom.isa.routines import ordinary_results
@@ -153,9 +153,9 @@ class CallCode:
         ):
             return None
         first = len(operation.spec.destinations)
-        targets = tuple(spread(instruction.operands[:first]))
+        targets = tuple(flatten_operands(instruction.operands[:first]))
         types = operation.source_types
-        sources = list(zip(spread(instruction.operands[first:]), types, strict=False))
+        sources = list(zip(flatten_operands(instruction.operands[first:]), types, strict=False))
         if not all(self._can_be_target(target) for target in targets):
             return None
         if not all(type is None or self._can_be_source(source, type) for source, type in sources):
@@ -278,7 +278,11 @@ class CallCode:
         records = self.frame.variant.records
         function = AccessFunction(access_type, form, forms, rules, self.shuffles, records)
         words: list[int | Value] = [index]
-        words += [base, offset, *(self.memory.places.number(index, s) for s in function.spaces)]
+        words += [
+            base,
+            offset,
+            *(self.memory.places.record_number(index, s) for s in function.spaces),
+        ]
         if Space.LOCAL in function.spaces:
             local = self.frame.program.local_bytes
             words += [local_stride(local), local]

@@ -39,9 +39,9 @@ class ControlFlow:
     """Holds the basic blocks of a warp function in all copies and the edges between them, and emits
     what lanes do at the ends of blocks. `suspends`: a warp may return before it ends."""
 
-    def __init__(self, frame: Frame, saved: SpillCode) -> None:
+    def __init__(self, frame: Frame, spills: SpillCode) -> None:
         """Creates the LLVM blocks of all copies and the emitters of control flow that share them;
-        emits no code but the variables of these. `saved` saves and restores the warp where it is
+        emits no code but the variables of these. `spills` saves and restores the warp where it is
         suspended and where it reconverges."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self.program = frame.program
@@ -50,8 +50,8 @@ class ControlFlow:
         self.simt_stack = SimtStackCode(frame)
         self.warp_order = WarpOrder(frame, scheduled=self.suspends)
         self.masked_loops = MaskedLoopCode(frame, self.simt_stack)
-        self.layout_recovery = LayoutRecovery(self.blocks, saved, self.masked_loops)
-        self.suspension = Suspension(self.blocks, saved, self.warp_order, self.layout_recovery)
+        self.layout_recovery = LayoutRecovery(self.blocks, spills, self.masked_loops)
+        self.suspension = Suspension(self.blocks, spills, self.warp_order, self.layout_recovery)
         self.reconvergence = ReconvergenceCode(
             self.blocks, self.simt_stack, self.suspension, self.layout_recovery
         )

@@ -87,7 +87,7 @@ class DivergenceCode:
         new node, unless the schedule's policy chooses at run time (helper `branch_first`)."""
         b, frame = self.b, self.frame
         point = self.program.reconvergence[block]
-        if not self._variant.chooses:
+        if not self._variant.policy_orders_paths:
             self.simt_stack.push(point, I64(taken[0]), taken[1], I64(instruction))
             self._run_diverged(through[1], through[0], block)
             return
@@ -109,7 +109,7 @@ class DivergenceCode:
         that runs. `origin`: the block that they come from, for the test whether the jump is a back
         edge."""
         self.frame.active.set(bits)
-        if self._variant.mixes:
+        if self._variant.interleaves_paths:
             self.edges.suspension.suspend(Status.DIVERGED, index)
         else:
             self.edges.jump(Copy.DIVERGENT, index, origin)

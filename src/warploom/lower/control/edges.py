@@ -34,14 +34,14 @@ class Edges:
         enters or leaves masked loops (in a region copy only enters) or stores registers that become
         varying. The divergent copy has neither masked loops nor such registers."""
         if copy is Copy.DIVERGENT:
-            return self._direct_block(copy, index, origin)
+            return self._block_without_transfers(copy, index, origin)
         # In a region copy no lane has left a masked loop, for the others then continue in the
         # convergent copy: leaving one needs no code.
         before, after = (self.frame.shapes.around(block) for block in (origin, index))
         left = [region for region in before if region not in after and copy is not Copy.REGION]
         entered = [region for region in after if region not in before]
         if not (left or entered or self.frame.transfers.becomes_varying(origin, index)):
-            return self._direct_block(copy, index, origin)
+            return self._block_without_transfers(copy, index, origin)
         # An edge that changes layouts or masks gets a block of its own: neither end may do it for
         # all its other edges.
         edge = self.blocks.append(f"edge{origin}.{index}")
@@ -50,10 +50,10 @@ class Edges:
             for region in left:
                 self.masked_loops.exit_region_together(region)
             self.masked_loops.enter(entered)
-            self.b.branch(self._direct_block(copy, index, origin))
+            self.b.branch(self._block_without_transfers(copy, index, origin))
         return edge
 
-    def _direct_block(self, copy: Copy, index: int, origin: int) -> ir.Block:
+    def _block_without_transfers(self, copy: Copy, index: int, origin: int) -> ir.Block:
         """Returns the LLVM block of an edge on which neither layouts nor masks change: the loop's
         header of back edges (`_header`) for an edge to a block that is not later, else the block's
         entry (`Blocks.entrance`)."""

@@ -79,7 +79,7 @@ class IndexedBranchCode:
     def _table(self, index: int, targets: tuple[int, ...]) -> Value:
         """Returns the address of a constant array of i64: the number of the basic block by index.
         It is defined once for all copies of the branch."""
-        return constant_table(self.frame.module, f"ways{index}", targets)
+        return constant_table(self.frame.module, f"branch_targets{index}", targets)
 
     def _split(
         self,
@@ -105,7 +105,7 @@ class IndexedBranchCode:
         goals = self._target_buffer()
         b.store(b.zext(indices, vector(I64)), goals, align=64)
         before = b.zext(frame.active.bits(), I64)
-        self.control.suspension.saved.save_head()
+        self.control.suspension.spills.save_head()
         reconvergence = frame.program.reconvergence[block.index]
         # Without any target every lane faults, and the fall-through block is never used.
         following = block.successors[-1] if block.successors else reconvergence
@@ -137,9 +137,9 @@ class IndexedBranchCode:
         b.branch(jump_block)
         b.position_at_end(diverged)
         self.control.divergence.store_live_lanes(block.index)
-        self.control.suspension.saved.restore_head()
+        self.control.suspension.spills.restore_head()
         frame.counters.add(frame.layout.branches[index], I64(1))
-        if self.frame.variant.mixes:
+        if self.frame.variant.interleaves_paths:
             self.control.suspension.suspend(Status.DIVERGED, target_block)
         else:
             self._switch(Copy.DIVERGENT, block, target_block, index)

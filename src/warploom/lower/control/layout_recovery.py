@@ -26,11 +26,11 @@ class LayoutRecovery:
     registers may have lost their vector shapes since lanes were last together. `reconverge` checks
     shapes only if it is set, `recover` in any case."""
 
-    def __init__(self, blocks: Blocks, saved: SpillCode, masked_loops: MaskedLoopCode) -> None:
+    def __init__(self, blocks: Blocks, spills: SpillCode, masked_loops: MaskedLoopCode) -> None:
         """Allocates the flag; the blocks of transitions are emitted at their first use and kept by
         the basic block that they lead to.
         """
-        self.blocks, self.saved, self.masked_loops = blocks, saved, masked_loops
+        self.blocks, self.spills, self.masked_loops = blocks, spills, masked_loops
         self.frame, self.b = blocks.frame, blocks.frame.lanes.b
         self._stale = self.frame.variable(I1)
         self._recoveries: dict[int, ir.Block] = {}
@@ -121,12 +121,12 @@ class LayoutRecovery:
         if index == self.blocks.program.exit:
             return self.blocks.entrance(Copy.CONVERGENT, index)
         if index not in self._convergent_entries:
-            self._convergent_entries[index] = self.blocks.append(f"settle{index}")
+            self._convergent_entries[index] = self.blocks.append(f"reconverged{index}")
             emitting_block = self.frame.at_block(index, convergent=True)
             with self.b.goto_block(self._convergent_entries[index]), emitting_block:
                 self.frame.transfers.load_reconverged(self.blocks.live(index))
                 if self.frame.position.spilled:
-                    self.saved.settle()
+                    self.spills.store_empty_stack()
                 self.masked_loops.reenter(regions)
                 self.b.branch(self.blocks.entrance(Copy.CONVERGENT, index))
         return self._convergent_entries[index]

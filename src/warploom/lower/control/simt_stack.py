@@ -88,7 +88,7 @@ class SimtStackCode:
         """Adds an amount (i64) to the counter of reconvergences of branch instruction `branch` (a
         run-time i64), found by the table in the module; for NONE to a counter that nobody reads."""
         b = self.b
-        table = self.frame.module.globals["meetings"]
+        table = self.frame.module.globals["reconvergence_counters"]
         # The first element of the table is that of NONE, -1.
         at = [I64(0), b.add(branch, I64(1))]
         place = b.load(b.gep(table, at, source_etype=table.value_type), typ=I64)
@@ -119,4 +119,4 @@ def _reconvergence_table(frame: Frame) -> None:
     branches, discarded_count = frame.layout.branches, frame.layout.discarded_count
     size = len(frame.program.instructions)
     places = [branches[i] + 1 if i in branches else discarded_count for i in range(NONE, size)]
-    constant_table(frame.module, "meetings", places)
+    constant_table(frame.module, "reconvergence_counters", places)

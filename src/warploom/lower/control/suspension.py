@@ -32,16 +32,16 @@ class Suspension:
     def __init__(
         self,
         blocks: Blocks,
-        saved: SpillCode,
+        spills: SpillCode,
         warp_order: WarpOrder,
         layout_recovery: LayoutRecovery,
     ) -> None:
         """Creates the emitter, with no exit and no site yet. `sites`: by basic block at whose end
         the warp as a whole waits, the number of the site, the block's plus one; `wait_together`
         adds them."""
-        self.blocks, self.saved, self.warp_order, self.layout_recovery = (
+        self.blocks, self.spills, self.warp_order, self.layout_recovery = (
             blocks,
-            saved,
+            spills,
             warp_order,
             layout_recovery,
         )
@@ -66,7 +66,7 @@ class Suspension:
         if is_whole:
             # All lanes will continue there, so only its live registers are needed.
             assert isinstance(index, int)
-            self.saved.save(self.blocks.live(index))
+            self.spills.save(self.blocks.live(index))
         elif frame.position.convergent:
             # Other lanes or another block may run next, in divergent code: store registers lane by
             # lane.
@@ -84,17 +84,17 @@ class Suspension:
         )
         b.branch(self._exits[status, is_whole])
 
-    def wait_together(self, block: int, instruction: int, simple: int | None) -> None:
+    def wait_together(self, block: int, instruction: int, plain_number: int | None) -> None:
         """Emits the wait of the warp as a whole at a barrier at the end of `block`: saves it, and
-        sets its resume point to the barrier's site (its number in `resume`). `simple` is the
+        sets its resume point to the barrier's site (its number in `resume`). `plain_number` is the
         barrier's number if that is a constant and it waits for all threads: then a call in warp
         order runs the next warp; None for other barriers. Code continues where the caller has to
         return to the schedule."""
         with self._following_block(block) as following:
-            self.saved.save_together(self.blocks.live(following))
+            self.spills.save_convergent(self.blocks.live(following))
         site = self.sites.setdefault(block, block + 1)
-        if simple is not None:
-            self.warp_order.wait(site, instruction, simple)
+        if plain_number is not None:
+            self.warp_order.wait(site, instruction, plain_number)
         self.frame.context.set_state(WarpState.resume, I64(site))
 
     def wait_in_region(self, block: int) -> None:
@@ -104,7 +104,7 @@ class Suspension:
         # Lanes and SIMT stack are in the context from an earlier save: a region version is run by
         # all 32 lanes, and left before any exits or diverges.
         with self._following_block(block) as following:
-            self.saved.save_registers(self.blocks.live(following))
+            self.spills.save_registers(self.blocks.live(following))
             self.warp_order.switch_warp(self.sites[block])
 
     @contextmanager
@@ -128,7 +128,7 @@ class Suspension:
         for (status, saved), block in self._exits.items():
             self.b.position_at_end(block)
             if not saved:
-                self.saved.save_head()
+                self.spills.save_head()
             self.frame.context.set_state(WarpState.resume, I64(FROM_TABLE))
             self.frame.leave(status)
 
@@ -165,7 +165,7 @@ class Suspension:
         resume_block = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(resume_block)
         with self.frame.at_block(following, convergent=True):
-            self.saved.take_up_together(self.blocks.live(following), whole=copy is Copy.REGION)
+            self.spills.restore_convergent(self.blocks.live(following), whole=copy is Copy.REGION)
         self.layout_recovery.masked_loops.enter(self.frame.shapes.around(following))
         self.layout_recovery.set_stale(False)
         self.b.branch(self.blocks.entrance(copy, following))
@@ -179,7 +179,7 @@ class Suspension:
         b, frame = self.b, self.frame
         resume_block = self.blocks.append("take.up")
         b.position_at_end(resume_block)
-        self.saved.restore_head()
+        self.spills.restore_head()
         index = frame.get(frame.context.table(WarpTable.block))
         if frame.variant.baseline:
             self._resume_at(index, self.blocks.main)

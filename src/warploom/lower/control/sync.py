@@ -57,7 +57,7 @@ class SyncCode:
         schedule then may run separately. Nothing for other blocks, or in code for schedules that do
         not mix diverged lanes."""
         if (
-            not self.frame.variant.mixes
+            not self.frame.variant.interleaves_paths
             or member_mask(self.program.instructions[block.start]) is None
         ):
             return

@@ -49,7 +49,11 @@ class CallParameterCode:
         """Returns the registers, with their offsets, that begin within a value of `type` at
         `start`.
         """
-        return [(at, r) for at, r in self.frame.pieces.items() if start <= at < start + type.bytes]
+        return [
+            (at, r)
+            for at, r in self.frame.call_parameter_registers.items()
+            if start <= at < start + type.bytes
+        ]
 
 
 def unsigned_of(value: Value) -> ScalarType:

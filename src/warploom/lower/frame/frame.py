@@ -38,14 +38,14 @@ class Frame(FunctionFrame):
         module: ir.Module,
         warp_ir: WarpIR,
         context: ContextLayout,
-        pieces: Mapping[int, Register],
+        call_parameter_registers: Mapping[int, Register],
     ) -> None:
         """Creates the parts that the class names; in baseline code no register has an alloca.
-        `context`: the layout of a warp's context; `pieces`: the registers that hold parameters of
-        inlined calls, by byte offset in the thread's frame."""
+        `context`: the layout of a warp's context; `call_parameter_registers`: those that hold
+        parameters of inlined calls, by byte offset in the thread's frame."""
         super().__init__(module, warp_ir)
         program, variant, shapes = self.program, self.variant, self.shapes
-        self.context_layout, self.pieces = context, pieces
+        self.context_layout, self.call_parameter_registers = context, call_parameter_registers
         self.open_nans = open_nan_registers(program)
         self.shared_over_blocks = shared_registers(program)
         spilled = {register: context.together[register] for register in warp_ir.spilled}
@@ -54,10 +54,10 @@ class Frame(FunctionFrame):
         self.active = ActiveLanes(self)
         self.context = WarpContext(self, context)
         self.context_registers = ContextRegisters(self, self.context, context)
-        held = () if variant.baseline else (*program.registers, *pieces.values())
+        held = () if variant.baseline else (*program.registers, *call_parameter_registers.values())
         self.registers = Registers(self, shapes, self.context_registers, self.active, held)
         self.transfers = RegisterTransfers(
-            self, warp_ir, self.context_registers, self.registers, pieces
+            self, warp_ir, self.context_registers, self.registers, call_parameter_registers
         )
         self.nodes = NodeTable(self, self.context)
         self.fuel = Fuel(self)

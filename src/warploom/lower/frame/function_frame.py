@@ -79,8 +79,8 @@ class FunctionFrame:
         (or to `shapes`, as batches of iterations assume) and its `convergent`; its other facts
         stay."""
         shapes = shapes or self.shapes.at(index)
-        reading = OperandShapes(self.program, self.variant.warp_layout, shapes)
-        return self.at(replace(self.position, reading=reading, convergent=convergent))
+        operand_shapes = OperandShapes(self.program, self.variant.warp_layout, shapes)
+        return self.at(replace(self.position, operand_shapes=operand_shapes, convergent=convergent))
 
     # ---- the running warp ------------------------------------------------------------------------
 

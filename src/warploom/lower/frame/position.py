@@ -30,16 +30,16 @@ class ThreadLayout(Protocol):
 class Position:
     """Holds what is true of the code that is being emitted.
 
-    `reading`: the vector shapes of registers and operands in the basic block. `convergent`: all
-    lanes of the warp are together; else they have diverged, and registers have 32 lanes. `masked`:
-    a predicated block, in which inactive lanes keep their values. `spilled`: the registers that
-    convergent code also stores to the context at each write, with their byte offsets there.
-    `thread_layout`: that of the thread block, in code for all its warps; None in code for one warp.
-    `remaining`: the number of instructions from the one being emitted, included, to the end of its
-    basic block.
+    `operand_shapes`: the vector shapes of registers and operands in the basic block. `convergent`:
+    all lanes of the warp are together; else they have diverged, and registers have 32 lanes.
+    `masked`: a predicated block, in which inactive lanes keep their values. `spilled`: the
+    registers that convergent code also stores to the context at each write, with their byte offsets
+    there. `thread_layout`: that of the thread block, in code for all its warps; None in code for
+    one warp. `remaining`: the number of instructions from the one being emitted, included, to the
+    end of its basic block.
     """
 
-    reading: OperandShapes
+    operand_shapes: OperandShapes
     convergent: bool = False
     masked: bool = False
     spilled: Mapping[Register, int] = field(default_factory=dict[Register, int])
@@ -49,7 +49,7 @@ class Position:
     @property
     def shapes(self) -> BlockShapes:
         """Returns the vector shapes of registers in the basic block."""
-        return self.reading.shapes
+        return self.operand_shapes.shapes
 
     @property
     def is_diverged(self) -> bool:

@@ -15,7 +15,7 @@ from warploom.lower.frame.registers import Registers
 
 class RegisterTransfers:
     """Moves registers where lanes diverge or reconverge, or where a register becomes varying.
-    `pieces`: the parameters of inlined calls, by offset (`abi.pieces`)."""
+    `call_parameter_registers`: the parameters of inlined calls, by offset (`abi.pieces`)."""
 
     def __init__(
         self,
@@ -23,13 +23,17 @@ class RegisterTransfers:
         warp_ir: WarpIR,
         context_registers: ContextRegisters,
         registers: Registers,
-        pieces: Mapping[int, Register],
+        call_parameter_registers: Mapping[int, Register],
     ) -> None:
         """Keeps the registers in the code being emitted (`registers`) and those in the context,
-        between which it moves values; `pieces` count as live everywhere."""
-        self._frame, self._warp_ir, self._pieces = frame, warp_ir, pieces
+        between which it moves values; `call_parameter_registers` count as live everywhere."""
+        self._frame, self._warp_ir, self._call_parameter_registers = (
+            frame,
+            warp_ir,
+            call_parameter_registers,
+        )
         self._shapes = warp_ir.uniformity
-        self._homes, self._registers = context_registers, registers
+        self._context_registers, self._registers = context_registers, registers
 
     def clear(self, retained: Iterable[Register] = ()) -> None:
         """Sets the registers that basic blocks share to zero, but for those in `retained`, as at
@@ -38,9 +42,9 @@ class RegisterTransfers:
         registers that are live at the program's begin, whatever is `retained`."""
         if self._frame.variant.baseline:
             for register in _sorted(self._warp_ir.live(0)):
-                self._homes.write(register, zero(storage_type(register.type)))
+                self._context_registers.write(register, zero(storage_type(register.type)))
             return
-        layout = self._homes.layout
+        layout = self._context_registers.layout
         for register in _sorted(layout.by_lane.keys() - set(retained)):
             slot = self._registers.slot(register)
             self._frame.lanes.b.store(zero(storage_type(register.type)), slot)
@@ -69,10 +73,10 @@ class RegisterTransfers:
         basic blocks share to the context, in 32 lanes and, if they are uniform or affine here, in
         their short slots as well; those of one basic block that are uniform or affine here to their
         allocas of 32 lanes. Parameters of inlined calls count as live."""
-        layout = self._homes.layout
-        retained = {*live, *self._pieces.values()}
+        layout = self._context_registers.layout
+        retained = {*live, *self._call_parameter_registers.values()}
         for register in _sorted(retained & layout.by_lane.keys()):
-            self._homes.write(register, self._registers.load(register))
+            self._context_registers.write(register, self._registers.load(register))
             if register in self._frame.position.shapes:
                 self._registers.save(register, layout.shaped[register])
         for register in _sorted(
@@ -85,10 +89,17 @@ class RegisterTransfers:
         reconverged: varying ones from their slots of 32 lanes, uniform and affine ones from their
         short slots. Other varying shared registers are dead; they are set to zero, or LLVM would
         keep their old values alive in phi nodes."""
-        layout, live = self._homes.layout, {*registers, *self._pieces.values()}
+        layout, live = (
+            self._context_registers.layout,
+            {*registers, *self._call_parameter_registers.values()},
+        )
         for register in _sorted(layout.by_lane.keys() - self._frame.position.shapes.keys()):
             retained = register in live
-            value = self._homes.read(register) if retained else zero(storage_type(register.type))
+            value = (
+                self._context_registers.read(register)
+                if retained
+                else zero(storage_type(register.type))
+            )
             self._registers.store_varying(register, value)
         for register in _sorted(layout.shaped.keys() & self._frame.position.shapes.keys() & live):
             self._registers.restore(register, layout.shaped[register])

@@ -41,7 +41,7 @@ class Registers:
         """Allocates the registers: 32 lanes for each of `held`, and a short form for each with a
         vector shape.
         """
-        self.lanes, self._shapes, self._homes, self._active = (
+        self.lanes, self._shapes, self._context_registers, self._active = (
             frame.lanes,
             shapes,
             context_registers,
@@ -69,7 +69,7 @@ class Registers:
         It is read from the context, always in 32 lanes, if divergent code is emitted and basic
         blocks share it, else from an alloca; a short form is expanded by the shape's stride."""
         if self._is_in_context(register):
-            return self._homes.get(register, self._layout.by_lane[register], LANES)
+            return self._context_registers.get(register, self._layout.by_lane[register], LANES)
         if not self.has_shape(register):
             assert width == LANES, register
             return self.lanes.b.load(self._slots[register], typ=storage_type(register.type))
@@ -101,7 +101,7 @@ class Registers:
         """
         if self._is_in_context(register):
             assert value.type.count == LANES, register
-            self._homes.write(register, value)
+            self._context_registers.write(register, value)
         elif self.has_shape(register):
             shape = self._frame.position.shapes[register]
             if value.type.count > shape.width:
@@ -134,12 +134,12 @@ class Registers:
         """Stores a register to a byte offset of the context, in the form (short or 32 lanes) that
         it has in the code being emitted.
         """
-        self._homes.set(register, self.load(register, self.width(register)), offset)
+        self._context_registers.set(register, self.load(register, self.width(register)), offset)
 
     def restore(self, register: Register, offset: int) -> None:
         """Loads a register from the byte offset of the context to which `save` has stored it in the
         same form, and stores it where the code being emitted has it."""
-        self._store(register, self._homes.get(register, offset, self.width(register)))
+        self._store(register, self._context_registers.get(register, offset, self.width(register)))
 
     def slot(self, register: Register) -> Value:
         """Returns the alloca of a register's 32 lanes."""

@@ -22,28 +22,30 @@ from warploom.simt.warp_table import NONE, WarpTable
 class SpillCode:
     """Emits saves and restores of a warp's state: active and live lanes, SIMT stack, registers.
 
-    "Together" names the form of a convergent warp: registers in the form that convergent code has,
-    at the offsets `ContextLayout.together`; the other form has 32 lanes of each. The head of the
-    warp's table (`simt.warp_table`) holds lanes and top of the stack. `delays`: operations may be
-    in flight (`lower.frame.in_flight`)."""
+    "Convergent" names the form of a convergent warp: registers in the form that convergent code
+    has, at the offsets `ContextLayout.together`; the other form has 32 lanes of each. The head of
+    the warp's table (`simt.warp_table`) holds lanes and top of the stack. `delays`: operations may
+    be in flight (`lower.frame.in_flight`)."""
 
     def __init__(self, frame: Frame, *, delays: bool) -> None:
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._is_long, self._delays = is_long(frame.program), delays
         self._together = frame.context_layout.together
 
-    def settle(self) -> None:
+    def store_empty_stack(self) -> None:
         """Writes to the context that no node of the SIMT stack is in use: lanes have reconverged.
-        Called in kernels with spilled registers, where `save_together` does not store the stack."""
+        Called in kernels with spilled registers, where `save_convergent` does not store the
+        stack."""
         self.b.store(I64(NONE), self.frame.context.table(WarpTable.top))
         self.b.store(I64(ALL_NODES), self.frame.context.table(WarpTable.free))
 
     # ---- all lanes together ---------------------------------------------------------------------
 
-    def save_together(self, live: Iterable[Register]) -> None:
+    def save_convergent(self, live: Iterable[Register]) -> None:
         """Saves a convergent warp in its context in the form of convergent code: its active and
         live lanes, its live registers (but for spilled ones, which are there) and its SIMT stack,
-        unless some registers are spilled: then `settle` has stored the stack as empty."""
+        unless some registers are spilled: then `store_empty_stack` has stored the stack as
+        empty."""
         if self.frame.position.spilled:
             self._save_lanes()
         else:
@@ -59,18 +61,18 @@ class SpillCode:
             if register not in self.frame.position.spilled:
                 self.frame.registers.save(register, self._together[register])
 
-    def keep_together(self, registers: Iterable[Register]) -> None:
+    def save_registers_convergent(self, registers: Iterable[Register]) -> None:
         """Saves these registers, whether live or not, to the slots from which a convergent warp is
         restored.
         """
         for register in sorted(registers, key=lambda r: r.name):
             self.frame.registers.save(register, self._together[register])
 
-    def take_up_together(self, live: Iterable[Register], *, whole: bool) -> None:
+    def restore_convergent(self, live: Iterable[Register], *, whole: bool) -> None:
         """Restores the live lanes, which become the active ones, and the `live` registers that
-        `save_together` has saved; the SIMT stack becomes empty. `whole`: all 32 lanes are known to
-        be live, so that the live mask is a constant. Other shared registers become zero, unless the
-        kernel is too long for LLVM's optimiser or code is baseline code."""
+        `save_convergent` has saved; the SIMT stack becomes empty. `whole`: all 32 lanes are known
+        to be live, so that the live mask is a constant. Other shared registers become zero, unless
+        the kernel is too long for LLVM's optimiser or code is baseline code."""
         b, frame = self.b, self.frame
         self._set_convergent(
             I32(-1) if whole else b.trunc(frame.get(frame.context.table(WarpTable.live)), I32)
@@ -82,8 +84,9 @@ class SpillCode:
         for register in self._registers_to_save(live):
             frame.registers.restore(register, self._together[register])
 
-    def fetch_together(self, registers: Iterable[Register]) -> None:
-        """Restores these registers from the slots to which `keep_together` has saved them."""
+    def restore_registers_convergent(self, registers: Iterable[Register]) -> None:
+        """Restores these registers from the slots to which `save_registers_convergent` has saved
+        them."""
         for register in sorted(registers, key=lambda r: r.name):
             self.frame.registers.restore(register, self._together[register])
 
@@ -150,4 +153,4 @@ class SpillCode:
         context already."""
         if self.frame.variant.baseline:
             return []  # all are in the context already
-        return [*sorted(live, key=lambda r: r.name), *self.frame.pieces.values()]
+        return [*sorted(live, key=lambda r: r.name), *self.frame.call_parameter_registers.values()]

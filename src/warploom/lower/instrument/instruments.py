@@ -33,7 +33,7 @@ class Instruments:
 
     @classmethod
     def of(
-        cls, variant: KernelVariant, operands: Operands, saved: SpillCode, clusters: ClusterCode
+        cls, variant: KernelVariant, operands: Operands, spills: SpillCode, clusters: ClusterCode
     ) -> Instruments:
         """Creates the instruments of a variant: both logs if it records, watchpoints if it is
         debugged with some, the race detector's emitter if it is sanitized, the observer's if it is
@@ -42,7 +42,7 @@ class Instruments:
         watches = debugging is not None and debugging.watches
         sanitizes, observes = variant.sanitizes, variant.observes
         return cls(
-            RecordingCode(frame, saved) if variant.records else None,
+            RecordingCode(frame, spills) if variant.records else None,
             CopyRecordingCode(frame, clusters) if variant.records else None,
             WatchingCode(frame) if watches else None,
             None if sanitizes is None else SanitizingCode(operands, sanitizes),

@@ -21,10 +21,10 @@ SECTOR_BYTES = 32
 class RecordingCode:
     """Emits the calls that append a warp's blocks, guards and accesses to the log."""
 
-    def __init__(self, frame: Frame, saved: SpillCode) -> None:
+    def __init__(self, frame: Frame, spills: SpillCode) -> None:
         """Allocates the buffer in which addresses pass to the log's helpers."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
-        self._saved = saved
+        self._spills = spills
         self._scratch = frame.prologue.alloca(vector(I64))
 
     def block(self, block: ProgramBlock) -> None:
@@ -34,7 +34,7 @@ class RecordingCode:
         reads it."""
         frame, layout = self.frame, self.frame.layout
         # The helper reads the active mask and the SIMT stack from the warp's context.
-        self._saved.save_head()
+        self._spills.save_head()
         first = min(layout.branches.values(), default=0)
         warps = frame.slot(Slot.WARPS)
         warp = self.b.add(self.b.mul(frame.slot(Slot.BLOCK), warps), frame.warp)

@@ -36,8 +36,9 @@ class BlockOptions:
 
 
 class GridBlocks:
-    """Emits the begin and the end of thread blocks in `run`. In a scheduled launch `pure` is the
-    address of an i1: the current block has run in warp order only since it began."""
+    """Emits the begin and the end of thread blocks in `run`. In a scheduled launch
+    `only_warp_order` is the address of an i1: the current block has run in warp order only since it
+    began."""
 
     def __init__(self, env: GridEnvironment, options: BlockOptions) -> None:
         """Allocates the buffer of events if an observer receives any."""
@@ -46,9 +47,9 @@ class GridBlocks:
             self._event = event_buffer(self.lanes)
 
     def prepare_schedule(self) -> None:
-        """Allocates the stack slots that a scheduled launch needs, and only such a launch: `pure`,
-        and `work` for copies that complete late, if the launch delays any."""
-        self.pure = self.lanes.alloca(I1)
+        """Allocates the stack slots that a scheduled launch needs, and only such a launch:
+        `only_warp_order`, and `work` for copies that complete late, if the launch delays any."""
+        self.only_warp_order = self.lanes.alloca(I1)
         if self.options.delays:
             self.work = self.lanes.alloca(ir.ArrayType(I64, RequestEntry.WORDS))
 
@@ -146,7 +147,8 @@ class GridBlocks:
 
         A block that begins (`fresh`, which is cleared) takes over the slot of one that has ended,
         whose tensor memory is checked and whose copies are retired; then the memory is cleared and
-        the begin reported. `pure` becomes true, and BLOCKS_DONE the number of blocks begun."""
+        the begin reported. `only_warp_order` becomes true, and BLOCKS_DONE the number of blocks
+        begun."""
         b = self.b
         fresh = b.icmp_unsigned("!=", self.env.word(plan, Plan.fresh), I64(0))
         block = self.env.word(plan, Plan.current_block)
@@ -170,7 +172,7 @@ class GridBlocks:
                 self.check_freed(start, I64(1))
                 self.retire(start, b.add(start, self.env.get(Slot.SHARED_STRIDE)))
                 b.store(I64(0), self.lanes.slot(plan, Plan.fresh))
-                b.store(I1(1), self.pure)
+                b.store(I1(1), self.only_warp_order)
                 self.clear_memory()
                 self.report_begin()
                 at = self.env.at(Slot.BLOCKS_DONE)

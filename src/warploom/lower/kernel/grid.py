@@ -151,7 +151,7 @@ class GridFunction:
         # BLOCK is -1 at the first call of a launch; `run` is called again after a pause.
         with b.if_then(b.icmp_signed("==", self.env.get(Slot.BLOCK), I64(-1))):
             call(self.lanes, "begin_launch", plan, slots)
-        b.store(I1(0), self.blocks.pure)
+        b.store(I1(0), self.blocks.only_warp_order)
         turn, ended = self.env.append("turn"), self.env.append("ended")
         b.branch(turn)
         b.position_at_end(turn)
@@ -232,7 +232,7 @@ class GridFunction:
         # ended.
         whole = b.icmp_unsigned("==", stopped, self.env.get(Slot.WARPS))
         none_waits = b.icmp_signed("==", self.env.get(Slot.SITE), I64(NONE))
-        ends = b.and_(b.and_(whole, none_waits), b.load(self.blocks.pure, typ=I1))
+        ends = b.and_(b.and_(whole, none_waits), b.load(self.blocks.only_warp_order, typ=I1))
         b.cbranch(ends, next_block, over)
         b.position_at_end(next_block)
         with b.if_then(self._must_pause(), likely=False):
@@ -246,7 +246,7 @@ class GridFunction:
         first.add_incoming(I64(0), b.block)
         b.branch(warp_order)
         b.position_at_end(over)
-        b.store(I1(0), self.blocks.pure)
+        b.store(I1(0), self.blocks.only_warp_order)
         block = self.env.pointer(Slot.STATES_AT), self.env.pointer(Slot.CONTEXTS_AT)
         arguments = plan, self.env.environment, *block, self.options.sites
         call(self.lanes, "end_warp_order", *arguments)

@@ -44,7 +44,7 @@ from warploom.lower.instrument.instruments import Instruments
 from warploom.lower.loops.strided_loops import StridedLoopCode
 from warploom.lower.loops.warp_loop_schedule import WarpLoopCode
 from warploom.lower.operations.member_masks import MemberMaskCode
-from warploom.program.cfg import ProgramBlock, body_range
+from warploom.program.cfg import ProgramBlock, range_without_branch
 from warploom.simt.schedule_layout import WarpState
 
 
@@ -69,11 +69,11 @@ class WarpFunction:
             baseline=variant.baseline,
         )
         self.frame = Frame(module, warp_ir, context, pieces)
-        self.saved = SpillCode(self.frame, delays=delays)
+        self.spills = SpillCode(self.frame, delays=delays)
         self.lanes, self.b = self.frame.lanes, self.frame.lanes.b
         self.operands = Operands(self.frame)
         clusters = ClusterCode(self.frame, several=variant.clusters)
-        self.instruments = Instruments.of(variant, self.operands, self.saved, clusters)
+        self.instruments = Instruments.of(variant, self.operands, self.spills, clusters)
         self.functions = SharedFunctions(module)
         self.memory = MemoryCode(
             self.operands,
@@ -84,8 +84,8 @@ class WarpFunction:
         )
         self.members = MemberMaskCode(self.operands)
         self.guards = Guards(self.frame, self.instruments.log)
-        self.control = ControlFlow(self.frame, self.saved)
-        self.ways = IndexedBranchCode(self.control, self.operands)
+        self.control = ControlFlow(self.frame, self.spills)
+        self.indexed_branches = IndexedBranchCode(self.control, self.operands)
         detector, observer = self.instruments.detector, self.instruments.observer
         arrivals = detector.events if detector and detector.synchronisation else None
         listeners = [one for one in (arrivals, observer) if one is not None]
@@ -118,9 +118,9 @@ class WarpFunction:
         region_versions = self.control.suspension.emit_region_versions() if resumes else {}
         if (Copy.REGION, 0) in self.control.blocks.copies:
             region_versions[END] = self._emit_begin(Copy.REGION)
-        ways = {END: self._emit_begin(self.control.blocks.main), **resumes}
+        entries = {END: self._emit_begin(self.control.blocks.main), **resumes}
         WarpSwitch(self.control.warp_order.state).emit(
-            ways, region_versions, self._emit_warp_loops()
+            entries, region_versions, self._emit_warp_loops()
         )
         self._emit_entry()
         self._emit_exit()
@@ -142,7 +142,7 @@ class WarpFunction:
         static_schedule = warp_ir.along(warp_ir.static_schedule)
         if not (warp_loops or static_schedule):
             return {}
-        code = WarpLoopCode(self.saved, self.control.warp_order, self.instructions)
+        code = WarpLoopCode(self.spills, self.control.warp_order, self.instructions)
         sites = self.control.suspension.sites
         entries = code.emit(warp_loops, sites)
         with self.frame.blocks_of(self.warp_ir.variant.size):
@@ -175,13 +175,14 @@ class WarpFunction:
         b, frame = self.b, self.frame
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
-        self.saved.begin(I32(-1) if copy is Copy.REGION else self.members.existing())
+        self.spills.begin(I32(-1) if copy is Copy.REGION else self.members.existing())
         self.control.layout_recovery.set_stale(False)
         if frame.position.spilled:
-            self.saved.settle()  # the context may hold SIMT stack nodes of an earlier thread block
+            # The context may hold SIMT stack nodes of an earlier thread block.
+            self.spills.store_empty_stack()
         # Barriers in region versions save registers alone (`Suspension.wait_in_region`).
         if copy is Copy.REGION:
-            self.saved.save_head()
+            self.spills.save_head()
         self.control.masked_loops.enter(self.frame.shapes.around(0))
         b.branch(self.control.blocks.copies[copy, 0])
         return begin
@@ -237,7 +238,7 @@ class WarpFunction:
         self.instructions.affine_access.begin(block, masked=True)
         # Inactive lanes keep their values: a uniform result must not be expanded over all 32.
         position = replace(self.frame.position, masked=True)
-        for index in body_range(self.program.instructions, block):
+        for index in range_without_branch(self.program.instructions, block):
             with self.frame.at(replace(position, remaining=block.stop - index)):
                 self._emit_instruction(Copy.DIVERGENT, index, self.program.instructions[index])
 
@@ -295,7 +296,7 @@ class WarpFunction:
             case OpKind.BRANCH:
                 self.control.branch(copy, block.index, guard, index)
             case OpKind.INDEXED_BRANCH:
-                self.ways.branch(copy, block, index, instruction, guard)
+                self.indexed_branches.branch(copy, block, index, instruction, guard)
             case OpKind.RETURN | OpKind.EXIT:
                 self.control.leave_lanes(copy, block.index, guard)
             case OpKind.TRAP:

@@ -122,16 +122,16 @@ class IterationLimits:
     def compare(
         self,
         relation: str,
-        distance: tuple[LinearOperand, LinearOperand],
+        left: tuple[LinearOperand, LinearOperand],
         right: tuple[LinearOperand, LinearOperand],
     ) -> None:
         """Limits the iterations to those in which `relation` (`lt`, `le`, `gt`, `ge`; `ne` of
         uniform operands only) holds between two operands in all lanes, and no lane of them leaves
-        its type. `distance` is the left operand; each is given in two successive iterations."""
+        its type. `left` and `right` are the operands, each given in two successive iterations."""
         b = self.b
-        steps = [self.stays_in_type(*operand) for operand in (distance, right)]
+        steps = [self.stays_in_type(*operand) for operand in (left, right)]
         (low, high), (other_low, other_high) = (
-            self._extremes(operand[0]) for operand in (distance, right)
+            self._extremes(operand[0]) for operand in (left, right)
         )
         if relation in ("lt", "le"):
             span, step = b.sub(other_low, high), b.sub(steps[1], steps[0])

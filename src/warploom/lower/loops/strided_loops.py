@@ -30,7 +30,7 @@ from llvmlite import ir
 
 from warploom.abi.access_type import record_memory_change
 from warploom.ir.loops import BatchedLoop, StridedLoop
-from warploom.isa.instruction import Instruction, Register, spread
+from warploom.isa.instruction import Instruction, Register, flatten_operands
 from warploom.isa.kinds import OpKind
 from warploom.llvm.lanes import I32, I64, LANES, Value
 from warploom.lower.access.affine_access import PREFETCH_WARPS
@@ -268,11 +268,11 @@ class StridedLoopCode:
         """Returns source `number` of an instruction with its current value, in its vector shape; it
         is loop-variant if an instruction of `advances` (numbers) writes its register."""
         operand = tuple(
-            spread(instruction.operands[len(instruction.operation.spec.destinations) :])
+            flatten_operands(instruction.operands[len(instruction.operation.spec.destinations) :])
         )[number]
         type = instruction.operation.source_types[number]
         assert type is not None
-        shape = self.frame.position.reading.shape(operand, type)
+        shape = self.frame.position.operand_shapes.shape(operand, type)
         value = self.instructions.operands.read(operand, type, width=shape.width)
         changed = (writes(self.program.instructions[index]) for index in advances)
         is_loop_variant = isinstance(operand, Register) and any(operand in each for each in changed)

@@ -34,13 +34,13 @@ class WarpLoopBody:
 
     def __init__(
         self,
-        saved: SpillCode,
+        spills: SpillCode,
         instructions: InstructionCode,
         loop_check: WarpLoopCheck,
     ) -> None:
-        """Shares the frame of `saved`; emits nothing."""
-        self.saved, self.instructions, self.loop_check = saved, instructions, loop_check
-        self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
+        """Shares the frame of `spills`; emits nothing."""
+        self.spills, self.instructions, self.loop_check = spills, instructions, loop_check
+        self.frame, self.lanes, self.b = spills.frame, spills.lanes, spills.b
         self.program = self.frame.program
 
     # ---- each warp ------------------------------------------------------------------------------
@@ -196,4 +196,4 @@ class WarpLoopBody:
         steps = warp_loop.steps((*warp_loop.blocks, *warp_loop.body_blocks))
         read = {r for i in steps for r in reads(self.program.instructions[i])}
         live = self.frame.warp_ir.live(following) & read
-        self.saved.fetch_together(live - self.loop_check.block_affine_registers)
+        self.spills.restore_registers_convergent(live - self.loop_check.block_affine_registers)

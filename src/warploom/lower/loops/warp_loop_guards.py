@@ -55,22 +55,24 @@ class WarpLoopCheck:
     registers whose values in all warps follow from those in the first one; `layout` computes
     them."""
 
-    def __init__(self, saved: SpillCode, instructions: InstructionCode) -> None:
+    def __init__(self, spills: SpillCode, instructions: InstructionCode) -> None:
         """Computes which registers are affine in the whole block, and selects how they are
         extrapolated for the block's layout of threads.
         """
-        self.saved, self.instructions = saved, instructions
-        self.frame, self.lanes, self.b = saved.frame, saved.lanes, saved.b
+        self.spills, self.instructions = spills, instructions
+        self.frame, self.lanes, self.b = spills.frame, spills.lanes, spills.b
         self.program, self.memory = self.frame.program, instructions.memory
         block_layout = BLOCK_LAYOUT[self.frame.variant.warp_layout]
-        self._reading = OperandShapes(self.program, block_layout, self.frame.warp_ir.block_shapes)
+        self._operand_shapes = OperandShapes(
+            self.program, block_layout, self.frame.warp_ir.block_shapes
+        )
         self.block_affine_registers = self.frame.warp_ir.block_affine_registers
-        self.layout = LAYOUTS[self._reading.warp_layout](self.frame)
+        self.layout = LAYOUTS[self._operand_shapes.warp_layout](self.frame)
         self._prefix_masks = PrefixMaskCode(self.memory.operands)
 
     def _access(self, warp_loop: WarpLoop) -> WarpLoopAccess:
         """Returns an emitter of the full warps' accesses."""
-        return WarpLoopAccess(self.memory, self._reading, self.layout, warp_loop)
+        return WarpLoopAccess(self.memory, self._operand_shapes, self.layout, warp_loop)
 
     def _part(self, warp_loop: WarpLoop) -> PartialAccess:
         """Returns an emitter of the partial warp's accesses."""
@@ -81,10 +83,10 @@ class WarpLoopCheck:
         the loop begins the kernel, else restores its live registers from its context."""
         self.frame.set_warp(I64(0))
         if warp_loop.site is None:
-            self.saved.begin(I32(-1))
+            self.spills.begin(I32(-1))
         else:
             following = self.program.blocks[warp_loop.site].successors[-1]
-            self.saved.take_up_together(self.frame.warp_ir.live(following), whole=True)
+            self.spills.restore_convergent(self.frame.warp_ir.live(following), whole=True)
 
     def make_plan(self, warp_loop: WarpLoop) -> WarpLoopPlan:
         """Emits the index arithmetic of the loop for the first warp, whose registers are loaded,
@@ -116,7 +118,7 @@ class WarpLoopCheck:
         assert warp_loop.condition is not None
         instruction = self.program.instructions[warp_loop.condition]
         count, is_prefix = self._prefix_masks.count_prefix(
-            instruction, self._reading, threads, opposite=warp_loop.condition_is_negated
+            instruction, self._operand_shapes, threads, opposite=warp_loop.condition_is_negated
         )
         plan.conditions.append(is_prefix)
         if warp_loop.needs_all_threads:

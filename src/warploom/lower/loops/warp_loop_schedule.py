@@ -36,16 +36,16 @@ class WarpLoopCode:
 
     def __init__(
         self,
-        saved: SpillCode,
+        spills: SpillCode,
         warp_order: WarpOrder,
         instructions: InstructionCode,
     ) -> None:
-        """Creates the emitters of checks, bodies and counts, on the frame of `saved`; emits
+        """Creates the emitters of checks, bodies and counts, on the frame of `spills`; emits
         nothing."""
-        self.saved, self.warp_order = saved, warp_order
-        self.frame, self.b = saved.frame, saved.b
-        self.loop_check = WarpLoopCheck(saved, instructions)
-        self._body = WarpLoopBody(saved, instructions, self.loop_check)
+        self.spills, self.warp_order = spills, warp_order
+        self.frame, self.b = spills.frame, spills.b
+        self.loop_check = WarpLoopCheck(spills, instructions)
+        self._body = WarpLoopBody(spills, instructions, self.loop_check)
         self._counts = WarpLoopCounts(self.frame)
 
     def emit(self, warp_loops: Iterable[WarpLoop], sites: Mapping[int, int]) -> dict[int, ir.Block]:
@@ -175,7 +175,7 @@ class WarpLoopCode:
             self._end_warp()
             return
         if plan.warp_loop.site is None:
-            self.saved.save_head()
+            self.spills.save_head()
         self._body.set_registers(plan.ends)
         self._save(plan, plan.warp_loop.live_out)
 
@@ -200,4 +200,4 @@ class WarpLoopCode:
         """
         if not plan.warp_loop.ends:
             with self.frame.at_block(plan.warp_loop.next_block, convergent=True):
-                self.saved.keep_together(registers)
+                self.spills.save_registers_convergent(registers)

@@ -37,20 +37,24 @@ class AffineCode:
 
     def results(self, instruction: Instruction) -> dict[Register, VectorShape] | None:
         """Returns the vector shapes of an instruction's results if convergent code is emitted and
-        each result is uniform or affine and fits its register's storage (`_fits_bits`). Else None,
-        as for an instruction without results: it is computed in 32 lanes."""
+        each result is uniform or affine and fits its register's storage (`_can_store_shape`). Else
+        None, as for an instruction without results: it is computed in 32 lanes."""
         if not self.frame.position.convergent or not self.frame.shapes:
             return None
-        shapes_of_results = dict(self.frame.position.reading.results(instruction))
-        shaped = all(s.is_affine and self._fits_bits(r, s) for r, s in shapes_of_results.items())
+        shapes_of_results = dict(self.frame.position.operand_shapes.results(instruction))
+        shaped = all(
+            s.is_affine and self._can_store_shape(r, s) for r, s in shapes_of_results.items()
+        )
         return shapes_of_results if shapes_of_results and shaped else None
 
     def width(self, instruction: Instruction) -> int:
         """Returns the number of lane runs for which the results of an affine instruction are
         computed: the most that one of them has."""
-        return max(shape.width for _, shape in self.frame.position.reading.results(instruction))
+        return max(
+            shape.width for _, shape in self.frame.position.operand_shapes.results(instruction)
+        )
 
-    def _fits_bits(self, register: Register, shape: VectorShape) -> bool:
+    def _can_store_shape(self, register: Register, shape: VectorShape) -> bool:
         """Returns whether a register can store a value of a vector shape: it has a short form in
         this block; or the value has stride 0 and is expanded to 32 lanes, but not in a predicated
         block, where that would overwrite inactive lanes."""
@@ -65,7 +69,7 @@ class AffineCode:
 
         `values[i](width=n)` reads operand i in n lanes.
         """
-        shapes = self.frame.position.reading.terms(instruction)
+        shapes = self.frame.position.operand_shapes.terms(instruction)
         width = shapes.shape(term).width
         evaluation = _TermEmission(
             self.operands, shapes, width, values, self.frame.position.thread_layout

@@ -53,17 +53,26 @@ class PrefixMaskCode:
         divergent code. `compare_lanes` emits the comparison of all lanes, which code takes if
         values wrap around."""
         position = self.frame.position
-        rise = self._rising_operands(instruction, position.reading) if position.convergent else None
+        rise = (
+            self._rising_operands(instruction, position.operand_shapes)
+            if position.convergent
+            else None
+        )
         return None if rise is None else self._compare_or_fall_back(rise, compare_lanes)
 
     def count_prefix(
-        self, instruction: Instruction, reading: OperandShapes, threads: Value, *, opposite: bool
+        self,
+        instruction: Instruction,
+        operand_shapes: OperandShapes,
+        threads: Value,
+        *,
+        opposite: bool,
     ) -> tuple[Value, Value]:
         """Returns the number of threads, of the first `threads` (an i64), in which a comparison
         accepted by `holds_in_prefix` holds (its complement, if `opposite`), and an i1 that is true
         if the number is valid: no thread's value wraps around, and for `==`, whose number is 1, the
         first thread has the bound."""
-        rise, b = self._rising_operands(instruction, reading), self.b
+        rise, b = self._rising_operands(instruction, operand_shapes), self.b
         assert rise is not None
         last = b.sub(threads, I64(1))
         no_wrap = b.icmp_signed("<=", rise.lowest, b.sub(I64(rise.highest), last))
@@ -75,10 +84,12 @@ class PrefixMaskCode:
             return I64(1), b.and_(no_wrap, b.icmp_signed("==", distance, I64(0)))
         return self._prefix_length(comparison, distance, threads), no_wrap
 
-    def _rising_operands(self, instruction: Instruction, reading: OperandShapes) -> Rise | None:
+    def _rising_operands(
+        self, instruction: Instruction, operand_shapes: OperandShapes
+    ) -> Rise | None:
         """Returns the `setp` as a comparison of a rising value with a uniform one, after emitting
         reads of both in lane 0; None if it has another form (`rising_comparison`)."""
-        parsed = rising_comparison(reading, instruction)
+        parsed = rising_comparison(operand_shapes, instruction)
         if parsed is None:
             return None
         comparison, *operands = parsed

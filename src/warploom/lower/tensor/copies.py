@@ -50,7 +50,7 @@ class CopyCode:
         size = instruction.operands[2]
         assert isinstance(size, Immediate)
         source = self.operands.address(instruction.operands[1])
-        byte_counts = self._counts(instruction, size.value)
+        byte_counts = self._copied_bytes(instruction, size.value)
         target = self.operands.address(instruction.operands[0])
         rows = self._operand_rows(target, source, byte_counts, size.value)
         with self.waits.deferring(late_copy(instruction), rows, on):
@@ -76,15 +76,15 @@ class CopyCode:
     def _copy_lanes(
         self,
         index: int,
-        places: tuple[Value, Value],
+        addresses: tuple[Value, Value],
         byte_counts: Value | None,
         size: int,
         on: Value,
     ) -> None:
-        """Emits the load from the first of two addresses (`places`) and the store of `size` bytes
-        to the second: loaded as words in lanes that copy `size` bytes, byte by byte in lanes that
-        copy fewer (of `byte_counts`), which store zeros behind."""
-        b, (source, target) = self.b, places
+        """Emits the load from the first of two addresses (`addresses`) and the store of `size`
+        bytes to the second: loaded as words in lanes that copy `size` bytes, byte by byte in lanes
+        that copy fewer (of `byte_counts`), which store zeros behind."""
+        b, (source, target) = self.b, addresses
         load, whole = AccessType("load", Space.GLOBAL, B32, size // 4), on
         if byte_counts is not None:
             whole = b.and_(on, b.icmp_unsigned("==", byte_counts, splat_constant(size, I32)))
@@ -172,7 +172,7 @@ class CopyCode:
         b.branch(head)
         b.position_at_end(done)
 
-    def _counts(self, instruction: Instruction, size: int) -> Value | None:
+    def _copied_bytes(self, instruction: Instruction, size: int) -> Value | None:
         """Returns how many bytes each lane copies from global memory (i32 lanes): `src-size`, or 0
         where the predicate to ignore the source holds and else all `size`; None if there is neither
         operand."""

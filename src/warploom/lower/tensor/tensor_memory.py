@@ -202,7 +202,7 @@ class TensorMemoryCode:
 
     def _register(self, number: int) -> Value:
         """Returns the address of a register's 32 words in the array of registers."""
-        return self.b.gep(self._values, [I64(VECTOR_BYTES * number)], source_etype=I8)
+        return self.b.gep(self._register_buffer, [I64(VECTOR_BYTES * number)], source_etype=I8)
 
     @cached_property
     def _data(self) -> Value:
@@ -210,7 +210,7 @@ class TensorMemoryCode:
         return self.frame.prologue.alloca(ir.ArrayType(I64, TensorMemoryOperands.WORDS), align=64)
 
     @cached_property
-    def _values(self) -> Value:
+    def _register_buffer(self) -> Value:
         """Returns the stack buffer of registers, each a vector of 32 words, that a request reads or
         a load writes."""
         size = ir.ArrayType(I8, VECTOR_BYTES * MOST_REGISTERS)

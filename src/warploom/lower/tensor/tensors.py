@@ -150,7 +150,7 @@ class TensorCode:
         """Returns the address of the access record (counts) of an instruction and a space; for an
         access that is not counted, a buffer that is discarded."""
         if (index, space) in self.memory.places.rows:
-            return self.memory.places.row(index, space)
+            return self.memory.places.record_address(index, space)
         return self._discarded_counts
 
     # ---- places ---------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class TextureCode:
             self.lanes,
             "serve_texels",
             *arguments,
-            self.memory.places.row(index, space),
+            self.memory.places.record_address(index, space),
             frame.pointer(Slot.HIERARCHY_AT),
             frame.pointer(Slot.PLAN_AT),
             b.zext(self.lanes.bits(on), I64),
@@ -121,14 +121,14 @@ class TextureCode:
 
     def _row(self, row: int) -> Value:
         """Returns the address of the row of operands or results at an offset of `TexelOperands`."""
-        return self.b.gep(self._data, [I64(8 * row)], source_etype=I8)
+        return self.b.gep(self._row_buffer, [I64(8 * row)], source_etype=I8)
 
     def _scratch(self, word: int) -> Value:
         """Returns the address of a scratch word, through which the rules report a fault."""
         return self.b.gep(self._words, [I64(8 * word)], source_etype=I8)
 
     @cached_property
-    def _data(self) -> Value:
+    def _row_buffer(self) -> Value:
         """Returns the stack buffer of operand and result rows, each of 32 words."""
         size = ir.ArrayType(I8, 8 * TexelOperands.WORDS)
         return self.frame.prologue.alloca(size, align=64)

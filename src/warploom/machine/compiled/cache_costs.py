@@ -60,7 +60,7 @@ costs_by_place = lru_cache(maxsize=1 << 11)(CostsByPlace)
 steps, cost rules and unit."""
 
 
-def add_repeats(tally: Tally, layout: CountLayout, words: Words) -> None:
+def add_range_cache_costs(tally: Tally, layout: CountLayout, words: Words) -> None:
     """Adds to a tally the costs of the accesses that range caches counted, and skips caches that no
     access has filled; `words` are a worker's lane sets and caches (`abi.range_cache`)."""
     for row, cache_at in layout.caches.places.items():

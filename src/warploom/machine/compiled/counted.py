@@ -24,7 +24,7 @@ from warploom.cost.pattern_table import (
     SLOTS,
 )
 from warploom.helpers.table import count_compiled
-from warploom.machine.compiled.cache_costs import add_repeats
+from warploom.machine.compiled.cache_costs import add_range_cache_costs
 from warploom.machine.compiled.launch_template import Bytes, Words
 from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.compiled.workers import merge_tallies
@@ -99,7 +99,7 @@ def _tally(counted: Sequence[Counted]) -> Tally:
                 count_compiled("count_deferred_access", _NO_ADDRESSES, ALL_LANES, WORD_BYTES, row)
         _add_rows(tally, layout, rows)
         for part in words:
-            add_repeats(tally, layout, part[rows_at + count * ROW_WIDTH :])
+            add_range_cache_costs(tally, layout, part[rows_at + count * ROW_WIDTH :])
     return tally
 
 

@@ -157,7 +157,7 @@ class CompiledEngine:
             alike=max(warp_layouts(launch.block)) == 0,
             size=None if records or in_order else self._size(program, launch.block),
             independent=schedule.independent,
-            mixes=schedule.mixes,
+            interleaves_paths=schedule.interleaves_paths,
             shuffles=schedule.shuffles,
             records=records,
             sanitizes=sanitizes,

@@ -84,25 +84,25 @@ _REDUCTIONS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def reduction(m: Modifiers, a: Values, mask: int) -> Values:
+def reduction(modifiers: Modifiers, a: Values, mask: int) -> Values:
     """Returns the reduction of the values of the lanes in `mask`, equal in every lane (PTX ISA,
     redux): for integers by `op` (modulo 2^32), for floats their minimum or maximum."""
-    type, lanes = m.scalar(), lanes_of(mask)
+    type, lanes = modifiers.scalar(), lanes_of(mask)
     if type.is_float:
-        return splat(_float_extreme(m, a[lanes], type), type, WARP_SIZE)
+        return splat(_float_extreme(modifiers, a[lanes], type), type, WARP_SIZE)
     numbers: list[int] = as_numbers(a, type)[lanes].tolist()
-    return collect([reduce(_REDUCTIONS[m.text("op", "")], numbers)] * WARP_SIZE, type)
+    return collect([reduce(_REDUCTIONS[modifiers.text("op", "")], numbers)] * WARP_SIZE, type)
 
 
-def _float_extreme(m: Modifiers, a: Values, type: ScalarType) -> int:
+def _float_extreme(modifiers: Modifiers, a: Values, type: ScalarType) -> int:
     """Returns the bits of the smallest or largest float, of absolute values with .abs; -0 is below
     +0. NaNs are ignored without .NaN, and give NaN with it or if there are only NaNs."""
-    values = a & 0x7FFFFFFF if "abs" in m else a
+    values = a & 0x7FFFFFFF if "abs" in modifiers else a
     nan = np.isnan(as_numbers(values, type))
-    if nan.all() or ("NaN" in m and nan.any()):
+    if nan.all() or ("NaN" in modifiers and nan.any()):
         return CANONICAL_NAN[32]
     bits: list[int] = values[~nan].tolist()
-    choose = min if m["op"] == "min" else max
+    choose = min if modifiers["op"] == "min" else max
     # Orders bit patterns by value: for negative numbers larger magnitudes are lower, and -0 is
     # below 0.
     return choose(bits, key=lambda b: -(b & 0x7FFFFFFF) - 1 if b >> 31 else b)

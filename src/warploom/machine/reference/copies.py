@@ -38,7 +38,7 @@ from warploom.program.accesses import (
 from warploom.program.effects.completions import completion
 
 
-def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def copy_async(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `cp.async` in each lane of `mask`: copies `size` bytes, of which those past
     `src-size` are zeros (PTX ISA, cp.async); or a bulk copy. The operands are passed to
     `deferring`, which may undo the copy until a thread waits for it."""
@@ -151,7 +151,7 @@ def _late_copy_operands(warp: Warp, instruction: Instruction) -> dict[int, npt.N
     }
 
 
-def update(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def update_memory(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `atom` and `red`; a `red.async` then completes its bytes at its mbarrier, both
     perhaps late (`deferring`)."""
     completing = completion(instruction)

@@ -170,8 +170,8 @@ class WarpAccess:
     """A legal access of lanes of a warp to one space: `op` (load, store, atomic) on `size` bytes
     each.
 
-    `addresses` and `found` hold, for each of `lanes`, the address in the space, and the bytes there
-    before the access.
+    `addresses` and `bytes_before` hold, for each of `lanes`, the address in the space, and the
+    bytes there before the access.
     """
 
     instruction: int
@@ -180,7 +180,7 @@ class WarpAccess:
     size: int
     lanes: tuple[int, ...]
     addresses: tuple[int, ...]
-    found: tuple[bytes, ...]
+    bytes_before: tuple[bytes, ...]
 
     def pattern(self, unit: int) -> tuple[AddressPattern, int]:
         """Returns the address pattern and the base of the access, on a device with an access unit
@@ -231,7 +231,7 @@ class LaunchState:
         """Returns the implementation of printf, assert, malloc and free for the kernel."""
         return Services(self.program, self.launch, self.memory)
 
-    def issue(self, instruction: int, active_mask: int, guarded_mask: int) -> None:
+    def count_issue(self, instruction: int, active_mask: int, guarded_mask: int) -> None:
         """Counts a warp instruction that is about to execute, with its active lanes and those whose
         guard holds (masks); hidden instructions are not counted. Raises InstructionLimit if the
         launch has used up `max_instructions`, and LaunchCancelled if it should stop."""

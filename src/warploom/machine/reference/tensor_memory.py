@@ -45,7 +45,9 @@ class _Issued:
     registers: npt.NDArray[np.uint32]
 
 
-def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def execute_tensor_memory(
+    warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
+) -> None:
     """Executes any `tcgen05` that has an effect, after it was reported to the sanitizer: at once
     or, if it is a load that the schedule completes late, when the warp waits for it (or CAPACITY
     loads are in flight); until then its registers hold NOT_LOADED."""
@@ -62,7 +64,7 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
         run.sanitizer.tensor_memory(warp, index, mask, work)
     issued = _Issued(index, mask, on, operation, rows, registers)
     if not loads or not completes_late(run.plan, warp.block.number, warp.number):
-        _issue(warp, issued)
+        _issue_tensor_memory(warp, issued)
         return
     # The list is full: complete all loads early, which a schedule is free to do.
     if len(warp.in_flight) == CAPACITY:
@@ -85,10 +87,10 @@ def wait(warp: Warp, instruction: Instruction) -> None:
 def _complete_loads(warp: Warp) -> None:
     """Completes all loads in flight, in the order of their issue."""
     while warp.in_flight:
-        _issue(warp, warp.in_flight.popleft())
+        _issue_tensor_memory(warp, warp.in_flight.popleft())
 
 
-def _issue(warp: Warp, issued: _Issued) -> None:
+def _issue_tensor_memory(warp: Warp, issued: _Issued) -> None:
     """Has the compiled helper `issue_tensor_memory` perform or queue an instruction of tensor
     memory and count its shared accesses, then writes the registers of a load. Raises the fault
     that the helper records in the scratch words."""

@@ -36,7 +36,9 @@ THREADS = 64
 """The number of threads that `first_thread` reserves for each warp, and of warps for each block."""
 
 
-def copy(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def execute_tensor_request(
+    warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
+) -> None:
     """Executes any operation of `isa.ops.tensors` (tensor and bulk copies, reductions, prefetches,
     `tensormap.replace`), 32 lanes at a time: converts its operands to rows, one for each, and
     issues it, after it was reported to the sanitizer. Raises the fault that `issue_copies` records

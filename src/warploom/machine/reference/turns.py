@@ -57,7 +57,7 @@ def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
     plan, block = run.plan, int(run.slots[slot])
     if block < 0:
         return []
-    running = _running(run, slot)
+    running = _runnable_without_release(run, slot)
     if running:
         return running
     outcome = complete_full_barriers(plan, run.states, run.tables, slot * plan.warps)
@@ -66,10 +66,10 @@ def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
         plan.stuck_blocks = 0
         if plan.slot == slot:
             plan.slot = NONE
-    return _running(run, slot) if outcome == p.RUNNABLE else []
+    return _runnable_without_release(run, slot) if outcome == p.RUNNABLE else []
 
 
-def _running(run: LaunchState, slot: int) -> list[WarpId]:
+def _runnable_without_release(run: LaunchState, slot: int) -> list[WarpId]:
     """Returns the warps in a slot that can run without a barrier being released (`_can_run`). May
     make splits of lanes ready that spun on memory which has changed since."""
     warps, block = run.plan.warps, int(run.slots[slot])

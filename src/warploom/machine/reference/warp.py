@@ -12,7 +12,15 @@ from collections.abc import Callable
 import numpy as np
 
 from warploom.core.types import B32, PRED, TYPES, U32, U64
-from warploom.isa.instruction import Immediate, Instruction, Operand, Pair, Space, Vector, spread
+from warploom.isa.instruction import (
+    Immediate,
+    Instruction,
+    Operand,
+    Pair,
+    Space,
+    Vector,
+    flatten_operands,
+)
 from warploom.isa.kinds import Effect, OpKind
 from warploom.isa.routines import ordinary_results
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
@@ -65,7 +73,7 @@ def step(warp: Warp) -> int:
     """Executes the next instruction of a runnable warp in the active lanes whose guard holds;
     returns the warp's status (`simt.scheduling`), RUNNABLE if it can go on.
 
-    First it counts the instruction, in the launch (`issue`, which raises InstructionLimit and
+    First it counts the instruction, in the launch (`count_issue`, which raises InstructionLimit and
     LaunchCancelled) and in the turn (`warp.used`), unless it is hidden (maintains the stack of
     calls), and exited lanes in its member mask (`count_exited`). It reports it: to the listener, to
     the observer of branches and, if a guard holds in any lane, to the sanitizer. If no guard holds,
@@ -76,7 +84,7 @@ def step(warp: Warp) -> int:
     active = warp.splits.active
     warp.used += index not in run.program.hidden
     mask = active & guard_mask(warp, instruction)
-    run.issue(index, active, mask)
+    run.count_issue(index, active, mask)
     if run.listener is not None:
         run.listener.issued(warp, index, mask)
     if run.sanitizer is not None and mask:
@@ -113,8 +121,8 @@ def _compute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Va
     and counts it if machine code calls a routine for some result."""
     operation = instruction.operation
     destination_count = len(operation.spec.destinations)
-    targets = tuple(spread(instruction.operands[:destination_count]))
-    sources = tuple(spread(instruction.operands[destination_count:]))
+    targets = tuple(flatten_operands(instruction.operands[:destination_count]))
+    sources = tuple(flatten_operands(instruction.operands[destination_count:]))
     arguments = [
         read(warp, source, type)
         for source, type in zip(sources, operation.source_types, strict=False)
@@ -306,10 +314,14 @@ EXECUTE: dict[OpKind, Callable[[Warp, int, Instruction, int, Values], None]] = {
     OpKind.BLOCK_RANK: _cluster_rank,
     OpKind.LOAD: access.load,
     **dict.fromkeys((OpKind.STORE, OpKind.FILL, OpKind.ASYNC_STORE), copies.store),
-    **dict.fromkeys((OpKind.ATOMIC, OpKind.REDUCTION, OpKind.ASYNC_REDUCTION), copies.update),
-    **dict.fromkeys((OpKind.MBARRIER, OpKind.MBARRIER_INIT, OpKind.MBARRIER_WAIT), copies.update),
-    **dict.fromkeys((OpKind.COPY, OpKind.BULK_COPY), copies.copy),
-    OpKind.COPY_ARRIVE: copies.update,
+    **dict.fromkeys(
+        (OpKind.ATOMIC, OpKind.REDUCTION, OpKind.ASYNC_REDUCTION), copies.update_memory
+    ),
+    **dict.fromkeys(
+        (OpKind.MBARRIER, OpKind.MBARRIER_INIT, OpKind.MBARRIER_WAIT), copies.update_memory
+    ),
+    **dict.fromkeys((OpKind.COPY, OpKind.BULK_COPY), copies.copy_async),
+    OpKind.COPY_ARRIVE: copies.update_memory,
     OpKind.CALL: service.serve,
     OpKind.REGISTER_COUNT: _set_registers,
     **dict.fromkeys((OpKind.SHUFFLE, OpKind.VOTE, OpKind.MATCH), _by_members),
@@ -323,9 +335,13 @@ EXECUTE: dict[OpKind, Callable[[Warp, int, Instruction, int, Values], None]] = {
     OpKind.MATRIX_LOAD: matrix_rows.load_rows,
     OpKind.MATRIX_STORE: matrix_rows.store_rows,
     OpKind.MATRIX_TRANSPOSE: matrix_rows.transpose,
-    **dict.fromkeys((OpKind.GROUP_PRODUCT, OpKind.GROUP_COMMIT), warp_group.execute),
-    OpKind.GROUP_WAIT: warp_group.execute,
-    **{kind: tensors.copy for kind in OpKind if kind.has(Effect.USES_TMA)},
-    **{kind: tensor_memory.execute for kind in OpKind if kind.has(Effect.USES_TENSOR_MEMORY)},
+    **dict.fromkeys((OpKind.GROUP_PRODUCT, OpKind.GROUP_COMMIT), warp_group.execute_warp_group),
+    OpKind.GROUP_WAIT: warp_group.execute_warp_group,
+    **{kind: tensors.execute_tensor_request for kind in OpKind if kind.has(Effect.USES_TMA)},
+    **{
+        kind: tensor_memory.execute_tensor_memory
+        for kind in OpKind
+        if kind.has(Effect.USES_TENSOR_MEMORY)
+    },
 }
 """The function that executes each kind of instruction that is not control flow."""

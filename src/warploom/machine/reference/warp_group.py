@@ -53,12 +53,14 @@ class Issued:
     metadata: Metadata | None
 
 
-def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def execute_warp_group(
+    warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
+) -> None:
     """Executes any `wgmma` but the fence: issues a product, closes the open group (`commit_group`),
     or completes the products of all but the newest n closed groups (`wait_group n`)."""
     kind = instruction.operation.kind
     if kind is OpKind.GROUP_PRODUCT:
-        _issue(warp, index, instruction, mask, on)
+        _issue_product(warp, index, instruction, mask, on)
     elif kind is OpKind.GROUP_COMMIT:
         warp.group += 1
     else:
@@ -70,7 +72,7 @@ def execute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Val
             _complete(warp, warp.in_flight.popleft())
 
 
-def _issue(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
+def _issue_product(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Reads the scalar operands of a product, descriptors as the lowest lane of `mask` has them,
     and completes it at once, or puts it in flight if the schedule completes it late. Raises the
     fault of a warp group that is not whole, or of too many products in flight."""

@@ -21,10 +21,10 @@ GROUPED = (OpKind.LOAD, OpKind.STORE, OpKind.ASYNC_STORE)
 def access_errors(ir: WarpIR, index: int, block: BasicBlock) -> Iterator[str]:
     """Yields what is wrong with the access groups of block number `index`, those of its convergent
     copy and of its copy under a mask, and with their fast version."""
-    reading = ir.operand_shapes(index)
+    operand_shapes = ir.operand_shapes(index)
     code = ir.program.blocks[index]
     for accesses in (block.accesses, block.masked):
-        yield from group_errors(ir, reading, range(code.start, code.stop), accesses.groups)
+        yield from group_errors(ir, operand_shapes, range(code.start, code.stop), accesses.groups)
         yield from _version_errors(accesses)
 
 
@@ -57,12 +57,15 @@ def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
 
 
 def group_errors(
-    ir: WarpIR, reading: OperandShapes, operations: Iterable[int], groups: Iterable[AccessGroup]
+    ir: WarpIR,
+    operand_shapes: OperandShapes,
+    operations: Iterable[int],
+    groups: Iterable[AccessGroup],
 ) -> Iterator[str]:
     """Yields what is wrong with the access groups of some operations: no members, members that are
     not among them or in two groups, crossed loads that are not among them (the check then ends);
     members that do not fit their group; a plan that no row of the table has for it, with or without
-    an exit to a slow version. `reading` has the shapes of operands there."""
+    an exit to a slow version. `operand_shapes` has the shapes of operands there."""
     inside = frozenset(operations)
     free = set(inside)
     for group in groups:
@@ -71,14 +74,14 @@ def group_errors(
             yield f"group {sorted(members)} has no members here, or shares them with another"
             return
         free -= members
-        yield from _member_errors(ir, reading, group)
+        yield from _member_errors(ir, operand_shapes, group)
         addresses, facts = Addresses(group.plan.pattern, group.base), ir.accesses.facts
         rows = (row.plan for row in TABLE if row.fits(group.shape, addresses, facts))
         if not any(group.plan in (plan, plan.in_one_version()) for plan in rows):
             yield f"the table does not have the plan of group {sorted(members)}"
 
 
-def _member_errors(ir: WarpIR, reading: OperandShapes, group: AccessGroup) -> Iterator[str]:
+def _member_errors(ir: WarpIR, operand_shapes: OperandShapes, group: AccessGroup) -> Iterator[str]:
     """Yields members whose access type (of deferred stores: size), offset or shape of addresses is
     not that of their group, and groups with several bases. Ends at a member that is no load or
     store."""
@@ -100,9 +103,9 @@ def _member_errors(ir: WarpIR, reading: OperandShapes, group: AccessGroup) -> It
             yield f"operation {member} does not have the offset {offset}"
             continue
         bases.add(address.base)
-        shape = reading.address(address)
+        shape = operand_shapes.address(address)
         if group.plan.guard is not Guard.COMPARED:
-            runs = RUNS.get(reading.warp_layout, 1)
+            runs = RUNS.get(operand_shapes.warp_layout, 1)
             shape = Addresses.of(access_type, shape, runs).lanes
         if shape != group.base:
             yield f"operation {member} has addresses of another shape"

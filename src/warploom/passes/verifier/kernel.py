@@ -57,7 +57,7 @@ def _option_errors(ir: WarpIR) -> Iterator[str]:
             yield f"{name} is no rule"
     if ir.layout.warp_layout is not ir.variant.warp_layout:
         yield "its counts are for another layout of warps"
-    if ir.variant.plain and ir.shapes:
+    if ir.variant.stores_lane_by_lane and ir.shapes:
         yield "its variant stores all registers lane by lane, and some have shapes"
 
 

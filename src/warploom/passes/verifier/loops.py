@@ -36,15 +36,15 @@ def _strided_errors(ir: WarpIR, batched: BatchedLoop) -> Iterator[str]:
         yield "its blocks do not form a loop"
         return
     shapes = {**ir.uniformity.at(loop.header), **batched.shapes}
-    reading = OperandShapes(program, ir.variant.warp_layout, shapes)
+    operand_shapes = OperandShapes(program, ir.variant.warp_layout, shapes)
     inside = [program.blocks[index] for index in loop.blocks]
     operations = [at for block in inside for at in range(block.start, block.stop)]
-    yield from group_errors(ir, reading, operations, batched.groups)
+    yield from group_errors(ir, operand_shapes, operations, batched.groups)
     cached = {g.members[0][0] for g in batched.groups if g.plan.guard is Guard.CACHE}
     yield from _exit_errors(batched.groups)
     if not cached.issuperset(loop.accesses):
         yield "one of its accesses is not guarded by the range cache"
-    elif strided_loop(reading, loop.blocks, list(loop.accesses)) != loop:
+    elif strided_loop(operand_shapes, loop.blocks, list(loop.accesses)) != loop:
         yield "other operations advance in it"
 
 
@@ -88,10 +88,10 @@ def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
 
 def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iterator[str]:
     """Yields what is wrong with the accesses of a warp loop, each of which has to be in a group or
-    in `partial`; with the groups, which must not leave a fast version; with `partly` and `partial`,
-    which need a body that a partial warp may run; and with its condition, which it has exactly if
-    it has a body, and which has to compare a value that rises by 1 from thread to thread with a
-    uniform one. `inner` are the operations of the loop."""
+    in `partial`; with the groups, which must not leave a fast version; with `allows_partial_warp`
+    and `partial`, which need a body that a partial warp may run; and with its condition, which it
+    has exactly if it has a body, and which has to compare a value that rises by 1 from thread to
+    thread with a uniform one. `inner` are the operations of the loop."""
     warp_loop = WarpLoop.along(path, ir.program)
     yield from _exit_errors((*path.groups, *path.partial))
     accesses = {index for index, kind in path.kinds.items() if kind is StepKind.ACCESS}
@@ -100,13 +100,13 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
     elif not accesses <= {*warp_loop.extrapolated, *by_instruction(path.partial)}:
         yield "one of its accesses is in no group"
     for index in (*warp_loop.blocks, *warp_loop.body_blocks):
-        block, reading = ir.program.blocks[index], ir.operand_shapes(index)
+        block, operand_shapes = ir.program.blocks[index], ir.operand_shapes(index)
         operations = range(block.start, block.stop)
         groups = [group for group in path.groups if group.members[0][0] in operations]
-        yield from group_errors(ir, reading, operations, groups)
+        yield from group_errors(ir, operand_shapes, operations, groups)
         groups = [group for group in path.partial if group.members[0][0] in operations]
-        yield from group_errors(ir, reading, operations, groups)
-    if path.partly and path.body is None:
+        yield from group_errors(ir, operand_shapes, operations, groups)
+    if path.allows_partial_warp and path.body is None:
         yield "some lanes of a warp run a body that it does not have"
     elif path.partial and warp_loop.needs_all_threads:
         yield "it has accesses of a partial warp, which it does not run"
@@ -115,8 +115,8 @@ def _path_access_errors(ir: WarpIR, path: WarpLoopPath, inner: set[int]) -> Iter
         yield "it has a body without a condition, or a condition without a body"
     elif path.condition is not None:
         layout = BLOCK_LAYOUT[ir.variant.warp_layout]
-        reading = OperandShapes(ir.program, layout, ir.block_shapes)
-        if rising_comparison(reading, ir.program.instructions[path.condition]) is None:
+        operand_shapes = OperandShapes(ir.program, layout, ir.block_shapes)
+        if rising_comparison(operand_shapes, ir.program.instructions[path.condition]) is None:
             yield "its condition does not hold in the first threads of a block"
 
 

@@ -15,7 +15,7 @@ from warploom.isa.instruction import (
     Space,
     Special,
     Symbol,
-    spread,
+    flatten_operands,
 )
 from warploom.isa.kinds import OpKind
 from warploom.isa.special import SPECIAL_REGISTERS
@@ -149,8 +149,8 @@ def _registers(instruction: Instruction) -> Iterator[Register]:
 
 def _leaves(operands: Iterable[Operand]) -> Iterator[Operand]:
     """Yields operands one by one, also those in vectors of a pair."""
-    for operand in spread(operands):
-        parts = tuple(spread((operand,)))
+    for operand in flatten_operands(operands):
+        parts = tuple(flatten_operands((operand,)))
         yield from (operand,) if parts == (operand,) else _leaves(parts)
 
 

@@ -29,7 +29,7 @@ def register_errors(ir: WarpIR) -> Iterator[str]:
     ):
         if not declared.issuperset(registers):
             yield f"{name} of a register that is not declared"
-    if not all(ir.shapes.keys() >= block.loose for block in ir.blocks):
+    if not all(ir.shapes.keys() >= block.varying for block in ir.blocks):
         yield "a register is varying in a block, and has no shape in others"
     yield from _shape_errors(ir)
     lasting = {r: shape for r, shape in ir.shapes.items() if r in ir.uniformity.lasting}
@@ -60,10 +60,10 @@ def _shape_errors(ir: WarpIR) -> Iterator[str]:
         readings = [OperandShapes(ir.program, ir.variant.warp_layout, at_block)]
         if block_layout is not None and ir.block_shapes:
             readings.append(OperandShapes(ir.program, block_layout, ir.block_shapes))
-        for reading in readings:
+        for operand_shapes in readings:
             for index in range(block.start, block.stop):
-                for register, shape in reading.results(ir.program.instructions[index]):
-                    claimed = reading.shapes.get(register, VARYING)
+                for register, shape in operand_shapes.results(ir.program.instructions[index]):
+                    claimed = operand_shapes.shapes.get(register, VARYING)
                     covers = shape.join(claimed) == claimed
                     if covers and claimed.is_affine:
                         covers = shape.ones_in(claimed.width) | claimed.ones == claimed.ones

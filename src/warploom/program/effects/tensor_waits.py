@@ -112,12 +112,12 @@ def late_copy(instruction: Instruction) -> LateCopy | None:
         case OpKind.ASYNC_STORE:
             return LateCopy(SEND, NO_GROUP)
         case OpKind.ASYNC_REDUCTION:
-            return LateCopy(_update(operation), NO_GROUP)
+            return LateCopy(_reduction_action(operation), NO_GROUP)
         case _:
             return None
 
 
-def _update(operation: Operation) -> int:
+def _reduction_action(operation: Operation) -> int:
     """Returns the `action` of a `red.async` in `asynchronous.late_copies`: UPDATE with the numbers
     of its operation and type in the bits from OPERATION_AT and TYPE_AT on."""
     name, type = (operation.modifiers.text(slot, "") for slot in ("op", "type"))

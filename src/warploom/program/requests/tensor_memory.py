@@ -70,9 +70,9 @@ def tensor_memory_request(instruction: Instruction) -> TensorMemoryRequest:
     """Returns the request of a `tcgen05` instruction that has an effect (not of waits and fences):
     its operation and flags in a number (`layout`; PAIR for two blocks), and its operands by their
     offsets in the record that the unit reads."""
-    m = instruction.operation.modifiers
-    flags = w.PAIR if m["cta_group"] == "cta_group::2" else 0
-    request = ENCODERS[instruction.operation.kind](instruction, m)
+    modifiers = instruction.operation.modifiers
+    flags = w.PAIR if modifiers["cta_group"] == "cta_group::2" else 0
+    request = ENCODERS[instruction.operation.kind](instruction, modifiers)
     return TensorMemoryRequest(request.request | flags, request.inputs, request.registers)
 
 
@@ -107,7 +107,7 @@ def _elements(operand: Operand) -> tuple[Operand, ...]:
     return operand.elements if isinstance(operand, Vector) else (operand,)
 
 
-def _alloc(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _alloc(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
     """Encodes an allocation: the shared address that receives the address of the columns, and their
     number."""
     target, columns = instruction.operands
@@ -118,7 +118,7 @@ def _alloc(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     return TensorMemoryRequest(w.ALLOC, inputs)
 
 
-def _free(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _free(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
     """Encodes a deallocation: the address of the columns, and their number."""
     address, columns = instruction.operands
     return TensorMemoryRequest(
@@ -127,51 +127,53 @@ def _free(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     )
 
 
-def _relinquish(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _relinquish(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
     return TensorMemoryRequest(w.RELINQUISH, ())
 
 
 def _move(
-    op: int, registers: Operand, address: Operand, split: list[Operand], m: Modifiers
+    op: int, registers: Operand, address: Operand, split: list[Operand], modifiers: Modifiers
 ) -> TensorMemoryRequest:
     """Encodes a load or store of tensor memory (`op`), with its shape, the number of its registers,
     and whether they hold packed halves. `split` holds the immediate offset of shape 16x32bx2, if
     any, which becomes operand `a`."""
     held = _elements(registers)
-    request = op | _field(w.SHAPE, SHAPE_NUMBERS[m.text("shape", "")])
+    request = op | _field(w.SHAPE, SHAPE_NUMBERS[modifiers.text("shape", "")])
     request |= _field(w.REGISTERS, len(held))
-    if "pack::16b" in m or "unpack::16b" in m:
+    if "pack::16b" in modifiers or "unpack::16b" in modifiers:
         request |= w.HALVES
     inputs: list[RequestOperand] = [(TensorMemoryOperands.d, address, None)]
     inputs += [(TensorMemoryOperands.a, each, U32) for each in split]
     return TensorMemoryRequest(request, tuple(inputs), held)
 
 
-def _load(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _load(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
     """Encodes a load of tensor memory; one that also reduces (`.red`) has flags for the reduction
     (minimum, absolute values, NaNs, type), and its result as the last register."""
-    if "red" not in m:
+    if "red" not in modifiers:
         registers, address, *split = instruction.operands
-        return _move(w.LOAD, registers, address, split, m)
+        return _move(w.LOAD, registers, address, split, modifiers)
     registers, reduced, address, *split = instruction.operands
-    move = _move(w.LOAD, registers, address, split, m)
-    flags = w.REDUCES | (w.TAKES_MINIMUM if m["redop"] == "min" else 0)
-    flags |= (w.ABSOLUTE_VALUES if "abs" in m else 0) | (w.PROPAGATES_NANS if "NaN" in m else 0)
-    flags |= {"f32": w.FLOATS, "s32": w.SIGNED}.get(m.text("type", ""), 0)
+    move = _move(w.LOAD, registers, address, split, modifiers)
+    flags = w.REDUCES | (w.TAKES_MINIMUM if modifiers["redop"] == "min" else 0)
+    flags |= (w.ABSOLUTE_VALUES if "abs" in modifiers else 0) | (
+        w.PROPAGATES_NANS if "NaN" in modifiers else 0
+    )
+    flags |= {"f32": w.FLOATS, "s32": w.SIGNED}.get(modifiers.text("type", ""), 0)
     return TensorMemoryRequest(move.request | flags, move.inputs, (*move.registers, reduced))
 
 
-def _store(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _store(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
     """Encodes a store of registers to tensor memory."""
     address, *split, registers = instruction.operands
-    return _move(w.STORE, registers, address, split, m)
+    return _move(w.STORE, registers, address, split, modifiers)
 
 
-def _copy(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _copy(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
     """Encodes a copy from shared to tensor memory: its shape, and the packing of the source's
     elements."""
-    shape = next(number for name, number in COPY_SHAPES.items() if name in m)
-    format = FORMATS.get(m.text("format", ""), w.PLAIN_BYTES)
+    shape = next(number for name, number in COPY_SHAPES.items() if name in modifiers)
+    format = FORMATS.get(modifiers.text("format", ""), w.PLAIN_BYTES)
     request = w.COPY | _field(w.SHAPE, shape) | _field(w.FORMAT, format)
     address, source = instruction.operands
     return TensorMemoryRequest(
@@ -179,11 +181,11 @@ def _copy(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     )
 
 
-def _shift(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _shift(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
     return TensorMemoryRequest(w.SHIFT, ((TensorMemoryOperands.d, instruction.operands[0], None),))
 
 
-def _commit(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _commit(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
     """Encodes a commit to an mbarrier, in several blocks of the cluster if there is a mask of
     blocks."""
     barrier, *blocks = instruction.operands
@@ -193,27 +195,27 @@ def _commit(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
     )
 
 
-def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
+def _multiply(instruction: Instruction, modifiers: Modifiers) -> TensorMemoryRequest:
     """Encodes an mma, with flags for its kind, number of scales, sparsity, A in tensor memory (an
     address operand), weight-stationary products and shifts of A. Which optional operands follow A
     and B (sparsity metadata, scales, disabled lanes, the zero-column mask of weight-stationary
     products, the scale of D) depends on modifiers; their order is fixed."""
-    kind = m.text("kind", "")
-    request = w.MULTIPLY | _field(w.KIND, KINDS[kind]) | _field(w.SCALES, _scales(kind, m))
+    kind = modifiers.text("kind", "")
+    request = w.MULTIPLY | _field(w.KIND, KINDS[kind]) | _field(w.SCALES, _scales(kind, modifiers))
     d, a, b, *rest = instruction.operands
     request |= w.A_IN_TENSOR_MEMORY if isinstance(a, Address) else 0
-    request |= w.WEIGHT_STATIONARY if "ws" in m else 0
-    request |= w.SHIFTS_A if "ashift" in m else 0
+    request |= w.WEIGHT_STATIONARY if "ws" in modifiers else 0
+    request |= w.SHIFTS_A if "ashift" in modifiers else 0
     inputs: list[RequestOperand] = [
         (TensorMemoryOperands.d, d, None),
         (TensorMemoryOperands.b, b, U64),
     ]
     inputs.append((TensorMemoryOperands.a, a, None if isinstance(a, Address) else U64))
-    if "sp" in m:
+    if "sp" in modifiers:
         request |= w.SPARSE
         inputs.append((TensorMemoryOperands.metadata, rest.pop(0), None))
     inputs.append((TensorMemoryOperands.descriptor, rest.pop(0), U32))
-    if "block_scale" in m:
+    if "block_scale" in modifiers:
         inputs += [
             (TensorMemoryOperands.scale_a, rest.pop(0), None),
             (TensorMemoryOperands.scale_b, rest.pop(0), None),
@@ -226,20 +228,20 @@ def _multiply(instruction: Instruction, m: Modifiers) -> TensorMemoryRequest:
         ]
         rest.pop(0)
     inputs.append((TensorMemoryOperands.enable, rest.pop(0), PRED))
-    if rest and "ws" in m:
+    if rest and "ws" in modifiers:
         inputs.append((TensorMemoryOperands.zeros, rest[0], U64))
     elif rest and isinstance(rest[0], Immediate):
         inputs.append((TensorMemoryOperands.scale_d, rest[0], U32))
     return TensorMemoryRequest(request, tuple(inputs))
 
 
-def _scales(kind: str, m: Modifiers) -> int:
+def _scales(kind: str, modifiers: Modifiers) -> int:
     """Returns the number of scales along k in a row of A or B: by the size modifier, else 1 for
     `kind::mxf8f6f4` and 2 for others; 0 without `.block_scale`."""
-    if "block_scale" not in m:
+    if "block_scale" not in modifiers:
         return 0
     whole = 1 if kind == "kind::mxf8f6f4" else 2
-    return SCALES.get(m.text("size", ""), whole)
+    return SCALES.get(modifiers.text("size", ""), whole)
 
 
 ENCODERS: dict[OpKind, Callable[[Instruction, Modifiers], TensorMemoryRequest]] = {

@@ -62,12 +62,12 @@ def tensor_accesses(operation: Operation) -> tuple[tuple[Space, str], ...]:
     tensor map nothing."""
     if operation.kind in FIXED_ACCESSES:
         return FIXED_ACCESSES[operation.kind]
-    m = operation.modifiers
-    if m["into"] is not None or (MULTICAST in m and "global" in m):
+    modifiers = operation.modifiers
+    if modifiers["into"] is not None or (MULTICAST in modifiers and "global" in modifiers):
         return ((Space.GLOBAL, "load"), (Space.SHARED, "store"))
-    if "shared::cluster" in m:
+    if "shared::cluster" in modifiers:
         return ((Space.SHARED, "store"),)
-    return ((Space.SHARED, "load"), (Space.GLOBAL, "atomic" if "reduce" in m else "store"))
+    return ((Space.SHARED, "load"), (Space.GLOBAL, "atomic" if "reduce" in modifiers else "store"))
 
 
 FIXED_ACCESSES: dict[OpKind, tuple[tuple[Space, str], ...]] = {
@@ -99,25 +99,25 @@ def _box_request(instruction: Instruction) -> TensorRequest:
     operands: addresses of map, shared memory and mbarrier, coordinates, im2col offsets, blocks of a
     multicast. The cache hint, the last operand, is left out."""
     operation, operands = instruction.operation, list(instruction.operands)
-    m = operation.modifiers
-    mode = next((MODES[name] for name in MODES if name in m), r.TILE)
-    rank = int(m.text("dim", "1d")[0])
+    modifiers = operation.modifiers
+    mode = next((MODES[name] for name in MODES if name in modifiers), r.TILE)
+    rank = int(modifiers.text("dim", "1d")[0])
     request = _field(r.MODE, mode) | _field(r.RANK, rank) | _reduction(operation)
-    request |= _field(r.PAIR, int(m["cta_group"] == "cta_group::2"))
+    request |= _field(r.PAIR, int(modifiers["cta_group"] == "cta_group::2"))
     inputs: list[RequestOperand] = []
-    if HINT in m:
+    if HINT in modifiers:
         operands.pop()
-    if MULTICAST in m:
+    if MULTICAST in modifiers:
         inputs.append((CopyOperands.blocks, operands.pop(), U16))
     if operation.kind is OpKind.TENSOR_PREFETCH:
         request |= r.PREFETCH
         tensor, *offsets = operands
-    elif m["into"] is not None:
+    elif modifiers["into"] is not None:
         request |= r.LOAD
         target, tensor, barrier, *offsets = operands
         inputs += [(CopyOperands.shared, target, None), (CopyOperands.barrier, barrier, None)]
     else:
-        request |= (r.REDUCE if "reduce" in m else r.STORE) | _field(r.GROUPED, 1)
+        request |= (r.REDUCE if "reduce" in modifiers else r.STORE) | _field(r.GROUPED, 1)
         tensor, source, *offsets = operands
         inputs.append((CopyOperands.shared, source, None))
     map_address, coordinates = _elements(tensor)
@@ -140,23 +140,25 @@ def _bytes_request(instruction: Instruction) -> TensorRequest:
     `other` then has the source's shared address). A bulk group means that the target is global;
     FIELD, that operand `value` is a mask of bytes. The cache hint is left out."""
     operation, operands = instruction.operation, list(instruction.operands)
-    m = operation.modifiers
-    request = (r.REDUCE_BYTES if "reduce" in m else r.COPY_BYTES) | _reduction(operation)
-    if "reduce" in m:
-        request |= _field(r.TYPE, TYPES[m.text("type", "")])
-    request |= _field(r.MODE, int("global" in m)) | _field(r.GROUPED, int("bulk_group" in m))
+    modifiers = operation.modifiers
+    request = (r.REDUCE_BYTES if "reduce" in modifiers else r.COPY_BYTES) | _reduction(operation)
+    if "reduce" in modifiers:
+        request |= _field(r.TYPE, TYPES[modifiers.text("type", "")])
+    request |= _field(r.MODE, int("global" in modifiers)) | _field(
+        r.GROUPED, int("bulk_group" in modifiers)
+    )
     inputs: list[RequestOperand] = []
-    if "cp_mask" in m:
+    if "cp_mask" in modifiers:
         request |= _field(r.FIELD, 1)
         inputs.append((CopyOperands.value, operands.pop(), U16))
-    if HINT in m:
+    if HINT in modifiers:
         operands.pop()
-    if MULTICAST in m:
+    if MULTICAST in modifiers:
         inputs.append((CopyOperands.blocks, operands.pop(), U16))
     target, source, size, *barrier = operands
     rows = (
         (CopyOperands.other, CopyOperands.shared)
-        if "bulk_group" in m
+        if "bulk_group" in modifiers
         else (CopyOperands.shared, CopyOperands.other)
     )
     inputs += [(rows[0], target, None), (rows[1], source, None), (CopyOperands.size, size, U32)]
@@ -181,18 +183,18 @@ def _map_request(instruction: Instruction) -> TensorRequest:
     """Encodes an instruction on a tensor map: the copy of a map from shared to global memory, or
     the replacement of one of its fields (along an axis), with the state space of the map's
     address."""
-    m = instruction.operation.modifiers
-    if "cp_fenceproxy" in m:
+    modifiers = instruction.operation.modifiers
+    if "cp_fenceproxy" in modifiers:
         target, source, _ = instruction.operands
         inputs = ((CopyOperands.map, target, None), (CopyOperands.shared, source, None))
         return TensorRequest(r.COPY_MAP, inputs, Space.GLOBAL)
     target, *axis, value = instruction.operands
-    request = r.REPLACE | _field(r.FIELD, maps.FIELDS.index(m.text("field", "")))
+    request = r.REPLACE | _field(r.FIELD, maps.FIELDS.index(modifiers.text("field", "")))
     for operand in axis:
         assert isinstance(operand, Immediate)
         request |= _field(r.AXIS, operand.value)
-    type = U64 if "b64" in m else U32
-    space = Space((m["space"] or "").partition("::")[0] or Space.GENERIC.value)
+    type = U64 if "b64" in modifiers else U32
+    space = Space((modifiers["space"] or "").partition("::")[0] or Space.GENERIC.value)
     return TensorRequest(
         request, ((CopyOperands.map, target, None), (CopyOperands.value, value, type)), space
     )

@@ -68,29 +68,29 @@ def _fetch(instruction: Instruction) -> TexelRequest:
     """Encodes a `tex` or `tld4` (of one component), with operands for coordinates, mipmap level and
     offsets. Modifiers decide where the level comes from (base level, operand, or gradients) and the
     type of coordinates and results; a second destination receives residency."""
-    m = instruction.operation.modifiers
+    modifiers = instruction.operation.modifiers
     target, texels, *others = instruction.operands
-    coordinate_type = F32 if m["ctype"] != "s32" else S32
-    request = _shape(m) | _field(d.INTEGER, coordinate_type is S32)
-    request |= _field(d.OP, d.GATHER if "comp" in m else d.FETCH)
-    request |= _field(d.COMPONENT, "rgba".index(m.text("comp", "r")))
-    inputs = _coordinates(m, texels, coordinate_type)
-    level = next((LEVELS[name] for name in LEVELS if name in m), d.BASE_LEVEL)
+    coordinate_type = F32 if modifiers["ctype"] != "s32" else S32
+    request = _shape(modifiers) | _field(d.INTEGER, coordinate_type is S32)
+    request |= _field(d.OP, d.GATHER if "comp" in modifiers else d.FETCH)
+    request |= _field(d.COMPONENT, "rgba".index(modifiers.text("comp", "r")))
+    inputs = _coordinates(modifiers, texels, coordinate_type)
+    level = next((LEVELS[name] for name in LEVELS if name in modifiers), d.BASE_LEVEL)
     request |= _field(d.LOD, level)
     if level == d.GIVEN_LEVEL:
         inputs.append((TexelOperands.lod, others.pop(0), coordinate_type))
     elif level == d.GRADIENTS:
-        inputs += _spatial(m, TexelOperands.dx, others.pop(0), F32)
-        inputs += _spatial(m, TexelOperands.dy, others.pop(0), F32)
+        inputs += _spatial(modifiers, TexelOperands.dx, others.pop(0), F32)
+        inputs += _spatial(modifiers, TexelOperands.dy, others.pop(0), F32)
     if others:
-        inputs += _spatial(m, TexelOperands.offset, others[0], S32)
+        inputs += _spatial(modifiers, TexelOperands.offset, others[0], S32)
     resident = None
     if isinstance(target, Pair):
         target, resident = target.first, target.second
     type = B32
-    if m["dtype"] == "f16":
+    if modifiers["dtype"] == "f16":
         type, request = B16, request | _field(d.HALVES, d.SINGLE_HALVES)
-    elif "f16x2" in m:
+    elif "f16x2" in modifiers:
         request |= _field(d.HALVES, d.PACKED_HALVES)
     handle, sampler = _handles(texels)
     request |= _field(d.HAS_SAMPLER, sampler is not None)
@@ -101,12 +101,16 @@ def _fetch(instruction: Instruction) -> TexelRequest:
 def _query(instruction: Instruction) -> TexelRequest:
     """Encodes a query: of a field of a texture or surface (`txq`, `suq`), or whether a handle is of
     some kind (`istypep`)."""
-    m = instruction.operation.modifiers
+    modifiers = instruction.operation.modifiers
     target, handle, *level = instruction.operands
-    if "kind" in m:
-        request = _field(d.OP, d.IS_TYPE) | _field(d.COMPONENT, d.KINDS.index(m.text("kind", "")))
+    if "kind" in modifiers:
+        request = _field(d.OP, d.IS_TYPE) | _field(
+            d.COMPONENT, d.KINDS.index(modifiers.text("kind", ""))
+        )
         return TexelRequest(request, handle, None, (), ((target, PRED),))
-    request = _field(d.OP, d.QUERY) | _field(d.COMPONENT, d.QUERIES.index(m.text("query", "")))
+    request = _field(d.OP, d.QUERY) | _field(
+        d.COMPONENT, d.QUERIES.index(modifiers.text("query", ""))
+    )
     inputs = tuple((TexelOperands.lod, operand, S32) for operand in level)
     return TexelRequest(request, handle, None, inputs, ((target, B32),))
 
@@ -114,17 +118,17 @@ def _query(instruction: Instruction) -> TexelRequest:
 def _surface(instruction: Instruction) -> TexelRequest:
     """Encodes a load, store or reduction of a surface, with the element's size, the number of
     elements, the reduction and its signedness, and the behaviour outside of the surface."""
-    m, kind = instruction.operation.modifiers, instruction.operation.kind
-    type = unsigned(m.scalar().bits)
+    modifiers, kind = instruction.operation.modifiers, instruction.operation.kind
+    type = unsigned(modifiers.scalar().bits)
     target, texels, source = _surface_operands(instruction)
-    parts = {"v2": 2, "v4": 4}.get(m.text("vec", ""), 1)
-    request = _shape(m) | _field(d.ELEMENT, type.bytes) | _field(d.PARTS, parts)
-    request |= _field(d.MODE, MODES[m.text("mode", "trap")])
-    request |= _field(d.OP, _SURFACE_OPS[kind, "p" in m])
+    parts = {"v2": 2, "v4": 4}.get(modifiers.text("vec", ""), 1)
+    request = _shape(modifiers) | _field(d.ELEMENT, type.bytes) | _field(d.PARTS, parts)
+    request |= _field(d.MODE, MODES[modifiers.text("mode", "trap")])
+    request |= _field(d.OP, _SURFACE_OPS[kind, "p" in modifiers])
     if kind is OpKind.SURFACE_REDUCTION:
-        request |= _field(d.REDUCTION, d.REDUCTIONS.index(m.text("op", "")))
-        request |= _field(d.SIGNED, m.scalar().is_signed)
-    inputs = _coordinates(m, texels, S32)
+        request |= _field(d.REDUCTION, d.REDUCTIONS.index(modifiers.text("op", "")))
+        request |= _field(d.SIGNED, modifiers.scalar().is_signed)
+    inputs = _coordinates(modifiers, texels, S32)
     if source is not None:
         inputs += [
             (TexelOperands.value + LANES * i, e, type) for i, e in enumerate(elements(source))
@@ -154,8 +158,8 @@ def _field(at: int, value: int) -> int:
     return int(value) << at
 
 
-def _shape(m: Modifiers) -> int:
-    return _field(d.GEOMETRY_AT, d.GEOMETRIES.index(m.text("geom", "")))
+def _shape(modifiers: Modifiers) -> int:
+    return _field(d.GEOMETRY_AT, d.GEOMETRIES.index(modifiers.text("geom", "")))
 
 
 def _handles(texels: Operand) -> tuple[Operand, Operand | None]:
@@ -164,19 +168,21 @@ def _handles(texels: Operand) -> tuple[Operand, Operand | None]:
     return handle, sampler[0] if sampler else None
 
 
-def _coordinates(m: Modifiers, texels: Operand, type: ScalarType) -> list[RequestOperand]:
+def _coordinates(modifiers: Modifiers, texels: Operand, type: ScalarType) -> list[RequestOperand]:
     """Returns the operands of coordinates in the order of the geometry's axes; surplus ones are
     left out, and the layer is unsigned where the others are floats."""
-    rows = AXES[m.text("geom", "")]
+    rows = AXES[modifiers.text("geom", "")]
     coordinates = elements(elements(texels)[-1])
     types = (U32 if row == TexelOperands.layer and type is F32 else type for row in rows)
     return list(zip(rows, coordinates, types, strict=False))
 
 
-def _spatial(m: Modifiers, first: int, operand: Operand, type: ScalarType) -> list[RequestOperand]:
+def _spatial(
+    modifiers: Modifiers, first: int, operand: Operand, type: ScalarType
+) -> list[RequestOperand]:
     """Returns the operands for the spatial axes of a texture access, in rows from offset `first`
     on: the first elements of `operand`, in which a layer would follow them."""
-    count = sum(row != TexelOperands.layer for row in AXES[m.text("geom", "")])
+    count = sum(row != TexelOperands.layer for row in AXES[modifiers.text("geom", "")])
     return [(first + LANES * i, e, type) for i, e in enumerate(elements(operand)[:count])]
 
 

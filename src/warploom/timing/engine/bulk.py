@@ -12,13 +12,15 @@ from warploom.timing.work.costs import TICKS
 
 
 @jitable
-def enqueue_copy(arrays: EngineArrays, sm: SmState, flight: int, access: int, count: int) -> None:
-    """Appends the copy of a flight (by its offset) to the ring buffer of the Tensor Memory
+def enqueue_copy(
+    arrays: EngineArrays, sm: SmState, flight_at: int, access: int, count: int
+) -> None:
+    """Appends the copy of the flight at offset `flight_at` to the ring buffer of the Tensor Memory
     Accelerator, with the `count` accesses of the record from number `access` on; `serve_copies`
     serves them."""
     slot = (sm.tma_head + sm.tma_count) % arrays.params.flights
     queued = QueueEntry(sm, arrays.params.at_tma, slot)
-    queued.flight = flight
+    queued.flight = flight_at
     queued.access = access
     queued.accesses_left = count
     sm.tma_count += 1

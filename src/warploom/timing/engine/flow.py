@@ -12,7 +12,7 @@ from warploom.timing.engine.waits import (
     charge_scheduler,
     remove_ready,
     schedule_warp,
-    set_state,
+    set_reason,
     sleep,
 )
 from warploom.timing.records import (
@@ -199,7 +199,7 @@ def end_warp(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -> Non
     scheduler, block = SchedulerState(sm, warp.scheduler), BlockSlot(sm, warp.block)
     account_residency(sm, now)
     # Charges the cycles of the warp up to now; the state itself is dropped in the next line.
-    set_state(arrays, sm, warp, w.NOT_SELECTED, now)
+    set_reason(arrays, sm, warp, w.NOT_SELECTED, now)
     scheduler.warps[w.NOT_SELECTED] -= 1
     remove_ready(sm, warp)
     if warp.active:
@@ -233,8 +233,8 @@ def launch_block(arrays: EngineArrays, sm: SmState, block: BlockSlot, now: int) 
     """Launches the next reserved block in the free slot `block`: takes its grid number out of the
     SM's ring buffer of reserved blocks, counts it and its warps as live (after the residency so far
     has been accounted), resets the slot's barriers and mbarrier phases, and places its warps.
-    `block.number`, which identifies this launch in the slot, is how many warps the SM had launched
-    before; `block.grid` is the block's number in the grid."""
+    `block.launch_number`, which identifies this launch in the slot, is how many warps the SM had
+    launched before; `block.grid` is the block's number in the grid."""
     head = sm.reserved_head
     number = sm.words[arrays.params.at_reserved + head]
     sm.reserved_head = (head + 1) % arrays.params.reserved
@@ -244,7 +244,7 @@ def launch_block(arrays: EngineArrays, sm: SmState, block: BlockSlot, now: int) 
     block.warps = warps
     block.waiting = 0
     # `launched` counts warps; its value at the first one identifies the block.
-    block.number, block.grid = sm.launched, number
+    block.launch_number, block.grid = sm.launched, number
     clear_phases(arrays, sm, block.at)
     for barrier in range(w.BARRIERS):
         block.arrived[barrier] = 0

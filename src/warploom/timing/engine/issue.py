@@ -79,26 +79,30 @@ def blocked_until(
 
 
 @jitable
-def bank_reads(scheduler: SchedulerState, warp: int, operation: TimedOperation, bank: int) -> int:
+def bank_reads(
+    scheduler: SchedulerState, warp_at: int, operation: TimedOperation, bank: int
+) -> int:
     """Returns how many registers of bank number `bank` of the register file an operation reads,
-    less those in the operand cache, which count only if the warp at offset `warp` also issued its
-    scheduler's last operation."""
+    less those in the operand cache, which count only if the warp at offset `warp_at` also issued
+    its scheduler's last operation."""
     reads = operation.reads >> w.READ_BITS * bank
     mask = (1 << w.READ_BITS) - 1
     # `reads`: READ_BITS for each bank, then READ_BITS for each bank of those cached.
     cached = reads >> w.READ_BITS * w.REGISTER_BANKS & mask
-    return int((reads & mask) - cached * int(scheduler.last == warp))
+    return int((reads & mask) - cached * int(scheduler.last == warp_at))
 
 
 @jitable
-def banks_free_at(scheduler: SchedulerState, warp: int, operation: TimedOperation, now: int) -> int:
-    """Returns the first cycle from `now` on in which an operation of the warp at offset `warp` can
-    issue so that each bank of the scheduler's register file, after earlier reads, serves its reads
-    within READ_WINDOW cycles; `now` if it reads none."""
+def banks_free_at(
+    scheduler: SchedulerState, warp_at: int, operation: TimedOperation, now: int
+) -> int:
+    """Returns the first cycle from `now` on in which an operation of the warp at offset `warp_at`
+    can issue so that each bank of the scheduler's register file, after earlier reads, serves its
+    reads within READ_WINDOW cycles; `now` if it reads none."""
     until = now
     if operation.reads != 0:
         for bank in range(w.REGISTER_BANKS):
-            reads = bank_reads(scheduler, warp, operation, bank)
+            reads = bank_reads(scheduler, warp_at, operation, bank)
             if reads > 0:
                 until = max(until, scheduler.banks[bank] + reads - w.READ_WINDOW)
     return int(until)
@@ -106,16 +110,16 @@ def banks_free_at(scheduler: SchedulerState, warp: int, operation: TimedOperatio
 
 @jitable
 def occupy_banks(
-    sm: SmState, scheduler: SchedulerState, warp: int, operation: TimedOperation, now: int
+    sm: SmState, scheduler: SchedulerState, warp_at: int, operation: TimedOperation, now: int
 ) -> None:
     """Occupies the banks of the scheduler's register file (`scheduler.banks`) for the reads of an
-    operation of the warp at offset `warp`: one cycle for each register of a bank, from `now` on or
-    after earlier reads."""
+    operation of the warp at offset `warp_at`: one cycle for each register of a bank, from `now` on
+    or after earlier reads."""
     if operation.reads != 0:
         for bank in range(w.REGISTER_BANKS):
             bank_free = scheduler.at + SchedulerState.banks + bank
             sm.words[bank_free] = max(sm.words[bank_free], now) + bank_reads(
-                scheduler, warp, operation, bank
+                scheduler, warp_at, operation, bank
             )
 
 
@@ -187,12 +191,12 @@ def finish_issue(
         waits = arrive_at_barrier(arrays, sm, warp, operation.at // TimedOperation.WORDS, now)
     elif kind == w.COMMIT:
         if operation.of_products:
-            open_group(sm, warp.at + WarpSlot.product, warp.at + WarpSlot.products)
+            open_group(sm, warp.at + WarpSlot.product_group, warp.at + WarpSlot.products)
         else:
-            open_group(sm, warp.at + WarpSlot.group, warp.at + WarpSlot.groups)
+            open_group(sm, warp.at + WarpSlot.copy_group, warp.at + WarpSlot.groups)
     elif kind == w.PRODUCT:
         unit = unit_at(arrays, warp, operation.unit)
-        group = warp.at + WarpSlot.products + warp.product % w.GROUPS
+        group = warp.at + WarpSlot.products + warp.product_group % w.GROUPS
         sm.words[group] = max(sm.words[group], sm.words[unit] // TICKS + operation.latency)
     elif kind == w.SIGNAL:
         signal_after_products(arrays, sm, warp, access_count(arrays, warp, operation), now)
@@ -213,7 +217,7 @@ def finish_issue(
         until = now + operation.cycles
         delay_warp(arrays, sm, warp, until, w.SLEEPING, now + 1)
     elif kind == w.WAIT_GROUP and operation.of_products:
-        pending, group = operation.still_open, warp.product
+        pending, group = operation.still_open, warp.product_group
         until = groups_end(sm, warp.at + WarpSlot.products, group, pending, now + 1)
         delay_warp(arrays, sm, warp, until, w.WAIT, now + 1)
     elif kind == w.FENCE or kind == w.WAIT_GROUP:
@@ -292,9 +296,9 @@ def start_flight(
     flight.age = warp.age
     # A group of copies ends with its last copy.
     joins = operation.joins_group
-    flight.group = warp.group if joins else w.NEVER
+    flight.group = warp.copy_group if joins else w.NEVER
     flight.arrivals = flight.next = 0
-    flight.block_number = BlockSlot(sm, warp.block).number
+    flight.block_number = BlockSlot(sm, warp.block).launch_number
     flight.warp_number = warp.warp
     flight.since = now
     first = warp.access

@@ -228,7 +228,7 @@ def is_resident(sm: SmState, flight: Flight) -> bool:
     """Returns whether the block that issued a flight still has its slot: no block was launched
     there since. A block that has ended counts as long as none was."""
     block = BlockSlot(sm, WarpSlot(sm, flight.warp).block)
-    return bool(flight.block_number == block.number)
+    return bool(flight.block_number == block.launch_number)
 
 
 @jitable

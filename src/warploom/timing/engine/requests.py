@@ -151,15 +151,15 @@ def wait_for_line(
 
 
 @jitable
-def find_open_store(arrays: EngineArrays, sm: SmState, warp: int, line: int) -> int:
+def find_open_store(arrays: EngineArrays, sm: SmState, warp_at: int, line: int) -> int:
     """Returns the number of the last request of the quantum that is a store to a line by the warp
-    at offset `warp`, with which a further store can be merged; -1 if there is none.
+    at offset `warp_at`, with which a further store can be merged; -1 if there is none.
 
     An H100 writes 1.01 sectors of L2 for three stores of a warp that fill them together (particles
     of 12 bytes), but one for each warp that stores to a part of a sector (columns by rows)."""
     for number in range(sm.request_count - 1, -1, -1):
         request = MemoryRequest(sm, arrays.params.at_requests, number)
-        if request.line == line and request.kind == w.STORE and request.warp == warp:
+        if request.line == line and request.kind == w.STORE and request.warp == warp_at:
             return number
     return -1
 

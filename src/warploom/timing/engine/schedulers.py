@@ -13,7 +13,7 @@ from warploom.timing.engine.waits import (
     count_as,
     make_ready,
     operands_ready,
-    set_state,
+    set_reason,
 )
 from warploom.timing.records import SchedulerState, SmState, TimedOperation, WarpSlot
 
@@ -51,7 +51,7 @@ def step_scheduler(arrays: EngineArrays, sm: SmState, number: int, now: int) -> 
     scheduler.next = scheduler.free
     sm.eligible += eligible
     charge_ready_warps(arrays, sm, scheduler, now, picked)
-    set_state(arrays, sm, WarpSlot(sm, picked), w.SELECTED, now)
+    set_reason(arrays, sm, WarpSlot(sm, picked), w.SELECTED, now)
     issue(arrays, sm, scheduler, WarpSlot(sm, picked), now)
     scheduler.last = picked
     if arrays.params.dispatch_width > 1:

@@ -34,14 +34,14 @@ def charge_scheduler(scheduler: SchedulerState, now: int) -> None:
 
 
 @jitable
-def set_state(arrays: EngineArrays, sm: SmState, warp: WarpSlot, state: int, now: int) -> None:
-    """Puts a warp into a state (one of REASONS) from `now` on, before its current operation;
-    charges its cycles, and its scheduler's, up to then to the state before. The slot's `state`
-    (READY, ASLEEP) is the caller's."""
+def set_reason(arrays: EngineArrays, sm: SmState, warp: WarpSlot, reason: int, now: int) -> None:
+    """Puts a warp into the state `reason` (one of REASONS) from `now` on, before its current
+    operation; charges its cycles, and its scheduler's, up to then to the state before. The slot's
+    `state` (READY, ASLEEP) is the caller's."""
     charge_scheduler(SchedulerState(sm, warp.scheduler), now)
     charge_warp(arrays, sm, warp, now)
-    count_as(sm, warp, state)
-    warp.reason = state
+    count_as(sm, warp, reason)
+    warp.reason = reason
     warp.charged_op = warp.op
 
 
@@ -159,7 +159,7 @@ def schedule_warp(
     else:
         if warp.state != w.READY:
             make_ready(sm, warp)
-        set_state(arrays, sm, warp, w.NOT_SELECTED, now)
+        set_reason(arrays, sm, warp, w.NOT_SELECTED, now)
 
 
 @jitable
@@ -175,7 +175,7 @@ def sleep(
     remove_ready(sm, warp)
     warp.state = w.ASLEEP
     sm.words[warp.wake_at] = wake
-    set_state(arrays, sm, warp, reason, now)
+    set_reason(arrays, sm, warp, reason, now)
     scheduler.wake = min(scheduler.wake, wake)
     scheduler.next = min(scheduler.next, wake)
     # A long wait takes the warp out of the active set of the two-level policy.
@@ -217,7 +217,7 @@ def wait_end(sm: SmState, warp: WarpSlot, pending_wait: int, now: int) -> int:
     a wait with the last of the groups that it awaits. All ends must be known."""
     if pending_wait & 1:
         return int(max(now, warp.last_end) + (pending_wait >> 1))
-    return groups_end(sm, warp.at + WarpSlot.groups, warp.group, (pending_wait >> 1) - 1, now)
+    return groups_end(sm, warp.at + WarpSlot.groups, warp.copy_group, (pending_wait >> 1) - 1, now)
 
 
 @jitable

@@ -68,23 +68,27 @@ def _coordinates_in_cluster(block: Words, launch: Launch) -> Words:
     return coordinates % np.array(launch.cluster)[:, None]
 
 
-def phases_of(block: Words, phase: Words, waits: npt.NDArray[np.bool_]) -> tuple[Words, Words]:
+def phases_of(
+    block: Words, phase_place: Words, waits: npt.NDArray[np.bool_]
+) -> tuple[Words, Words]:
     """Returns, for accesses in the order of the log, the phase that each signals or awaits, as 1
     plus its number in its block (0 for none, and for a phase at which nothing arrives); and for
     accesses that wait, how many arrivals complete it (0 for all others).
 
-    `block` is the block that owns the mbarrier. `phase` is the mbarrier and the phase that was
-    incomplete then, modulo 4 (`owners_of`), less than 0 for none. An access that waited went on, so
-    it awaited the phase before.
+    `block` is the block that owns the mbarrier. `phase_place` is the mbarrier and the phase that
+    was incomplete then, modulo 4 (`owners_of`), less than 0 for none. An access that waited went
+    on, so it awaited the phase before.
     """
     phase_id, arrivals = np.zeros(len(block), np.int64), np.zeros(len(block), np.int64)
-    used = np.flatnonzero(phase >= 0)
+    used = np.flatnonzero(phase_place >= 0)
     if not len(used):
         return phase_id, arrivals
-    barrier = np.stack([block[used], phase[used] >> PHASE_BITS], axis=1)
+    barrier = np.stack([block[used], phase_place[used] >> PHASE_BITS], axis=1)
     mbarriers, mbarrier = np.unique(barrier, axis=0, return_inverse=True)
     order = np.argsort(mbarrier.reshape(-1), kind="stable")
-    absolute_in_order = _absolute_phases(mbarrier.reshape(-1)[order], phase[used][order] % MODULUS)
+    absolute_in_order = _absolute_phases(
+        mbarrier.reshape(-1)[order], phase_place[used][order] % MODULUS
+    )
     absolute = np.empty(len(used), np.int64)
     # Back to the order of the log.
     absolute[order] = absolute_in_order

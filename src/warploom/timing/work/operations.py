@@ -55,13 +55,13 @@ class MachineWork:
       read and write.
     - `blocks`, shape (2 * basic blocks, words of a `BlockOperations`): the basic blocks, and then
       the same without a barrier at their end.
-    - `instructions`: by operation the PTX instruction that it belongs to, -1 for none.
+    - `ptx_instructions`: by operation the PTX instruction that it belongs to, -1 for none.
     """
 
     operations: Words
     registers: Words
     blocks: Words
-    instructions: Words
+    ptx_instructions: Words
     register_count: int
 
 
