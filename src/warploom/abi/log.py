@@ -36,8 +36,8 @@ class LogHead(WordRecord):
     controls: LogRegion  # rows of a word
     warps: int  # the warps that are recorded
     warp_capacity: int
-    numbers_at: int  # the number in the log plus 1 of each warp of the launch (0: not seen yet, -1:
-    # left out)
+    # The number in the log plus 1 of each warp of the launch (0: not seen yet, -1: left out).
+    numbers_at: int
     steps_at: int  # the recorded instructions of each, or LEFT_OUT
     step_capacity: int
     left_steps: int  # the instructions that are left out
@@ -81,8 +81,8 @@ class LogAccess(WordRecord):
     first: int  # the address of the lowest of these
     stride: int  # bytes from lane to lane
     scattered: int  # if lanes have no common stride, the number of the row, else NONE
-    phase: int  # the mbarrier that is waited on or arrived at, and its phase (`abi.log_copies`), or
-    # NONE
+    # The mbarrier that is waited on or arrived at, and its phase (`abi.log_copies`), or NONE.
+    phase: int
 
 
 class ScatteredRow(WordRecord):

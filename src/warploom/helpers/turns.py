@@ -36,8 +36,7 @@ def begin_launch(plan: Words, slots: Slots) -> int:
 
 def choose_warp(plan: Words, slots: Slots, states: States, contexts: Contexts) -> int:
     """Begins the next turn: returns the number, in its thread block, of the warp that
-    `simt.scheduling.next_warp` selects, whose block the plan then names; or DONE or DEADLOCK.
-    `stride`: the words of a context."""
+    `simt.scheduling.next_warp` selects, whose block the plan then names; or DONE or DEADLOCK."""
     return scheduling.next_warp(Plan(plan, 0), slots, states, contexts)
 
 
@@ -95,7 +94,7 @@ def end_warp_order(
 ) -> int:
     """Writes the states of the block's warps, which warp order does not keep up to date, when a
     call in warp order returns before the end of the block. Returns 0. `states` are those of the
-    block, `contexts` their contexts, `stride` words each, `sites` has two words for each site: the
+    block, `contexts` their contexts, `sites` has two words for each site: the
     instruction, and the number of its barrier.
 
     By the environment, warps before the one that stopped wait at SITE; later ones are runnable at

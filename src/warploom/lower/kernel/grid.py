@@ -55,8 +55,8 @@ class GridOptions:
 class GridFunction:
     """Emits `run`, which the host calls, into a module that has the function `warp`. A turn is what
     a warp runs before the scheduler chooses again. In its methods, `plan` and `slots` are pointers
-    to the schedule's arrays (`simt.schedule_layout`), `stride` is the distance of two warps'
-    contexts in words, `turn` the LLVM block of the loop's next turn."""
+    to the schedule's arrays (`simt.schedule_layout`), `turn` is the LLVM block of the loop's next
+    turn."""
 
     def __init__(self, module: ir.Module, options: GridOptions, blocks: BlockOptions) -> None:
         """Declares `run`, whose arguments `first` and `last` delimit the thread blocks of an
