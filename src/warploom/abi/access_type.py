@@ -66,9 +66,11 @@ def access_signature(addresses: ir.Type) -> ir.FunctionType:
     limit)`, whose argument `addresses` has the given type.
 
     `row` is the access record that counts it, `cache` the bounds of the allocation that it touched
-    last. `base` and `limit` are the host address and the size of the space's memory; global memory
-    needs neither. `data` holds the operands of a store or receives the result of a load, part by
-    part, lane by lane. `fault` is 0 or 1."""
+    last, `mask` the active lanes. `base` and `limit` are the host address and the size of the
+    space's memory; global memory needs neither. `data` holds the operands of a store or an atomic,
+    and receives the result of a load or, after the operands, of an atomic: part by part, lane by
+    lane. `fault` is 0 or 1.
+    """
     return ir.FunctionType(I64, [PTR, PTR, PTR, addresses, I32, PTR, PTR, I64])
 
 

@@ -90,7 +90,7 @@ def _allocate_local_slots(
     program: Program, placed: Collection[Register], start: int
 ) -> tuple[dict[Register, int], int]:
     """Allocates slots from `start` on for the registers that have none: those that no basic block
-    reads before it writes them. Returns the offsets by register, and the end of all slots.
+    reads before it writes them. Returns the offsets of these registers, and the end of all slots.
 
     A register of one basic block is given a slot by a linear scan of the block: at its first use it
     gets a free slot of its size, which is free again after its last use; each block begins anew. A

@@ -223,8 +223,8 @@ class CountLayout:
         )
 
     def executed(self, counts: npt.NDArray[np.int64]) -> int:
-        """Returns the number of warp instructions that an array of counts amounts to, from the
-        executions of its blocks."""
+        """Returns the number of warp instructions, without hidden ones, that an array of counts
+        amounts to, from the executions of its blocks."""
         return int(counts[: 2 * len(self._lengths) : 2] @ self._lengths)
 
     @cached_property
@@ -262,6 +262,6 @@ class CountLayout:
 
 
 def local_stride(local_bytes: int) -> int:
-    """Returns the host bytes of one warp's local memory, from the bytes of a thread's: whole words
-    in all lanes."""
+    """Returns the host bytes of one warp's local memory: for 32 lanes, the bytes of a thread's,
+    rounded up to whole words of four."""
     return (local_bytes + 3) // 4 * 4 * LANES

@@ -244,9 +244,9 @@ def record_access(log_words: Words, addresses: Any, lanes: int, instruction: int
 
 
 def record_texels(log_words: Words, scratch_words: Any, instruction: int, kind: int) -> int:
-    """Records the sectors that a texture or surface request touched, as accesses of 32 lanes with a
-    sector each, of a kind (`access_kinds`). The scratch words have their number and the sectors
-    (`TexelScratch`), whose numbers become addresses. Returns 0."""
+    """Records the sectors that a texture or surface request touched, as accesses of up to 32 lanes
+    with a sector each, of a kind (`access_kinds`). The scratch words have their number and the
+    sectors (`TexelScratch`), whose numbers become addresses. Returns 0."""
     log, scratch = LogHead(log_words, 0), TexelScratch(scratch_words, 0)
     touched, sectors = scratch.touched, scratch.sectors
     # From numbers of 32-byte sectors to their addresses.

@@ -88,10 +88,12 @@ def record_copies(
     allocations: Any, mask: int, instruction: int,
 ) -> int:  # fmt: skip
     """Appends to the log the sectors of global memory that each lane's request in `scratch` moves
-    (`asynchronous.tensors.requests`), and the mbarrier that it signals; nothing for requests that
-    move no data, for one that will fault, and for the lanes after that. Returns 0.
+    (`asynchronous.tensors.requests`; of contiguous bytes only if its MODE says that one end is
+    there), and the mbarrier that it signals; nothing for requests that move no data, for one that
+    will fault, and for the lanes after that. Returns 0.
 
-    `touched` is a buffer of 32 words, `data` the operands, in rows of 32 lanes."""
+    `touched` is a buffer of 32 words, `data` the operands, in rows of 32 lanes.
+    """
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
     log, entry, request = LogHead(log_words, 0), scratch.entry, scratch.entry.request
     op = field(request, OP)
@@ -220,8 +222,8 @@ def finish_copy(
 
     The access with the sectors (of size 0 if there are none) names the first mbarrier. A copy to
     several thread blocks of the cluster, whose ranks are bits of `blocks` (0: only the mbarrier's
-    own block), has an access of size 0 for each further one. With PAIR in the request, both blocks
-    of a pair signal the mbarrier of the even rank.
+    own block), has an access of size 0 for each further one. With PAIR in the request, unless
+    `blocks` is 0, both blocks of a pair signal the mbarrier of the even rank.
     """
     entry = scratch.entry
     lanes, whole = (1 << count) - 1, sector_kind(kind)

@@ -24,7 +24,7 @@ from warploom.program.program import Program
 def open_nan_registers(program: Program) -> frozenset[Register]:
     """Returns the registers of 32 and 64 bits all of whose writers are floating-point arithmetic
     with canonical NaNs, moves of finite float literals, or moves from other such registers (the
-    greatest fixed point)."""
+    greatest fixed point); among them those that nothing writes."""
     written = {r: list[Instruction]() for r in program.registers}
     for instruction in program.instructions:
         for register in destinations(instruction):

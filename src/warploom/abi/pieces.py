@@ -1,4 +1,5 @@
-"""Promotes the parameters of inlined calls to registers (scalar replacement of aggregates).
+"""Cuts the parameters of inlined calls into pieces, and names a register for each, to which emitted
+code promotes them (scalar replacement of aggregates).
 
 `st.param` and `ld.param` access constant offsets of a thread's frame. The frame is cut at every
 offset where an accessed element begins or ends; each piece becomes a register, and each access

@@ -146,11 +146,12 @@ class RangeCacheLayout:
 
     @property
     def counts(self) -> int:
-        """Returns the offset of an entry's counts."""
+        """Returns the offset of the counts in an entry, in words."""
         return counts_at(self.runs)
 
     def entry(self, row: int) -> int:
-        """Returns the words of one entry of an access row's cache."""
+        """Returns the number of words of an entry in an access row's cache; the row must have one
+        (`places`)."""
         return entry_words(self.unit, self.sizes[row], self.runs)
 
     def entry_capacities(self) -> list[int]:

@@ -28,11 +28,11 @@ def assumed_shapes(
     live: Iterable[Register],
 ) -> BlockShapes | None:
     """Returns the shapes of registers in a loop (`blocks`, the header first), assumed to be the
-    same in all its blocks. Registers in `live`, and those not varying in the header, enter it with
-    their shape of `shapes.by_register` (if varying in the header, without what is known of its
-    bits). An assumption about a register to which the loop gives another shape is dropped, and the
-    loop is evaluated again. Returns None if a dropped register is not varying in some block of the
-    loop by `shapes` alone."""
+    same in all its blocks. Registers in `live` (those live at the header), and those not varying in
+    the header, enter it with their shape of `shapes.by_register` (if varying in the header, without
+    what is known of its bits). An assumption about a register to which the loop gives another shape
+    is dropped, and the loop is evaluated again. Returns None if a dropped register is not varying
+    in some block of the loop by `shapes` alone."""
     header_shapes, inside = shapes.at(blocks[0]), set(live)
     entry_shapes = {
         # Where a register is varying, nothing is known of what its writers begin runs with.

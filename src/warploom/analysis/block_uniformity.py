@@ -1,5 +1,5 @@
-"""Recognises, by static analysis, branches, barriers and values that are uniform across a whole
-thread block.
+"""Recognises, by static analysis, branches and barriers that all threads of a thread block execute
+alike, and instructions and comparisons that emitted code may move or repeat.
 
     setp.eq.u32 %p1, %ctaid.x, 0; @%p1 bra b4;   uniform: all threads take the same path
     setp.eq.u32 %p2, %tid.x, 0;   @%p2 bra b4;   not: up to b4, threads may run different blocks"""
@@ -46,8 +46,8 @@ def is_uniform_branch(operand_shapes: OperandShapes, branch: Instruction) -> boo
 
 def divergent_blocks(program: Program, operand_shapes: OperandShapes) -> set[int]:
     """Returns the basic blocks that some threads of a block may execute more often than others:
-    those on paths from the successors of a branch that is not uniform in the thread block up to its
-    reconvergence point, without that point."""
+    those on paths from the successors of a branch that is not uniform in the thread block (any
+    indexed one) up to its reconvergence point, without that point."""
     found: set[int] = set()
     for block in program.blocks:
         last = program.terminator(block)
@@ -104,9 +104,9 @@ def is_pure(instruction: Instruction) -> bool:
 
 def deciding_comparison(program: Program, block: ProgramBlock) -> int | None:
     """Returns the number of the instruction that decides the branch at the end of a block: the last
-    writer of its guard in the block, if that is an unguarded `setp` of two operands and no later
-    instruction of the block writes one of its registers, so that emitted code can repeat it. None
-    otherwise, or without a guard."""
+    writer of its guard in the block, if that is an unguarded `setp` with one destination and two
+    sources and no later instruction of the block writes one of its registers, so that emitted code
+    can repeat it. None otherwise, or without a guard."""
     guard = program.terminator(block).guard
     inside = program.instructions[block.start : block.stop - 1]
     writers = [

@@ -73,9 +73,9 @@ class DivergencePoints:
     def region_versions(self) -> frozenset[int]:
         """Returns the blocks that are also emitted as region versions, a copy that runs all warps
         of a thread block one after the other from barrier to barrier: those on paths from the entry
-        or a barrier to the next barrier. If these have more than MOST_IN_REGION_VERSIONS (160)
-        instructions, only those on paths from a barrier; empty if these, too, have more, or without
-        barriers."""
+        or a barrier to the next barrier or the end. If these have more than MOST_IN_REGION_VERSIONS
+        (160) instructions, only those on paths from a barrier; empty if these, too, have more, or
+        without barriers."""
         waiting = {b.index for b in self.program.blocks if self._ends_with_barrier(b)}
         after_barriers = {self.program.blocks[index].successors[-1] for index in waiting}
         for starts in ({0} | after_barriers, after_barriers) if waiting else ():

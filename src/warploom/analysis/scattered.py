@@ -50,8 +50,8 @@ def scattered_registers(
     program: Program, warp_layout: WarpLayout, shapes: BlockShapes
 ) -> frozenset[Register]:
     """Returns the registers of a program whose lanes hold unrelated values (Level.SCATTERED), such
-    as loaded indices. Registers in `shapes`, those that registers have in all blocks, are never
-    scattered."""
+    as loaded indices. `shapes` are those that registers have in all blocks: these registers are
+    never scattered."""
     levels = {register: _level_of(shape) for register, shape in shapes.items()}
     users: dict[Register, list[Instruction]] = {}
     for instruction in program.instructions:

@@ -43,8 +43,9 @@ from warploom.shapes.operand_shapes import (
 from warploom.shapes.vector_shape import ShapedValue
 
 LONGEST, MOST_WARP_LOOPS = 400, 24
-"""The instructions, and the warp loops, of a schedule at most. Longer programs are not even
-analysed: that could take longer than to load their code from the cache."""
+"""Limits of a schedule: instructions of the warp loops before the last one, and warp loops. Longer
+programs are not analysed for a block size (`size_for_static_schedule`): that could take longer than
+to load their code from the cache."""
 
 SIZES = ("%ntid.x", "%ntid.y", "%ntid.z")
 
@@ -84,7 +85,8 @@ def static_schedule_of(
     """Returns the static schedule, the warp loops from entry to end, for all blocks with a layout
     of warps, or for those of one `size`. Empty if an interval between barriers is no warp loop, the
     path is unknown, a register is read before it is written, calls are not inlined, the layout is
-    not in BLOCK_LAYOUT, or beyond LONGEST (400) instructions or MOST_WARP_LOOPS (24) loops."""
+    not in BLOCK_LAYOUT, there are more than MOST_WARP_LOOPS (24) loops, or those before the last
+    have more than LONGEST (400) instructions."""
     if warp_layout not in BLOCK_LAYOUT or program.live_in[0] or program.depth is not None:
         return ()
     predicated_bodies = frozenset(predicated_blocks(program, warp_layout, shapes).values())
@@ -186,10 +188,10 @@ class _BlockExecution:
         )
 
     def parts(self) -> Iterator[tuple[int | None, tuple[int, ...], Mapping[int, bool]]]:
-        """Yields, for each full barrier or unguarded exit that is executed: the block at whose end
-        the previous barrier is (None: the entry), the blocks since then, and the uniform branches
-        among them with whether they are taken. Stops where the path is unknown, or at a block that
-        is visited twice between barriers."""
+        """Yields, for each barrier (`is_waiting_barrier`) or unguarded exit that is executed: the
+        block at whose end the previous barrier is (None: the entry), the blocks since then, and the
+        uniform branches among them with whether they are taken. Stops where the path is unknown, or
+        at a block that is visited twice between barriers."""
         site, at, path, choices = None, 0, list[int](), dict[int, bool]()
         # A block that is visited twice without a barrier between is in a loop, which no warp loop
         # covers.
@@ -212,11 +214,12 @@ class _BlockExecution:
             self._constants.execute(instruction)
 
     def _next_block(self, block: ProgramBlock, choices: dict[int, bool]) -> int | None:
-        """Returns the next block that all threads execute: the successor if there is one (of a full
-        barrier or an unguarded exit, too); at a uniform branch the side that its constant guard
-        decides, which is added to `choices`; at an `if` without `else` that depends on the thread,
-        the reconvergence point, after the constants written in its body are dropped. None
-        elsewhere, as at a guarded exit or a uniform branch without a constant guard."""
+        """Returns the next block that all threads execute: the successor of a block that falls
+        through or ends with an unguarded branch, barrier (`is_waiting_barrier`) or exit; at a
+        uniform branch the side that its constant guard decides, which is added to `choices`; at an
+        `if` without `else` that depends on the thread, the reconvergence point, after the constants
+        written in its body are dropped. None elsewhere, as at a guarded exit, another barrier or a
+        uniform branch without a constant guard."""
         last, index = self.program.terminator(block), block.index
         if is_waiting_barrier(last) or is_unguarded_exit(last):
             return block.successors[-1]

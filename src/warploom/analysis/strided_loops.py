@@ -171,7 +171,7 @@ def strided_loop(
 
 
 def _address_base(instruction: Instruction) -> Operand:
-    """Returns the operand that the address of a load or store begins with."""
+    """Returns the operand that the address of a load or store begins with; it must have one."""
     address = next(one for one in instruction.operands if isinstance(one, Address))
     assert address.base is not None
     return address.base
@@ -204,7 +204,7 @@ class _Recurrences:
         self.widened: dict[tuple[int, int], None] = {}
         self._linear: set[int] = set()
         self._states: dict[int, Mapping[Register, Recurrence]] = {}
-        """The registers that an instruction finds, by those that access memory or compare."""
+        """The recurrences of registers before each instruction of RECORDED kinds, by its number."""
         self._solve()
 
     def _solve(self) -> None:
@@ -280,8 +280,9 @@ class _Recurrences:
         self, operand: Operand, type: ScalarType, state: Mapping[Register, Recurrence]
     ) -> Recurrence:
         """Returns the recurrence of an operand that is read as `type`: invariant if it is no
-        register or not written in the loop. An advancing register that is truncated loses its base
-        register; one that is extended becomes arbitrary."""
+        register or not written in the loop, NONLINEAR if it is written there but has none in
+        `state` yet. An advancing register that is truncated loses its base register; one that is
+        extended becomes NONLINEAR."""
         if not isinstance(operand, Register):
             return INVARIANT
         recurrence = state.get(operand, NONLINEAR if operand in self._writers else INVARIANT)
@@ -294,9 +295,10 @@ class _Recurrences:
     ) -> Recurrence:
         """Returns the recurrence of a term, given those of the instruction's arguments: invariant
         if all its arguments are, that of the chosen side for a selection by a constant. Of linear
-        integers it is advancing for sums, negations, truncations, products and shifts by an
-        invariant, and for the extension of an operand, which is added to `widened`; NONLINEAR else.
-        Only a sum with one advancing argument, not subtracted, retains its base."""
+        integers it is advancing for sums, negations, truncations, products and shifts to the left
+        by an invariant, and for the extension of an operand, which is added to `widened`; the
+        argument's for a reinterpretation; NONLINEAR else. A sum retains its base only if one
+        argument advances and is not subtracted."""
         if term.op == "const":
             return INVARIANT
         if term.op == "arg":

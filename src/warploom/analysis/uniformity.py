@@ -40,10 +40,11 @@ def shapes_of(
 ) -> RegisterShapes:
     """Returns the shapes of a program's registers in launches with a layout of warps.
 
-    A layout of a whole thread block has no blocks in which a register is varying: its threads are
-    in different blocks at once, so a register has its shape everywhere or nowhere. `regions` are
-    those that lanes may leave separately; None: all (`program.masked_loops`). The result retains
-    those of them whose exits can diverge. Registers are in the order of their declarations."""
+    A layout of a whole thread block has no masked regions and no blocks in which a register is
+    varying: its threads are in different blocks at once, so a register has its shape everywhere or
+    nowhere. `regions` are those that lanes may leave separately; None: all
+    (`program.masked_loops`). The result retains those of them whose exits can diverge. Registers
+    are in the order of their declarations."""
     block_wide = warp_layout in BLOCK_WIDE
     if block_wide:
         regions = ()
@@ -79,8 +80,8 @@ def _fixed_point(
 ) -> dict[Register, VectorShape]:
     """Returns the shape of each register, the join over the results of all of its writers, where
     registers in `varying_by_block` are varying in those blocks. Registers that are read before they
-    are written begin as zeros, which are uniform. A register is missing if its operands never get a
-    shape."""
+    are written begin as zeros, which are uniform. A register is missing if no writer of it ever has
+    shapes of all its operands."""
     begun = program.live_in[0] if program.live_in else frozenset[Register]()
     shapes: dict[Register, VectorShape] = dict.fromkeys(begun, UNIFORM)
     operand_shapes = OperandShapes(program, warp_layout, shapes)
@@ -113,7 +114,7 @@ def _fixed_point(
 
 
 def _are_same(shapes: list[VectorShape], before: list[VectorShape] | None) -> bool:
-    """Returns whether two lists of one length, if there is a second, hold the same objects:
+    """Returns whether two lists of one length hold the same objects, False if `before` is None:
     comparing shapes takes longer, and equal ones may differ in what is known of their bits."""
     return before is not None and all(map(operator.is_, shapes, before))
 

@@ -109,8 +109,8 @@ class WarpLoopSearch:
 
     def sites(self) -> Iterator[int | None]:
         """Yields the places after which warp loops may begin: None for the entry, if it is a
-        candidate and no register is read before it is written; and the blocks that end with a full
-        barrier and that all threads execute equally often."""
+        candidate and no register is read before it is written; and the blocks that end with a
+        barrier (`is_waiting_barrier`) and that all threads execute equally often."""
         if 0 in self.candidates and not self.program.live_in[0]:
             yield None
         uniform_blocks = set(range(len(self.program.blocks))) - divergent_blocks(
@@ -134,9 +134,10 @@ class WarpLoopSearch:
     ) -> WarpLoop | None:
         """Returns the warp loop from a site (the block before it; None: the entry) through the
         blocks of a path, without its access groups (`passes.warp_loop_accesses`). `choices` maps
-        blocks at whose ends all threads take the same path to whether they take the branch; the
-        first other block that ends with an `if` (`if_bodies`) gives the loop its body. None if an
-        instruction must not be on such a path (`_step_kind`), if registers would need another
+        blocks at whose ends all threads take the same path to whether they take the branch. The
+        block that the first other `if` on the path guards (`if_bodies`) is the loop's body; a
+        partial warp may run it if it is in `predicated_bodies` and `_reads_fixed_shapes`. None if
+        an instruction must not be on such a path (`_step_kind`), if registers would need another
         representation after it, or if the comparison before the body cannot be computed once for
         all warps."""
         branch = next((i for i in path if i in self.if_bodies and i not in choices), None)
@@ -165,8 +166,8 @@ class WarpLoopSearch:
         return self._with_hoisted_comparison(warp_loop) if qualifies else None
 
     def _reads_fixed_shapes(self, blocks: Iterable[int]) -> bool:
-        """Returns whether every register that blocks read has its shape in all blocks, or in
-        none."""
+        """Returns whether every register that `blocks` read is affine in all blocks of the program
+        or varying in all of them."""
         instructions = (
             self.program.instructions[i]
             for block in blocks
@@ -188,11 +189,12 @@ class WarpLoopSearch:
     def _paths(
         self, at: int, path: tuple[int, ...], choices: dict[int, bool]
     ) -> Iterator[tuple[tuple[int, ...], dict[int, bool]]]:
-        """Yields the blocks on each path from block `at` to a full barrier or an unguarded exit,
-        with the branches (by block) that are uniform in the thread block and whether they are
-        taken. Both sides of these are followed; the body of an `if` that depends on the thread is
-        skipped, and only one such `if` is allowed. Paths do not leave `candidates` or visit a block
-        twice, and end without a result at other branches and instructions that end a block."""
+        """Yields the blocks on each path from block `at` to a barrier (`is_waiting_barrier`) or an
+        unguarded exit, with the branches (by block) that are uniform in the thread block and
+        whether they are taken. Both sides of these are followed; the body of an `if` that depends
+        on the thread is skipped, and only one such `if` is allowed. Paths do not leave `candidates`
+        or visit a block twice, and end without a result at other branches and instructions that end
+        a block."""
         if at not in self.candidates or at in path:
             return
         block, path = self.program.blocks[at], (*path, at)
@@ -258,9 +260,9 @@ class WarpLoopSearch:
         return StepKind.ACCESS if self._is_affine_access(instruction) else None
 
     def _is_block_affine(self, instruction: Instruction) -> bool:
-        """Returns whether an instruction is pure, or loads a parameter, and all registers that it
-        reads and writes (at least one) are in `_block_affine`, so that one computation serves all
-        warps."""
+        """Returns whether an instruction is pure, or loads a parameter, has a result, and all
+        registers that it reads and writes are in `_block_affine`, so that one computation serves
+        all warps."""
         parameter = (
             instruction.operation.kind is OpKind.LOAD and space_of(instruction) is Space.PARAM
         )

@@ -60,7 +60,7 @@ def emit(
     layout: CountLayout, variant: KernelVariant, effort: Effort, lock: threading.Lock
 ) -> EmittedKernel:
     """Compiles a kernel to an object: passes, emission of LLVM IR, LLVM at the level `effort`. Only
-    LLVM runs under `lock`."""
+    LLVM runs under `lock`. Raises CompileError beyond the time limit of emission."""
     _LOG.debug("compiling %s of %s", layout.program.name, layout.program.module.name)
     kernel = emit_ir(layout, variant)
     with lock:

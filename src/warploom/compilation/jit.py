@@ -12,17 +12,20 @@ import struct
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import llvmlite.binding as llvm
 
 from warploom.abi.environment import CountLayout
+from warploom.core.forked_task import ForkedTask
+from warploom.core.interrupts import interrupts_held
 from warploom.cost.device_rules import AccessRules
 from warploom.helpers.table import load_helpers
 from warploom.ir.variant import KernelVariant
 from warploom.llvm import disk_cache
-from warploom.llvm.opt_level import Effort, chosen_effort
+from warploom.llvm.opt_level import Effort
 from warploom.llvm.target import target_machine
-from warploom.lower.access.shared_functions import Define, load_functions
+from warploom.lower.access.shared_functions import Define, cache_functions, load_functions
 from warploom.program.digest import digest
 from warploom.program.program import Program
 
@@ -42,7 +45,7 @@ class CompiledKernel:
     """Holds a kernel's machine code and what its host has to provide.
 
     `suspends`: the scheduler runs its warps. `context_bytes`: the size of a warp's context.
-    `engine` owns the code. `baseline`: it is baseline code.
+    `engine` owns the code. `effort`: the level at which LLVM compiled it.
     """
 
     program: Program
@@ -51,51 +54,113 @@ class CompiledKernel:
     suspends: bool
     context_bytes: int
     engine: llvm.ExecutionEngine
-    baseline: bool
+    effort: Effort
+
+    @property
+    def baseline(self) -> bool:
+        """Returns whether this is baseline code."""
+        return self.effort is Effort.NONE
+
+    @property
+    def tier(self) -> str:
+        """Returns the name of the code tier: "baseline", or "level 0", "level 1" or "level 3" by
+        the effort of LLVM (`WARPLOOM_OPT_LEVEL`)."""
+        return "baseline" if self.baseline else f"level {self.effort.value}"
 
 
-def compile_kernel(program: Program, rules: AccessRules, variant: KernelVariant) -> CompiledKernel:
-    """Returns a kernel compiled for this computer's processor, with the access rules of a device:
-    from the cache on disk if it is there, else compiled now and stored there.
-    """
-    cached = find_kernel(program, rules, variant)
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """Identifies compiled code: a program, with the access rules of a device, for launches of one
+    variant, by LLVM at the level `effort`; at level NONE its baseline code."""
+
+    program: Program
+    rules: AccessRules
+    variant: KernelVariant
+    effort: Effort
+
+    @property
+    def code_variant(self) -> KernelVariant:
+        """Returns the variant with its code tier."""
+        return self.variant.for_baseline() if self.effort is Effort.NONE else self.variant
+
+    @property
+    def layout(self) -> CountLayout:
+        """Returns where the code counts."""
+        return CountLayout(self.program, self.rules, self.code_variant.warp_layout)
+
+    @property
+    def key(self) -> str:
+        """Returns the key in the cache on disk, the same in every process: a digest of program,
+        rules and variant, and the level."""
+        digests = self.program.digest, digest(self.rules, self.code_variant)
+        return disk_cache.key_of((*digests, self.effort.name))
+
+
+def compile_kernel(wanted: Compilation) -> CompiledKernel:
+    """Returns a kernel compiled for this computer's processor: from the cache on disk if it is
+    there, else compiled now and stored there."""
+    cached = find_kernel(wanted)
     if cached is not None:
         return cached
-    layout, effort = CountLayout(program, rules, variant.warp_layout), _effort(program, variant)
-    entry, functions = _compile(layout, variant, effort)
-    disk_cache.store("kernel", _key(program, rules, variant), entry)
-    kernel = _link(layout, variant, entry, functions)
+    entry, functions = _compile(wanted, _LOCK)
+    disk_cache.store("kernel", wanted.key, entry)
+    kernel = _link(wanted, entry, functions)
     assert kernel is not None
     return kernel
 
 
-def find_kernel(
-    program: Program, rules: AccessRules, variant: KernelVariant
-) -> CompiledKernel | None:
+def find_kernel(wanted: Compilation) -> CompiledKernel | None:
     """Loads a kernel from the cache on disk; returns None if the cache does not have it, or not a
     shared function that it calls.
     """
-    entry = disk_cache.find("kernel", _key(program, rules, variant))
-    if entry is None:
+    entry = disk_cache.find("kernel", wanted.key)
+    return None if entry is None else _link(wanted, entry, {})
+
+
+def start_compiling(wanted: Compilation) -> ForkedTask | None:
+    """Compiles a kernel in a forked process while this one goes on; the result of the task is for
+    `load_compiled`. Returns None if no process could be started (`ForkedTask.start`), or while
+    another thread of this one is in LLVM, whose state is in disorder then."""
+    lock = _llvm_lock()
+    if lock is None or not _LOCK.acquire(blocking=False):
         return None
-    return _link(CountLayout(program, rules, variant.warp_layout), variant, entry, {})
+    try:
+        if not lock.acquire(blocking=False):
+            return None
+        try:
+            # An interrupt must not come between the fork and the object that ends the process.
+            with interrupts_held():
+                return ForkedTask.start(lambda: _compile_and_store(wanted))
+        finally:
+            lock.release()
+    finally:
+        _LOCK.release()
 
 
-def _effort(program: Program, variant: KernelVariant) -> Effort:
-    """Returns the level at which LLVM optimises a variant of a kernel: none for baseline code, else
-    by the program's size, at most that of WARPLOOM_OPT_LEVEL."""
-    return Effort.NONE if variant.baseline else chosen_effort(program)
+def load_compiled(wanted: Compilation, entry: bytes) -> CompiledKernel | None:
+    """Loads a kernel that another process has compiled; returns None if a shared function that it
+    calls could not be stored in the cache."""
+    return _link(wanted, entry, {})
 
 
-def _key(program: Program, rules: AccessRules, variant: KernelVariant) -> str:
-    """Returns the key of a kernel in the cache: a digest of the program, the rules, the variant and
-    the level of optimisation, the same in every process."""
-    effort = _effort(program, variant)
-    return disk_cache.key_of((program.digest, digest(rules, variant), effort.name))
+def _compile_and_store(wanted: Compilation) -> bytes:
+    """Compiles a kernel and the shared functions that it calls in a forked process, and stores all
+    of them in the cache on disk; returns the kernel's entry."""
+    entry, functions = _compile(wanted, threading.Lock())
+    cache_functions(functions)
+    disk_cache.store("kernel", wanted.key, entry)
+    return entry
+
+
+def _llvm_lock() -> Any:
+    """Returns the lock that llvmlite holds during each call of LLVM, None if this version of it has
+    none by that name."""
+    binding: Any = llvm
+    return getattr(getattr(binding.ffi.lib, "_lock", None), "_lock", None)
 
 
 def _link(
-    layout: CountLayout, variant: KernelVariant, entry: bytes, functions: Mapping[str, Define]
+    wanted: Compilation, entry: bytes, functions: Mapping[str, Define]
 ) -> CompiledKernel | None:
     """Loads a kernel from its cache entry into the process; returns None if a shared function that
     it calls is neither cached nor defined in `functions`.
@@ -108,21 +173,18 @@ def _link(
         engine.get_function_address("run")
     )
     return CompiledKernel(
-        layout.program, layout, run, scheduled, context_bytes, engine, variant.baseline
+        wanted.program, wanted.layout, run, scheduled, context_bytes, engine, wanted.effort
     )
 
 
-def _compile(
-    layout: CountLayout, variant: KernelVariant, effort: Effort
-) -> tuple[bytes, Mapping[str, Define]]:
-    """Compiles a kernel, LLVM at the level `effort`; returns its cache entry (header, names of
-    shared functions, object), and the definitions, by name, of the shared functions that it
-    calls."""
+def _compile(wanted: Compilation, lock: threading.Lock) -> tuple[bytes, Mapping[str, Define]]:
+    """Compiles a kernel, LLVM under `lock`; returns its cache entry (header, names of shared
+    functions, object), and the definitions, by name, of the shared functions that it calls."""
     from warploom.compilation.emission import (
         emit,  # the compiler, which a cached kernel does without
     )
 
-    emitted = emit(layout, variant, effort, _LOCK)
+    emitted = emit(wanted.layout, wanted.code_variant, wanted.effort, lock)
     names = "\n".join(emitted.functions).encode()
     facts = _HEADER.pack(emitted.scheduled, emitted.context_bytes, len(names))
     return facts + names + emitted.object_code, emitted.functions

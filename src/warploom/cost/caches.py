@@ -63,9 +63,9 @@ def count_cached(
     """Looks up each distinct sector of an access in the simulated caches, in the order of the
     lowest lane that touches each, and adds hits and misses to `record`. `block` is the grid index
     of the block, which decides the SM; `path` the flags of the path: with BY_WORDS (local memory)
-    each 4-byte word of `size` bytes is looked up, at 128 bytes from the one before, else the sector
-    of the first byte, relative to ORIGIN. `offset` is added to the addresses. Returns 0, as
-    compiled code expects a result."""
+    each 4-byte word of `size` bytes is looked up in all lanes before the next, which is 128 bytes
+    further, else the sector of the first byte, relative to ORIGIN. `offset` is added to the
+    addresses. Returns 0, as compiled code expects a result."""
     sm = block % caches[SMS]
     # Elsewhere an aligned access lies in one sector; in local memory its words are 128 bytes apart.
     words = max(1, size // 4) if path & BY_WORDS else 1
@@ -109,11 +109,11 @@ def look_up_sector(caches: Ints, sm: int, line: int, sector: int, path: int, rec
 
 @jitable
 def access_cache(caches: Ints, level: int, sm: int, line: int, sector: int) -> int:
-    """Looks up a sector in the cache of a level (L1, TEXTURE, CONSTANT or L2) of an SM (0 for L2),
-    advances CLOCK, and marks the line as used now. On a miss, fetches the sector; if its line is
-    missing, that replaces the least recently used line of the set, with no other sector valid.
-    Returns 1 for a hit, 0 for a miss. `line` is the address >> 7, `sector` the sector's bit in its
-    line."""
+    """Looks up a sector in the cache of a level (L1, TEXTURE, CONSTANT or L2; its SETS are not 0)
+    of an SM (0 for L2), advances CLOCK, and marks the line as used now. On a miss, fetches the
+    sector; if its line is missing, that replaces the least recently used line of the set, with no
+    other sector valid. Returns 1 for a hit, 0 for a miss. `line` is the address >> 7, `sector` the
+    sector's bit in its line."""
     ways = caches[LEVEL_WORDS * level + WAYS]
     start = first_entry(caches, level, sm, line)
     caches[CLOCK] += 1
@@ -149,7 +149,7 @@ def drop(caches: Ints, sm: int, line: int, sector: int) -> None:
 def first_entry(caches: Ints, level: int, sm: int, line: int) -> int:
     """Returns the index in `caches` of the first word of the set that a line (address >> 7) maps
     to, the line modulo the sets, in the cache `level` (L1 to L2) of SM `sm`; `sm` is 0 for L2,
-    which all SMs share."""
+    which all SMs share. The cache must exist (SETS not 0)."""
     at = LEVEL_WORDS * level
     set_offset = line % caches[at + SETS] * caches[at + WAYS] * ENTRY_WORDS
     return int(caches[at + FIRST_ENTRY] + sm * caches[at + WORDS_PER_SM] + set_offset)

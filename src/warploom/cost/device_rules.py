@@ -214,8 +214,8 @@ def caches_global_loads(spec: DeviceSpec, wanted: bool | None = None) -> bool:
 
 
 def _mode(spec: DeviceSpec, bank_bytes: int | None) -> int:
-    """Returns the bank mode in bytes: `bank_bytes` or the device's default. Raises WarploomError
-    for a mode that the device does not have."""
+    """Returns the bank mode in bytes: `bank_bytes`, or if that is None the narrowest that the
+    device has. Raises WarploomError for a mode that the device does not have."""
     modes = sorted(mode for family, mode in _SHARED if family == spec.shared_rule)
     if bank_bytes is None:
         return modes[0]

@@ -46,7 +46,7 @@ def write_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) ->
 
 @jitable
 def write_by_lane(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds one write to the counter for each active lane."""
+    """Adds one write to WRITES for each active lane."""
     record[WRITES] += count_lanes(mask)
 
 

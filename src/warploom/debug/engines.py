@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,12 @@ from warploom.compilation.jit import CompiledKernel
 from warploom.debug.target import Target
 from warploom.ir.variant import Debugging
 from warploom.lower.instrument.watchpoints import WatchedRange
+from warploom.machine.compiled.configurations import Configuration
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.launch_template import CURRENT_BLOCK_SLOTS, LaunchTemplate
+from warploom.machine.compiled.tiers import Tiers
 from warploom.machine.compiled.work import WorkerLaunch
+from warploom.program.program import Program
 from warploom.simt.schedule_layout import Plan
 from warploom.simt.scheduling import WHOLE_TURN
 
@@ -118,16 +121,16 @@ class BlockEngine:
         self._following, self._rate = 0, 0.0
 
     @cached_property
-    def _launch_template(self) -> LaunchTemplate:
+    def _configuration(self) -> Configuration:
         launch = self._target.compiled_launch
         debugging = None if self._watch is None else Debugging(steps=False, watches=True)
-        kernel = self._compiled.kernel(self._target.program, launch, debugging=debugging)
-        return LaunchTemplate.of(kernel, launch)
+        tiers = self._compiled.tiers(self._target.program, launch, debugging=debugging)
+        return Configuration(tiers, launch)
 
     @property
     def kernel(self) -> CompiledKernel:
         """Return the machine code."""
-        return self._launch_template.kernel
+        return self._configuration.launch_template().kernel
 
     def load(self, state: State) -> None:
         assert isinstance(state, BetweenBlocks)
@@ -147,11 +150,12 @@ class BlockEngine:
         last = min(self.last, self._following + max(1, count))
         part = range(self._following, last)
         work = WorkerLaunch.prepare(
-            self._launch_template,
+            self._configuration.launch_template(),
             self._target.compiled_launch,
             self._target.memory,
             _NO_CACHES,
             part,
+            self._configuration,
         )
         hits = 0
         if self._watch is not None:
@@ -171,7 +175,7 @@ class BlockEngine:
         resident = work.buffers.plan.most_resident
         self.interleaved |= bool(resident > 1) or status in (Status.DEADLOCK, Status.PAUSED)
         self._following, self.failed = last, status != Status.ENDED
-        self._launch_template.give_back(work.buffers)
+        work.launch_template.give_back(work.buffers)
         return not self.failed and last < self._target.launch.blocks
 
 
@@ -185,14 +189,19 @@ class TurnEngine:
         self.executed, self.failed = 0, False
 
     @cached_property
-    def kernel(self) -> CompiledKernel:
-        """Return the machine code, of a program in which all registers are live."""
+    def _tiers(self) -> Tiers:
+        """Returns the code tiers of a program in which all registers are live."""
         program, launch = self._target.program, self._target.compiled_launch
         whole = program.cache.get("all live")
         if whole is None:
             whole = program.cache["all live"] = program.with_all_live()
         debugging = Debugging(steps=True, watches=self._watch is not None)
-        return self._compiled.kernel(whole, launch, debugging=debugging)  # type: ignore[arg-type]
+        return self._compiled.tiers(cast(Program, whole), launch, debugging=debugging)
+
+    @property
+    def kernel(self) -> CompiledKernel:
+        """Returns the machine code; all of a variant has one layout."""
+        return self._tiers.kernel()
 
     @cached_property
     def work(self) -> WorkerLaunch:
@@ -248,7 +257,9 @@ class TurnEngine:
             each = len(self._target.program.instructions) * self._target.launch.warps_per_block
             last = min(last, first + max(1, instructions // each))
         places = address, address + launch_template.counts_at, address + launch_template.rows_at
-        status = self.kernel.run(*places, first, last)
+        kernel, began = self.kernel, time.perf_counter()
+        status = kernel.run(*places, first, last)
+        self._tiers.add_seconds(kernel, time.perf_counter() - began)
         if self.kernel.suspends:
             self.executed = self._start - int(environment[Slot.BUDGET])
             more = status == Status.PAUSED

@@ -75,8 +75,8 @@ def check_access(
     agent's), and all threads of the block know that the previous launch has ended; else lane by
     lane. With `exact` advances the warp's time if the instruction is strong, releases, or signals
     an mbarrier. `plan` has the schedule's words, `memory` the host's bytes, `data` the operands of
-    all lanes. Returns the mask of lanes that may access memory: with MEM those without a fault,
-    else all of the event's."""
+    all lanes. Returns the mask of lanes that may access memory: with MEM those that `record_runs`
+    or `record_lanes` returns, else all of the event's."""
     lanes = event.lanes
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
     state.current_space, state.current_size = event.space, event.size
@@ -282,13 +282,13 @@ def record_lane_access(
     allocation: TrackedAllocation,
     writes: int,
 ) -> None:
-    """Records the access of one lane to memory that it may access. An operation on an mbarrier, or
-    a copy's signal to one (BULK store of 8 bytes; COMPLETES: an atomic on an mbarrier), is
-    processed as that only. Any other is recorded as touched and, as its agent's if ASYNC, checked
-    for unwritten bytes (INIT) and in shadow memory (RACE); with RACE and `exact` a strong one
-    acquires if it is no store, and releases if it writes. `allocation` is the table row of its
-    allocation, unused for shared memory; `writes` is 0 for loads and for a compare-and-swap that
-    fails."""
+    """Records the access of one lane, which is the current thread, at the current address, to
+    memory that it may access. An operation on an mbarrier, or a copy's signal to one (BULK store of
+    8 bytes; COMPLETES: an atomic on an mbarrier), is processed as that only. Any other is recorded
+    as touched and, as its agent's if ASYNC, checked for unwritten bytes (INIT) and in shadow memory
+    (RACE); with RACE and `exact` a strong one acquires if it is no store, and releases if it
+    writes. `allocation` is the table row of its allocation, unused for shared memory; `writes` is 0
+    for loads and for a compare-and-swap that fails."""
     at = state.current_address
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
     key = at if event.space == GLOBAL else shared_key(state, at)
@@ -324,8 +324,8 @@ def compare_succeeds(
     event: DetectorEvent, memory: Any, at: int, addresses: Any, data: Any, lane: int, swapped: int
 ) -> int:
     """Returns whether a lane's compare-and-swap will store: its first operand, in `data`, equals
-    the old value. That is in `memory` at byte `at` on the host, or, if an earlier lane of the event
-    has swapped at the same address (mask `swapped`), the value that this lane stored."""
+    the old value. That is in `memory` at byte `at` on the host or, if other lanes of the event have
+    swapped at the same address (mask `swapped`), what the highest of these stored."""
     size = event.size
     swapper = -1
     for other in range(32):
@@ -343,7 +343,8 @@ def compare_succeeds(
 
 @jitable
 def read_host_word(memory: Any, address: int) -> int:
-    """Returns the 64-bit little-endian word at an address of the host, as a signed number."""
+    """Returns the 64-bit little-endian word at an address of the host: signed in compiled code,
+    unsigned in plain Python."""
     word = 0
     for byte in range(8):
         word |= int(memory[address + byte]) << 8 * byte

@@ -55,10 +55,11 @@ def barrier_at(state: DetectorState, number: int) -> int:
 def arrive_at_barrier(state: DetectorState, event: DetectorEvent, waits: int) -> None:
     """Processes the arrival of an event's lanes at `bar.sync` (`waits` 1: they are marked as
     waiting, and `leave_barrier` is called at their next event) or `bar.arrive` (0). If barriers are
-    `aligned`, a `bar.sync` of all threads (`count` 0, or the block's threads or more) is counted by
-    `pass_aligned_barrier` and nothing else. Else, with `exact`, what each lane knows is added to
-    the block, or to the record of a barrier of some threads, whose arrivals are counted; a `count`
-    of 0 is checked by `check_barrier_line`; the warp's time advances."""
+    `aligned`, a `bar.sync` of all threads (`count` 0, or 32 for each warp or more) is counted by
+    `pass_aligned_barrier` and nothing else. Else counts the arrivals (at a barrier of some threads,
+    32 in lockstep; the first of a generation clears its record), checks a barrier of `count` 0
+    (`check_barrier_line`) and advances the warp's time. With `exact` also adds what each lane knows
+    to the block, or to the record of a barrier of some threads."""
     warp, lanes, awaited = event.warp, event.lanes, event.count
     own_warp = WarpKnowledge(state, state.current_slot + state.slot_warps, warp)
     all_threads = awaited == 0 or awaited >= state.warps * 32
@@ -110,9 +111,9 @@ def pass_aligned_barrier(event: DetectorEvent, own_warp: WarpKnowledge) -> None:
 
 @jitable
 def count_arrivals(state: DetectorState, warp: int, lanes: int) -> None:
-    """Adds lanes of a warp to those that have arrived at the barrier of all threads in this
+    """Adds lanes of a warp (not 0) to those that have arrived at the barrier of all threads in this
     interval (`arrived`, emptied first if of an earlier one), which `report_skips` and
-    `leave_barrier` read."""
+    `leave_barrier` read. The first lane's thread becomes the current one."""
     set_current_thread(state, (warp << 5) + first_lane(lanes))
     own_warp = WarpKnowledge(state, state.current_warp_at)
     if own_warp.interval != state.current_interval:
@@ -194,10 +195,10 @@ def clear_generation(state: DetectorState, barrier: BarrierShadow) -> None:
 
 @jitable
 def leave_barrier(state: DetectorState, warp: int, lanes: int) -> None:
-    """Lets lanes of a warp that waited at a barrier (`waiting`) continue, at their next event. The
-    first that arrived at the barrier of all threads in the present interval begins the block's next
-    one; a lane that leaves a barrier of some threads, or of the cluster, learns what the others
-    have added to it (only with `exact`)."""
+    """Lets lanes of a warp that waited at a barrier (`waiting`) continue, at their next event. Of
+    those that arrived at the barrier of all threads in the present interval, the first to leave
+    begins the block's next one; a lane that leaves a barrier of some threads, or of the cluster,
+    learns what the others have added to it (only with `exact`)."""
     own_warp = WarpKnowledge(state, state.current_slot + state.slot_warps, warp)
     left = own_warp.waiting & lanes
     own_warp.waiting &= ~lanes
@@ -249,8 +250,8 @@ def begin_interval(state: DetectorState) -> None:
 def sync_warp(state: DetectorState, event: DetectorEvent, masks: Any) -> None:
     """Processes `bar.warp.sync`: splits the event's lanes into groups (the lowest lane in none yet,
     and those in none yet that its mask in `masks` names), and joins what each group knows
-    (`join_lanes`). Reports the first live lane that such a mask names and that does not execute the
-    barrier, except in lockstep."""
+    (`join_lanes`). For each group, passes to `report_skip` the first live lane that the mask names
+    and that does not execute the barrier, except in lockstep."""
     left = event.lanes
     while left:
         named, lane = masks[first_lane(left)], left & -left

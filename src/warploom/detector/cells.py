@@ -183,8 +183,9 @@ def record_weak_read(
     among the first MERGE_DEPTH), else as a new head of the list. Without `exact` two reads of the
     same bytes are enough: a third replaces the second if it is farther from the first
     (`thread_distance`: lane, warp, block), else is dropped. A later write that is ordered after
-    both is ordered after all others. Leaves the distance of the two in `current_distance`, 0 if
-    there is one.
+    both is ordered after all others. Stores in `current_distance` the distance of the second read,
+    or the record written, from the first of those bytes; 0 if there is no other, or if the cell's
+    own record was written.
 
     Lanes 0 to 31 of warp 0 and lane 0 of warp 1 read a word: lane 0 of each warp is retained. Only
     a barrier of the block orders a write after both, and that orders it after the other 31 lanes,
@@ -275,7 +276,8 @@ def thread_distance(
     interval_word: int, thread_word: int, other_interval_word: int, other_thread_word: int
 ) -> int:
     """Returns the distance of the threads of two records, by their interval and thread words:
-    SAME_WARP, OTHER_WARP or OTHER_BLOCK, which rise in this order."""
+    SAME_WARP, OTHER_WARP or OTHER_BLOCK, which rise in this order. Of one block, a thread and an
+    agent have the distance OTHER_WARP, whatever their warps."""
     if interval_word >> BLOCK_AT != other_interval_word >> BLOCK_AT:
         return OTHER_BLOCK
     a, b = thread_word & THREAD_BITS, other_thread_word & THREAD_BITS

@@ -83,9 +83,10 @@ def open_cluster_barrier(state: DetectorState, slot: int, phase: int) -> int:
 
 @jitable
 def add_to_cluster_phase(state: DetectorState, phase: ClusterBarrierShadow) -> None:
-    """Adds what the current thread knows to its block's record of a phase of the cluster's barrier;
-    clears the record's clock first if it is of an earlier interval of the block, which the later
-    one implies."""
+    """Joins what the current thread knows, its vector clock and its block set (of other blocks), to
+    its block's record of a phase of the cluster's barrier. If the record is of an earlier interval
+    of the block, first stores the present one and sets the clock's times of threads to 0, as the
+    later interval implies them; the block set and the clock's agent words stay."""
     if phase.interval < state.current_interval:
         phase.interval = state.current_interval
         for thread in range(state.threads):

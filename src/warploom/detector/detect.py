@@ -55,10 +55,10 @@ def detect_event(
     state_words: Any, event_words: Any, schedule: Any, memory: Any, addresses: Any, data: Any
 ) -> int:
     """Processes an event of a launch (`layout`: an access or synchronisation of a warp), and in
-    lockstep advances the warp's time; returns the mask of lanes that may execute it: all but, with
-    MEM, those whose access faults. `plan` is the schedule's words (`simt.schedule_layout`),
-    `memory` all of the host's memory by address, `addresses` those of the lanes, or the masks that
-    they name, `data` what they store, element by element."""
+    lockstep advances the warp's time; returns the mask of lanes that may execute it: all, but of an
+    access, with MEM, those that `check_access` returns. `plan` is the schedule's words
+    (`simt.schedule_layout`), `memory` all of the host's memory by address, `addresses` those of the
+    lanes, or the masks that they name, `data` what they store, element by element."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     plan = Plan(schedule, 0)
     own_warp = WarpKnowledge(state, begin_event(state, event, plan))
@@ -152,10 +152,10 @@ def begin_cluster(state: DetectorState, plan: Plan) -> None:
 @jitable
 def begin_block(state: DetectorState, slot: ResidentBlock, block: int) -> None:
     """Prepares the state of the slot `slot` for block number `block`: clears what is recorded of
-    its warps and of written bytes of shared memory and, with `exact`, of its threads and barriers
-    (without it, they are never read). First reports barriers that the slot's last block has
-    skipped. Lines of shared memory are reset when they are next accessed, by their
-    tags."""
+    its warps and of written bytes of shared memory and, with `exact`, of its threads, barriers and
+    agents (without it, they are never read). First reports barriers that the slot's last block has
+    skipped. Lines of shared memory are reset when they are next accessed, by their tags; clocks by
+    their stamps."""
     if slot.block:
         report_skips(state, slot, slot.block - 1)
     clear_words(state, slot.at, ResidentBlock.WORDS)

@@ -41,11 +41,12 @@ WORD = 4
 
 @jitable
 def prefetch_records(state: DetectorState, event: DetectorEvent, addresses: Any, lanes: int) -> int:
-    """Prefetches the lines and cells (shadow memory) of the words that lanes access, which would
-    otherwise be cache misses one after the other; in global memory only those in the allocation of
-    the first lane. Returns the table row of that allocation if `allows_fast_path`, so that
-    `record_lone_lane` may be tried on each lane, also of other allocations, which it rejects.
-    Returns 0 if not, if there is no such allocation, and for shared memory."""
+    """Prefetches the lines and cells (shadow memory) of the words that lanes (not 0) access, which
+    would otherwise be cache misses one after the other; in global memory only those in the
+    allocation of the first lane. Returns the table row of that allocation if `allows_fast_path`, so
+    that `record_lone_lane` may be tried on each lane, also of other allocations, which it rejects.
+    Returns 0 if not, if there is no such allocation, for shared memory, and for other spaces, of
+    which nothing is prefetched."""
     # Shared memory: from byte 0 up to `limit`, without a table row.
     low, high, base, allocation = 0, event.limit, 0, TrackedAllocation(state, 0)
     lines = state.current_owner_slot + state.slot_lines
@@ -70,9 +71,10 @@ def prefetch_records(state: DetectorState, event: DetectorEvent, addresses: Any,
 def allows_fast_path(
     state: DetectorState, event: DetectorEvent, allocation: TrackedAllocation
 ) -> int:
-    """Returns whether an access may be tried by `record_lone_lane`: it is weak, of whole words, and
-    to an allocation that is checked for races only. That is, touched and unwritten bytes of this
-    are not tracked, and it is not a write to constant or CLOSED memory."""
+    """Returns whether an access may be tried by `record_lone_lane`: it is weak, no atomic, of
+    elements of whole words, and to an allocation that is checked for races only. That is, touched
+    and unwritten bytes of this are not tracked, and it is not a write to constant or CLOSED memory.
+    """
     flags = InstructionSite(state, state.sites_at, event.instruction).flags
     if event.op == ATOMIC or flags & ~COPIES or event.part < WORD or allocation.touched:
         return 0
@@ -91,12 +93,12 @@ def record_lone_lane(
     thread: int,
     allocation: TrackedAllocation,
 ) -> int:
-    """Records the access of a lane to an allocation, if it reads settled bytes (reads need no
-    check); or if its line, without an extension, is in cells, and these have no lists and only
-    records that barriers order, or of this thread. Returns whether it did; 0 also for addresses
-    outside or misaligned. If it returns 0, the first words may be recorded; to record them again
-    changes nothing. Of the current thread it sets only `current_thread`, as the lanes of a warp
-    share what it reads of the rest."""
+    """Records the access of a lane to an allocation if its line, without an extension, is in cells,
+    and these have no lists and only records that barriers order, or of this thread. Returns 1 then,
+    and for a read of settled bytes, which needs no record; else 0, also for addresses outside or
+    misaligned. If it returns 0, the first words may be recorded; to record them again changes
+    nothing. Of the current thread it sets only `current_thread`, as the lanes of a warp share what
+    it reads of the rest."""
     size, base = event.size, allocation.start & -LINE_BYTES
     if address < allocation.start or address + size > allocation.end or address & size - 1:
         return 0

@@ -114,10 +114,11 @@ def record_lane_run(
 def record_lines_of_run(
     state: DetectorState, event: DetectorEvent, slot: ResidentBlock, lines: int, at: int, lanes: int
 ) -> int:
-    """Records the access of a lane run (mask `lanes` of the warp) to memory whose lines begin at
-    index `lines` of the state, from its byte `at` on, line by line: by `record_ordered_run`, else
-    by `record_in_line`. `slot` is the index of the block's state. Returns 1; ALL_SETTLED if all its
-    reads are of bytes settled for the grid; 0 if a line's cells have to decide."""
+    """Records the access of a lane run (mask `lanes` of the warp, not 0) to memory whose lines
+    begin at index `lines` of the state, from its byte `at` on, line by line: by
+    `record_ordered_run`, else by `record_in_line`. `slot` is the block's state. Returns 1;
+    ALL_SETTLED if all its reads are of bytes settled for the grid, of which nothing is recorded; 0
+    if a line's cells have to decide, with the lines before it recorded."""
     size, thread, outcome = event.size, (event.warp << 5) + first_lane(lanes), ALL_SETTLED
     lanes >>= first_lane(lanes)
     # The logarithm of the size, which is a power of two.

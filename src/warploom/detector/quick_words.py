@@ -1,7 +1,7 @@
 """Checks and records one lane's access to cells of the race detector on a fast path before
 `cells.check_and_record`, for words that one thread at a time accesses, or that are only read.
 Returns 0 where the general code has to decide; where it does not, the cell is as the general code
-would leave it."""
+would leave it (but for relaxed accesses in a narrow scope, `try_record_words`)."""
 
 from __future__ import annotations
 
@@ -47,12 +47,13 @@ from warploom.simt.lane_counts import jitable
 def try_record_words(
     state: DetectorState, event: DetectorEvent, data: Any, lane: int, line: LineShadow, cells: int
 ) -> int:
-    """Records the current thread's access, which is weak or wide (`cells.is_strong_at_gpu_scope`),
-    in the cells from index `cells` on, which belong to `line`. A wide access is not recorded: two
-    retained ones must make it redundant. Returns whether it did; 0, with words before maybe
-    recorded, if the cells have to be checked one by one: the line is not in cells or, in shared
-    memory, of an earlier interval or block, a cell has records that barriers do not order, or no
-    two retained ones make a wide access redundant."""
+    """Records the current thread's access, which is weak or relaxed (`memory_words.FAST_FLAGS`), in
+    the cells from index `cells` on, which belong to `line`. A wide one
+    (`cells.is_strong_at_gpu_scope`) is not recorded: two retained ones must make it redundant; a
+    relaxed one that is not wide is recorded as if it were weak. Returns whether it did; 0, with
+    words before maybe recorded, if the cells have to be checked one by one: the line is not in
+    cells or, in shared memory, of an earlier interval or block, a cell has records that barriers do
+    not order, or no two retained ones make a wide access redundant."""
     shared = int(state.current_space == SHARED)
     if line.count != IN_CELLS:
         return 0

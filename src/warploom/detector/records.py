@@ -15,9 +15,9 @@ from warploom.simt.records import WordRecord, Words
 
 
 class ReleaseRecord(WordRecord):
-    """A release. `block`: and one. `thread` knew its own accesses before `time`, and those of its
-    warp before `synced`. `clock`: a copy of its vector clock, 0 for none. `set`: its block
-    set. `scope`: of the release pattern."""
+    """A release. `block`: its number and one. `thread` knew its own accesses before `time`, and
+    those of its warp before `synced`. `clock`: a copy of its vector clock, 0 for none. `set`: its
+    block set. `scope`: of the release pattern."""
 
     block: int
     interval: int
@@ -208,7 +208,7 @@ class TrackedAllocation(WordRecord):
 
     start: int
     end: int
-    constant: int  # CONSTANT or CLOSED
+    constant: int  # CONSTANT, CLOSED, or 0
     cells: int  # where its cells begin
     written: int  # where its bits of written bytes begin; 0 if all are written
     lines: int
@@ -284,8 +284,9 @@ class WarpKnowledge(WordRecord):
     time: int
     synced: int  # the first time that not all its lanes know of each other
     waiting: int  # the lanes that wait at barriers
-    interval: int  # unless `exact`: that in which lanes arrived at a barrier last
-    arrived: int  # and these lanes
+    interval: int  # that in which lanes last arrived at a barrier of all threads
+    # These lanes; if barriers are `aligned`, those that wait for the others.
+    arrived: int
     begun: Annotated[Words, 2]  # its loads of tensor memory so far, and its stores
     waited_for: Annotated[Words, 2]  # how many of these it has waited for
     passed: int  # if barriers are `aligned`: those that all its lanes have passed, its interval
@@ -300,13 +301,13 @@ class ThreadKnowledge(WordRecord):
     set: int  # its block set
     set_stamp: int
     waits: int  # the barrier at which it waits, and one
-    generation: int  # of that barrier
+    generation: int  # of that barrier; of all threads: the interval, of the cluster: the phase
     read: int  # a list of the chains that its strong reads have seen
     copies: int  # how many it has begun
     commits: int  # groups of copies that it has committed
     bulk_commits: int
     proxy_interval: int  # of its last proxy fence, and one
-    proxy_time: int
+    proxy_time: int  # its warp's time then, and one
     acquired: int  # the chain that it acquired last
     cluster_barriers: int  # how often it has arrived at the barrier of its cluster
     works: int  # products, copies and shifts in tensor memory that it has begun
@@ -372,9 +373,10 @@ class ReleaseChain(WordRecord):
 
 
 class DetectorFinding(WordRecord):
-    """A finding: `kind`, `instruction` and `thread`, and those of the earlier access, the
-    `space`, `address` and `size` of the access, a `count`, and a `detail` that depends on the
-    kind. `owner`: the block in whose shared memory the address is."""
+    """A finding: `kind`, `instruction` and `thread`, and those of the earlier access (-1: none),
+    the `space`, `address` and `size` of the access, a `count`, and a `detail` that depends on the
+    kind. Threads are packed: block << 32 | thread. `owner`: the block in whose shared memory the
+    address is."""
 
     kind: int
     instruction: int

@@ -70,9 +70,9 @@ def is_in_scope(state: DetectorState, release: ReleaseRecord, scope: int) -> int
 @jitable
 def acquire_by_read(state: DetectorState, key: int, flags: int) -> None:
     """Processes a strong read of a location: one that ACQUIRES acquires the releases of its chain;
-    another retains the chain and its scope in `read` for the thread's next fence, in place of the
-    chain retained last if it continues that in the same scope. Nothing if the location has no
-    chain."""
+    another retains the chain and the read's scope in `read` for the thread's next fence, in place
+    of the chain retained last if it continues that in the same scope. Nothing if the location has
+    no chain."""
     entry = ReleaseLocation(state, find_location(state, key, 0))
     if entry.at == 0 or entry.chain == 0:
         return
@@ -187,7 +187,8 @@ def is_fence_release(
     state: DetectorState, release: ReleaseRecord, fence: ReleaseRecord, scope: int
 ) -> int:
     """Returns whether a chain's release equals that of the current thread's last fence (`fence`),
-    in the scope of a write: an earlier write has published it already."""
+    in the narrower of the fence's scope and that of a write (`scope`): an earlier write has
+    published it already."""
     same = release.scope == min(scope, fence.scope)
     for word in range(ReleaseRecord.scope):
         same &= state.words[release.at + word] == state.words[fence.at + word]

@@ -96,9 +96,11 @@ def stride_of(footprint: int) -> int:
 
 @jitable
 def words_of(footprint: int, lanes: int) -> int:
-    """Returns the words (a bit for each aligned four bytes of the line) of a footprint, for the
-    lanes in a mask, whose first bit is the lane that accesses the first byte. The mask counts only
-    for contiguous lanes of four bytes and more; in other runs all lanes are there."""
+    """Returns the words of a footprint: a bit for each aligned four bytes of the line of which it
+    has some. Below four bytes a lane, all words from the first to the last; for contiguous lanes of
+    four bytes and more, those of the lanes in the mask `lanes`, whose bit 0 is the lane that
+    accesses the first byte; at a greater stride, those of every lane, whatever the mask, without
+    the words in the gaps between."""
     size, begin = size_of(footprint), begin_of(footprint) >> 2
     between = (1 << ((end_of(footprint) + 3) >> 2)) - (1 << begin)
     stride = max(stride_of(footprint), size)

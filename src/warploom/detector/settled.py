@@ -1,7 +1,8 @@
 """Marks bytes of a line of the race detector as settled: further weak reads of them need no check
 and no record, as no write of this launch conflicts with them and two retained reads make others
 redundant (`cells.record_weak_read`). Most lines of read-only inputs become settled, and a read of
-one costs a look at a bit mask.
+one costs a look at a bit mask. Also allocates the extensions of lines, which hold these marks and
+all runs but the first.
 
 Blocks 0 and 1 have read a line that the launch has not written: its 128 bytes are settled for the
 grid. Warps 0 and 1 of block 3 have read it: settled for block 3 until its next barrier. Lanes 0 and

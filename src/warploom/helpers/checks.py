@@ -40,9 +40,10 @@ def check_global(
     aligned, and, if `write` is set, not to constant memory. Returns 0, or 1 with the first of these
     faults of the lowest failing lane recorded in `environment`.
 
-    `cache` is the bounds (start, end) of the allocation that was looked up last, an inline cache:
-    an access inside of it needs only its alignment checked, another one searches the table of
-    allocations and, without a fault, stores the bounds found.
+    `cache` is the inline cache of the instruction, which no other uses (a store must not find the
+    constant memory of a load): the bounds (start, end) of the allocation that was looked up last.
+    An access inside of it needs only its alignment checked, another one searches the table of
+    allocations and, without a fault, stores the bounds found. `size` is a power of 2.
     """
     bytes_wanted = np.uint64(size)
     for lane in range(32):
@@ -112,9 +113,9 @@ def check_cluster(
 ) -> int:  # fmt: skip
     """Checks that each active lane's access to shared memory is in a live block of the cluster and
     inside of its memory, and replaces the address in `places` by its offset in the cluster's shared
-    memory (`simt.clusters.cluster_offset`). Returns 0, or 1 with the fault of the lowest failing
-    lane recorded: NO_BLOCK with the rank as its address, or OUT_OF_BOUNDS with the offset in the
-    block.
+    memory (`simt.clusters.cluster_offset`). Alignment is not checked. Returns 0, or 1 with the
+    fault of the lowest failing lane recorded: NO_BLOCK with the rank as its address, or
+    OUT_OF_BOUNDS with the offset in the block.
 
     `own` is the rank of the executing block, `live` has a bit for each live rank, `shared_bytes`
     the size of a block's shared memory and `stride` the distance of two blocks' memory.

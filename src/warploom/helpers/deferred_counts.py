@@ -48,9 +48,9 @@ HALF = LANES // 2
 
 def count_deferred(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
     """Emits `cost.deferred_atomics.sum_deferred_costs` of an access row and the number of deferred
-    accesses (`arguments`); returns its seven results (i64): sums of words, sectors, lines,
-    wavefronts and passes over the accesses, the most wavefronts of one access, and that access's
-    index."""
+    accesses, 1 to 32 (`arguments`); returns its seven results (i64): sums of words, sectors, lines,
+    wavefronts and passes over the accesses, the most wavefronts of one access, and the index of the
+    first such access."""
     b, (row, count) = lanes.b, arguments
     accesses = [
         b.load(lanes.slot(row, KEYS + LANES // 8 * n), typ=BYTES, align=8) for n in range(LANES)
@@ -80,8 +80,9 @@ def _intrinsic(lanes: Lanes, operation: str, *values: Value) -> Value:
 
 
 def _transpose(lanes: Lanes, rows: list[Value]) -> list[Value]:
-    """Transposes a matrix of 32 x 32 bytes, held in 32 vectors, so that each vector has one lane of
-    every access; the order of these vectors is arbitrary, since they are sorted next."""
+    """Transposes a matrix of 32 x 32 bytes, held in the 32 vectors `rows`, which it replaces and
+    returns, so that each vector has one lane of every access; the order of these vectors is
+    arbitrary, since they are sorted next."""
     # Four steps of interleaving transpose the 16 x 16 blocks in both halves; then halves are
     # exchanged.
     for bit in (8, 4, 2, 1):

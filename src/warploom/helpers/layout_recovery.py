@@ -38,8 +38,8 @@ def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
     convergent code reads, computed from the run's lowest lane among the bits of `active`; 0 for a
     run without active lanes.
 
-    Returns 1 if all active lanes have the registers' strides, else 0. `table` has a
-    `ShapedRegister` for each."""
+    Returns 1 if all active lanes have the registers' strides, else 0; the values are written in
+    either case. `table` has a `ShapedRegister` for each."""
     holds = 1
     for entry in range(count):
         register = ShapedRegister(table, 0, entry)

@@ -78,8 +78,9 @@ class HelperObject:
         return f"{self.file}-{sys.platform}-{level.name}-{sources}"
 
     def _shipped(self) -> bytes | None:
-        """Returns the shipped object for the highest level that this computer supports; None if
-        none has been shipped that was compiled from the present sources."""
+        """Returns the shipped object for the best processor that this computer can run (`levels`;
+        with WARPLOOM_PROCESSOR that one alone); None if none has been shipped that was compiled
+        from the present sources."""
         for level in levels():
             path = SHIPPED / self._shipped_name(level)
             if path.is_file():

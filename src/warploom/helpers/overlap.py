@@ -11,8 +11,8 @@ The key of a lane is its address shifted to the number of its segment. Three met
    above it and lack that bit. So the halves of the warp, then of each half, and so on, are compared
    under all rotations: 16 + 8 + 4 + 2 + 1 vector comparisons in place of 496 scalar ones.
 
-Lanes whose keys differ in more than 32 bits are not handled: the result is 0, and callers use the
-loop."""
+Lanes whose keys differ above the lowest 32 bits are not handled: the result is 0, and callers use
+the loop."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ HALF = LANES // 2
 
 
 def emit_count_segments(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
-    """Emits `cost.overlap.count_segments` of addresses in memory, a mask and a shift (i64);
-    returns the numbers of distinct segments and of aligned groups of 4. Zeros if the lanes'
-    segments differ in more than FURTHEST_BITS bits."""
+    """Emits `cost.overlap.count_segments` of addresses in memory, a mask that is not 0 and a shift
+    (i64); returns the numbers of distinct segments (of 2^shift bytes) and of aligned groups of 4.
+    Zeros if the lanes' segments differ above the lowest FURTHEST_BITS bits."""
 
     def count(keys: Value, on: Value) -> list[Value]:
         """Emits the two counts of `keys`: by the bits of a window if they fit one, else by the
@@ -73,11 +73,11 @@ def emit_count_segments(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]
 
 
 def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
-    """Emits `cost.overlap.count_in_columns` of addresses in memory, a mask, a shift and a number of
-    columns (i64), a power of 2 up to 32; returns the numbers of distinct segments, of aligned
-    groups of 8 and of 32, and the most distinct segments of one column (bank): its number is the
-    segment's modulo `columns`. Zeros if the lanes' segments differ in more than FURTHEST_BITS bits,
-    which `_count_by_keys` tests."""
+    """Emits `cost.overlap.count_in_columns` of addresses in memory, a mask that is not 0, a shift
+    and a number of columns (i64), a power of 2 up to 32; returns the numbers of distinct segments,
+    of aligned groups of 8 and of 32, and the most distinct segments of one column (bank): its
+    number is the segment's modulo `columns`. Zeros if the lanes' segments differ above the lowest
+    FURTHEST_BITS bits."""
     *accesses, columns = arguments
 
     def count(keys: Value, on: Value) -> list[Value]:
@@ -116,9 +116,9 @@ def emit_count_in_columns(lanes: Lanes, arguments: Sequence[Value]) -> list[Valu
 
 
 def emit_count_coinciding(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]:
-    """Emits `cost.overlap.count_coinciding` of addresses in memory, a mask and a shift (i64);
-    returns the most active lanes on one segment; 0 if the lanes' segments differ in more than
-    FURTHEST_BITS bits."""
+    """Emits `cost.overlap.count_coinciding` of addresses in memory, a mask that is not 0 and a
+    shift (i64); returns the most active lanes on one segment; 0 if the lanes' segments differ
+    above the lowest FURTHEST_BITS bits."""
 
     def count(keys: Value, on: Value) -> list[Value]:
         """Emits the most lanes of `on` that have one key."""
@@ -144,7 +144,8 @@ def _count_by_keys(
     inactive lanes have the key of the lowest active lane. `arguments`: addresses in memory, mask
     (not 0: the lowest active lane would be undefined), shift.
 
-    Returns `result_count` results, zeros if the segments differ in more than FURTHEST_BITS bits."""
+    Returns `result_count` results, zeros if the segments differ above the lowest FURTHEST_BITS
+    bits."""
     b, (at, mask, shift) = lanes.b, arguments
     on = lanes.mask(b.trunc(mask, I32))
     # Inactive lanes may hold anything; with an active lane's address they add no segment.
@@ -232,7 +233,8 @@ def _lowest_key(lanes: Lanes, keys: Value, on: Value) -> Value:
 
 def _least_differences(lanes: Lanes, keys: Value) -> Value:
     """Returns in each lane the least XOR of its key with a lower lane's key: 0 if a lower lane has
-    the same key; less than n, a power of 2, if a lower lane is in the same aligned group of n."""
+    the same key; less than n, a power of 2, if a lower lane is in the same aligned group of n.
+    Lane 0, without a lower lane, gets -1 (all bits)."""
     b, ones = lanes.b, splat_constant(-1, I32)
     differences: Value = ones
     for size in (16, 8, 4, 2, 1):

@@ -69,9 +69,10 @@ def fill_range_cache(
     bounds: Words,
 ) -> int:
     """Makes the entry of a lane set for a group that has missed, or moves it to `bounds` (start and
-    end of an allocation), if all active lanes are aligned and inside of these. An entry with other
-    pitches is first retired, once such accesses outnumber its own. Failed attempts and moves are
-    counted in the entry (`_count_failure`).
+    end of an allocation), if all runs are aligned, no pitch or stride exceeds FURTHEST, and all
+    active lanes are inside of the bounds. An entry with other pitches is first retired, once such
+    accesses outnumber its own; nothing is entered before, or without a free RETIRED entry. Failed
+    attempts and moves are counted in the entry (`_count_failure`), which must not be given up.
 
     `key`: that of the active lanes; `looked_up`: the number that compiled code has looked up for
     it. Returns 1 plus the index among the entry's counts by which code counts this access; 0 if

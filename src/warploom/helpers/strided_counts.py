@@ -14,9 +14,9 @@ from typing import Any
 def count_strided(counts: Any, place: int, step: int, within: int, shift: int, times: int) -> int:
     """Adds `times` accesses to the counters of an entry. Returns 0.
 
-    The first access is `place` bytes into its unit, each further one `step` bytes after the one
-    before; `within` is the mask of address bits that decide costs; a counter is for 1 << `shift`
-    bytes.
+    `within` is the mask of the low address bits that decide costs; `place` are these bits of the
+    first access, each further one is `step` bytes after the one before; a counter is for
+    1 << `shift` bytes of them.
     """
     period, at = 1, (place + step) & within
     # The number of accesses after which the address within the unit repeats.

@@ -1,4 +1,4 @@
-"""Names the symbols of helpers in object code."""
+"""Defines the prefixes of helpers' symbols in object code."""
 
 PREFIX = "warploom."
 """The prefix of the helpers' symbols."""

@@ -29,23 +29,25 @@ each slot, and the scheduler state and the context of each warp in the slots."""
 
 
 def begin_launch(plan: Words, slots: Slots) -> int:
-    """Begins a launch: makes the first thread blocks resident. Returns 0."""
+    """Initialises the schedule for a launch: all slots are empty, no block is resident
+    (`simt.scheduling.start_blocks`); `next_block`, the first to begin, is the host's. Returns 0."""
     scheduling.start_blocks(Plan(plan, 0), slots)
     return 0
 
 
 def choose_warp(plan: Words, slots: Slots, states: States, contexts: Contexts) -> int:
     """Begins the next turn: returns the number, in its thread block, of the warp that
-    `simt.scheduling.next_warp` selects, whose block the plan then names; or DONE or DEADLOCK."""
+    `simt.scheduling.next_warp` selects, whose block the plan then names; DONE if all blocks have
+    ended, DEADLOCK if the current block, or all resident ones, can never progress."""
     return scheduling.next_warp(Plan(plan, 0), slots, states, contexts)
 
 
 def end_turn(plan: Words, state: Any, context: Any, status: int, words: int) -> int:
-    """Records in the schedule with which status a warp returned (`simt.scheduling.after_run`).
-    Returns 0.
+    """Updates a warp's `state` and the table in its `context` for the `status` with which it
+    returned (`simt.scheduling.after_run`). Returns 0.
 
-    At the end of a turn, the registers in the first `words` words of the context are digested:
-    equal digests show that a warp spins without a change."""
+    At the end of a turn, the registers in the first `words` words of the context, behind the table,
+    are digested: equal digests show that a warp spins without a change."""
     digest = 0
     if status == schedule_layout.TURN_END:
         for word in range(_TABLE_WORDS, words):
@@ -127,8 +129,8 @@ def end_warp_order(
 def next_in_warp_order(schedule: Words, slots: Slots, states: States) -> int:
     """Begins the next thread block in the slot of one that has ended in warp order: makes it
     current and `fresh`, with its warps runnable from their start and their turns counted anew.
-    Returns 1, or 0 if several blocks are resident or none is left, so that the scheduler has to
-    choose."""
+    Returns 1; or 0, and changes nothing, if several blocks are resident or none is left to begin,
+    so that the scheduler has to choose."""
     plan = Plan(schedule, 0)
     if plan.resident != 1 or plan.next_block >= last_block(plan):
         return 0
@@ -153,8 +155,9 @@ def cluster_wait(
     mask: int,
 ) -> int:
     """Returns 1 if lanes `mask` of warp number `warp` of the current block have to wait at the
-    barrier of their cluster (`simt.clusters.must_wait`), else 0. `live`: the warp's lanes that have
-    not exited."""
+    barrier of their cluster, and sets `cluster_waits` in the schedule; else 0, and if all threads
+    have arrived, begins the next phase (`simt.clusters.must_wait`). `live`: the warp's lanes that
+    have not exited."""
     plan = Plan(schedule, 0)
     own = plan.slot * plan.warps + warp
     return 1 if clusters.must_wait(plan, slots, states, contexts, own, live, mask) else 0
@@ -166,7 +169,9 @@ def live_ranks(plan: Words, slots: Slots) -> int:
 
 
 def set_registers(plan: Words, states: States, warp: int, count: int, grows: int) -> int:
-    """Changes the number of registers of a warp of the current block; returns 0 or the error of
-    `simt.register_pool.set_registers`. `grows`: 1 for `inc`, 0 for `dec`.
+    """Sets the registers per thread of a warp of the current block to `count`; returns 0, or the
+    error of `simt.register_pool.set_registers` (fewer for `inc`, more for `dec`, or too many in the
+    block). `grows`: 1 for `inc`, 0 for `dec`. Without a register count in the kernel's directives
+    nothing is set.
     """
     return register_pool.set_registers(Plan(plan, 0), states, warp, count, grows)

@@ -156,6 +156,13 @@ class Run:
         return self.tally.serial_reason
 
     @property
+    def tier(self) -> str:
+        """Returns the code that the launch ended in: "baseline", which is compiled fast and takes 4
+        times as long in the median, or optimised code by LLVM's effort, "level 0", "level 1" or
+        "level 3"; empty on the reference machine. Only the host's time depends on it."""
+        return self.tally.tier
+
+    @property
     def alone_because(self) -> str:
         """Return `serial_reason`, under the name that it had before."""
         message = "`alone_because` is deprecated: use `serial_reason`"
@@ -286,6 +293,7 @@ class Run:
             newer_target=", ".join(module.target) if is_newer(module, spec) else None,
             seconds=execution.seconds,
             compile_seconds=execution.compile_seconds,
+            tier=execution.tally.tier,
             terms=kernel.terms,
         )
         return make_report(facts, program, self.counters, self.occupancy, self.examples)

@@ -20,8 +20,8 @@ Attribute = str | int | bool | Iterable[str] | None
 
 
 def attributes(**values: Attribute) -> str:
-    """Returns attributes as text ` name=value ...`; those that are None, False or empty are
-    omitted, True is `yes`, and several values are joined by commas."""
+    """Returns attributes as text ` name=value ...`; those that are None, False or an empty
+    collection are omitted, True is `yes`, and several values are joined by commas."""
     words: list[str] = []
     for name, value in values.items():
         if isinstance(value, bool):

@@ -52,7 +52,8 @@ class _Parser:
 
     def __init__(self, lines: list[Line]) -> None:
         """Sorts the lines by their keywords, and reads the names of registers and blocks, which
-        other lines refer to."""
+        other lines refer to. Raises WarploomError for an unknown keyword, or unless there is one
+        line `registers`."""
         self._lines: dict[str, list[Line]] = {word: [] for word in KEYWORDS}
         for line in lines:
             line.read(lambda line: self._lines[line.words[0]]).append(line)

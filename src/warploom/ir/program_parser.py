@@ -84,7 +84,8 @@ class ProgramParser:
         )
 
     def _program_blocks(self, lines: Sequence[Line]) -> tuple[ProgramBlock, ...]:
-        """Returns the basic blocks: their operations follow each other."""
+        """Returns the basic blocks, with the successors that their lines name; the numbers of their
+        operations are consecutive from block to block."""
         blocks: list[ProgramBlock] = []
         for index, line in enumerate(lines):
             start = blocks[-1].stop if blocks else 0
@@ -103,7 +104,8 @@ class ProgramParser:
         return name, self._blocks[block]
 
     def _operation(self, line: Line) -> Instruction:
-        """Returns the operation that a line describes. Raises ValueError for another text."""
+        """Returns the operation that a line describes. Raises ValueError for another text or
+        opcode, KeyError for a guard that is not declared."""
         match = _OPERATION.fullmatch(line.text)
         if match is None:
             raise ValueError(f"{line.text} is no operation")
@@ -148,7 +150,8 @@ def _marked(lines: Sequence[Line], mark: str) -> frozenset[int]:
 
 
 def _variable(line: Line) -> tuple[str, VariableSlot]:
-    """Returns a variable's name and memory."""
+    """Returns a variable's name and its memory: space, offset and size in bytes, and whether it is
+    in the frame."""
     name, space, offset, size = line.words
     frame = "frame" in line.values
     return name, VariableSlot(Space(space), int(offset), int(size), frame)

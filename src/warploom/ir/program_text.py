@@ -64,8 +64,9 @@ def label_lines(program: Program, label: Callable[[int], str]) -> Iterator[str]:
 def operation_lines(
     program: Program, block: ProgramBlock, plans: Mapping[int, Sequence[str]]
 ) -> Iterator[str]:
-    """Yields the lines of the operations of a basic block; `plans` are the texts of those of an
-    operation at any addresses."""
+    """Yields the lines of the operations of a basic block: index, operation, and its attributes
+    hidden, private (`Program`), plan, and at (source position). `plans` has, by index, the texts of
+    an access's plans at any addresses, `space:plan`."""
     for index in range(block.start, block.stop):
         instruction = program.instructions[index]
         yield f"{INDENT}{index}: {print_operation(instruction)}" + attributes(

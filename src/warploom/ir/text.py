@@ -60,8 +60,8 @@ def plan_text(plan: AccessPlan) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a dataclass of options as JSON values: enumerations by value, sets sorted, fields
-    with their default value omitted."""
+    """Returns options as JSON values: a dataclass as its fields but those with their default value,
+    an enumeration by its value, a set as a sorted list; other values as they are."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, frozenset | tuple):
@@ -215,8 +215,8 @@ class _Printer:
 
 
 def _group(group: AccessGroup) -> str:
-    """Returns the line of an access group: operation, space, type, and attributes with its members
-    and plan."""
+    """Returns the text of an access group, without indentation and keyword: operation, space, type,
+    and attributes with its members and plan."""
     shape = group.shape
     return f"{shape.op} {shape.space.value} {shape.type}" + attributes(
         parts=shape.parts if shape.parts > 1 else None,

@@ -46,7 +46,8 @@ class BranchKind(Enum):
 @dataclass(frozen=True)
 class BlockAccesses:
     """Holds the access groups of a basic block. `has_fast_version`: the block is also emitted in a
-    version in which all lanes are active and every group has hit its range cache."""
+    version in which all lanes are active and no group that may leave it (Exit.SLOW_VERSION) has
+    failed its guard."""
 
     groups: tuple[AccessGroup, ...] = ()
     has_fast_version: bool = False

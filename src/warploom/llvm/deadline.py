@@ -44,8 +44,8 @@ class Deadline:
 
 
 def _limit_in_seconds() -> float:
-    """Returns the limit that WARPLOOM_COMPILE_SECONDS sets, or the default. Raises WarploomError if
-    it is no positive number."""
+    """Returns the limit that WARPLOOM_COMPILE_SECONDS sets, or the default (SECONDS, 300). Raises
+    WarploomError if it is no positive number."""
     text = os.environ.get(VARIABLE) or str(SECONDS)
     try:
         seconds = float(text)

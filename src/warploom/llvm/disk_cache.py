@@ -43,6 +43,8 @@ SOURCES = (
 
 _CHECKSUM_BYTES = 32
 
+KEY_DIGITS = 40
+
 
 def cache_directory() -> Path:
     """Returns the folder of the cache: WARPLOOM_CACHE_DIR, else `warploom` in XDG_CACHE_HOME or
@@ -70,8 +72,8 @@ def find(kind: str, key: str) -> bytes | None:
 
 def store(kind: str, key: str, content: bytes) -> None:
     """Writes an entry atomically: another process sees all of it or nothing. One write in 64 also
-    removes the oldest entries beyond MOST_BYTES. Writes nothing if other users can write to the
-    folder; an OSError (a full disk, a read-only folder) is ignored."""
+    removes the oldest entries beyond MOST_BYTES (1 GiB). Writes nothing if the folder is another
+    user's or others can write to it; an OSError (a full disk, a read-only folder) is ignored."""
     import tempfile
 
     path = _path(kind, key)
@@ -87,6 +89,32 @@ def store(kind: str, key: str, content: bytes) -> None:
             _remove_oldest(path.parent, MOST_BYTES)
     except OSError:
         return
+
+
+def sizes() -> dict[str, list[int]]:
+    """Returns the sizes in bytes of all entries by kind; empty without a folder."""
+    held: dict[str, list[int]] = {}
+    for kind, entry in _entries():
+        held.setdefault(kind, []).append(entry.stat().st_size)
+    return held
+
+
+def clear() -> int:
+    """Removes all entries, and returns how many there were. Raises OSError if the folder cannot be
+    written to."""
+    entries = _entries()
+    for _, entry in entries:
+        entry.unlink(missing_ok=True)
+    return len(entries)
+
+
+def _entries() -> list[tuple[str, Path]]:
+    """Returns kind and path of all entries: files named KIND-KEY, as `_path` does. Other files are
+    none of ours."""
+    folder = cache_directory()
+    found = folder.iterdir() if folder.is_dir() else ()
+    parts = ((path.name.rpartition("-"), path) for path in found)
+    return [(kind, path) for (kind, _, key), path in parts if len(key) == KEY_DIGITS and kind]
 
 
 def key_of(parts: Iterable[str], sources: Iterable[str] = SOURCES) -> str:
@@ -107,13 +135,13 @@ def key_of_sources(parts: Iterable[str], sources: Iterable[str]) -> str:
 
 
 def _key(begin: bytes, parts: Iterable[str]) -> str:
-    """Returns 40 hexadecimal digits of a digest of a prefix and of texts."""
+    """Returns KEY_DIGITS hexadecimal digits of a digest of a prefix and of texts."""
     digest = hashlib.sha256(begin)
     for part in parts:
         data = part.encode()
         # The length in front of a text keeps ("ab", "c") and ("a", "bc") different.
         digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()[:40]
+    return digest.hexdigest()[:KEY_DIGITS]
 
 
 def _path(kind: str, key: str) -> Path:

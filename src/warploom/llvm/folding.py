@@ -72,7 +72,8 @@ def _ones(value: Value) -> int:
 
 
 def _constant(type: Any, number: int) -> Value:
-    """Returns a constant of an integer type. LLVM spells it as a signed number, but `i1 1` as 1."""
+    """Returns a constant of an integer type, made of the lowest bits of `number`. LLVM spells it as
+    a signed number, but `i1 1` as 1."""
     size: int = type.width
     low_bits = number & ((1 << size) - 1)
     return ir.Constant(

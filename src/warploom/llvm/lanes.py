@@ -245,7 +245,8 @@ class Lanes:
         self.b.store(self.b.add(self.b.load(pointer, typ=I64), amount), pointer)
 
     def slot(self, pointer: Value, index: Value | int, element: ir.Type = I64) -> Value:
-        """Returns the address of an element of an array."""
+        """Emits the address of element `index` of an array of `element`s (by default i64) at
+        `pointer`."""
         at = I64(index) if isinstance(index, int) else index
         return self.b.gep(pointer, [at], source_etype=element)
 

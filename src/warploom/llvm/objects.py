@@ -13,8 +13,9 @@ def object_of(
     text: str, effort: Effort, exported: str, processor: Processor | None = None
 ) -> bytes:
     """Compiles a module to an object file for a processor (default: `llvm.target.processor`), with
-    the LLVM passes of `effort`: FULL -O3, LESS `tidy`, LEAST `simplify`, NONE no pass; the last two
-    with code generation of level 0. Raises RuntimeError for text that is no valid module.
+    the LLVM passes of `effort`: FULL -O3, LESS `tidy`, LEAST `simplify`, NONE no pass; with code
+    generation of level 3 for the first two, 0 for the last two. Raises RuntimeError for text that
+    is no valid module.
 
     All its functions but `exported` become internal, so that LLVM may inline and drop them. Calls
     of `llvm.rounding` functions are linked with their definitions."""

@@ -67,8 +67,9 @@ def chosen_effort(program: Program) -> Effort:
 def effort(program: Program) -> Effort:
     """Returns the highest level at which optimising a kernel takes less time than typical runs. Its
     size is basic blocks times registers, four times that with calls that are not inlined. LEAST for
-    a size over LONG, or more than MANY_INSTRUCTIONS with more than MANY_PIECES pieces (`_pieces`);
-    else LESS for a size over BRANCHED, or more than MANY_INSTRUCTIONS; else FULL."""
+    a size over LONG (25,000), or more than MANY_INSTRUCTIONS (4000) with more than MANY_PIECES
+    (128) pieces (`_pieces`); else LESS for a size over BRANCHED (10,000), or more than
+    MANY_INSTRUCTIONS; else FULL."""
     size = len(program.blocks) * len(program.registers)
     size *= CALLS_WEIGH if program.depth is not None else 1
     many = len(program.instructions) > MANY_INSTRUCTIONS

@@ -88,20 +88,23 @@ class ModulePrinter:
         return f"{self.type_text(value.type)} {self.reference(value)}"
 
     def all_typed(self, instruction: Any) -> str:
-        """Returns the text of an instruction whose operands all have their types before them."""
+        """Returns the text, without its result, of an instruction whose operands all have their
+        types before them: `br label %x`."""
         operands = ", ".join([self.typed(operand) for operand in instruction.operands])
         return f"{instruction.opname} {operands}"
 
 
 def _arithmetic(printer: ModulePrinter, instruction: Any) -> str:
-    """Returns the text of an instruction whose operands are of the type of its result."""
+    """Returns the text, without its result (`ModulePrinter._instruction` adds it), of an
+    instruction whose operands are of the type of its result: `add nsw i32 %a, %b`."""
     opcode = " ".join([instruction.opname, *instruction.flags])
     operands = ", ".join([printer.reference(operand) for operand in instruction.operands])
     return f"{opcode} {printer.type_text(instruction.type)} {operands}"
 
 
 def _comparison(printer: ModulePrinter, instruction: Any) -> str:
-    """Returns the text of an `icmp` or `fcmp`, which has a type before its first operand only."""
+    """Returns the text, without its result, of an `icmp` or `fcmp`, which has a type before its
+    first operand only."""
     left, right = instruction.operands
     opcode = " ".join([instruction.opname, *instruction.flags, instruction.op])
     return f"{opcode} {printer.typed(left)}, {printer.reference(right)}"
@@ -126,7 +129,7 @@ def _alignment(instruction: Any) -> str:
 
 
 def _address(printer: ModulePrinter, instruction: Any) -> str:
-    """Returns the text of a `getelementptr`."""
+    """Returns the text of a `getelementptr`, without its result."""
     opcode = "getelementptr inbounds" if instruction.inbounds else "getelementptr"
     operands = ", ".join([printer.typed(operand) for operand in instruction.operands])
     return f"{opcode} {printer.type_text(instruction.source_etype)}, {operands}"
@@ -147,7 +150,8 @@ FORMATS: dict[object, Callable[[ModulePrinter, Any], str]] = {
     instructions.ShuffleVector: ModulePrinter.all_typed,
     instructions.SelectInstr: ModulePrinter.all_typed,
 }
-"""How instructions of a class without metadata are printed."""
+"""Functions that print an instruction without metadata, by its class, as LLVM IR without its result
+(`%x = `)."""
 
 WITHOUT_RESULT: frozenset[object] = frozenset(
     {instructions.StoreInstr, instructions.Branch, instructions.ConditionalBranch}

@@ -20,8 +20,8 @@ class Vectors:
         return ir.VectorType(element_type(type), self.width)
 
     def constant(self, bits: int, type: ScalarType) -> Value:
-        """Returns a constant of a PTX type, as it is computed, that has these bits in every
-        lane."""
+        """Returns a constant of a PTX type, as it is computed, that has the lowest bits of `bits`,
+        as many as the type has, in every lane."""
         element = ir.IntType(type.bits)
         value = bits & ((1 << type.bits) - 1)
         whole = repeated(value, element, self.width)

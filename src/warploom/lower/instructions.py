@@ -90,12 +90,13 @@ class InstructionCode:
     def emit(
         self, copy: Copy, index: int, instruction: Instruction, guard: Value | None, on: Value
     ) -> None:
-        """Emits an instruction that does not end a basic block: first the race detector's event,
-        checks of operands and waits for copies, which is all for an instruction without effect;
-        then one without results, uncounted (`_emit_without_results`); or its results, of one value
-        for each lane run if all are uniform or affine, else of 32 lanes, written under the mask
-        that the block's copy (`copy`) needs; last the count of routines that it calls
-        (`operations.routines`). A `red.async` also signals its mbarrier, and may complete late.
+        """Emits an instruction that does not end a basic block. First the race detector's event (if
+        it observes synchronisation), checks of operands and waits for copies: all for one without
+        effect (`_has_no_code`). Then an instruction without results (`_emit_without_results`), or
+        the results: one value for each lane run if all are uniform or affine, else 32 lanes,
+        written under the mask that the block's copy (`copy`) needs; and for these the count of
+        routines called (`operations.routines`). A `red.async` also signals its mbarrier, and may
+        complete late.
 
         `guard` is the mask of its guard, None without one; `on` are the executing lanes: the active
         mask and the guard.
@@ -176,7 +177,8 @@ class InstructionCode:
         return [(instruction.operands[0], value, type)]
 
     def block_rank(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a `getctarank`; returns its result."""
+        """Emits a `getctarank`; returns the rank in the cluster of the block that each lane's
+        shared address belongs to, the own block's for an address that names none."""
         address = self.operands.read(instruction.operands[1], U64)
         return [(instruction.operands[0], self.memory.clusters.rank_of(address), B32)]
 
@@ -185,9 +187,10 @@ class InstructionCode:
         return self.compute(instruction) if is_copy(instruction) else self.moves.move(instruction)
 
     def compare(self, instruction: Instruction) -> list[Result]:
-        """Emits a `setp`: as a prefix mask (`PrefixMaskCode`) where, in convergent code, one
-        operand rises by 1 from lane to lane and the other is uniform, else by its terms; returns
-        its predicate, and the complement for a second destination."""
+        """Emits a `setp`: as a prefix mask (`PrefixMaskCode`) where, in convergent code, one 32-bit
+        integer rises by 1 from lane to lane, the other is uniform, and there is no Boolean operand;
+        else, and at run time if a lane's value wraps around, by its terms. Returns its predicate,
+        and for a second destination that of the opposite comparison."""
         holds = self.leading.compare(instruction, lambda: self.compute(instruction)[0][1])
         if holds is None:
             return self.compute(instruction)
@@ -300,8 +303,8 @@ class InstructionCode:
 
     def compute(self, instruction: Instruction) -> list[Result]:
         """Emits the terms of an instruction in 32 lanes, before any result is written; returns the
-        results.
-        """
+        results. Open NaNs of sources are made canonical, but for those that
+        `_results_to_compute` leaves out."""
         sources, types = self._sources(instruction)
         results: list[Result] = []
         for target, term, root, blind in self._results_to_compute(instruction):
@@ -327,7 +330,8 @@ class InstructionCode:
         self, instruction: Instruction
     ) -> Iterator[tuple[Operand, Term, Term, frozenset[int]]]:
         """Yields, for each destination: the destination, its term, the node of the term to compute
-        (`_root`), and the numbers of the sources whose NaN bits do not influence it.
+        (`_root`), and the numbers of the sources to read without making an open NaN canonical:
+        its bits do not influence the result, or are copied to a register that may hold any NaN.
         """
         count = len(instruction.operation.spec.destinations)
         terms = instruction.operation.terms_for(len(self._sources(instruction)[0]))

@@ -8,7 +8,7 @@ from warploom.core.errors import LaunchCancelled
 
 class Cancellation:
     """A flag that one thread sets and the thread of a launch polls: compiled code each time that it
-    returns to the host, the reference machine before each instruction."""
+    returns to the host or calls it, the reference machine before each instruction."""
 
     __slots__ = ("requested",)
 

@@ -55,7 +55,7 @@ def read_string(read: Read, at: int) -> bytes:
 
 def format_printf(format: bytes, arguments: PrintfArguments) -> str:
     """Returns the text of a format and its arguments, cut at MOST_BYTES; conversions that C does
-    not have stay as they are."""
+    not have, or for which no argument is left, stay as they are."""
     text, end = bytearray(), 0
     for match in SPECIFIER.finditer(format):
         text += format[end : match.start()]

@@ -51,8 +51,9 @@ class Services:
 
     def serve(self, call: ServiceCall) -> list[int]:
         """Executes a call in each active lane, in rising order, by the handler of its function, and
-        returns the results by lane, 0 for inactive lanes. Raises KernelFault, or DeviceAssert for a
-        failed assertion."""
+        returns the results by lane, 0 for inactive lanes. Raises KernelFault, DeviceAssert for a
+        failed assertion, LaunchError for a malloc without device memory, or what the launch's
+        output raises."""
         results = [0] * self.launch.warp_size
         for lane in call.lanes:
             arguments = [argument[lane] for argument in call.arguments]

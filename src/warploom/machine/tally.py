@@ -39,7 +39,8 @@ class Tally:
       write them (`cost.fields`); `rows` names the (instruction, space, operation) of each row.
       `records` are their records, `accesses` the costs alone, in order of FIELDS.
     - `launched_warps`: the number of warps of the launch. `workers`: the number of threads that ran
-      its blocks; `serial_reason` says why that was one though more were available.
+      its blocks; `serial_reason` says why that was one though more were available. `tier`: the
+      code that the launch ended in (`CompiledKernel.tier`), empty for the reference machine.
     """
 
     program: Program
@@ -55,6 +56,7 @@ class Tally:
     launched_warps: int = field(default=0)
     workers: int = 1
     serial_reason: str = ""
+    tier: str = ""
 
     @property
     def records(self) -> Counts:

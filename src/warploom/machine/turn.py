@@ -63,7 +63,7 @@ class LaunchLock:
 
     def leave(self, number: int | None) -> None:
         """Removes a ticket, so that launches with higher ones may run, and wakes those that wait;
-        does nothing for None."""
+        this thread's launch then counts as one without a ticket. Does nothing for None."""
         if number is None:
             return
         self._current.number = None

@@ -22,8 +22,8 @@ from warploom.program.accesses import AccessRecord
 
 
 def complete_plans(ir: WarpIR) -> WarpIR:
-    """Returns an IR in which no group leaves a version that its block does not have, and each
-    access has a plan at any addresses."""
+    """Returns an IR in which no group leaves a version that its block does not have, and, except in
+    baseline code, each access has a plan at any addresses."""
     return plan_general_accesses(fit_plans(ir))
 
 

@@ -1,5 +1,5 @@
-"""The pass that selects the blocks between barriers which get a region copy, in which converged
-warps run one after the other without a return to the scheduler.
+"""The pass that selects the blocks between barriers which get a region version, a copy in which
+converged warps run one after the other without a return to the scheduler.
 
     b0: ...; bar.sync 0;  b1: ...; bar.sync 0;   ->   block b1 region_version=yes
 

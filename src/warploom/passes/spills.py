@@ -1,5 +1,5 @@
-"""The pass that selects registers which are stored to the warp's context as soon as they are
-written, so that a barrier need not store them.
+"""The pass that selects registers, with one writer and live after a barrier, which are stored to
+the warp's context as soon as they are written, so that a barrier need not store them.
 
     mov.u32 %r1, %tid.x;  ...  bar.sync 0;  ... %r1 ...   ->   %r1 .b32 affine<1> spilled
 

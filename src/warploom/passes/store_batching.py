@@ -50,7 +50,8 @@ class _OpenBatch:
     loads: list[int] = field(default_factory=list[int])
 
     def add(self, index: int, offset: int) -> None:
-        """Adds a store; the loads since the previous one are then between members."""
+        """Adds a store. The loads since the previous member are then `crossed`; those before a
+        first member are dropped."""
         self.members.append((index, offset))
         if len(self.members) > 1:
             self.crossed += self.loads
@@ -141,9 +142,9 @@ def _deferrable_store(
 ) -> tuple[object, AccessGroup, int] | None:
     """Returns the key of the batch that a store may be deferred in (base register and its last
     writer, space, size, misalignment), a group for that batch, and the store's offset. None if it
-    is no weak unguarded store from a base register, if lanes would not write ascending disjoint
-    addresses, or if no plan defers it. `versions` maps registers to their last writers in the
-    block."""
+    is no weak unguarded store from a base register, if the base is affine and its lanes do not
+    ascend with one positive stride, or if no plan defers it. `versions` maps registers to their
+    last writers in the block."""
     if instruction.operation.kind is not OpKind.STORE or not _is_weak_unguarded(instruction):
         return None
     address = instruction.operands[0]

@@ -39,9 +39,9 @@ def find_strided_loops(ir: WarpIR) -> WarpIR:
     There are none in code that reports each access or instruction to a log, observer, detector or
     debugger, without shapes, or where accesses are not inlined. A loop is selected if at least half
     of its accesses are strided (each other one has a check in every iteration, while a fast version
-    of the block has one for several), if it has at most MOST_INSTRUCTIONS instructions for each
-    strided group, and if the registers of 32 lanes that are live at its header take less than
-    VECTOR_REGISTERS bytes."""
+    of the block has one for several), if it has at most MOST_INSTRUCTIONS (64) instructions for
+    each strided group, and if the registers that are live at its header and have a value in each of
+    32 lanes take less than VECTOR_REGISTERS (512) bytes (`_batched_loop`)."""
     variant = ir.variant
     shown = variant.is_watched or variant.sanitizes is not None or variant.debugging is not None
     if shown or not ir.shapes or not ir.accesses.facts.inlined:

@@ -1,5 +1,5 @@
-"""The pass that selects blocks which get a fast version, in which all lanes are on and each group
-has hit its range cache.
+"""The pass that selects blocks with many accesses guarded by the range cache, which get a fast
+version, in which all lanes are on and each group has hit its range cache.
 
     ld ...; ld ...; ld ...; st ...   ->   accesses fast_version=yes
 

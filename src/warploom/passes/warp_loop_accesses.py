@@ -48,14 +48,15 @@ def planned_warp_loop(ir: WarpIR, warp_loop: WarpLoop) -> WarpLoopPath | None:
 
 
 def _accesses(warp_loop: WarpLoop, blocks: tuple[int, ...]) -> list[int]:
-    """Returns the accesses in some blocks of a warp loop."""
+    """Returns the instructions of kind ACCESS in some blocks of a warp loop."""
     steps = warp_loop.steps(blocks)
     return [index for index in steps if warp_loop.kinds[index] is StepKind.ACCESS]
 
 
 def _runs_first_threads(ir: WarpIR, warp_loop: WarpLoop) -> bool:
-    """Returns whether the condition of a warp loop holds in the first threads of the block; where a
-    partial warp may run the body, also if it holds in the first thread alone."""
+    """Returns whether the condition of a warp loop, which must have one, holds in the first threads
+    of the block; where a partial warp may run the body, also if it holds in the first thread
+    alone."""
     assert warp_loop.condition is not None
     operand_shapes = OperandShapes(
         ir.program, BLOCK_LAYOUT[ir.variant.warp_layout], ir.block_shapes

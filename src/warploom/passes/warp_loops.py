@@ -20,9 +20,9 @@ from warploom.passes.warp_loop_accesses import planned_warp_loop
 
 def find_warp_loops(ir: WarpIR) -> WarpIR:
     """Adds the paths between barriers that can run as one loop over the warps of a thread block,
-    through blocks that have a region version, with their access groups (`warp_loops`). A path with
-    accesses that cannot be planned (`planned_warp_loop`) is dropped; changes nothing unless
-    `can_run_warp_loops`."""
+    through blocks that have a region version, with their access groups (`warp_loops`): the first
+    path from the entry and from each barrier. One with accesses that cannot be planned
+    (`planned_warp_loop`) is dropped; changes nothing unless `can_run_warp_loops`."""
     if not can_run_warp_loops(ir):
         return ir
     predicated_bodies, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout

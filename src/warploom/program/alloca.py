@@ -53,6 +53,6 @@ def _align_top(code: HiddenCode, alignment: int) -> None:
 
 
 def uses_stack(function: Function) -> bool:
-    """Returns whether a function allocates stack memory, which is freed when the function
-    returns."""
+    """Returns whether a function itself, not a callee of it, allocates stack memory (`alloca`),
+    which is freed when the function returns."""
     return any(i.operation.kind is OpKind.STACK_ALLOCATION for i in function.instructions)

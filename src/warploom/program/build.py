@@ -26,8 +26,10 @@ def build(module: Module, kernel_name: str, stack_bytes: int = STACK_BYTES) -> P
     several devices become those on one, and waits for asynchronous products and loads read their
     registers.
 
-    Raises LaunchError if the module has no such kernel, UnsupportedInstruction for the call of a
-    function without a body."""
+    Raises LaunchError if the module has no such kernel, CompileError if it is too large
+    (`inlining`), UnsupportedInstruction for a call that `inline` cannot resolve or an address that
+    `layout` cannot give.
+    """
     kernel = _kernel(module, kernel_name)
     flat = flatten(module, kernel, stack_bytes)
     blocks, targets = cut_into_blocks(flat.instructions, flat.labels)

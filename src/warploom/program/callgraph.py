@@ -58,8 +58,9 @@ class CallGraph:
         return tuple(name for name in self._functions if name in address_taken)
 
     def declaration_of(self, call: Instruction, caller: Function) -> Function | Prototype:
-        """Returns what declares the parameters and results of a call: the callee that it names; of
-        an indirect call its prototype, or the first function of its list of targets."""
+        """Returns what declares the parameters and results of a call: the callee that it names,
+        which must have a body; of an indirect call its prototype, or the first function of its list
+        of targets."""
         callee = call.operands[1]
         if isinstance(callee, Symbol):
             return self._functions[callee.name]

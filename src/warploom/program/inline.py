@@ -65,8 +65,8 @@ def flatten(module: Module, kernel: Function, stack_bytes: int) -> Flat:
     all calls are inlined and nothing uses the stack, else that of `callees.assemble`. `stack_bytes`
     is the size of a thread's stack, which calls that are not inlined and `alloca` use.
 
-    Raises UnsupportedInstruction for the call of a function without a body, CompileError if the
-    kernel is too large.
+    Raises UnsupportedInstruction for a call of a name that is no function with a body, or with
+    another number of arguments or results; CompileError if the kernel is too large.
     """
     inliner = _Inliner(module, kernel)
     first = inliner.begin(kernel)
@@ -100,7 +100,8 @@ def _end_at_once(kernel: FunctionCode) -> None:
 
 class _Inliner:
     """Emits the parts of a program in turn (`FunctionCode`): the kernel, then each function that is
-    not inlined. `calls` counts calls, whose numbers make the names of copies unique."""
+    not inlined. `calls` counts calls, whose numbers make the names of copies unique; `has_stack` is
+    true once an instruction that moves the stack's top was lowered."""
 
     def __init__(self, module: Module, kernel: Function) -> None:
         """Decides which functions are not inlined (`retained`), and begins to count calls; emits

@@ -77,10 +77,12 @@ def _callees_first(graph: CallGraph, kernel: Function) -> list[Function]:
 def _retain(
     graph: CallGraph, order: Sequence[Function], called: Mapping[str, int], threshold: int | None
 ) -> tuple[frozenset[str], int]:
-    """Returns the functions that are retained at a threshold, and the instructions of the resulting
-    program. A function is retained if it has several calls and, with its inlined callees, more
-    instructions than `threshold` (None: no limit), or if its calls nest MAX_DEPTH deep. `order`
-    lists callees first and the kernel last, `called` counts the calls of each function."""
+    """Returns the functions that are retained at a threshold, and the instructions of these and of
+    the kernel, with what is inlined into them. Recursive functions, and those that are only called
+    through registers, count only if they are among the retained ones. A function is retained if it
+    has several calls and, with its inlined callees, more instructions than `threshold` (None: no
+    limit), or if its calls nest MAX_DEPTH deep; the kernel never is. `order` lists callees first
+    and the kernel last, `called` counts the calls of each function."""
     sizes: dict[str, _Size] = {}
     retained: set[str] = set()
     for function in order:

@@ -168,7 +168,7 @@ def _lay_out(layout: Layout, variables: Iterable[Variable], *, frame: bool = Fal
 def _lay_out_shared(layout: Layout, variables: Iterable[Variable]) -> None:
     """Assigns offsets to static shared variables, then, aligned to DYNAMIC_SHARED_ALIGNMENT or more
     if they need it, to dynamic shared memory, where all open arrays (`extern`, without a size)
-    begin; sets the sizes in `layout`."""
+    begin; sets `shared_bytes`, of static ones, and `dynamic_shared_offset` in `layout`."""
     open_arrays = [v for v in variables if v.linkage == "extern" and None in v.shape]
     layout.shared_bytes = _lay_out(layout, (v for v in variables if v not in open_arrays))
     alignment = max((DYNAMIC_SHARED_ALIGNMENT, *(v.alignment for v in open_arrays)))

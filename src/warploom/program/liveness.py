@@ -47,8 +47,8 @@ def live_in(
 
 
 def _gen_and_kill(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:
-    """Returns the bit masks of the registers that a block reads before writing (gen), and of those
-    that an unguarded instruction of it writes (kill)."""
+    """Returns the bit masks of the registers that a block reads before an unguarded instruction of
+    it writes them (gen), and of all that its unguarded instructions write (kill)."""
     read, written = set[str](), set[str]()
     for instruction in instructions:
         for register in reads(instruction):

@@ -17,7 +17,8 @@ RESERVED = 4
 
 
 def estimated_registers(program: Program) -> int:
-    """Returns the 32-bit registers that a thread needs. Predicates have registers of their own."""
+    """Returns the 32-bit registers that a thread needs: the most that are live at one instruction,
+    and RESERVED. Predicates have registers of their own."""
     return RESERVED + max(_most_live(program, block) for block in range(len(program.blocks)))
 
 

@@ -49,7 +49,8 @@ def destinations(instruction: Instruction) -> tuple[Operand, ...]:
 
 
 def sources(instruction: Instruction) -> tuple[Operand, ...]:
-    """Returns the operands that an instruction reads."""
+    """Returns the operands that an instruction reads: those after its destinations, of which it may
+    update some (`reads`)."""
     return instruction.operands[len(instruction.operation.spec.destinations) :]
 
 

@@ -1,5 +1,6 @@
 """Adds to instructions that wait for `wgmma` products (of a warp group), or for loads of tensor
 memory, the registers that the pending operations use, so that liveness keeps them up to the wait.
+Also reads the operands of a `wgmma` product by role.
 
 A pending product reads its registers (D, and A if that is in registers) when it completes, at the
 wait; a load writes its destination there. So a wait reads the registers of every product, or load,
@@ -82,7 +83,7 @@ def group_barrier_after(wait: Instruction) -> Instruction:
 def with_registers_in_flight(instructions: Iterable[Instruction]) -> tuple[Instruction, ...]:
     """Returns the instructions of a program in which waits have one more operand: waits for warp
     group products the registers that hold D or A of any product, waits for loads of tensor memory
-    the destinations of any load."""
+    the destinations of any load; unchanged if the program has none."""
     program = tuple(instructions)
     products = [each for each in program if each.operation.kind is OpKind.GROUP_PRODUCT]
     # D, and A unless a descriptor of shared memory stands in its place.

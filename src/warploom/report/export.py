@@ -30,6 +30,7 @@ def as_json(report: Report) -> dict[str, object]:
         "block": list(facts.block),
         "seconds": facts.seconds,
         "compile_seconds": facts.compile_seconds,
+        "tier": facts.tier,
         "sections": {section.title: _section(section) for section in report.sections},
         "metrics": {
             metric.nsight: _finite(metric.value)

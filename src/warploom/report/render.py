@@ -59,6 +59,11 @@ def _compiling(seconds: float) -> str:
     return f", after {seconds:,.3f} s of compiling" if seconds >= 0.0005 else ""
 
 
+def _tier(tier: str) -> str:
+    """Returns words that tell a time in baseline code, which says nothing of longer runs."""
+    return ", in baseline code (longer runs get optimised code)" if tier == "baseline" else ""
+
+
 def render(report: Report, console: Console, terms: str | None = None) -> None:
     """Print the report, in the terms of "cuda", "opencl" or "hip", else in its own."""
     facts = report.facts
@@ -68,7 +73,7 @@ def render(report: Report, console: Console, terms: str | None = None) -> None:
             (read_symbol(facts.kernel).template, "bold"),
             f" on {facts.spec.title} (compute capability {facts.spec.cc}), by the"
             f" {facts.engine} engine in {facts.seconds:,.3f} s of this host"
-            f"{_compiling(facts.compile_seconds)}",
+            f"{_compiling(facts.compile_seconds)}{_tier(facts.tier)}",
         )
     )
     if facts.newer_target is not None:

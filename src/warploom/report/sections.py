@@ -24,7 +24,7 @@ Value = int | float | str
 @dataclass(frozen=True, slots=True)
 class Facts:
     """Facts of a launch beside its counters. `seconds` and `compile_seconds`
-    (0 where the code was there already) were measured on the host.
+    (0 where the code was there already) were measured on the host, in code of `tier` (`Run.tier`).
 
     `terms` are those in which the report is written, if not asked for in others. `registers_from`
     is "ptxas" or "estimate"; `spill_bytes` a thread are None where only ptxas could tell.
@@ -46,6 +46,7 @@ class Facts:
     newer_target: str | None
     seconds: float
     compile_seconds: float
+    tier: str = ""
     terms: str = "cuda"
 
     @property

@@ -159,8 +159,9 @@ def waiting_votes(state: WarpState, table: WarpTable) -> int:
 
 @jitable
 def deliver_vote_counts(table: WarpTable, votes: int) -> None:
-    """Stores a completed barrier's vote count, the result of `bar.red`, in those parked splits of a
-    warp that wait in `bar.red`; the warp waited whole (status BARRIER_WAIT)."""
+    """Stores a completed barrier's vote count in every parked split of a warp that waits in
+    `bar.red` (its `vote` is not 0), and marks its wait as done (`deliver_vote_count`). The whole
+    warp waited at that barrier (status BARRIER_WAIT)."""
     left = table.parked
     while left != 0:
         deliver_vote_count(split_of(table, first_lane(left)), votes)

@@ -210,9 +210,9 @@ def cluster_offset(
     cannot be accessed. The bits of `address` from BLOCK_BITS on are 1 plus the block's rank, or 0
     for the executing block; those below are the offset in that block.
 
-    `own` is the rank of the executing block, `live` the ranks of running blocks as bits, `stride`
-    the bytes from the shared memory of one block to the next.
-    """
+    `own` is the rank of the executing block, `live` the ranks of running blocks as bits,
+    `shared_bytes` the size of a block's shared memory, `stride` the bytes from that of one block to
+    the next."""
     rank, offset = address >> BLOCK_BITS, address & ((1 << BLOCK_BITS) - 1)
     block = own if rank == 0 else rank - 1
     if block >= MOST_BLOCKS or (live >> block) & 1 == 0:

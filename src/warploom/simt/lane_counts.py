@@ -73,7 +73,8 @@ def compile_instead(function: Callable[..., object], compiled: Callable[..., obj
 
 
 def segments_of(addresses: Addresses, mask: int, shift: int) -> list[int]:
-    """Returns the index of the segment of 2^shift bytes that each active lane touches."""
+    """Returns the index of the segment of 2^shift bytes that each active lane touches, in the order
+    of lanes."""
     return [address >> shift for lane, address in enumerate(addresses.tolist()) if mask >> lane & 1]
 
 

@@ -53,8 +53,8 @@ class WordRecord:
         self.at = at + index * self.WORDS
 
     def __init_subclass__(cls, align: int = 1, **options: Any) -> None:
-        """Lays out the annotated fields of a subclass; a record takes a multiple of `align`
-        words."""
+        """Lays out the annotated fields of a subclass, and appends it to RECORDS; a record takes a
+        multiple of `align` words."""
         super().__init_subclass__(**options)
         offsets, runs, parts = dict[str, int](), set[str](), dict[str, type[WordRecord]]()
         hints, end = get_type_hints(cls, include_extras=True), 0

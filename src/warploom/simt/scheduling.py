@@ -249,8 +249,9 @@ def enter_slot(plan: Plan, slots: Words, states: Words, tables: Words) -> bool:
 
 @jitable
 def free_slot(plan: Plan, slots: Words) -> int:
-    """Returns the slot of the block that begins next: after its predecessor in its cluster, or the
-    first free one if it is the first of a cluster."""
+    """Returns the slot of the block that begins next, and changes nothing: the one after its
+    predecessor's in its cluster, or the first free one if it is the first of a cluster. A slot must
+    be free (`can_start`)."""
     if plan.next_block % plan.cluster != 0:
         return plan.begun + 1
     # The slots of a cluster are freed together, so if the first is free, all are.
@@ -341,11 +342,12 @@ def after_run(plan: Plan, state: WarpState, table: WarpTable, status: int, diges
     BARRIER_WAIT (it waits whole) become its status, and nothing is parked but the split of a
     waiting warp that resumes from its table. With others it stays RUNNABLE and resumes from its
     table, where the running split (lanes that execute together) is parked as ready, or with the
-    barrier or member mask that it waits for. Records arrivals at barriers with a thread count
-    (`touched_barrier`; `arrivals` and `awaited` for `bar.arrive`). With DIVERGED, under ADVERSARIAL
-    each lane becomes a split of its own; else, and from 7.0 on at the end of a turn, pending sides
-    of branches become ready, too. `digest`: a hash of the warp's registers; a split that ends a
-    turn with the digest of its last turn makes no progress, unless it reads the clock (`timed`)."""
+    barrier or member mask that it waits for (with RECONVERGING nothing is parked: its lanes wait at
+    a node). Records arrivals at barriers with a thread count (`touched_barrier`; `arrivals` and
+    `awaited` for `bar.arrive`). With DIVERGED, under ADVERSARIAL each lane becomes a split of its
+    own; else, and from 7.0 on at the end of a turn, pending sides of branches become ready, too.
+    `digest`: a hash of the warp's registers; a split that ends a turn with the digest of its last
+    turn makes no progress, unless it reads the clock (`timed`)."""
     state.status = status if status in (ENDED, BARRIER_WAIT) else RUNNABLE
     block, mask, top = table.block, table.mask, table.top
     if status not in (ENDED, BARRIER_WAIT):

@@ -26,7 +26,7 @@ FARTHEST = 2.0**52
 def cube_face(x: float, y: float, z: float) -> tuple[int, float, float]:
     """Returns the face of a cubemap that a direction hits (0 to 5: +x, -x, +y, -y, +z, -z), and the
     coordinates on it, 0 to 1 (guide, "Cubemap Textures"). Of components with equal magnitude, x
-    precedes y precedes z. The zero vector hits the middle of a face."""
+    precedes y precedes z. The zero vector hits the middle of face 0."""
     face, major, s, t = 4, abs(z), x, -y
     if abs(x) >= abs(y) and abs(x) >= abs(z):
         face, major, s = 0, abs(x), -z
@@ -117,8 +117,8 @@ def apply_address_mode(texel: int, size: int, mode: int) -> int:
 
 @jitable
 def log2_of(value: float) -> float:
-    """Returns the base-2 logarithm with 9 fraction bits, rounded down; 0 for values up to 1.
-    Computed by repeated squaring, so that Python and machine code agree bit by bit."""
+    """Returns the base-2 logarithm with 9 fraction bits, rounded down; 0 for a NaN and for values
+    up to 1. Computed by repeated squaring, so that Python and machine code agree bit by bit."""
     if not value > 1.0:
         return 0.0
     whole = 0

@@ -116,8 +116,8 @@ def gather(
     """Executes `tld4` in one lane: stores one component of the four texels of level 0 that linear
     filtering would mix in the result rows of `data`, in the order (x, y) = (0, 1), (1, 1), (1, 0),
     (0, 0) (PTX ISA, tld4), and counts their sectors; leaves the texels in the scratch array, as
-    corners of weight 0. A component that the texture lacks is 0, the fourth 1; no texel is read for
-    it."""
+    corners of weight 0. A component that the texture lacks is 0, the fourth 1 (1.0 if texels are
+    read as floats); no texel is read for it."""
     component = request >> COMPONENT & 3
     exists = component < texture.components
     missing = 0
@@ -185,7 +185,7 @@ def add_integer_corner(
     scratch: TexelScratch,
 ) -> None:
     """Appends the texel at integer coordinates plus texel offsets to the scratch array as the only
-    corner, with address -2 if they are out of bounds; the layer is clamped."""
+    corner, of weight WHOLE, with address -2 if they are out of bounds; the layer is clamped."""
     x, y, z = signed_at(data.x, lane), 0, 0
     if geometry != ONE and geometry != ONE_ARRAY:
         y = signed_at(data.y, lane)
@@ -246,9 +246,10 @@ def add_corner(address: int, weight: int, scratch: TexelScratch) -> None:
 def sample_position(
     texture: TextureRow, data: TexelOperands, lane: int, request: int
 ) -> tuple[float, float, float, int, int]:
-    """Returns u, v, w and the layer of a lane's fetch, which are its operands, and 0. For cubes
-    returns the coordinates on the face that the direction (u, v, w) hits, w 0, the layer 6 * cube +
-    face, and in place of 0 the sampler flag NORMALIZED, as such coordinates always are."""
+    """Returns u, v, w and the layer of a lane's fetch, which are its operands (the layer clamped to
+    the last one), and 0. For cubes returns the coordinates on the face that the direction (u, v, w)
+    hits, w 0, the layer 6 * cube + face, and in place of 0 the sampler flag NORMALIZED, as such
+    coordinates always are."""
     u, v, w = float_at(data.x, lane), float_at(data.y, lane), float_at(data.z, lane)
     layer, geometry = layer_of(texture, data, lane), request >> GEOMETRY_AT & 15
     if geometry != CUBE and geometry != CUBE_ARRAY:
@@ -289,7 +290,7 @@ def layer_of(texture: TextureRow, data: TexelOperands, lane: int) -> int:
 
 @jitable
 def mode_of(sampler: int, axis: int) -> int:
-    """Returns the address mode of an axis."""
+    """Returns the address mode of an encoded sampler along axis `axis`, 0 to 2."""
     return sampler >> (MODES_AT + 4 * axis) & 15
 
 

@@ -94,8 +94,8 @@ def serve_texels(
     """Executes a texture or surface instruction, which `request` encodes as bit fields, in the
     lanes of `mask` of a block with grid index `block`: stores results in `data`, and counts the
     request and its sectors, one transaction each, in `record` and, if `path` is not NO_PATH, in the
-    simulated caches. Queries count nothing. Returns 0, or 1 with the fault of the lowest lane in
-    `scratch`."""
+    simulated caches. Queries and an empty `mask` count nothing. Returns 0, or 1 with the fault of
+    the lowest lane in `scratch`."""
     table, data = TextureHeader(table_words, 0), TexelOperands(data_words, 0)
     scratch = TexelScratch(scratch_words, 0)
     scratch.fault_kind = 0
@@ -128,7 +128,8 @@ def serve_texels(
 
 @jitable
 def fail(scratch: TexelScratch, kind: int, lane: int, address: int, size: int) -> int:
-    """Records the kind, lane, address and size of a fault in the scratch array; returns 1."""
+    """Records the kind, lane, address and size of a fault (for some kinds, other details of its
+    message in place of the last two) in the scratch array; returns 1."""
     scratch.fault_kind, scratch.fault_lane = kind, lane
     scratch.fault_address, scratch.fault_size = address, size
     return 1
@@ -222,8 +223,9 @@ def fetch_lanes(
 ) -> int:
     """Executes `tex` or `tld4`, by `request`, in the lanes of `mask`, in order, with the sampler
     operand or, without one, the texture's own sampler, and adds the bytes of one texel per lane to
-    BYTES_REQUESTED. Returns 0, or 1 after a fault, recorded in `scratch`: a handle or sampler that
-    is invalid, or a texture of another geometry."""
+    BYTES_REQUESTED. Returns 0, or 1 at the first lane with a fault, recorded in `scratch`: a handle
+    or sampler that is invalid, or a texture of another geometry; the lanes before it have been
+    executed and counted."""
     for lane in range(32):
         if mask >> lane & 1:
             handle = lane_handle(table, memory, data.handle, lane)

@@ -159,7 +159,8 @@ def reduce_lane(
 def reduce_value(op: int, old: int, operand: int, size: int, signed: int) -> int:
     """Returns the value that `sured` leaves in memory: the old value and the operand added,
     combined bit by bit, or the lesser or greater of them (`op`: ADD, AND, OR, MIN, MAX). `signed`
-    decides how 4 and 8 bytes are compared (`size`); 8-byte values are passed as signed."""
+    decides how values of `size` bytes, 4 or 8, are compared. In either case 4-byte values are
+    passed and returned as unsigned numbers, 8-byte ones as signed."""
     if op == ADD:
         if size == 4:
             return (old + operand) & 0xFFFFFFFF

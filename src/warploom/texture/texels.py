@@ -118,7 +118,8 @@ def single_to_half(bits: int) -> int:
 
 @jitable
 def is_number(format: int, as_float: int) -> bool:
-    """Returns whether a component of a format is read as a float."""
+    """Returns whether a component of a format is read as a float: that of a float format, and if
+    `as_float` is not 0 also an integer of 8 or 16 bits."""
     return format in (F16, F32) or (as_float != 0 and format <= S16)
 
 
@@ -146,8 +147,9 @@ def component_number(memory: Memory, address: int, format: int) -> float:
 
 @jitable
 def component_word(memory: Memory, address: int, format: int, as_float: int) -> int:
-    """Returns a component as the 32-bit word that a fetch returns: float bits for float formats and
-    normalized integers, else the integer, sign-extended."""
+    """Returns a component as the 32-bit word that a fetch returns: float bits for float formats
+    and, if `as_float` is not 0, for integers of 8 or 16 bits (normalized); else the integer,
+    sign-extended if its format is signed."""
     bits = read_bytes(memory, address, format_bytes(format))
     if format == F16:
         return half_to_single(bits)
@@ -163,7 +165,8 @@ def component_word(memory: Memory, address: int, format: int, as_float: int) -> 
 @jitable
 def write_component(memory: Memory, address: int, format: int, word: int) -> None:
     """Stores a 32-bit word in memory as a component of a format: clamped to the range of an integer
-    format of 8 or 16 bits, rounded to half precision for f16, unchanged for 32 bits."""
+    format of 8 or 16 bits (the word is signed if the format is), rounded to half precision for f16,
+    unchanged for 32 bits."""
     value = word
     if format == F16:
         value = single_to_half(word)

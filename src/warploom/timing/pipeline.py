@@ -72,8 +72,8 @@ def _waits_for_copies(record: Record) -> set[int]:
 
 def _dependent_operations(work: MachineWork, instruction: int) -> list[int]:
     """Returns the rows of the operations, except that of instruction `instruction` itself, that
-    need a register which the instruction writes: anywhere in the code, also before it or after
-    another instruction that writes the register."""
+    need a register which the instruction (its first operation; it must have one) writes: anywhere
+    in the code, also before it or after another instruction that writes the register."""
     [row] = np.flatnonzero(work.operations[:, TimedOperation.instruction] == instruction)[:1]
     written = _registers_of(work, row, TimedOperation.writes_at, TimedOperation.writes)
     return [

@@ -46,7 +46,8 @@ class Replaying:
         self._replay.restore(state)
 
     def time(self) -> Timing:
-        """Runs the replay to its end and returns the modelled time."""
+        """Runs the replay to its end and returns the modelled time; later calls return the same,
+        also after `restore`."""
         return self._time
 
     @cached_property

@@ -258,7 +258,8 @@ class Timing:
 
     @property
     def dram_written_bytes(self) -> int:
-        """Returns the bytes that were written to DRAM, by L2 as it evicted lines."""
+        """Returns the bytes that were written to DRAM: by L2 as it evicted lines, or by all stores
+        where there is no L2."""
         return int(self._outcome.memory[MemorySystem.dram_written])
 
     @property
@@ -341,9 +342,9 @@ class Timing:
         return {time.line: time for time in sorted(lines, key=lambda time: -time.stalled)}
 
     def timeline(self, sm: int = 0) -> list[WarpState]:
-        """Returns the states of every warp of an SM as intervals, in the order in which they were
-        recorded, without copies in flight, up to the number of events (states and copies) that
-        `timeline=` of `time` reserved; empty without that."""
+        """Returns the states of every warp of an SM (number `sm` of `sms`) as intervals, in the
+        order in which they were recorded, without copies in flight, up to the number of events
+        (states and copies) that `timeline=` of `time` reserved; empty without that."""
         events = self._events(sm)
         events = events[events[:, TimelineEvent.state] != w.IN_FLIGHT]
         instructions = self._work.ptx_instructions[events[:, TimelineEvent.op]].tolist()
@@ -360,9 +361,9 @@ class Timing:
         return states
 
     def copies(self, sm: int = 0) -> list[CopyInFlight]:
-        """Returns the copies of the Tensor Memory Accelerator that an SM issued, in the order in
-        which their ends were found, as far as the events (states and copies) that `timeline=` of
-        `time` reserved hold them."""
+        """Returns the copies of the Tensor Memory Accelerator that an SM (number `sm` of `sms`)
+        issued, in the order in which their ends were found, as far as the events (states and
+        copies) that `timeline=` of `time` reserved hold them."""
         events = self._events(sm)
         events = events[events[:, TimelineEvent.state] == w.IN_FLIGHT]
         instructions = self._work.ptx_instructions[events[:, TimelineEvent.op]]

@@ -135,8 +135,8 @@ class LinearAnalysis:
         return MemoryAccess(index, op, bytes_of(instruction), address)
 
     def states_in(self, block: ProgramBlock) -> Iterable[tuple[int, Mapping[str, LinearValue]]]:
-        """Yields the index of each instruction of a block with the state (values of registers by
-        name) before it. All yields share one dictionary, updated in place."""
+        """Yields the index of each instruction of a reachable block with the state (values of
+        registers by name) before it. All yields share one dictionary, updated in place."""
         state = dict(self.states[block.index])
         for index in range(block.start, block.stop):
             yield index, state
@@ -162,16 +162,17 @@ class LinearAnalysis:
         return changed
 
     def end_of(self, block: ProgramBlock) -> dict[str, LinearValue]:
-        """Returns the state at the end of a block: values of registers by name."""
+        """Returns the state at the end of a reachable block: values of registers by name."""
         state = dict(self.states[block.index])
         for instruction in self.program.instructions[block.start : block.stop]:
             self._step(instruction, state)
         return state
 
     def _step(self, instruction: Instruction, state: dict[str, LinearValue]) -> None:
-        """Updates a state, in place, by the results of an instruction. A guarded one joins its
-        result with the old value: equal forms stay, forms that differ by a constant get a variable
-        without bound for the choice, others become unknown."""
+        """Sets in `state`, in place, the value of each register that an instruction writes. A
+        guarded one joins its result with the old value (an absent register has 0): equal forms
+        stay, forms that differ by a constant get a variable without bound for the choice, others
+        become None (unknown). The result may point into the allocations of both values."""
         count = len(instruction.operation.spec.destinations)
         targets = [
             o for o in flatten_operands(instruction.operands[:count]) if isinstance(o, Register)
@@ -190,8 +191,8 @@ class LinearAnalysis:
     ) -> LinearValue:
         """Returns the value of an instruction's destination number `position`, in a state: a kernel
         parameter for its load, unknown for other memory, the source for `mov` and `cvta`, the
-        evaluated term for instructions that compute. It may point into the allocations that its
-        sources may point into."""
+        evaluated term for instructions that compute, unknown for all others. Unless it comes from
+        memory, it may point into the allocations that its sources may point into."""
         operation, operands = instruction.operation, instruction.operands
         if operation.kind is OpKind.LOAD:
             return self._loaded(instruction, position)
@@ -215,8 +216,8 @@ class LinearAnalysis:
 
     def _loaded(self, instruction: Instruction, position: int) -> LinearValue:
         """Returns the value that a `ld` writes to destination number `position`: the constant of
-        the launch if its address is the name of a kernel parameter; an unknown value for all other
-        memory."""
+        the launch, its bytes read as an unsigned number, if its address is the name of a kernel
+        parameter; an unknown value for all other memory."""
         address = instruction.operands[1]
         if not (isinstance(address, Address) and isinstance(address.base, Symbol)):
             return self._unknown_from_memory(instruction)
@@ -255,9 +256,9 @@ class LinearAnalysis:
 
     def value(self, operand: Operand, state: Mapping[str, LinearValue]) -> LinearValue:
         """Returns the value of an operand in a state: a register's (0 if the state has none), an
-        integer constant, the form of a special register, the address of a variable in global or
-        shared memory. A float constant or another special register has an unknown form and points
-        into no allocation; all else may have any value."""
+        integer constant, the form of a special register, the address of a global variable, the
+        offset of one in shared memory (in any allocation). A float constant or another special
+        register has an unknown form and points into no allocation; all else may have any value."""
         match operand:
             case Register(name):
                 return state.get(name, ZERO)
@@ -280,8 +281,9 @@ class LinearAnalysis:
         return slot is not None and slot.space is Space.SHARED
 
     def _special(self, name: str) -> Form | None:
-        """Returns the form of a special register: a constant for %ntid and %nctaid, a variable for
-        %tid, %ctaid, %laneid and %warpid; None for others."""
+        """Returns the form of a special register: a constant for %ntid and %nctaid, a variable
+        below their dimension for %tid and %ctaid, below 32 for %laneid and %warpid; None for
+        others."""
         register, _, axis = name.partition(".")
         if axis not in ("x", "y", "z"):
             bounds = {"%laneid": 32, "%warpid": 32}
@@ -341,10 +343,11 @@ def iteration_count(name: str, block: int) -> IndexVariable:
 
 
 def _joined(previous: LinearValue, incoming: LinearValue, iteration: IndexVariable) -> LinearValue:
-    """Returns a value that covers both values, with the allocations that either may point into. If
-    they differ by a constant, as a counter does between iterations, its form is the first value
-    plus that constant times `iteration`; else it has none. A stride that `iteration` already has is
-    retained if the constant, and the stride of `incoming`, are multiples of it."""
+    """Returns a value that covers both values, with the allocations that either may point into.
+    Equal forms are retained. If they differ by a constant, as a counter does between iterations,
+    the form is the first value plus that constant times `iteration`; else it has none. A stride
+    that `iteration` already has is retained if the constant, and the stride of `incoming`, are
+    non-negative multiples of it."""
     allocations = _united_allocations((previous, incoming))
     a, b = previous.form, incoming.form
     if a is None or b is None or a == b:

@@ -202,9 +202,10 @@ def _divided(one: Form, by: int) -> Form | None:
 
 
 def _joined(incoming_edges: list[_IncomingEdge]) -> PointFacts:
-    """Returns the facts, and the implications of predicates, that hold on all incoming edges of
-    a block. Candidates are the facts of any edge, rewritten for the change of iteration counts
-    on it."""
+    """Returns the facts, and the implications of predicates, that hold on all incoming edges of a
+    block. Candidates are the facts of any edge, rewritten for the change of iteration counts on it.
+    Implications retain only facts of variables that do not change at the block's start; empty ones
+    are left out."""
     candidates = frozenset[Form]().union(*map(_facts_after_edge, incoming_edges))
     facts = _strongest(
         one for one in candidates if all(_holds_on_edge(one, edge) for edge in incoming_edges)
@@ -252,9 +253,9 @@ def _invariant_on_edge(implication: Implications, edge: _IncomingEdge) -> Implic
 
 
 def _facts_after_edge(edge: _IncomingEdge) -> Iterator[Form]:
-    """Yields the facts of an edge, rewritten for the variables after it: a fact of an iteration
-    count that grows by a constant moves by stride times that constant. Facts of counts with another
-    or unknown change, and those that always hold, are left out."""
+    """Yields the facts of an edge, rewritten for the variables after it: from a fact of a variable
+    that grows by a constant, its stride times that constant is subtracted. Facts of variables with
+    another or unknown change, and those that always hold, are left out."""
     for fact in edge.state.facts:
         shifted: Form | None = fact
         for variable, stride in fact.strides:
@@ -269,8 +270,8 @@ def _facts_after_edge(edge: _IncomingEdge) -> Iterator[Form]:
 
 
 def _holds_on_edge(fact: Form, edge: _IncomingEdge) -> bool:
-    """Returns whether a fact about the variables after an edge follows from the facts of the edge;
-    False if the change of a variable is unknown."""
+    """Returns whether a fact about the variables after an edge always holds or follows from one
+    fact of the edge, of the same strides; False if the change of a variable is unknown."""
     before = Form(fact.constant)
     for variable, stride in fact.strides:
         after = edge.after(variable)

@@ -40,7 +40,8 @@ class AddressRange:
 
 
 def never_overlap(one: AddressRange, two: AddressRange) -> bool:
-    """Returns whether no byte is touched by both accesses, for any two threads."""
+    """Returns whether it is certain that no byte is touched by both accesses, for any two threads:
+    their whole ranges, or remainders modulo a stride, are disjoint."""
     return any(_never_overlap_by(one, two, unit) for unit in (0, *_units(one.address, two.address)))
 
 
@@ -155,7 +156,7 @@ def _remainder(addresses: AddressRange, unit: int) -> AddressRange:
 
 
 def _quotient(addresses: AddressRange, unit: int) -> AddressRange:
-    """Returns the terms whose strides are multiples of a unit, divided by it and without the
-    constant, as an access of size 1."""
+    """Returns the terms whose strides are multiples of a unit that is not 0, divided by it and
+    without the constant, as an access of size 1."""
     strides = {v: s // unit for v, s in addresses.address.strides if s % unit == 0}
     return AddressRange(form(0, strides), 1, addresses.ranges)

@@ -64,8 +64,9 @@ def why_blocks_conflict(program: Program, launch: LaunchInputs) -> str:
 
 def _order_dependence(instruction: Instruction) -> str:
     """Returns why an instruction depends on other blocks, whatever its addresses: a call, a special
-    register of clocks or the grid's number, a tensor map; an atomic, or an access of the warp as a
-    whole (matrices), in memory that blocks share. Empty if it does not."""
+    register of clocks or the grid's number, a tensor map; an atomic, or an access that is not by
+    lane (BY_LANE; matrices, textures, surfaces), in memory that blocks share. Empty if it does
+    not."""
     if instruction.operation.kind is OpKind.CALL:
         return "the kernel calls printf, malloc or assert"
     special_names = [
@@ -89,9 +90,9 @@ def _order_dependence(instruction: Instruction) -> str:
 
 
 def are_disjoint(memory_accesses: Sequence[MemoryAccess], grid: Dim3) -> bool:
-    """Returns whether no two blocks touch the same byte by any of these accesses to one allocation,
-    each taken to be of the largest one's size. True only if all addresses are known, have the same
-    strides, and include every block index that varies."""
+    """Returns whether no two blocks touch the same byte by any of these accesses (at least one) to
+    one allocation, each taken to be of the largest one's size. True only if all addresses are
+    known, have the same strides, and include every block index that varies."""
     forms = [access.address.form for access in memory_accesses]
     forms_known = [f for f in forms if f is not None]
     if len(forms_known) < len(forms) or len({f.strides for f in forms_known}) > 1:

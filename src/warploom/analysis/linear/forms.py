@@ -107,8 +107,9 @@ class _Evaluation:
 
     def _node(self, term: Term) -> Form | None:
         """Returns the form of one node of a term from those of its arguments, in the node's type;
-        None if one is unknown or the operation is none of those that have a form (sums, products
-        with a constant, bit parts, selections, conversions), or if the result may wrap around."""
+        None if one is unknown or the operation is none of those that have a form (constants,
+        arguments, selections, conversions, negation, complement, and those of `_binary`), or if the
+        result may wrap around."""
         if term.op == "const":
             return as_type(form(int(str(term.attr))), term.type)
         if term.op == "arg":
@@ -145,8 +146,8 @@ COUNTER_BITS = 32
 def as_type(value: Form | None, type: ScalarType) -> Form | None:
     """Returns the form of a value as an integer of a type: constants wrap around, other forms are
     returned as they are if their least and greatest values (unbounded variables taken as 0) fit the
-    type. None if they do not, for floats, and for unbounded forms in fewer than COUNTER_BITS
-    bits."""
+    type. None if they do not, for an unknown value, for floats, and for unbounded forms in fewer
+    than COUNTER_BITS (32) bits."""
     if value is None or not (type.is_integer or type.bits == 1):
         return None
     lowest, count = (-(1 << type.bits - 1) if type.is_signed else 0), 1 << type.bits
@@ -158,9 +159,9 @@ def as_type(value: Form | None, type: ScalarType) -> Form | None:
 
 
 def _binary(op: str, a: Form, b: Form) -> Form | None:
-    """Returns the form of `a op b`: sums, products and shifts by a constant, bit parts by a
-    constant; of comparisons, minima and maxima only where one result holds for all values. None for
-    all others."""
+    """Returns the form of `a op b`: sums, products and shifts to the left by a constant, `or` of
+    forms without a common bit, bit parts by a constant; of comparisons, minima and maxima only
+    where one result holds for all values. None for all others."""
     match op:
         case "add":
             return a.plus(b)
@@ -189,8 +190,8 @@ def _disjoint_or(left: Form, right: Form) -> Form | None:
 
 
 def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
-    """Returns the result of a comparison (1 or 0), minimum or maximum that is the same for all
-    values of the variables; None otherwise, and for unbounded forms."""
+    """Returns the result of a comparison (1 or 0), or the operand that is the minimum or maximum,
+    if it is the same for all values of the variables; None otherwise, and for unbounded forms."""
     if not (left.is_bounded and right.is_bounded):
         return None
     if op in ("min", "max"):
@@ -214,9 +215,10 @@ def _constant_comparison(op: str, left: Form, right: Form) -> Form | None:
 
 def _bit_part(op: str, a: Form, b: Form) -> Form | None:
     """Returns the form of `a op b` for `and`, right shift, division and remainder, with a constant
-    b and a bounded a that is never negative: a constant if a is one, a itself if `and` clears none
-    of its bits, else a new variable between the result's bounds. None for other operands and
-    operations, and for a division or remainder by 0."""
+    b that is not negative and a bounded a that never is: a constant if a is one, a itself if `and`
+    clears none of its bits, else a new variable between the result's bounds. None for other
+    operands and operations, for a division or remainder by 0, and for a shift of a constant by
+    0."""
     if not (b.is_constant and a.is_bounded) or a.low < 0 or b.constant < 0:
         return None
     n = b.constant
@@ -248,7 +250,8 @@ _PARTS = ("and", "lshr", "ashr", "div", "rem")
 
 
 def _exact(op: str, a: int, n: int) -> int:
-    """Returns `a op n` of two constants (`op` is one of _PARTS); division by 0 gives 0."""
+    """Returns `a op n` of two constants (`op` is one of _PARTS); division and remainder by 0 give
+    0."""
     return {"and": a & n, "div": a // n if n else 0, "rem": a % n if n else 0}.get(op, a >> n)
 
 

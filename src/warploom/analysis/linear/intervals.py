@@ -39,8 +39,8 @@ def barrier_intervals(program: Program) -> Iterator[set[int]]:
 
 
 def is_barrier_of_all_threads(instruction: Instruction) -> bool:
-    """Returns whether all threads of the block wait at an instruction: an unguarded barrier without
-    a thread count that does not only arrive."""
+    """Returns whether all threads of the block wait at an instruction: an unguarded barrier of the
+    thread block without a thread count that does not only arrive; it may reduce (`red`)."""
     if (
         instruction.operation.spec.unit is not Unit.BARRIER
         or "arrive" in instruction.operation.modifiers
@@ -62,7 +62,8 @@ def _boundaries(program: Program) -> Iterator[int]:
 
 def _interval_from(program: Program, first: int) -> set[int]:
     """Returns the instructions that are reachable from instruction `first` up to and including the
-    next barrier of all threads (`is_barrier_of_all_threads`) on each path."""
+    next barrier of all threads (`is_barrier_of_all_threads`) on each path; none if `first` is after
+    the last one."""
     block_of = [block for block in program.blocks for _ in range(block.start, block.stop)]
     found: set[int] = set()
     waiting = [first]

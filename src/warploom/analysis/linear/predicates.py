@@ -73,7 +73,7 @@ def _predicate_expression(
 ) -> PredicateExpression:
     """Returns the expression of a term: `and`, `or` and `not` of expressions, the name of a
     register, or the implications of a comparison of linear forms; no implications for others.
-    `operands` are those of the instruction, `forms` their forms."""
+    `operands` are the arguments of the instruction's terms, `forms` their forms."""
     if term.op in ("and", "or", "not"):
         return term.op, tuple(_predicate_expression(each, operands, forms) for each in term.args)
     if term.op == "arg":

@@ -96,7 +96,8 @@ def _initial_range(variable: IndexVariable) -> Range:
 
 
 def _scaled(range: Range, by: int) -> Range:
-    """Returns a range multiplied by a factor that is not 0."""
+    """Returns the least and greatest value (infinite: unbounded) of a range multiplied by a factor
+    that is not 0."""
     low, high = range[0] * by, range[1] * by
     return (low, high) if by > 0 else (high, low)
 

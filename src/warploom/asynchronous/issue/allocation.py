@@ -1,11 +1,9 @@
-"""Allocates and frees columns of tensor memory (PTX ISA, "tcgen05.alloc, tcgen05.dealloc,
-tcgen05.relinquish_alloc_permit").
+"""Allocates and frees columns of tensor memory; an allocation that does not fit is a fault (PTX
+ISA, "tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit").
 
-Each block has all 512 columns, as if it were alone on its SM: an allocation that does not fit is a
-fault, where hardware would wait for other blocks to free columns. `fail` records details of a fault
-in `scratch`; a last argument of 1 says that it is not in global memory, a 0 before that, that its
-message has no second detail.
-"""
+Each block has all 512 columns, as if it were alone on its SM, so no other block can free columns,
+for which hardware would wait. `fail` records details of a fault in `scratch`; a last argument of 1
+says that it is not in global memory, a 0 before that, that its message has no second detail."""
 
 from __future__ import annotations
 
@@ -119,8 +117,8 @@ def allocate(
 @jitable
 def free(memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, lane: int) -> int:
     """Executes `tcgen05.dealloc` with the operands of a lane: marks one whole allocation as free.
-    Returns 0, or the kind of fault, with address and size recorded in `scratch`: the size is
-    invalid, or the two are not those of an allocation."""
+    Returns 0, or the kind of fault, its details recorded in `scratch`: the size is invalid
+    (details: the size), or address and size are not those of an allocation (details: both)."""
     address = int(data.d[lane])
     columns = int(data.columns[lane])
     # Of `fail`, 0: no second detail of the fault; 1: it is not in global memory.

@@ -176,7 +176,8 @@ def complete_mbarrier_copies(
 @jitable
 def end_group(memory: Memory, queue: RequestQueue, work: ProductWork, thread: int) -> None:
     """Executes `cp.async.bulk.commit_group` for a thread: appends an entry GROUP_END, which closes
-    the group of the thread's bulk copies since its previous GROUP_END. Overwrites `work`."""
+    the group of the thread's bulk copies since its previous GROUP_END; if the queue is full, its
+    oldest entry is completed first. Overwrites `work`."""
     free_queue_slot(memory, queue, work)
     entry = work.entry
     clear_record(entry)

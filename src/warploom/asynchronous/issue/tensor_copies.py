@@ -221,7 +221,8 @@ def multicast(
     (bit: rank in the cluster), at the same offsets in shared memory as in the executing block:
     executed at once, or queued if `late`. With PAIR a box's mbarrier is that of the first block of
     each pair. Returns 0, or, if a block is not running, the kind of fault, with its rank recorded
-    in `scratch`; blocks of lower rank have been served then."""
+    in `scratch`; blocks of lower rank have been served then. Changes `target`, `barrier` and
+    `shared` of the entry."""
     entry = scratch.entry
     target, barrier = entry.target, entry.barrier
     own = entry.shared

@@ -1,5 +1,6 @@
-"""Defines the numbers in the list of pending copies (`asynchronous.late_copies`), which has one
-entry for each instruction of a warp, in order of issue."""
+"""Defines the codes in the list of pending copies (`asynchronous.late_copies`): kinds of entries
+and groups, directions, operations. The list has an entry for each instruction of a warp, in order
+of issue."""
 
 from __future__ import annotations
 

@@ -53,11 +53,12 @@ def hold_copies(
     memory: Memory, data_words: Ints, scratch_words: Ints, allocations: Allocations,
     schedule: Ints, pending_words: Ints, mask: int, action: int, groups: int,
 ) -> int:  # fmt: skip
-    """Prepares an entry after the last one of the list `pending`, for the copies of the lanes in
-    `mask`, and saves the bytes that execution will overwrite: of targets and of mbarriers. `action`
-    is LOAD, STORE or SEND, or UPDATE with an operation and a type; `groups` the kind of group. In
-    `data`: addresses; sizes; zeroed bytes after them (`value`); mbarriers or -1; for UPDATE,
-    operands (`other`). Of `scratch` only the state of the machine is read.
+    """Prepares an entry after the last one of the list `pending` (of a full list, the older half is
+    completed first), for the copies of the lanes in `mask`, and saves the bytes that execution will
+    overwrite: of targets and of mbarriers. `action` is LOAD, STORE or SEND, or UPDATE with an
+    operation and a type; `groups` the kind of group. In `data`: addresses; sizes; zeroed bytes
+    after them (`value`); mbarriers or -1; for UPDATE, operands (`other`). Of `scratch` the state of
+    the machine is read; its fault words may be overwritten.
 
     Lanes that would fault are left out, so that execution reports the fault, as are those for whose
     bytes `saved` has no space: they complete at issue. Returns 1 if any lane remains:
@@ -100,8 +101,8 @@ def prepare_lane(
 ) -> bool:  # fmt: skip
     """Fills a lane's words of the entry (source and target addresses, or for UPDATE `action` and
     operand in place of a source; sizes; mbarrier or 0), and `shared` of the whole entry. Returns
-    False, with no word changed, if an access to shared or global memory or to the mbarrier would
-    fault."""
+    False, with the entry unchanged, if an access to shared or global memory or to the mbarrier
+    would fault."""
     shared, operand = int(data.shared[lane]), int(data.other[lane])
     size, zeros = int(data.size[lane]), int(data.value[lane])
     barrier = int(data.barrier[lane])

@@ -93,8 +93,9 @@ SHAPE_OF_D, TYPE_OF_A, TYPE_OF_B, TYPE_OF_SUMS, SPARSITY, DEPTH, TRANSPOSITION, 
 def check_columns(
     memory: Memory, scratch: IssueScratch, start: int, address: int, count: int
 ) -> int:
-    """Returns the kind of fault if one of the `count` columns from the column of `address` on is
-    not allocated or does not exist, which is recorded with `address` in `scratch`; else 0."""
+    """Returns NOT_ALLOCATED if one of the `count` columns from the column of `address` on is not
+    allocated or does not exist, with `address` and the first such column recorded in `scratch`;
+    else 0. `start` is the host address of the tensor memory."""
     missing = first_missing(memory, start, column_of(address), count)
     if missing >= 0:
         # 1: the fault is not in global memory.
@@ -268,7 +269,7 @@ def check_product(memory: Memory, scratch: IssueScratch, request: int) -> int:
 @jitable
 def check_copy(memory: Memory, scratch: IssueScratch, request: int) -> int:
     """Checks the operands of a copy from shared to tensor memory: lanes and columns that it writes,
-    and the source matrix. `request` is the encoded instruction
+    and the source matrix; of a pair those of the first block. `request` is the encoded instruction
     (`program.requests.tensor_memory`), `scratch` has the entry of its operands. Returns 0, or the
     kind of fault, whose address and rule are recorded in `scratch` (`fail`)."""
     operands = scratch.entry.operands

@@ -75,8 +75,9 @@ def word_offset(start: int, lane: int, column: int) -> int:
 
 @jitable
 def first_missing(memory: Memory, start: int, column: int, count: int) -> int:
-    """Returns the first of the `count` columns from `column` on that is not allocated; COLUMNS or
-    more if they exceed tensor memory; -1 if all are allocated."""
+    """Returns the first of the `count` columns from `column` on that is not allocated, or -1 if all
+    are. If they exceed tensor memory, returns the first beyond it (COLUMNS or more), whatever is
+    allocated."""
     if column + count > COLUMNS:
         return max(column, COLUMNS)
     for unit in range(column // UNIT_COLUMNS, (column + count - 1) // UNIT_COLUMNS + 1):

@@ -232,7 +232,7 @@ def move_row(memory: Memory, entry: RequestEntry, start: int, size: int) -> None
 
 @jitable
 def pack_row(memory: Memory, entry: RequestEntry, start: int) -> None:
-    """Stores a row of the type b6p2x16 that `find_row` has located: packs 6-bit elements, each in
+    """Stores a row of the type b6x16_p32 that `find_row` has located: packs 6-bit elements, each in
     the low bits of a byte of shared memory from offset `start` on, densely in global memory. Bytes
     outside of the tensor are skipped."""
     global_offset, shared_offset = entry.row_address - ORIGIN, entry.shared - ORIGIN

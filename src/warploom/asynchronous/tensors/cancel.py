@@ -48,7 +48,7 @@ def prepare_response(memory: Memory, data: CopyOperands, scratch: IssueScratch, 
 def fill_response(scratch: IssueScratch, plan: Plan) -> None:
     """Cancels the last cluster of the launch that has not begun, and stores the response in
     `coordinates` of the entry: x, y and z index of its first block, and 1. If there is none, stores
-    zeros."""
+    zeros. In either case the current block then yields its turn (`cancel_cluster`)."""
     entry = scratch.entry
     block = cancel_cluster(plan)
     grid_x, grid_y = plan.grid_x, plan.grid_y

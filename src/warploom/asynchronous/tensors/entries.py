@@ -1,4 +1,5 @@
-"""Defines the numbers in an entry, the record of an asynchronous request (TMA or `tcgen05`)."""
+"""Defines the codes in an entry, the record of an asynchronous request (TMA or `tcgen05`): kinds of
+requests and groups, the mask of all bytes; and the host address where `memory` begins."""
 
 from __future__ import annotations
 

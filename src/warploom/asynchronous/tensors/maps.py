@@ -180,7 +180,9 @@ def element_stride(map: MapWords, axis: int) -> int:
 def replace(map: MapWords, field: int, axis: int, value: int) -> None:
     """Sets a field of a map as `tensormap.replace` does: `field` is an index of FIELDS; `axis` is
     used only by fields with a value for each axis. For a stride, axis 0 is the innermost of the
-    outer axes. Sizes and element strides are stored less 1; a RANK is given less 1."""
+    outer axes. `value` is the instruction's operand: sizes and element strides, which this function
+    stores less 1, a stride in bytes (`set_stride`), a RANK that is less 1 already, else the field's
+    code or address."""
     if field == GLOBAL_ADDRESS:
         map.address = value
     elif field == GLOBAL_STRIDE:

@@ -85,7 +85,8 @@ def shared_group_bytes(type: int) -> int:
 
 @jitable
 def global_size(type: int, elements: int) -> int:
-    """Returns the bytes of `elements` consecutive elements of a type in global memory."""
+    """Returns the bytes of `elements` consecutive elements of a type in global memory, rounded
+    down; negative for a negative number, the distance to a coordinate before the tensor."""
     return elements * global_group_bytes(type) // group_elements(type)
 
 

@@ -88,7 +88,7 @@ def has_wrong_operands(entry: RequestEntry) -> bool:
 @jitable
 def has_open_halo(entry: RequestEntry) -> bool:
     """Returns whether a halo pixel of a copy exceeds the bounding box; False without halo. Only the
-    last pixel of each halo is checked, as it is the farthest."""
+    last pixel of each halo is checked, as it is the farthest. Overwrites `row_coordinates`."""
     rank, column, halo = map_rank(entry.map), column_pixels(entry), entry.wide.halo
     if halo > 0:
         for row in range(column + halo - 1, count_pixels(entry), column + halo):

@@ -172,7 +172,8 @@ def add_to_phase(state: DetectorState, barrier: BarrierShadow, phase: int) -> No
 @jitable
 def signal_and_count_copy(state: DetectorState, key: int, word: int) -> None:
     """Records that the bytes of the current thread's last copy have arrived at the mbarrier of key
-    `key`, whose value is `word`, and that its next copy begins."""
+    `key`, whose value is `word` (`signal_mbarrier`), and, in any case, that its next copy begins.
+    """
     signal_mbarrier(state, key, word)
     ThreadKnowledge(state, state.current_lane_at).copies += 1
 
@@ -180,7 +181,8 @@ def signal_and_count_copy(state: DetectorState, key: int, word: int) -> None:
 @jitable
 def signal_mbarrier(state: DetectorState, key: int, word: int) -> None:
     """Records that the bytes of the current thread's last copy have arrived at the mbarrier of key
-    `key`, whose value is `word`: its phase makes that copy known to threads that wait."""
+    `key`, whose value is `word`: its phase makes that copy known to threads that wait. Nothing if
+    no operation on that mbarrier was recorded."""
     signal_for_agent(
         state,
         key,
@@ -194,8 +196,9 @@ def signal_mbarrier(state: DetectorState, key: int, word: int) -> None:
 def signal_for_agent(state: DetectorState, key: int, word: int, agent: int, copies: int) -> None:
     """Records that copies of an agent (an asynchronous part of a thread) of the current block
     complete at the mbarrier with key `key`, whose value is `word`; nothing if no operation on that
-    mbarrier was recorded. `agent` is the index of its word in a vector clock's agent words,
-    `copies` such a word: a bound and a window of numbers."""
+    mbarrier was recorded. First clears the phase of `word` if the record is of another one
+    (`operate_mbarrier`). `agent` is the index of its word in a vector clock's agent words, `copies`
+    such a word: a bound and a window of numbers."""
     entry = ReleaseLocation(state, find_location(state, key, 0))
     if entry.at and entry.chain:
         operate_mbarrier(state, key, word, 0)
@@ -210,7 +213,8 @@ def record_completion(
 ) -> None:
     """Adds copies of an agent of the current block, given as an agent word (a bound and a window of
     numbers), to what a phase of an mbarrier makes known to the threads that wait for it: in the
-    phase's clock, or in its block set if another block owns the mbarrier."""
+    phase's clock, or in its block set if another block owns the mbarrier (nothing then if the pool
+    is full)."""
     if state.current_owner != state.current_block:
         single_set = allocate(state, 1 + BlockSetEntry.WORDS)
         set_at = barrier.at + BarrierShadow.set + (phase & 1)

@@ -268,8 +268,8 @@ def record_copied(
     lane: int,
     request: int,
 ) -> None:
-    """Records the accesses of a `tcgen05.cp` in one block: reads of shared memory, and writes of
-    each row to every lane that it is multicast to."""
+    """Records the accesses of a `tcgen05.cp` in the block whose memory is selected: reads of shared
+    memory, and writes of each row to every lane that it is multicast to."""
     operands = scratch.entry.operands
     shape, address = part(request, SHAPE), operands.d
     rows, units = copied_rows(shape), copied_units(shape)
@@ -283,8 +283,8 @@ def record_copied(
 
 @jitable
 def record_shifted(state: DetectorState, event: DetectorEvent, scratch: IssueScratch) -> None:
-    """Records the accesses of a `tcgen05.shift` in one block: writes of each row but the last, and
-    a read of the last one; the writes cover the reads of the others."""
+    """Records the accesses of a `tcgen05.shift` in the block whose memory is selected: writes of
+    each row but the last, and a read of the last one; the writes cover the reads of the others."""
     address, columns_per_row = scratch.entry.operands.d, ROW_SHIFT_BYTES // COLUMN_BYTES
     for row in range(SHIFTED_ROWS):
         record_words(

@@ -98,9 +98,9 @@ def fence_before(state: DetectorState, event: DetectorEvent) -> None:
 
 @jitable
 def fence_after(state: DetectorState, event: DetectorEvent) -> None:
-    """Processes `tcgen05.fence::after_thread_sync`: stores what the lanes know now as what their
-    warp knew at its last such fence (`after_at`), with which `check_fences` compares what the warp
-    begins next. Advances the warp's time."""
+    """Processes `tcgen05.fence::after_thread_sync`: adds what the lanes know now, and what all
+    threads of their block know of agents, to what their warp knows by such fences (`after_at`),
+    with which `check_fences` compares what the warp begins next. Advances the warp's time."""
     left = event.lanes
     while left:
         set_current_thread(state, (event.warp << 5) + first_lane(left))
@@ -115,8 +115,8 @@ def fence_after(state: DetectorState, event: DetectorEvent) -> None:
 
 @jitable
 def after_at(state: DetectorState) -> int:
-    """Returns the index in the state of what the current warp knew at its last
-    `tcgen05.fence::after_thread_sync`: a block set, then agent words."""
+    """Returns the index in the state of what the current warp knows by its
+    `tcgen05.fence::after_thread_sync` so far: a block set, then agent words."""
     return int(state.current_slot + state.slot_after + state.current_warp * (1 + state.agents))
 
 
@@ -168,8 +168,8 @@ def is_taken_over(state: DetectorState, agent: int, time: int, block: int) -> in
     """Returns whether the current warp knew, at its last `tcgen05.fence::after_thread_sync`, that
     access number `time` of agent `agent` was complete. `block` is 1 plus the number of the agent's
     block, as in interval words. For work of a tensor core in the current block, it is enough that
-    the warp knew of a `tcgen05.fence::before_thread_sync` after it had begun; in other blocks
-    `entry_knows_agent` decides."""
+    the warp knew of a `tcgen05.fence::before_thread_sync` after it had begun; for other blocks, the
+    access must be in the warp's block set (`set_knows`)."""
     at = after_at(state)
     if block != state.current_block + 1:
         # The interval is 0, since it is not compared: agents have their own count.

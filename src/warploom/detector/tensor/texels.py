@@ -64,10 +64,11 @@ def detect_texels(
 ) -> int:
     """Records which texels the lanes of an event read or write by a request of a texture or surface
     instruction, whose operands are those of `texture.requests.serve_texels`; nothing for queries. A
-    fetch is executed on scratch buffers (`scratch_words`, `counts`) to find its texels, which it
-    leaves there as corners; those outside of the texture read nothing. `all_memory` is the host's
-    memory by address; `values` is a buffer for stored bytes. Returns 0; faults are reported by the
-    code that executes the request."""
+    fetch is executed on scratch buffers (`scratch`, `counts`) to find its texels, which it leaves
+    there as corners; those outside of the texture read nothing. `all_memory` is the host's memory
+    by address; `values` is a buffer for stored bytes. Returns 0; faults are reported by the code
+    that executes the request: a lane out of bounds is skipped here, and the first whose handle is
+    invalid or of another geometry ends the recording."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     table, data = TextureHeader(table_words, 0), TexelOperands(data_words, 0)
     scratch = TexelScratch(scratch_words, 0)
@@ -117,9 +118,10 @@ def detect_texels(
 def stage_stored_bytes(
     state: DetectorState, data: TexelOperands, values: Any, lane: int, size: int, request: int
 ) -> None:
-    """Writes the bytes that a lane stores to a surface into `values`, which the detector compares
-    with a racing write's. If the format converts them (`sust.p`) or the store is an atomic, writes
-    bytes of the thread's number in their place, which differ between threads."""
+    """Writes the first bytes (up to PIECE) that a lane stores to a surface into `values`, from
+    index lane * `size` on; the detector compares them with a racing write's. For `sust.p`, whose
+    format converts them, writes bytes of the thread's number in their place, which differ between
+    threads."""
     element = request >> ELEMENT & 31
     for byte in range(min(size, PIECE)):
         value = state.current_thread >> 8 * (byte & 3)

@@ -18,17 +18,18 @@ from warploom.lower.access.access_call import AccessCall
 
 
 class AccessCheck:
-    """Emits the checks of one access function."""
+    """Emits the checks of one access function: active lanes are aligned, and inside of an
+    allocation (global and constant memory) or of the space."""
 
     def __init__(self, access: AccessCall) -> None:
         self.access, self.lanes, self.b = access, access.lanes, access.lanes.b
 
     def fault(self, bits: Value) -> Value:
-        """Returns the fault code of an access by the lanes `bits` (an i64, not empty): 0, or 1 with
-        the fault recorded in the environment (an i64). Calls the helper that checks lane by lane
+        """Returns the fault code (an i64) of an access by the lanes `bits` (an i64, not empty): 0,
+        or 1 with the fault recorded in the environment. Calls the helper that checks lane by lane
         only if some active lane is misaligned or outside of the bounds: in global and constant
-        memory those of the allocation cached for the access record (also if none is), else those of
-        the space. Whether memory is read-only is checked by the helper alone."""
+        memory those of the allocation cached for the access record (if none is cached, always),
+        else those of the space. The helper alone checks whether memory is read-only."""
         b, access, size = self.b, self.access, I64(self.access.access_type.size)
         in_global = access.access_type.space in (Space.GLOBAL, Space.CONST)
         low = b.load(access.cache, typ=I64) if in_global else I64(0)

@@ -61,13 +61,15 @@ class AccessCosts:
         move: MoveData | None = None,
     ) -> tuple[Value, Value]:
         """Counts the access: adds 1 to the repetitions of the stored pattern in its slot, which
-        mask and first offset choose, if it is equal; else counts by the device's rules, and
-        replaces the pattern in the slot if `_should_keep` allows it.
+        mask and first offset choose, if it is equal; else counts by the device's rules, and if
+        `_should_keep` allows it, replaces the pattern in the slot (and for deferred atomics moves
+        the record's window).
 
-        `stored_offsets` is the address of the offsets in memory, if they are already there. Returns
-        the offset of the lowest active lane, and the stride from lane to lane that the pattern has
-        (`cost.pattern_table`), NO_STEP if it varies or the pattern is new. `move`, given these two,
-        moves the data before the rules are called: a load from the host's memory may take longer
+        `offsets` are the lanes' offsets as a vector, `stored_offsets` is their address if they are
+        in memory already. Returns the offset of the lowest active lane, and the stored pattern's
+        stride from lane to lane (`cost.pattern_table`): ANY_STEP with one active lane, NO_STEP if
+        it varies, is negative, or the pattern is new. `move`, given these two, moves the data, for
+        a new pattern before the rules are called: a load from the host's memory may take longer
         than they do, and so overlaps with them."""
         b = self.b
         first = self._first(bits, offsets)
@@ -112,7 +114,7 @@ class AccessCosts:
 
     def count_without_pattern(self, bits: Value, stored_offsets: Value) -> None:
         """Counts an access by the device's rules and neither compares it with the stored patterns
-        nor stores its own.
+        nor stores its own. `stored_offsets` is the address of the offsets in memory.
         """
         self._count_by_rules(stored_offsets, bits)
 

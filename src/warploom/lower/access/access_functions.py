@@ -1,5 +1,5 @@
 """Makes the out-of-line functions that perform an access at any addresses, one for each access type
-in a module.
+(of atomics also each operation) in a module, or shared by all kernels.
 
 Such a function checks every lane (`access_check`), counts the access (`access_costs`), and moves
 the data (`access_moves`, `lane_by_lane`). Accesses whose addresses are uniform or affine are
@@ -129,8 +129,9 @@ class AccessFunctions:
         access_type: AccessType,
         update: AtomicUpdate | None,
     ) -> Value:
-        """Declares a function that kernels share, under a name that includes the device's rules and
-        the order policy, with how to define it if no compiled one is cached.
+        """Declares and returns a function that kernels share, under a name that includes the
+        device's rules and whether an order policy chooses among lanes; a definition is kept with it
+        in case no compiled one is cached.
         """
         order = "shuffled." if self.shuffles else ""
         full_name = f"{name}.{order}{self.rules.name}"

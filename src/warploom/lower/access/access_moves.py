@@ -3,7 +3,8 @@ between memory and the data buffer, which holds each element of all lanes side b
 
     buffer of `ld.global.v2.f32`:  x of lanes 0..31, then y of lanes 0..31
 
-Loads of consecutive elements are vector loads, other loads are gathers; stores go lane by lane.
+Elements that the access's pattern shows to be consecutive move as one masked vector. Other loads
+are gathers, other stores go lane by lane; longer elements in local memory move word by word.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class AccessMoves:
     def by_pattern(self, first_and_step: tuple[Value, Value] | None) -> None:
         """Moves one vector if the pattern's stride is the size of an element with its parts, or
         only one lane is active (ANY_STEP); else, as for new patterns (NO_STEP), moves lane by lane
-        (`each_lane`). The choice is made at run time."""
+        (`each_lane`). The choice is made at run time. `first_and_step` must not be None."""
         assert first_and_step is not None
         b, (first, step) = self.b, first_and_step
         size = self.access.access_type.size

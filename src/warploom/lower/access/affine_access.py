@@ -150,9 +150,9 @@ class AffineAccess:
         self, index: int, group: GroupValues, instruction: Instruction, on: Value, width: int
     ) -> list[Value]:
         """Emits a load whose guard holds: the race detector's event, its count, prefetches, and the
-        data movement of its plan. Prefetches the lines PREFETCH_DISTANCE bytes on in blocks with
-        batched stores, and those of the next warps (`_prefetch_for_next_warps`). Returns its
-        elements in `width` lanes."""
+        data movement of its plan. In blocks with batched stores, a load of consecutive elements of
+        global memory prefetches the lines PREFETCH_DISTANCE bytes on; `_prefetch_for_next_warps`
+        adds those of the next warps. Returns its elements in `width` lanes."""
         self._report_to_detector(index, group, instruction.operands[1], on, [])
         self.group_guards.count(index, group)
         if self.group_guards.prefetches_ahead and _is_global_line(group):
@@ -191,9 +191,9 @@ class AffineAccess:
 
     def store(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits a store: by its group's plan if the guard holds, else by a call; without a group by
-        the general path (`MemoryCode.store`). Where the plan defers it, its value is only kept in
-        the store batch, which stores all at the group's last store; the guard is emitted at the
-        first."""
+        the general path (`MemoryCode.store`). Where the plan defers it, only the race detector's
+        event is emitted and the value kept in the store batch, which stores all at the group's last
+        store; the guard is emitted at the first."""
         group = self.group_guards.groups.get(index)
         if group is None:
             self.memory.store(index, instruction, on)
@@ -262,8 +262,9 @@ class AffineAccess:
         self, index: int, group: GroupValues, instruction: Instruction, on: Value
     ) -> LaneAddresses:
         """Returns the addresses of an access whose guard holds, in the form that its move needs:
-        always the first one of each lane run. Adds the host pointers of all lanes where addresses
-        have a step found at run time or each lane is a run, else those of 16 runs of two lanes."""
+        always the first one of each lane run (where each lane is a run, lane 0's alone) and the
+        mask. Adds the host pointers of all lanes for the move BY_STEP and where each lane is a run;
+        else, for 16 runs of two lanes, those of each run's first lane."""
         shared = group.access_type.space is Space.SHARED
         base = self.memory.places.space(Space.SHARED)[0] if shared else None
         pointers = first_vector = None

@@ -42,8 +42,9 @@ class AtomicCode:
         lanes are active with words in the record's window, that of `AccessFunctions.deferred` is
         called instead.
 
-        Returns each destination with its value and type; destinations that no instruction reads are
-        left out, so that an unused `atom` costs as little as a `red`. A wait for an mbarrier
+        Returns each destination with its value and type: the old value, or what the operation
+        computes from it (`Operation.answer`). Destinations that no instruction reads are left out,
+        except of waits, so that an unused `atom` costs as little as a `red`. A wait for an mbarrier
         (`try_wait`) that fails in some lane ends the warp's turn at its next back edge."""
         operation = instruction.operation
         type = operation.modifiers.scalar()
@@ -139,9 +140,9 @@ class AtomicCode:
             self.b.store(value, self.memory.places.at(number * access_type.part_bytes), align=4)
 
     def _call_deferred(self, function: Value, row: Value, words: WindowKeys) -> None:
-        """Emits the call of the function for deferred counting, with the window's 8-bit word
-        numbers in place of addresses, a full mask, the window's start as the base, and no cached
-        bounds. It cannot fault, so its result is not tested."""
+        """Emits the call of the function for deferred counting, where `words.inside` holds, with
+        the window's 8-bit word numbers in place of addresses, a full mask, the window's start as
+        the base, and no cached bounds. It cannot fault, so its result is not tested."""
         base, limit = self.memory.places.space(Space.SHARED)
         start = self.lanes.slot(base, words.window, I8)
         all_lanes, data = I32(ALL_LANES), self.memory.places.at(0)

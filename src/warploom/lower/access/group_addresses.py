@@ -21,14 +21,16 @@ class GroupAddresses:
 
     def span(self, group: GroupValues) -> tuple[Value, Value]:
         """Returns the byte range that a lane run accesses in all members, as two constant offsets
-        from the run's base address: its first byte, and the end of its last one."""
+        from the run's base address: its first byte, and the end of its last one. Of a group of
+        deferred stores it is the range of each lane, from the lane's base address."""
         start, stop = group.accesses.span
         return I64(start), I64(stop)
 
     def firsts(self, group: GroupValues, index: int) -> list[Value]:
-        """Returns the address of the first lane of each lane run (scalars), for the member at
-        instruction `index`. Where the guard set `safe_firsts`, a run without active lanes has
-        another run's address, which is safe to read."""
+        """Returns the address of the first lane of each lane run (scalars; where each lane is a
+        run, lane 0's alone), for the member at instruction `index`. Where the guard set
+        `safe_firsts`, a run without active lanes has another run's address, which is safe to
+        read."""
         offset = I64(dict(group.members)[index])
         return [self.b.add(first, offset) for first in group.safe_firsts or group.firsts]
 

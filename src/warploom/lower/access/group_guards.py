@@ -3,9 +3,9 @@ one base register), and the exits to slower versions of the block where a guard 
 
 Accesses of a basic block with one base register form a group, and one lookup in the range cache
 guards all of them. A block with groups gets a fast version, which assumes full masks and cache
-hits, and a slow version, which calls access functions. A warp with lanes off leaves at the first
-guard: for the slow version or, where a group has several accesses, for a masked version, which
-keeps the groups and masks their moves:
+hits, and a slow version, which guards each access on its own. A warp with lanes off leaves at the
+first guard: for the slow version or, where a group has several accesses, for a masked version,
+which keeps the groups and masks their moves:
 
     fast:  br (hit %rd1), next, exit4     ; guards ld [%rd1], ld [%rd1+4]
     next:  ...                            ; loads without masks

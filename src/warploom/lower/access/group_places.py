@@ -34,11 +34,11 @@ class GroupBases:
         self.memory, self.lanes, self.b = memory, memory.lanes, memory.b
 
     def emit(self, group: GroupValues, instruction: Instruction, on: Value) -> Value | None:
-        """Sets a group's base addresses, `bases` and `firsts`, from the address operand of its
-        first access (of the first of each lane run), and for varying addresses its `step`. For
-        these returns true (an i1) if the active lanes of each lane run follow with that step (for
-        the guard ELEMENT: of an element's size); None for affine ones (CACHE), and where each lane
-        is a run (LANES)."""
+        """Sets a group's base addresses, `bases` and `firsts`, from the base register of
+        `instruction`, one of its accesses, and for varying addresses its `step`. For these returns
+        true (an i1) if the active lanes of each lane run follow with that step (for the guard
+        ELEMENT: of an element's size); None for affine ones (CACHE), and where each lane is a run
+        (LANES)."""
         address = instruction.operands[0 if group.access_type.op == "store" else 1]
         if group.plan.guard is Guard.CACHE:
             self._affine_bases(group, address)
@@ -49,15 +49,15 @@ class GroupBases:
         return self._strided_bases(group, address, on)
 
     def _affine_bases(self, group: GroupValues, address: Operand) -> None:
-        """Sets `bases` and `firsts` of affine addresses: the address in the first lane of each lane
-        run."""
+        """Sets `bases` (a vector) and `firsts` (its lanes as single values) of affine addresses to
+        the base register's value, without the offset, in the first lane of each lane run."""
         width = group.base.width
         group.bases = self._base(group, address, width)
         group.firsts = [self.lanes.lane(group.bases, run) for run in range(width)]
 
     def _lane_bases(self, group: GroupValues, address: Operand, on: Value) -> None:
-        """Sets the bases where each lane is a run of its own: `bases` has all 32 lanes, inactive
-        ones with the address of lane 0, `firsts` that of lane 0 alone."""
+        """Sets the bases where each lane is a run of its own: `bases` has the base register's value
+        in all 32 lanes, inactive ones with that of lane 0; `firsts` has that of lane 0 alone."""
         addresses = self._base(group, address)
         first = self.lanes.lane(addresses, 0)
         group.bases = self.b.select(on, addresses, self.lanes.splat(first))
@@ -78,9 +78,10 @@ class GroupBases:
         return operands.base(address, width)
 
     def _strided_bases(self, group: GroupValues, address: Operand, on: Value) -> Value:
-        """Sets the bases and the step (lane 1 minus lane 0, active or not) of varying addresses;
-        returns true (an i1) if active lanes of each run are strided by that step, which under the
-        guard ELEMENT must be the element's size."""
+        """Sets `bases` and `firsts` (as `_affine_bases`: the base register's value in the first
+        lane of each lane run) and the step (lane 1 minus lane 0, active or not) of varying
+        addresses; returns true (an i1) if active lanes of each run are strided by that step, which
+        under the guard ELEMENT must be the element's size."""
         b, runs, addresses = self.b, group.base.width, self._base(group, address)
         heads = selection(range(0, LANES, LANES // runs))
         group.bases = b.shuffle_vector(addresses, addresses, heads)
@@ -96,7 +97,8 @@ class GroupBases:
     def _is_strided(self, addresses: Value, length: int, step: Value, on: Value) -> Value:
         """Returns true (an i1) if in each lane run of `length` lanes, the active ones are at the
         run's first lane's address plus `step` times their number in the run. All lanes are compared
-        only if the last lane of the first run is at its place so computed, or inactive."""
+        only if the last lane of the first run is at its place so computed, or inactive; else the
+        result is false at once."""
         b, last = self.b, length - 1
         distance = b.sub(self.lanes.lane(addresses, last), self.lanes.lane(addresses, 0))
         is_there = b.icmp_unsigned("==", distance, b.mul(step, I64(last)))

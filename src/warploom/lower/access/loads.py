@@ -135,7 +135,7 @@ def load_each(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value
 def load_pairs(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads one 4-byte word in each lane, where runs of two lanes read consecutive words: gathers
     pairs of words as 64-bit elements if in each run both lanes are active or none is; else gathers
-    each word. Returns one vector of 32 lanes."""
+    each word. Returns one vector of 32 lanes, 0 in inactive ones."""
     assert lane_addresses.run_pointers is not None
     b, begins, access_type = transfers.b, lane_addresses.run_pointers, lane_addresses.access_type
     on, differ = transfers.pair_masks(lane_addresses.mask)
@@ -172,7 +172,8 @@ def load_gathered(transfers: Transfers, lane_addresses: LaneAddresses) -> list[V
 
 def load_by_step(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads a vector for each lane run if the run-time value `step` is the size of an access with
-    all parts, so that lanes of a run follow each other; else gathers."""
+    all parts, so that lanes of a run follow each other; else gathers. Returns one vector of 32
+    lanes for each part, 0 in inactive lanes."""
     consecutive = transfers.b.icmp_unsigned(
         "==", lane_addresses.step, I64(lane_addresses.access_type.size)
     )
@@ -182,7 +183,8 @@ def load_by_step(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Va
 def load_structures(transfers: Transfers, lane_addresses: LaneAddresses) -> list[Value]:
     """Loads all that lies between the first and the last element of each run, and selects the
     lanes' elements, if all lanes are active; else (a test at run time) gathers, since memory may
-    end between inactive lanes."""
+    end between inactive lanes. Returns one vector of 32 lanes for each part, 0 in inactive
+    lanes."""
     if lane_addresses.on is None:
         return _load_covering(transfers, lane_addresses)
     return _load_either(

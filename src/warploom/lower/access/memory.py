@@ -89,7 +89,7 @@ class MemoryCode:
     def load(self, index: int, instruction: Instruction, mask: Value) -> list[Value]:
         """Emits a load: of a parameter of an inlined call from the registers that hold it, of a
         kernel parameter, or of memory (`load_at`). Returns its values in 32 lanes, one for each
-        destination, as integers of the access's width."""
+        destination, as integers of the access's width; inactive lanes may hold anything."""
         type, parts = (
             instruction.operation.modifiers.scalar(),
             len(elements(instruction.operands[0])),
@@ -109,7 +109,8 @@ class MemoryCode:
         self, index: int, access_type: AccessType, addresses: Value, mask: Value
     ) -> list[Value]:
         """Emits a load of an access type at `addresses`; if it is in the generic space, one for
-        each space that some lanes are in. Returns the elements, part by part.
+        each space that some lanes are in. Returns the elements, part by part; inactive lanes may
+        hold anything.
         """
         if access_type.space is not Space.GENERIC:
             return self.load_any(index, access_type, addresses, mask)
@@ -192,11 +193,12 @@ class MemoryCode:
     def call(
         self, index: int, access_type: AccessType, function: Value, addresses: Value, mask: Value
     ) -> None:
-        """Emits the call of an access function with the access's record, bounds, buffer and space:
-        before it the instruments' recordings, after it the exit on a fault and the instruments'
-        observations. In sanitized kernels, the call is in the lanes that the race detector permits.
-        An access that may be to another block's shared memory gets addresses relative to the
-        cluster's first block, and the bounds of the whole cluster."""
+        """Emits the call of an access function with the access's record, cached bounds, data buffer
+        and state space (host address and length): before it the instruments' recordings, after it
+        the exit on a fault and the instruments' observations. In sanitized kernels, the call is in
+        the lanes that the race detector permits. An access that may be to another block's shared
+        memory gets addresses relative to the cluster's first block, and the bounds of the whole
+        cluster."""
         event = self.event(index, access_type, addresses, mask)
         detector, in_cluster = self.instruments.detector, self._is_in_cluster(index, access_type)
         if in_cluster:
@@ -236,7 +238,8 @@ class MemoryCode:
 
     def _in_cluster(self, event: AccessEvent) -> AccessEvent:
         """Returns an access to shared memory, with addresses relative to the start of the cluster's
-        first block's, and with the bytes of MOST_BLOCKS blocks from there as bounds."""
+        first block's, and with the bytes of MOST_BLOCKS blocks from there as bounds; emits the exit
+        with a fault at an invalid address (`ClusterCode.offsets_in_cluster`)."""
         addresses = self.clusters.offsets_in_cluster(
             event.index, event.addresses, event.mask, event.access_type.size
         )
@@ -246,8 +249,8 @@ class MemoryCode:
         return replace(event, addresses=addresses, memory=memory)
 
     def _is_in_cluster(self, index: int, access_type: AccessType) -> bool:
-        """Returns true if an access to shared memory may be to another block of the cluster: the
-        launch's clusters have several blocks, and the instruction can address them
+        """Returns true if an access is to shared memory and may be to another block of the cluster:
+        the launch's clusters may have several blocks, and the instruction can address them
         (`accesses_cluster`)."""
         if not self.clusters.several or access_type.space is not Space.SHARED:
             return False

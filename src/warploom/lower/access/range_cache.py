@@ -7,8 +7,8 @@ of one allocation. A hit costs a few comparisons and one increment:
     offset = rotate(base - low, log2(size)); hit = offset < extent
     entry.counts[(base & within) / size] += 1
 
-with one counter for each place in the unit (128 bytes) beyond which costs do not depend on the
-address; `machine.compiled.cache_costs` evaluates them later. Misses fill the entry
+with one counter for each place in the unit (128 or 256 bytes) beyond which costs do not depend on
+the address; `machine.compiled.cache_costs` evaluates them later. Misses fill the entry
 (`range_cache_filling`).
 """
 
@@ -43,10 +43,11 @@ class RangeCache:
         self._filling = RangeCacheFilling(memory, self.sets)
 
     def hits(self, group: GroupValues, lane_set: LaneSet) -> Value:
-        """Emits the lookup of a group in the entry of a lane set. Returns true (an i1) if its base
-        address is in the entry's range and its pitches, and a step found at run time, are the
-        entry's: then all accesses are aligned and inside of an allocation. Also does `set_counter`
-        for the counter that the address has in the entry, whether it hits or not."""
+        """Emits the lookup of a group, whose base addresses (`GroupBases`) are set, in the entry of
+        a lane set. Returns true (an i1) if its base address is in the entry's range and its
+        pitches, and a step found at run time, are the entry's: then all accesses are aligned and
+        inside of an allocation. Also does `set_counter` for the counter that the address has in the
+        entry, whether it hits or not."""
         b = self.b
         entry = self._entry(group, lane_set)
         conditions = [self._is_in_range(entry, group)]
@@ -100,7 +101,8 @@ class RangeCache:
 
     def hits_until(self, group: GroupValues, distance: Value) -> Value:
         """Returns true (an i1) if a group of all lanes hits, both at its base address and
-        `distance` bytes (an i64) after it, and so everywhere between."""
+        `distance` bytes (an i64) after it, and so everywhere between. As `hits`, does `set_counter`
+        for the counter of its base address."""
         hit = self.hits(group, FULL_WARP)
         last = self._is_in_range(self._entry(group, FULL_WARP), group, distance)
         return self.b.and_(hit, last)

@@ -61,7 +61,8 @@ class RangeCacheFilling:
     def _call_helper(self, group: GroupValues, lane_set: LaneSet) -> Value:
         """Emits the call of the helper `fill_range_cache`, with the bases and a step found at run
         time in an array on the stack; in global and constant memory first that of `find_bounds`,
-        which finds the allocation of the first base. Returns the result of `fill_range_cache`
+        which stores the bounds of the first base's allocation at `_bounds` (none found, or
+        constant memory for a store: leaves those there). Returns the result of `fill_range_cache`
         (`fill`)."""
         b = self.b
         if self._bases is None:
@@ -105,7 +106,8 @@ class RangeCacheFilling:
         `fill_range_cache` (`GroupDescriptor`): the number of lane runs,
         stride (ANY_STRIDE if found at run time), element size, cost unit, number of members, of
         lane sets and of pitches of an entry; then for each member a pair: the offset of its own
-        cache, and its offset from the first member in bytes. Equal groups share one."""
+        cache (in words), and its offset from the group's base address in bytes. Equal groups share
+        one."""
         found_at_run_time = group.step is not None and not group.accesses.is_laid_out
         stride = ANY_STRIDE if found_at_run_time else group.base.stride
         words = [group.base.width, stride, group.access_type.size, self._layout.unit]

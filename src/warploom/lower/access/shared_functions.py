@@ -76,6 +76,13 @@ def load_functions(names: Iterable[str], definitions: Mapping[str, Define]) -> b
     return True
 
 
+def cache_functions(definitions: Mapping[str, Define]) -> None:
+    """Compiles the functions that no cache has, and stores them in the disk cache, for another
+    process that loads them."""
+    for name in definitions:
+        _object(name, definitions)
+
+
 _loaded: dict[str, llvm.ExecutionEngine] = {}
 """By name, the engine that owns a function's code."""
 

@@ -51,14 +51,14 @@ the stored elements, 32 for each store."""
 @dataclass
 class _Pending:
     """Holds deferred stores: the base address in lane 0, the bytes from lane to lane, and the
-    distance from the first to the last byte."""
+    number of bytes from the first to the last one that is stored, both included."""
 
     group: GroupValues
     first: Value
     step: Value
     extent: Value
     count: int = 0
-    """The number of stores emitted so far."""
+    """The number of stores appended so far."""
 
 
 class StoreBatch:
@@ -177,7 +177,7 @@ class StoreBatch:
         record_memory_change(self.lanes, self.frame.environment, I64(pending.count))
 
     def _count(self, pending: _Pending) -> None:
-        """Counts each store emitted so far as a repetition of its pattern in its access record."""
+        """Counts each store appended so far as a repetition of its pattern in its access record."""
         for number in range(pending.count):
             pattern, _ = self._pattern(pending, number)
             self.lanes.add_to(self.lanes.slot(pattern, REPEATS), I64(1))

@@ -28,8 +28,8 @@ def store(
 def store_scalar(
     transfers: Transfers, lane_addresses: LaneAddresses, values: Sequence[Value]
 ) -> None:
-    """Stores the parts of the highest active lane to one address: of lanes that store to one
-    address its value survives. Some lane must be active."""
+    """Stores the parts of the highest active lane, whose value survives, to the one address of all
+    active lanes (`firsts[0]`). Some lane must be active."""
     b, lanes, access_type = transfers.b, transfers.lanes, lane_addresses.access_type
     highest: Value = I32(LANES - 1)
     if lane_addresses.on is not None:

@@ -40,10 +40,11 @@ HOST_LINE = 64
 
 @dataclass(frozen=True, slots=True)
 class LaneAddresses:
-    """Holds the addresses of a warp's lanes: the base address of each lane run (`firsts`) and the
-    active lanes (`on`, None for all). `stride` is the bytes from lane to lane in each run, if that
-    is a constant; else `step` holds it as a value, and `pointers` the host pointer of each lane.
-    `run_pointers` are the host pointers of runs of two lanes, as a vector."""
+    """Holds the addresses of a warp's lanes: that of the first lane of each lane run (`firsts`) and
+    the active lanes (`on`, None for all). `stride` is the bytes from lane to lane in each run, if
+    that is a constant; else `step` holds it as a value, and `pointers` the host pointer of each
+    lane. `run_pointers` are the host pointers of the first lanes of 16 runs of two lanes, a
+    vector."""
 
     access_type: AccessType
     firsts: Sequence[Value]

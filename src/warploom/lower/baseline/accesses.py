@@ -69,8 +69,9 @@ class _Emission:
 
     def __init__(self, module: ir.Module, function_spec: AccessFunction) -> None:
         """Declares the function and emits the reads of its operand words, in their order:
-        instruction, base address, offset, access records, local memory, data. Allocates the data
-        buffer, and in recorded launches a buffer for the log."""
+        instruction, base address, offset, the access record of each state space, local memory (if
+        that is one of them), data. Allocates the data buffer, and in recorded launches one for the
+        log."""
         self.function_spec, self.access_type = function_spec, function_spec.access_type
         self.body = body = SharedFunctionBody(module, function_spec.name)
         self.lanes, self.b, self.registers = body.lanes, body.b, MemoryRegisters(body.lanes)

@@ -89,8 +89,8 @@ class CallTable:
 
     def flush(self) -> Value | None:
         """Ends the table since the last `flush` by an END, and emits the call that runs it in the
-        active lanes; returns its result, 0 or the fault of one of its calls, or None if there are
-        none."""
+        active lanes; returns its result, 0 or the fault of one of its calls. Without calls since
+        then it emits nothing and returns None."""
         first = self._begun
         if first == len(self._words):
             return None

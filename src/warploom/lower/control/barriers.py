@@ -242,7 +242,8 @@ class BarrierCode:
 
     def _check(self, index: int, on: Value, number: Value, threads: Value) -> None:
         """Emits the fault BAD_BARRIER of the lowest lane of `on` at a number that does not exist
-        (from BARRIERS on), or a thread count that is not a multiple of 32."""
+        (from BARRIERS on), or a thread count that is not a multiple of 32. The number and the count
+        are recorded as the fault's address and size."""
         b = self.b
         unknown = b.icmp_unsigned(">=", number, I64(BARRIERS))
         uneven = b.icmp_unsigned("!=", b.and_(threads, I64(LANES - 1)), I64(0))

@@ -20,8 +20,8 @@ from warploom.simt.address_windows import BLOCK_BITS
 
 
 class ClusterCode:
-    """Emits cluster operations of a warp function. `several`: the launch's clusters have several
-    blocks; without, no code for other blocks is emitted."""
+    """Emits cluster operations of a warp function. `several`: the launch's clusters may have
+    several blocks (`KernelVariant.clusters`); without, no code for other blocks is emitted."""
 
     def __init__(self, frame: Frame, *, several: bool) -> None:
         """Creates the reader of special registers from which the block's rank is computed."""

@@ -115,9 +115,9 @@ class DivergenceCode:
             self.edges.jump(Copy.DIVERGENT, index, origin)
 
     def store_live_lanes(self, block: int) -> None:
-        """Stores the registers that successors of a block read lane by lane to the context, before
-        lanes may diverge at its end, and pushes a node for each masked loop that lanes have left.
-        Emits nothing in divergent code, whose registers are there."""
+        """Stores the registers that are live in a successor of a block to the context, in 32 lanes,
+        before lanes may diverge at its end, and pushes a node for each masked loop that lanes have
+        left. Emits nothing in divergent code, whose registers are there."""
         if self.frame.position.convergent:
             successors = self.program.blocks[block].successors
             live = frozenset[Register]().union(

@@ -73,9 +73,9 @@ class LayoutRecovery:
 
     def _recover_shapes(self, index: int) -> Value:
         """Emits the call of `reshape_registers` for the live registers of a block that have a shape
-        there: it tests their 32 lanes in the context and stores the first value of each run to
-        their short slots there. Returns true (an i1) if all of them have their shape, also if there
-        are none."""
+        there: it tests their values of active lanes in the context and stores the first value of
+        each run (0 for a run without active lanes) to their short slots there. Returns true (an i1)
+        if all of them have their shape in the active lanes, also if there are none."""
         frame, shaped = self.frame, self.frame.context_layout.shaped
         here = self.blocks.live(index) & frame.position.shapes.keys() & shaped.keys()
         words = [

@@ -65,8 +65,8 @@ class MaskedLoopCode:
 
     def exit_lanes(self, region: MaskedRegion, bits: Value, branch: int) -> None:
         """Stores, for active lanes (`bits`, an i32) that leave a region at instruction `branch`,
-        the values of its merged registers (those read after it) and, if they are the first to leave
-        since lanes entered, the branch. The caller masks them off."""
+        the values of its merged registers (written inside and read after it) and, if they are the
+        first to leave since lanes entered, the branch. The caller masks them off."""
         b, exited = self.b, self.lanes.mask(bits)
         for register, variable in self._exited_values[region].items():
             held = b.load(variable, typ=storage_type(register.type))

@@ -2,8 +2,8 @@
 
 Where a warp cannot continue (its turn is used up, or lanes wait for others in another split), it
 saves its state and returns a reason from the warp function. `simt.scheduling` selects the split to
-run next, and a later call resumes there. An exit between two turns saves registers either by their
-vector shapes, if all lanes are together, or lane by lane.
+run next, and a later call resumes there. A warp that waits as a whole at a barrier saves registers
+by their vector shapes; at all other exits they are in the context lane by lane.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Suspension:
     def wait_in_region(self, block: int) -> None:
         """Emits the wait of a warp in a region version, at a barrier of all threads at the end of
         `block`: saves its live registers (lanes and SIMT stack have not changed), and runs the next
-        warp. No code follows."""
+        warp. No code follows. `wait_together` must have added the block's site."""
         # Lanes and SIMT stack are in the context from an earlier save: a region version is run by
         # all 32 lanes, and left before any exits or diverges.
         with self._following_block(block) as following:
@@ -143,8 +143,8 @@ class Suspension:
         return resumes
 
     def emit_region_versions(self) -> dict[int, ir.Block]:
-        """Emits, for each site whose next block has a region copy, the entry into that copy, and
-        returns them by site; other sites have none."""
+        """Emits, for each site whose next block has a region copy (in which full warps run in warp
+        order), the entry into that copy, and returns them by site; other sites have none."""
         copies_by_block = {
             block: self.blocks.entry_copy(Copy.REGION, self._following(block))
             for block in self.sites
@@ -158,9 +158,9 @@ class Suspension:
     def _resume(self, copy: Copy, block: int) -> ir.Block:
         """Emits the entry after a barrier at the end of `block`, which restores the live lanes,
         which become the active ones, and the live registers that `wait_together` has saved; enters
-        the masked loops around the next block, marks registers as having their shapes (*stale* of
-        `LayoutRecovery`), and jumps to that block in `copy`. In the region copy all 32 lanes are
-        live. Returns the entry."""
+        the masked loops around the next block, clears the flag *stale* (`LayoutRecovery`), as
+        registers have their shapes, and jumps to that block in `copy`. In the region copy all 32
+        lanes are live. Returns the entry."""
         following = self._following(block)
         resume_block = self.blocks.append(f"resume.{copy.value}{self.sites[block]}")
         self.b.position_at_end(resume_block)
@@ -216,8 +216,9 @@ class Suspension:
 
     def _resume_together(self, block_index: int) -> ir.Block:
         """Emits the block in which all living lanes resume at a basic block: in the convergent copy
-        if registers have their shapes (`LayoutRecovery.recover`). Clears `sync_done` if the block
-        begins with an instruction with a member mask. Returns the LLVM block."""
+        if registers have their shapes, else in the divergent one (`LayoutRecovery.recover`). Clears
+        `sync_done` if the block begins with an instruction with a member mask. Returns the LLVM
+        block."""
         block = self.blocks.append(f"take.up.{block_index}")
         with self.b.goto_block(block):
             first = self.blocks.program.blocks[block_index].start

@@ -34,9 +34,9 @@ class WarpOrder:
 
     def enter(self, site: Value) -> None:
         """Emits the begin of a call, in which warps continue from `site` (END: from the kernel's
-        begin): enters the warp loop of that barrier region if all warps have 32 living threads and
-        the launch's blocks permit it, else the first warp's turn. A call that runs one warp alone
-        begins here, too. `fewer` is set unless the kernel begins."""
+        begin): enters the warp loop of that barrier region if `all_full` holds, else the turn of
+        the running warp, in warp order the first one. A call that runs one warp alone begins here,
+        too. `fewer` is set unless the kernel begins."""
         # At the beginning of a block no thread has ended; in a later region some may have.
         self.b.store(self.b.icmp_unsigned("!=", site, I64(END)), self.frame.active.fewer)
         self.state.begin_region(site)

@@ -1,6 +1,6 @@
-"""Records the sites (numbered barriers) at which warps may wait in warp order
-(`lower.control.warp_order`), for the table from which their states are written when warp order
-ends.
+"""Records, for each site (a barrier at which warps may wait in warp order,
+`lower.control.warp_order`), the number of its instruction and that of the barrier, and defines the
+table of both from which the warps' states are written when warp order ends.
 """
 
 from __future__ import annotations

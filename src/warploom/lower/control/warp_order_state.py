@@ -61,8 +61,8 @@ class WarpOrderState:
         b.store(b.select(b.and_(self.together, b.not_(fewer)), warps, I64(0)), self.full_warps)
 
     def all_full(self) -> Value:
-        """Returns true (an i1) if all warps of the block have 32 living threads, and the launch's
-        block size permits warp loops.
+        """Returns true (an i1) if this call runs the whole block, all its warps have 32 living
+        threads, and the launch's block size permits warp loops.
         """
         full_warps, b = self.frame.get(self.full_warps), self.b
         every = b.icmp_unsigned("==", full_warps, self.frame.slot(Slot.WARPS))

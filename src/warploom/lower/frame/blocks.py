@@ -1,10 +1,11 @@
 """Creates the LLVM blocks of a warp function: two or three copies of each basic block.
 
-In the convergent copy all live lanes are active, and registers are values, uniform or affine where
-analysis says so. In the divergent copy any subset may be active, and shared registers are in the
-warp's context. The region copy is a second convergent copy of barrier regions, in which the warps
-of a thread block run one after the other (warp order); whatever else happens (divergence, an exit)
-branches to the other copies. Baseline code has the divergent copy alone.
+In the convergent copy all live lanes are active, but for those that have left a masked loop which
+others are in, and registers are values, uniform or affine where analysis says so. In the divergent
+copy any subset may be active, and shared registers are in the warp's context. The region copy is a
+second convergent copy of barrier regions, in which the warps of a thread block run one after the
+other (warp order); whatever else happens (divergence, an exit) branches to the other copies.
+Baseline code has the divergent copy alone.
 """
 
 from __future__ import annotations

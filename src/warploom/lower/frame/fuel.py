@@ -32,16 +32,16 @@ class Fuel:
             self.lanes.b.store(I1(0), self._failed_wait)
 
     def fail_wait(self, lanes: Value) -> None:
-        """Ends the turn at the next back edge if some of these lanes (an i32) have polled a phase
-        of an mbarrier that is not complete: other warps have to run for it to complete."""
+        """Ends the turn at the next back edge if `lanes` (an i32) has some: those that have polled
+        a phase of an mbarrier that is not complete. Other warps have to run for it to complete."""
         assert self._failed_wait is not None
         b = self.lanes.b
         some = b.icmp_unsigned("!=", lanes, I32(0))
         b.store(b.or_(some, b.load(self._failed_wait, typ=I1)), self._failed_wait)
 
     def ends_turn(self) -> Value:
-        """Returns whether the turn ends at a back edge, an i1: its instructions are used up, or
-        lanes have polled an incomplete phase of an mbarrier in this turn.
+        """Returns whether the turn ends at a back edge, an i1: `left` has fallen below 0, or lanes
+        have polled an incomplete phase of an mbarrier in this turn.
         """
         b = self.lanes.b
         used_up = b.icmp_signed("<", self.frame.get(self.left), I64(0))
@@ -50,8 +50,8 @@ class Fuel:
         return b.or_(used_up, b.load(self._failed_wait, typ=I1))
 
     def record(self) -> None:
-        """Stores the rest of the budget, and whether a wait has failed, in the environment, where
-        `run` reads them after the turn.
+        """Stores the rest of the budget, and in programs that wait for mbarriers whether a wait has
+        failed, in the environment, where `run` reads them after the turn.
         """
         b = self.lanes.b
         self.frame.record(Slot.FUEL, b.load(self.left, typ=I64))

@@ -28,7 +28,7 @@ class FunctionFrame:
 
     `lanes` emits at the current position; `prologue` in the entry block, which dominates all code.
     `warp_ir` is the kernel, `shapes` its vector shapes of registers, `variant` the options of its
-    code. `position` is the place that code is being emitted for.
+    code. `position` is what is true of the code that is being emitted.
     """
 
     def __init__(self, module: ir.Module, warp_ir: WarpIR) -> None:

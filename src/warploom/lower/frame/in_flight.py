@@ -99,8 +99,8 @@ class InFlightCode:
         return self.b.icmp_unsigned("==", in_flight, I64(CAPACITY))
 
     def append(self, entry: InFlightOperation) -> None:
-        """Stores an entry at the ring's end and counts it in ISSUED. The caller has tested
-        `is_full`."""
+        """Stores an entry (its `metadata` only if not None) at the ring's end and counts it in
+        ISSUED. The ring must not be full (`is_full`)."""
         b, at = self.b, self._entry(self.get(RingWord.ISSUED))
         words = (entry.instruction, entry.group, *entry.descriptors)
         for number, value in enumerate(words):

@@ -108,8 +108,8 @@ class Operands:
         return self.b.and_(mask, self.b.not_(predicate) if instruction.guard.negated else predicate)
 
     def canonicalise(self, bits: Value, register: Register) -> Value:
-        """Returns the bits of a register, of any width, in which any NaN is replaced by the
-        canonical one.
+        """Returns the bits of a float register, in any number of lanes, in which any NaN is
+        replaced by the canonical one of the register's width.
         """
         width = register.type.bits
         as_float = TYPES[f"f{width}"]
@@ -207,7 +207,7 @@ class Operands:
 
 def read_as(b: Value, value: Value, have: ScalarType, want: ScalarType) -> Value:
     """Emits a reinterpretation of bits of type `have` as type `want`, truncated or extended with
-    zeros.
+    zeros. To PRED only a PRED can be converted.
     """
     width = value.type.count
     if want == PRED or have.bits == want.bits:

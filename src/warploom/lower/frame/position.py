@@ -1,4 +1,6 @@
-"""Describes the place in the kernel that code is being emitted for, which emitters read.
+"""Holds what is true of the code that is being emitted, which emitters read: vector shapes, whether
+all lanes are together, predication, spilled registers, thread layout, and the instructions left in
+the basic block.
 
 with frame.at_block(5, convergent=True):          code of block 5, for lanes that are together
     with frame.at(replace(frame.position, spilled={})):    no write is also stored
@@ -53,5 +55,5 @@ class Position:
 
     @property
     def is_diverged(self) -> bool:
-        """Returns whether some living lanes of the warp do not execute the code."""
+        """Returns whether some living lanes of the warp may not execute the code."""
         return self.masked or not self.convergent

@@ -91,8 +91,8 @@ class SpillCode:
             self.frame.registers.restore(register, self._together[register])
 
     def begin(self, lanes: Value) -> None:
-        """Initialises a warp with these live lanes (an i32): registers hold zeros, no operation is
-        in flight, the SIMT stack is empty.
+        """Initialises a warp with these lanes (an i32), live and active: registers hold zeros, no
+        operation is in flight, the SIMT stack is empty.
         """
         self.frame.transfers.clear()
         if self._delays:

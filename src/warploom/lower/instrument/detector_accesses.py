@@ -131,7 +131,8 @@ def _steps(lanes: Lanes, size: int, runs: LaneRuns) -> _Steps:
     """Returns three masks (`_Steps`) of how each lane's address follows that of the lane before,
     for accesses of `size` bytes a lane: equal to it (`same`), not adjacent to it (`breaks`, lane 0
     included), in one stride up to MOST_STRIDE with the two before (`strided`). They are constants
-    for lanes inside of a run, and compared at run time for each run's first lane."""
+    for lanes inside of a run, and compared at run time for each run's first lane; but `strided` is
+    compared only where each lane is a run, and else false for a run's first two lanes."""
     b, firsts, (width, stride) = lanes.b, runs.firsts, (runs.layout.width, runs.layout.stride)
     # One bit at the first lane of each run; within a run the constant stride decides, and only
     # these lanes are compared at run time.
@@ -208,9 +209,9 @@ def _heads(lanes: Lanes, size: int, breaks: Value, reported: Value) -> Value:
 
 
 def _one_head(lanes: Lanes, size: int, addresses: Value, reported: Value, heads: Value) -> Value:
-    """Returns the first reported lane if all reported lanes access consecutive bytes of one run,
-    each at the place of its lane number, whatever the addresses of other lanes between; else
-    returns `heads`."""
+    """Returns the first reported lane (as a mask, an i32) if all reported lanes access consecutive
+    bytes of one run, each at the place of its lane number, whatever the addresses of other lanes
+    between; else returns `heads`."""
     b = lanes.b
     # With an empty mask cttz gives 32; any lane serves, but the extraction needs a valid index.
     first = b.and_(lanes.intrinsic("llvm.cttz.i32", I32, [reported, I1(0)]), I32(LANES - 1))

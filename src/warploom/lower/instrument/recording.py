@@ -55,8 +55,8 @@ class RecordingCode:
         record_guard(self.lanes, self._log(), I64(instruction), lanes)
 
     def access(self, event: AccessEvent) -> None:
-        """Appends an access to the log: instruction, space, operation, size, lanes and addresses
-        (`record_access`)."""
+        """Appends an access to the log: instruction, space, operation, size, lanes and addresses;
+        nothing for spaces that the log has no number for (`record_access`)."""
         arguments = self._log(), self._scratch, I64(event.index), event.access_type
         record_access(self.lanes, *arguments, event.addresses, self.lanes.bits(event.mask))
 

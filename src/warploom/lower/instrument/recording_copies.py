@@ -47,8 +47,9 @@ class CopyRecordingCode:
         self._touched = frame.prologue.alloca(vector(I64))
 
     def access(self, event: AccessEvent) -> None:
-        """Records the mbarriers that an access touches, if the instruction tests, waits for or
-        signals one (`is_at_barrier`), or while `completing` is open; else emits nothing."""
+        """Records the mbarriers that an access touches, none at misaligned or outside addresses, if
+        the instruction tests, waits for or signals one (`is_at_barrier`), or while `completing` is
+        open; else emits nothing."""
         program: Program = self.frame.program
         if not self._completes and not is_at_barrier(program.instructions[event.index]):
             return
@@ -87,9 +88,10 @@ class CopyRecordingCode:
         call(self.lanes, "record_commits", *arguments, I64(kind))
 
     def copies(self, index: int, lanes: Value, data: Value, scratch: Value, request: int) -> None:
-        """Records the bytes that a tensor copy of the lanes (an i64) moves, before it is issued.
-        `data`: its operands, a row of 32 lanes each; `request`: its packed options
-        (`asynchronous.tensors.requests`), which are stored in the words at `scratch`
+        """Records the sectors of global memory that a tensor copy of the lanes (an i64) moves, and
+        the mbarrier that it signals, before it is issued; of a lane whose request faults, and of
+        those after it, nothing. `data`: its operands, a row of 32 lanes each; `request`: its packed
+        options (`asynchronous.tensors.requests`), which are stored in the words at `scratch`
         (`IssueScratch`)."""
         frame = self.frame
         allocations = frame.pointer(Slot.ALLOCATIONS_AT)
@@ -98,9 +100,10 @@ class CopyRecordingCode:
         call(self.lanes, "record_copies", *arguments, I64(index))
 
     def bulk(self, index: int, lanes: Value, data: Value, *, source: Space, target: Space) -> None:
-        """Records the bytes that a `cp.async.bulk` without a tensor map moves from space `source`
-        to `target`, in the lanes `lanes` (an i64); its operands are in operand rows at `data`. A
-        copy to global memory is logged as COPY_OUT, others as COPY_IN."""
+        """Records a `cp.async.bulk` without a tensor map from space `source` to `target`, in the
+        lanes `lanes` (an i64): the mbarrier that it signals, and the sectors of global memory, if
+        one end is there. Its operands are in operand rows at `data`. A copy to global memory is
+        logged as COPY_OUT, others as COPY_IN."""
         op = words.COPY_OUT if target is Space.GLOBAL else words.COPY_IN
         touches_global = Space.GLOBAL in (source, target)
         scratch = self._scratch(

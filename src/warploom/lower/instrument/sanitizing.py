@@ -70,16 +70,16 @@ class SanitizingCode:
         return self._config.in_order
 
     def must_check(self, index: int, access_type: AccessType) -> bool:
-        """Returns true if the detector may have to check an access, though it does not fault: its
+        """Returns true if the detector may have to check an access even if it does not fault: its
         space is checked, and its instruction is not one of `unchecked`, which analysis has found
         safe."""
         return access_type.space in self._config.accesses and index not in self._config.unchecked
 
     def do_access(self, event: AccessEvent, do_access: Callable[[Value], Value]) -> Value:
         """Emits an access, `do_access`, which takes a mask and returns the fault code (0: none),
-        with its event before it; lanes that the detector does not permit are left out, and load
-        zeros. Where the event may have been omitted (not `must_check`, or safe under a condition),
-        an access that faults is repeated after its event. Returns the fault code."""
+        with its event before it; lanes that the detector does not permit are left out, and get
+        zeros as results. Where the event may have been omitted (not `must_check`, or safe under a
+        condition), an access that faults is repeated after its event. Returns the fault code."""
         mask, index = event.mask, event.index
         if self.must_check(index, event.access_type):
             mask = self.filter(event)
@@ -96,8 +96,8 @@ class SanitizingCode:
         return self._select_rarely(self.b.icmp_unsigned("!=", fault, I64(0)), retry, fault)
 
     def filter(self, event: AccessEvent) -> Value:
-        """Emits the event of an access; returns the lanes that may perform it. The data buffer gets
-        zeros, for lanes that may not load."""
+        """Emits the event of an access; returns the lanes that may perform it. Before a load or an
+        atomic, zeros are stored to its results in the data buffer, for lanes that may not."""
         self._zero_results(event.access_type, event.memory)
         return self.access(event)
 
@@ -144,9 +144,9 @@ class SanitizingCode:
 
     def _touches_unwritten(self, event: AccessEvent) -> Value:
         """Returns true (an i1) if some lanes access shared memory that may be unwritten, or outside
-        of the block's. Tests the written range, then the access's extent, and lane by lane only if
-        these do not decide, or there is no `extent`. A store marks its bytes as written instead,
-        where the detector keeps nothing else of it."""
+        of the block's, or the detector has no state of the block. Tests the written range, then the
+        access's extent, and lane by lane only if these do not decide, or there is no `extent`. A
+        store marks its bytes as written instead of testing them, unless `in_order`."""
         b, environment = self.b, self.frame.environment
         access_type, extent, limit = event.access_type, event.extent, event.memory.limit
         writes = access_type.op == "store" and not self.in_order

@@ -124,7 +124,7 @@ class EventCode:
     def texels(self, index: int, on: Value, arguments: Sequence[Value], request: int) -> None:
         """Emits the event of accesses to textures or surfaces, if accesses are checked. `arguments`
         are the descriptor table, memory, operand rows, and the words that `texture.requests` works
-        with.
+        with; `request` the packed options.
         """
         if not self._config.accesses:
             return

@@ -92,7 +92,7 @@ class GridBlocks:
     def retire(self, start: Value, end: Value) -> None:
         """Emits the end of pending asynchronous copies of thread blocks whose shared memory lies
         between two host addresses (i64): `retire_copies` completes or drops them. Emits nothing if
-        copies cannot be late."""
+        copies cannot be late; `prepare_schedule` must have been called."""
         if self.options.delays:
             memory = self.b.inttoptr(I64(ORIGIN), PTR)
             lists = self.env.pointer(Slot.QUEUE_AT), self.env.pointer(Slot.HELD_AT)

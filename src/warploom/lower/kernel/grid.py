@@ -59,8 +59,8 @@ class GridFunction:
     turn."""
 
     def __init__(self, module: ir.Module, options: GridOptions, blocks: BlockOptions) -> None:
-        """Declares `run`, whose arguments `first` and `last` delimit the thread blocks of an
-        unscheduled launch.
+        """Declares `run`, whose arguments `first` and `last` (exclusive) delimit the thread blocks
+        of an unscheduled launch.
         """
         self.module, self.options = module, options
         self.function = ir.Function(module, RUN_SIGNATURE, "run")
@@ -97,9 +97,10 @@ class GridFunction:
     # ---- without a schedule ---------------------------------------------------------------------
 
     def _emit_in_order(self) -> None:
-        """Emits the loop over thread blocks from `first` to `last` of a launch without a schedule:
-        for each, memory is cleared, one call of `warp` runs all its warps to their end, its tensor
-        memory is checked, and BLOCKS_DONE incremented; then `run` returns ENDED."""
+        """Emits the loop over thread blocks from `first` up to `last` (exclusive) of a launch
+        without a schedule: for each, memory is cleared, one call of `warp` runs all its warps to
+        their end, its tensor memory is checked, and BLOCKS_DONE incremented; then `run` returns
+        ENDED. An observer gets the begin and the end of each."""
         b = self.b
         b.store(I64(1), self.env.at(Slot.TOGETHER))
         block, end_iteration, done = self._loop("block", self.first, self.last)
@@ -208,12 +209,12 @@ class GridFunction:
 
     def _warp_order(self, plan: Value, slots: Value, warp: Value, turn: ir.Block) -> None:
         """Emits the run of all warps of the block in warp order, from one barrier to others, if
-        possible, and then branches to `turn`; if `warp_order_start` says NONE, code falls through.
-        `end_warp_order` stores the warps' states; a warp that stopped before a barrier ends its
-        turn (`_end_turn`).
+        possible, and then branches to `turn`; if `warp_order_start` returns NONE, code falls
+        through. `end_warp_order` stores the warps' states; a warp that stopped before a barrier
+        ends its turn (`_end_turn`).
 
         A block that runs in warp order from its begin to its end is followed by the next block at
-        once, without a call of the scheduler."""
+        once, without a call of the scheduler, unless the launch has to pause."""
         b, states = self.b, self.env.pointer(Slot.STATES_AT)
         start = call(self.lanes, "warp_order_start", plan, states, warp)
         names = ("warp_order", "warp_order.over", "warp_order.block", "warp_order.left", "alone")
@@ -274,10 +275,10 @@ class GridFunction:
                     self.blocks.report_end()
 
     def _run_turn(self, plan: Value, warp: Value, instructions: Value | None = None) -> Value:
-        """Emits a turn of a warp of LENGTH (plan) instructions, or a slice of `instructions`, which
-        is also stored in GIVEN; subtracts the used ones from the launch's budget and adds them to
-        the warp's clock (ISSUED). Returns the status of `warp`; `run` returns LIMIT if the budget
-        falls below 0."""
+        """Emits a turn of a warp, of as many instructions as the plan's LENGTH says, or a slice of
+        `instructions`, a number also stored in GIVEN; subtracts the used ones from the launch's
+        budget and adds them to the warp's clock (ISSUED). Returns the status of `warp`; `run`
+        returns LIMIT if the budget falls below 0."""
         b = self.b
         length = self.env.word(plan, Plan.length) if instructions is None else instructions
         b.store(length, self.env.at(Slot.FUEL))

@@ -170,8 +170,8 @@ class WarpFunction:
     def _emit_begin(self, copy: Copy) -> ir.Block:
         """Emits the begin of a warp, which branches to block 0 of a copy with all lanes that have a
         thread; in the region copy all 32 have, and the head of the warp's table is saved, as region
-        barriers save registers alone. Registers are zero and the SIMT stack empty. Returns the LLVM
-        block."""
+        barriers save registers alone. Registers are zero, so have their shapes (*stale* is
+        cleared), and the SIMT stack is empty. Returns the LLVM block."""
         b, frame = self.b, self.frame
         begin = frame.function.append_basic_block("begin")
         b.position_at_end(begin)
@@ -244,8 +244,8 @@ class WarpFunction:
 
     def _emit_body(self, copy: Copy, block: ProgramBlock, first: int) -> None:
         """Emits the instructions of a basic block from number `first` on, each as an entry of the
-        call table in baseline code if it can be, and the jump to the next block if no instruction
-        ends it."""
+        call table in baseline code if it can be. If no instruction ends the block, ends the open
+        call table, suspends if `SyncCode.after` does, and jumps to the next block."""
         for index in range(first, block.stop):
             instruction = self.program.instructions[index]
             with self.frame.at(replace(self.frame.position, remaining=block.stop - index)):
@@ -326,8 +326,9 @@ class WarpFunction:
 
     def _emit_instruction(self, copy: Copy, index: int, instruction: Instruction) -> None:
         """Emits an instruction that does not end a basic block, for the active lanes in which its
-        guard holds. If other code enters the block there (`_entries`), it begins a new LLVM block,
-        where the guard is read again but not counted: the entering code has counted it."""
+        guard holds, and the count of member masks that name exited lanes. If other code enters the
+        block there (`_entries`), it begins a new LLVM block, where the guard is read again but not
+        counted: the entering code has counted it."""
         guard = self.guards.counted(index, instruction)
         if index in self._entries:
             self.b.branch(self._entries[index])

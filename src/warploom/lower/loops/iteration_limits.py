@@ -57,7 +57,7 @@ class IterationLimits:
 
     def count(self) -> Value:
         """Returns the number of iterations, an i64: the least of the limits and MAX_ITERATIONS; 0
-        if a required condition does not hold.
+        if a condition does not hold. There must be a condition: each limit adds one.
         """
         least = reduce(self._least, self._counts)
         return self.b.select(reduce(self.b.and_, self._holds), least, I64(0))
@@ -68,8 +68,8 @@ class IterationLimits:
 
     def bound(self, value: Value, step: Value) -> None:
         """Limits the iterations to those in which `value` (an i64), to which each one adds `step`,
-        is not negative; no limit if `step` is not negative. Requires that `value` is not negative
-        in the first."""
+        is not negative; no limit if `step` is not negative. Adds the condition that `value` is not
+        negative in the first, for any step: without it there is no batch."""
         b = self.b
         rises = b.icmp_signed(">=", step, I64(0))
         down = b.select(rises, I64(1), b.neg(step))
@@ -79,8 +79,8 @@ class IterationLimits:
 
     def stays_between(self, offset: Value, last: Value, step: Value) -> None:
         """Limits the iterations to those in which `offset`, to which each one adds `step`, is at
-        most `last` (if it rises) or at least 0 (else), all i64, and requires that of the first. The
-        other end is not checked."""
+        most `last` (if it rises) or at least 0 (else), all i64, and adds the condition that the
+        first is one of them. The other end is not checked."""
         b = self.b
         rises = b.icmp_signed(">", step, I64(0))
         distance = b.select(rises, b.sub(last, offset), offset)
@@ -93,9 +93,11 @@ class IterationLimits:
 
     def stays_in_type(self, first: LinearOperand, second: LinearOperand) -> Value:
         """Limits the iterations to those in which no lane of an operand leaves its type's range,
-        and requires one step for all lanes; without stride and loop-invariant, it cannot leave. A
-        64-bit operand gets no limit, but its step and values must be small (MAX_STEP, MAX_VALUE).
-        `first` and `second`: the operand in two successive iterations. Returns its step, an i64."""
+        and adds the conditions that the first is one of them and that all lanes have one step;
+        none of these if it is loop-invariant, without stride and below 64 bits. A 64-bit operand
+        gets no limit: the conditions are that its step and its first values are small (MAX_STEP,
+        MAX_VALUE). `first` and `second`: the operand in two successive iterations. Returns its
+        step, an i64."""
         b, bits = self.b, first.type.bits
         delta = b.sub(second.value, first.value)
         step = self.lanes.lane(delta, 0)
@@ -126,8 +128,9 @@ class IterationLimits:
         right: tuple[LinearOperand, LinearOperand],
     ) -> None:
         """Limits the iterations to those in which `relation` (`lt`, `le`, `gt`, `ge`; `ne` of
-        uniform operands only) holds between two operands in all lanes, and no lane of them leaves
-        its type. `left` and `right` are the operands, each given in two successive iterations."""
+        uniform operands only) holds between two operands in all lanes, for `ne` until they are
+        equal or cross, and no lane of them leaves its type; no batch if it does not hold in the
+        first. `left` and `right` are the operands, each given in two successive iterations."""
         b = self.b
         steps = [self.stays_in_type(*operand) for operand in (left, right)]
         (low, high), (other_low, other_high) = (

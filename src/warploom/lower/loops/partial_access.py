@@ -72,8 +72,8 @@ class PartialAccess:
             store(self._transfers, move, lane_addresses, [value])
 
     def _lane_addresses(self, index: int, on: Value) -> tuple[Move, LaneAddresses]:
-        """Returns an access's move, and the address of its lane 0, active or not, with the active
-        lanes."""
+        """Returns how an access moves its data (`Move`), and the address of its lane 0, active or
+        not, with the active lanes `on`."""
         group = self._groups[index]
         first = self.b.add(group.firsts[0], I64(group.members[0][1]))
         return group.plan.move, LaneAddresses(group.access_type, [first], on)

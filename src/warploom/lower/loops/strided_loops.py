@@ -111,8 +111,8 @@ class StridedLoopCode:
         """Emits the batch of a loop in one copy of its blocks, as the LLVM block that its back edge
         jumps to: after the backoff, the check, then the iterations if they are at least LEAST; then
         an ordinary iteration. A failed check, or fewer iterations, lengthen the backoff (2n + 1
-        iterations, at most LONGEST_BACKOFF), and fill the range caches of groups that missed,
-        unless the fuel and the comparisons alone leave too few; a successful check resets the
+        iterations, at most LONGEST_BACKOFF); they also fill the range caches of groups that missed,
+        but not if the fuel and the comparisons alone leave too few. A successful check resets the
         backoff."""
         b, header = self.b, batched.loop.header
         ordinary = self.blocks.copies[copy, header]
@@ -219,7 +219,7 @@ class StridedLoopCode:
     def _prefetches(self, steps: Iterable[Value]) -> Value:
         """Returns true (an i1) if the batch prefetches for the next warps: the running warp's
         number is a multiple of PREFETCH_WARPS, and addresses of some group advance by a page or
-        more."""
+        more, in either direction. `steps`: those of the groups, of which there is one at least."""
         b = self.b
         first = b.icmp_unsigned("==", b.and_(self.frame.warp, I64(PREFETCH_WARPS - 1)), I64(0))
         # One unsigned comparison tests a step in either direction: PAGE or more, or less than
@@ -282,9 +282,9 @@ class StridedLoopCode:
         self, limits: IterationLimits, lane_set: LaneSet, group: GroupValues, later: GroupValues
     ) -> tuple[Value, Value]:
         """Limits the iterations to those in which a group stays inside of the range of its cache
-        entry; requires a hit now, one step for all lane runs, and that it is a multiple of the
-        element's size. `later` is the group one iteration on. Returns the step, and whether the
-        entry allows the first iteration (an i1).
+        entry; adds the conditions of a hit in the first, and of one step for all lane runs, a
+        multiple of the element's size. `later` is the group one iteration on. Returns the step in
+        bytes, and whether the entry allows the first iteration (an i1).
         """
         b, width = self.b, group.base.width
         step = b.sub(later.firsts[0], group.firsts[0])

@@ -164,7 +164,8 @@ class WarpLoopBody:
         self, index: int, instruction: Instruction, plan: WarpLoopPlan, mask: Value | None
     ) -> None:
         """Emits a load of a full warp, or of the partial one under a mask, and writes its results;
-        those of a uniform address have 1 element, of uniform half-warps 2, and stay in that form.
+        those of a uniform address have 1 element, of uniform half-warps 2, and stay in that form if
+        the register has one in this block (`AffineCode.write`).
         """
         type = instruction.operation.modifiers.scalar()
         is_full = mask is None

@@ -85,8 +85,8 @@ class WarpLoopAccess:
     # ---- for each -------------------------------------------------------------------------------
 
     def load(self, index: int) -> list[Value]:
-        """Returns what the running warp loads, one value for each element of a vector access: in 1
-        lane for a uniform address, or in 2 for uniform half-warps."""
+        """Returns what the running warp loads, one value for each element of a vector access: in 32
+        lanes, but in 1 for a uniform address, or in 2 for uniform half-warps."""
         return load(self._transfers, self._groups[index].plan.move, self._lane_addresses(index))
 
     def store(self, index: int, instruction: Instruction) -> None:

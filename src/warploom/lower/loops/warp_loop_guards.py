@@ -110,9 +110,10 @@ class WarpLoopCheck:
         return plan
 
     def _count_body_threads(self, warp_loop: WarpLoop, plan: WarpLoopPlan) -> None:
-        """Emits the number of threads for which the body's condition holds, which must be the
-        block's first threads, into the plan as full warps and threads of a partial one; where the
-        loop needs all threads in the body, requires instead that the number is that of the block.
+        """Emits the number of threads for which the body's condition holds, and adds the condition
+        that these are the block's first threads. The plan gets the number as full warps and threads
+        of a partial one; where the loop needs all threads in the body, it gets instead the
+        condition that the number is that of the block's threads.
         """
         b, threads = self.b, self.frame.slot(Slot.THREADS)
         assert warp_loop.condition is not None
@@ -153,8 +154,8 @@ class WarpLoopCheck:
     def _check_access(
         self, index: int, instruction: Instruction, warps: Value, plan: WarpLoopPlan
     ) -> None:
-        """Adds the condition that an access of full warps hits; one that is not extrapolated needs
-        `warps` to be 0."""
+        """Adds the condition that an access hits in the first `warps` warps, which are full; for
+        one that is not extrapolated, the condition that `warps` is 0."""
         if index in plan.warp_loop.extrapolated:
             plan.conditions.append(plan.access.check(index, instruction, warps))
         else:

@@ -26,7 +26,8 @@ class MemberMaskCode:
         self.lanes, self.b = operands.lanes, operands.b
 
     def existing(self) -> Value:
-        """Returns the lanes that have a thread, an i32; in a block's last warp not all may have."""
+        """Returns the lanes of the running warp that have a thread, exited or not, an i32; in a
+        block's last warp not all may have."""
         b, frame = self.b, self.frame
         left = b.sub(frame.slot(Slot.THREADS), b.mul(frame.warp, I64(LANES)))
         # The count is reduced modulo 32 so that the shift is defined; a full warp does not use it.

@@ -21,8 +21,8 @@ class MoveCode:
 
     def convert_address(self, instruction: Instruction, width: int) -> tuple[ScalarType, Value]:
         """Emits `cvta`, which adds the begin of a space's generic window to an address of the space
-        (0 for global, the parameters' address for `.param`), or `cvta.to`, which subtracts it.
-        Returns type and value, in `width` lanes."""
+        (0 for all but shared and local; for `.param` the parameters' address), or `cvta.to`, which
+        subtracts it. Returns type and value, in `width` lanes."""
         modifiers = instruction.operation.modifiers
         type = modifiers.scalar("size")
         space = Space(modifiers.text("space", "").partition("::")[0])

@@ -1,5 +1,5 @@
-"""Emits `setmaxnreg`: sets a warp's number of registers per thread, and faults if its block's warps
-then have more than at launch (`simt.register_pool`)."""
+"""Emits `setmaxnreg`: sets a warp's number of registers per thread, and faults if `inc` lowers or
+`dec` raises it, or if its block's warps then have more than at launch (`simt.register_pool`)."""
 
 from __future__ import annotations
 

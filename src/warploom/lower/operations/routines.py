@@ -19,8 +19,8 @@ class RoutineCode:
 
     def count(self, index: int, instruction: Instruction, on: Value) -> None:
         """Adds 1 to the instruction's counter (`layout.routines`) if the result of some executing
-        lane, in `on`, which has been written, is outside of the range that needs no routine;
-        nothing for instructions that never call one.
+        lane, in `on`, is outside of the range that needs no routine; nothing for instructions that
+        never call one. The result is read from its register: it must have been written.
         """
         ordinary = ordinary_results(instruction.operation)
         if ordinary is None:

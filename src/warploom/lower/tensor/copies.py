@@ -82,8 +82,8 @@ class CopyCode:
         on: Value,
     ) -> None:
         """Emits the load from the first of two addresses (`addresses`) and the store of `size`
-        bytes to the second: loaded as words in lanes that copy `size` bytes, byte by byte in lanes
-        that copy fewer (of `byte_counts`), which store zeros behind."""
+        bytes to the second: loaded as words in lanes whose `byte_counts` is `size` (None: in all),
+        in others byte by byte, `byte_counts` but at most `size` bytes, with zeros behind."""
         b, (source, target) = self.b, addresses
         load, whole = AccessType("load", Space.GLOBAL, B32, size // 4), on
         if byte_counts is not None:
@@ -173,9 +173,9 @@ class CopyCode:
         b.position_at_end(done)
 
     def _copied_bytes(self, instruction: Instruction, size: int) -> Value | None:
-        """Returns how many bytes each lane copies from global memory (i32 lanes): `src-size`, or 0
-        where the predicate to ignore the source holds and else all `size`; None if there is neither
-        operand."""
+        """Returns how many bytes each lane copies from global memory (i32 lanes): `src-size`, which
+        may exceed `size`, or 0 where the predicate to ignore the source holds and else all `size`;
+        None if there is neither operand."""
         optional = instruction.operands[3:]
         if "L2::cache_hint" in instruction.operation.modifiers:
             optional = optional[:-1]

@@ -46,9 +46,9 @@ class GroupSums:
         )
 
     def emit(self, entry: InFlightOperation, index: int) -> list[Result]:
-        """Emits the product of instruction `index` with the descriptors, metadata and lanes of
-        `entry`, and the values that registers and shared memory have now; returns the registers of
-        D with their sums."""
+        """Emits the product of instruction `index` with the descriptors, metadata and accumulating
+        lanes (`scaled`) of `entry`, and the values that registers and shared memory have now;
+        returns the registers of D with their sums, in all lanes."""
         b, operands = self.b, self._sites[index]
         layout = ProductBuffer(operands.product)
         self._store(layout.d, self._scaled(operands, entry.scaled))

@@ -28,7 +28,8 @@ class SharedBlocks:
     ) -> list[Value]:
         """Returns the words of block number `block` (an i64) of the matrix that a descriptor names,
         each in 32 lanes, loaded for instruction `index`: in each *request* a lane loads a unit of
-        16 bytes, four words. `whole`: every block has all its rows, so that no lane is masked."""
+        16 bytes, four words. `whole`: every block has all its rows; else lanes are masked whose
+        rows the matrix does not have, and their words are undefined."""
         words = list[Value]()
         access_type = AccessType("load", Space.SHARED, B32, WORDS)
         for request in range(operand.requests):

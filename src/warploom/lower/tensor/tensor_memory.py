@@ -54,8 +54,9 @@ class TensorMemoryCode:
         """Emits a `tcgen05` instruction other than a fence or wait, whose operands are stored in
         rows and, but for a load, the values of its registers in a buffer. If `on` has lanes at run
         time, the race detector gets it, the log gets a commit, and the helper `issue_tensor_memory`
-        executes it, or a load that completes late is appended to those in flight. Returns the
-        registers of a load with their values, an empty list for others."""
+        executes it, with an exit if it faults; but a load that completes late is appended to those
+        in flight. Returns the registers of a load with their values, NOT_LOADED for a late one; an
+        empty list for others."""
         request, b = tensor_memory_request(instruction), self.b
         loads = part(request.request, OP) == LOAD
         self._fill(
@@ -128,9 +129,10 @@ class TensorMemoryCode:
     # ---- what completes late --------------------------------------------------------------------
 
     def _defer_load(self, index: int, request: TensorMemoryRequest, on: Value) -> None:
-        """Appends a load to those in flight, until its warp waits: its lanes, and the lowest one's
-        address and distance of the columns' second half. Its registers get the marker NOT_LOADED
-        meanwhile. If the ring is full, all loads in flight complete first."""
+        """Appends a load to those in flight, until its warp waits: its lanes `on`, of which there
+        is one at least, and the lowest one's address and distance of the columns' second half.
+        Stores the marker NOT_LOADED as the values of its registers, in all lanes of their buffer.
+        If the ring is full, all loads in flight complete first."""
         first = self.lanes.intrinsic("llvm.cttz.i32", I32, [self.lanes.bits(on), I1(0)])
         address, split = (
             self._operand(row, first) for row in (TensorMemoryOperands.d, TensorMemoryOperands.a)
@@ -154,8 +156,9 @@ class TensorMemoryCode:
         self.flight.complete(lambda _: I1(1), self.loads, self._complete)
 
     def _complete(self, entry: InFlightOperation, index: int) -> None:
-        """Emits a deferred load of instruction `index` with the address of its entry, and writes
-        its registers in the lanes that issued it. Overwrites the operand rows."""
+        """Emits a deferred load of instruction `index` with the address and distance of its entry,
+        the exit if it faults, and writes its registers in the lanes that issued it. Overwrites the
+        operand rows and the buffer of registers."""
         request = tensor_memory_request(self.frame.program.instructions[index])
         address, split = entry.descriptors
         self._fill(

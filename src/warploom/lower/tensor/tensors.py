@@ -128,7 +128,8 @@ class TensorCode:
     def store_context(self) -> None:
         """Stores in the scratch words the number of allocations, start and size of the block's
         shared memory, start of the cluster's and the distance of its blocks' memory, the cluster's
-        live blocks, and the numbers of the block, the warp and its first thread."""
+        live blocks, and the numbers of the block, the warp and its first thread
+        (THREADS_BITS)."""
         b, frame = self.b, self.frame
         block = frame.slot(Slot.BLOCK)
         warps = b.add(b.shl(block, I64(THREADS_BITS)), frame.warp)

@@ -37,9 +37,9 @@ class TextureCode:
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
-        """Emits a texture or surface instruction: stores its operands in rows and calls the rules;
-        returns its destinations with the values of result rows. The predicate that texels are
-        resident is always true."""
+        """Emits a texture or surface instruction: stores its operands in rows, calls the rules, and
+        exits if they fault; returns its destinations with the values of result rows. The predicate
+        that texels are resident is always true."""
         request = texel_request(instruction)
         rows = {TexelOperands.handle: self._handle(request.handle, on)}
         if request.sampler is not None:

@@ -109,7 +109,7 @@ class WarpGroupCode:
         self._fault_where(missing, PART_OF_A_WARP_GROUP, index, on)
 
     def _check_registers(self, index: int, on: Value) -> None:
-        """Emits the fault of too many products in flight: the warp's ring is full."""
+        """Emits the fault of too many products in flight, taken if the warp's ring is full."""
         self._fault_where(self.flight.is_full(), TOO_MANY_IN_FLIGHT, index, on)
 
     def _fault_where(self, bad: Value, kind: int, index: int, on: Value) -> None:

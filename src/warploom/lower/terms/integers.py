@@ -67,7 +67,7 @@ def lower_division(vectors: Vectors, term: Term, args: list[Value]) -> Value:
 
 
 def _quotient(vectors: Vectors, type: ScalarType, value: Value, by: Value) -> Value:
-    """Emits value / by, rounded towards zero; `by` is not 0.
+    """Emits value / by, rounded towards zero; `by` is not 0, nor -1 for the lowest number.
 
     Up to 32 bits it is a division of doubles, which all vector units have, unlike one of integers.
     It is exact: the rounding error of the quotient, value/by * 2^-53 < 2^-21 / by, is below its

@@ -37,7 +37,8 @@ class RowRule:
     size: int
 
     def cost(self, pattern: AddressPattern) -> Counts:
-        """Returns the counts of one access, in the order of FIELDS; cached."""
+        """Returns the counts of one access, in the order of FIELDS: a cached array, not to be
+        changed."""
         return _cost(self, pattern)
 
 

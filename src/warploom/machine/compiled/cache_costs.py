@@ -129,8 +129,8 @@ def _first_address(entry: RangeCacheEntry, place: int, size: int, unit: int) -> 
 
 
 def _store_example(record: Counts, lanes: int, addresses: list[int]) -> None:
-    """Stores an access as the example of its record: the mask, and each active lane's address (0
-    for inactive lanes)."""
+    """Stores an access as the example of its record: the mask, and of the 32 `addresses` those of
+    active lanes (0 for inactive ones)."""
     record[EXAMPLE_MASK] = lanes
     record[EXAMPLE_ADDRESSES : EXAMPLE_ADDRESSES + LANES] = np.where(
         active_lanes(lanes), addresses, 0

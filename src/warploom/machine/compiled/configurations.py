@@ -30,15 +30,17 @@ class Configuration:
         self._launch_template = LaunchTemplate.of(kernel, self.launch)
         return self._launch_template
 
-    def optimised_when_due(self, launch_template: LaunchTemplate) -> LaunchTemplate | None:
-        """Returns the template of optimised code in which a launch that began in baseline code
-        should continue; None if it should not change: it runs in optimised code already, or
-        optimising is not due (`Tiers.optimised_when_due`). Launches whose order a policy chooses,
-        and launches with clusters, finish in the code in which they began."""
-        variant = self.tiers.variant
-        if not launch_template.kernel.baseline or variant.shuffles or variant.clusters:
+    def better_template(self, launch_template: LaunchTemplate) -> LaunchTemplate | None:
+        """Returns the template of better code in which a running launch should continue; None if
+        there is none yet (`Tiers.improve_when_due`). Launches whose order a policy chooses, and
+        launches with clusters, finish in baseline code if they began in it."""
+        self.tiers.improve_when_due()
+        if self.tiers.current in (None, launch_template.kernel):
             return None
-        return None if self.tiers.optimised_when_due() is None else self.launch_template()
+        variant = self.tiers.variant
+        if launch_template.kernel.baseline and (variant.shuffles or variant.clusters):
+            return None
+        return self.launch_template()
 
     def drop_buffers(self) -> None:
         """Frees the buffers that are kept for later launches."""

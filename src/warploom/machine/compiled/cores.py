@@ -15,9 +15,9 @@ from itertools import repeat
 
 
 def other_cores() -> Iterator[int | None]:
-    """Yields cores for worker threads endlessly: all that this process may use, in rising order
-    from the next above this thread's own, which is the last in each cycle. Yields None if the
-    system does not report the core."""
+    """Yields cores for worker threads endlessly: all that this thread may use, in rising order from
+    the next above its own, which is the last in each cycle. Always None if the system does not
+    report the core."""
     own = _own_core()
     if own is None:
         yield from repeat(None)

@@ -63,7 +63,12 @@ class Counted:
     def __call__(self) -> Tally:
         """Returns the tally of the launch, computed anew at each call."""
         tally = _tally([self])
-        return replace(tally, workers=len(self.parts), serial_reason=self.serial_reason)
+        return replace(
+            tally,
+            workers=len(self.parts),
+            serial_reason=self.serial_reason,
+            tier=self.kernel.tier,
+        )
 
 
 def combined_tally(counted: Sequence[Callable[[], Tally]]) -> Tally:

@@ -72,22 +72,28 @@ class CompiledEngine:
         self._configurations: dict[tuple[object, ...], Configuration] = {}
 
     def kernel(
+        self, program: Program, launch: Launch, *, records: bool = False, baseline: bool = False
+    ) -> CompiledKernel:
+        """Returns the machine code of a program for launches like this one, compiled on first use:
+        with code that writes a log (`records`); `baseline`: baseline code, which compiles faster,
+        else the code that launches begin with now (`Tiers.kernel`)."""
+        tiers = self.tiers(program, launch, records=records)
+        return tiers.baseline() if baseline else tiers.kernel()
+
+    def tiers(
         self,
         program: Program,
         launch: Launch,
         *,
         records: bool = False,
-        sanitizes: Sanitizing | None = None,
         debugging: Debugging | None = None,
         observes: Observing | None = None,
-        baseline: bool = False,
-    ) -> CompiledKernel:
-        """Returns the machine code of a program for launches like this one, compiled on first use:
-        with code that writes a log (`records`), reports accesses to a detector (`sanitizes`), has
-        what a debugger needs (`debugging`) or reports events to an observer (`observes`);
-        `baseline`: baseline code, which compiles faster, else optimised code. Code that observes,
-        or lets a debugger step, is not specialised for a block size."""
-        variant = self._variant(program, launch, records=records, sanitizes=sanitizes)
+    ) -> Tiers:
+        """Returns the code tiers of a program for launches like this one: of code that writes a log
+        (`records`), has what a debugger needs (`debugging`) or reports events to an observer
+        (`observes`). Only code without a log, observer and single steps may be specialised for a
+        block size."""
+        variant = self._variant(program, launch, records=records)
         # Code for one block size runs warps in a static schedule, in which events would be out of
         # order.
         if observes is not None:
@@ -95,8 +101,7 @@ class CompiledEngine:
         if debugging is not None:
             size = None if debugging.steps else variant.size
             variant = replace(variant, size=size, debugging=debugging)
-        tiers = self._tiers(program, variant)
-        return tiers.baseline() if baseline else tiers.optimised()
+        return self._tiers(program, variant)
 
     def _tiers(self, program: Program, variant: KernelVariant) -> Tiers:
         """Returns the code tiers of a program for one variant and this engine's cost rules; the
@@ -215,9 +220,10 @@ class CompiledEngine:
     ) -> Callable[[], Tally]:
         """Runs a launch to its end, its blocks distributed over workers unless there is a reason to
         run them in one (`serial_reason_of`); calls `progress` now and then (`running.Progress`).
-        Returns a function that builds the tally when it is called. Raises as `launch` does, for the
-        first part that did not end; with `max_instructions`, the tally is built here, since only it
-        shows that the last slice exceeded the limit."""
+        Returns a function that builds the tally when it is called. Raises KernelFault,
+        DeadlockError, InstructionLimit, LaunchCancelled, or the exception of a host callback, for
+        the first part that did not end; with `max_instructions`, the tally is built here, since
+        only it shows that the last slice exceeded the limit."""
         configuration = self._configuration(program, launch)
         launch_template = configuration.launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
@@ -255,16 +261,19 @@ class CompiledEngine:
     ) -> tuple[WorkerLaunch, Status]:
         """Runs a launch, or some of its blocks, in one worker and in code (baseline code if
         `baseline`) that writes a log and calls an observer, if these are given; returns the
-        worker's launch in its final state, and the status in which it ended. A fault, a deadlock or
-        a cancellation (PAUSED) is a status here, not raised."""
+        worker's launch in its final state, and the status in which it ended. A fault, a deadlock, a
+        cancellation (PAUSED) or a failed host callback is not raised here: `error_of` returns the
+        exception for the status."""
         wanted = None if observer is None else observer.observation.wanted
-        kernel = self.kernel(
-            program, launch, records=log is not None, observes=wanted, baseline=baseline
-        )
-        launch_template = LaunchTemplate.of(kernel, launch)
+        tiers = self.tiers(program, launch, records=log is not None, observes=wanted)
+        configuration = None if baseline else Configuration(tiers, launch)
+        if configuration is None:
+            launch_template = LaunchTemplate.of(tiers.baseline(), launch)
+        else:
+            launch_template = configuration.launch_template()
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         part = range(launch.blocks) if blocks is None else blocks
-        work = WorkerLaunch.prepare(launch_template, launch, memory, caches, part)
+        work = WorkerLaunch.prepare(launch_template, launch, memory, caches, part, configuration)
         if log is not None:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
         if observer is not None:
@@ -282,10 +291,19 @@ class CompiledEngine:
         progress: Progress | None = None,
     ) -> tuple[WorkerLaunch, Status]:
         """Runs a whole launch in one worker, in code that passes the `wanted` events to a detector,
-        whose state is at address `detector`; returns what `record` does."""
-        launch_template = self._configuration(program, launch, wanted).launch_template()
+        whose state is at address `detector`; returns the worker's launch in its final state, and
+        the status in which it ended. A fault, a deadlock, a cancellation (PAUSED) or a failed host
+        callback is not raised here: `error_of` returns the exception for the status."""
+        configuration = self._configuration(program, launch, wanted)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
-        work = WorkerLaunch.prepare(launch_template, launch, memory, caches, range(launch.blocks))
+        work = WorkerLaunch.prepare(
+            configuration.launch_template(),
+            launch,
+            memory,
+            caches,
+            range(launch.blocks),
+            configuration,
+        )
         work.environment[Slot.DETECTOR_AT] = detector
         [status] = run_all([work], progress)
         return work, Status(status)

@@ -62,8 +62,8 @@ class LaunchTemplate:
       from there up to `size`, but for `costs`, one in each access record (see `_common_costs`).
     - `bytes_per_slot`: the bytes of each array that every resident block has, by environment slot.
     - `calls_host`: the kernel calls printf, malloc, assert or free. `launched_warps`: the number of
-      warps. `pace`: how long a launch runs at a time. `full_lane_sets`: the lane sets that the
-      range caches start with.
+      warps. `pace`: how many instructions a launch runs per call. `full_lane_sets`: the lane sets
+      that the range caches start with.
     """
 
     kernel: CompiledKernel
@@ -86,8 +86,8 @@ class LaunchTemplate:
     def of(cls, kernel: CompiledKernel, launch: Launch) -> LaunchTemplate:
         """Returns the template for launches of a kernel in the configuration of `launch`, whatever
         their arguments: lays out the arena, and builds its initial contents. A kernel that never
-        suspends runs in one slot. Queues of late copies are only there if an order policy may delay
-        copies."""
+        suspends runs in one slot. Queues of late copies are only there if the kernel has such
+        copies and an order policy may delay them."""
         plan = launch.schedule.plan(launch, kernel.program)
         plan.table_stride = kernel.context_bytes // 8
         # Code that never suspends runs its blocks one after the other in a single slot.
@@ -282,8 +282,9 @@ def _bytes_per_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
 
 def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
     """Returns the initial values of environment slots that hold no address: the instruction budget
-    (NO_LIMIT without `max_instructions`), -1 as the current block, the bytes of shared memory,
-    local memory and contexts, threads and warps of a block, block and grid dimensions."""
+    (NO_LIMIT without `max_instructions`), -1 as the current block, a block's bytes of shared memory
+    (and their stride) and local memory, a warp's bytes of context, threads and warps of a block,
+    block and grid dimensions."""
     warps = launch.warps_per_block
     return {
         Slot.BUDGET: NO_LIMIT if launch.max_instructions is None else launch.max_instructions,
@@ -307,9 +308,9 @@ def _common_costs(layout: CountLayout) -> Words:
 
 def _full_lane_sets(block: tuple[int, int, int], sets: int) -> Words:
     """Returns the table of `sets` keys (mask and layout) with which range caches begin: full warps
-    of the first warp layouts of the block, at most half of `sets`, then zeros; of layout 0 alone if
-    a warp is one run of lanes. So masks at the edge of a grid, which may come first, cannot fill
-    the table (`abi.range_cache`)."""
+    of the first warp layouts of the block, at most half of `sets`, each at its hashed place, else
+    zeros; of layout 0 alone if a warp is one run of lanes. So masks at the edge of a grid, which
+    may come first, cannot fill the table (`abi.range_cache`)."""
     has_runs = RUNS[warp_layout_of(block)] > 1
     layouts = min(1 + max(warp_layouts(block)), sets // 2) if has_runs else 1
     keys = np.zeros(sets, np.int64)

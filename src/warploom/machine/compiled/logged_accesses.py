@@ -15,7 +15,8 @@ Words = npt.NDArray[np.int64]
 
 
 def distinct_accesses(log: Log, rows: Words, bases: Words) -> tuple[Words, Words]:
-    """Returns the distinct accesses among rows of the log, and the index of each row's own.
+    """Returns the distinct accesses among rows of the log, and for each row the index of its
+    distinct access.
 
     `bases` has an address for each row, which is left out of the comparison: two accesses are equal
     if they are of one instruction and kind (`abi.access_kinds`), by the same lanes, at the same

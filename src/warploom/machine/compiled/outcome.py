@@ -52,7 +52,8 @@ def error_of(work: WorkerLaunch, status: Status) -> BaseException:
 
 def _fault(work: WorkerLaunch) -> Exception:
     """Returns the error of the fault that the environment's FAULT_ slots record: its kind,
-    instruction, thread and address, with the allocation nearest to that."""
+    instruction, thread and address, with the block's or thread's own memory (`_private_range`) or
+    else the allocation nearest to the address."""
     slots = {slot: int(work.environment[slot]) for slot in Slot}
     space = {code: space for space, code in SPACE_CODES.items()}[slots[Slot.FAULT_SPACE]]
     kind = FaultKind(slots[Slot.FAULT_KIND])

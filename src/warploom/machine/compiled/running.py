@@ -25,10 +25,11 @@ POLL_SECONDS = 0.1
 
 
 def run_all(works: Sequence[WorkerLaunch], progress: Progress | None) -> list[int]:
-    """Runs each worker's part of a launch and returns the Status in which each ended: PAUSED if it
-    was cancelled. Calls `progress`, if there is one, now and then. The first part runs in the
-    calling thread and the others in pooled ones; all of them run in pooled ones if the kernel calls
-    the host."""
+    """Runs each worker's part of a launch and returns the Status in which each ended: PAUSED if
+    `launch.cancellation` stopped it. A part that fails does not stop the others. Calls `progress`,
+    if given, now and then. An exception in this thread (Ctrl-C, or of `progress`) stops all parts
+    and is raised again. The first part runs in the calling thread and the others in pooled ones;
+    all of them run in pooled ones if the kernel calls the host."""
     # An interrupt during a function that machine code calls would be lost.
     # So a kernel that calls the host runs in a pooled thread, and this one handles interrupts.
     local = 0 if works[0].launch_template.calls_host else 1
@@ -42,9 +43,9 @@ def _run_with_threads(
     works: Sequence[WorkerLaunch], local: int, stop: Cancellation, progress: Progress
 ) -> list[int]:
     """Runs the first `local` (0 or 1) parts in this thread and the others in pooled threads;
-    returns the statuses in the order of the parts. Calls `progress` at this thread's pauses, each
-    POLL_SECONDS while it waits, and at the end. On an exception here (Ctrl-C), stops all parts,
-    waits for them and raises it again."""
+    returns the statuses in the order of the parts. Host callbacks poll `stop`, too. Calls
+    `progress` at this thread's pauses, each POLL_SECONDS while it waits, and at the end. On an
+    exception here (Ctrl-C), stops all parts, waits for them and raises it again."""
     running = [Runner.borrow() for _ in works[local:]]
     for work in works:
         if work.host_callbacks is not None:

@@ -42,9 +42,9 @@ class Runner:
             return cls()
 
     def start(self, job: Job, core: int | None = None) -> None:
-        """Starts a job in the thread. If `core` is given and the thread has run before, so that its
-        id is known, it is bound to that core so that it wakes up there; `_serve` restores its
-        cores."""
+        """Starts a job in the thread, which must be idle. If `core` is given and the thread has run
+        before, so that its id is known, it is bound to that core so that it wakes up there;
+        `_serve` restores its cores."""
         # An interrupted wait may have left the last job's signal.
         self._job_done.acquire(blocking=False)
         if core is not None and self._thread is not None:
@@ -69,7 +69,7 @@ class Runner:
 
     def _serve(self) -> None:
         """Runs the jobs that `start` passes, one after the other, forever; the body of the thread.
-        Before each job it may run on all cores again that it could before `start` bound it."""
+        Before each job it undoes the binding to a core by `start`."""
         self._thread = _thread.get_native_id()
         while True:
             self._job_ready.acquire()

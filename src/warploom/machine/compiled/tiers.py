@@ -1,9 +1,18 @@
-"""Chooses between baseline code, which compiles fast, and optimised code, which runs fast.
+"""Chooses between code that compiles fast and code that runs fast.
 
-A kernel begins in baseline code (`lower.baseline`). Once its launches have spent as much time there
-as optimising is expected to take, the kernel is optimised, so that compiling never takes much
-longer than running. Both codes have the same results and counters. `machine.compiled.handover`
-moves a running launch from one to the other.
+A kernel begins in baseline code (`lower.baseline`), or, if it is recorded, observed, sanitized or
+debugged, in code that LLVM hardly optimises (level 0). It gets better code, one level after the
+other, when its launches have spent so much time in the code before:
+
+    baseline code  0.05 s  level 1  1 s  level 3
+    level 0        0.3 s   level 1  1 s  level 3
+
+With a free core a forked process compiles (`core.forked_task`) while launches go on; else they wait
+for it, but not before they have spent about as much time as it takes. Seconds in baseline code are
+kept in the disk cache (`baseline_seconds`): a program that ends before its code is compiled begins
+with optimised code once all its runs together have spent what compiling takes. All code has the
+same results and counters. `machine.compiled.handover` moves a running launch from baseline code to
+optimised code; all optimised code of a variant has the same layout.
 """
 
 from __future__ import annotations
@@ -11,56 +20,86 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from warploom.compilation.jit import CompiledKernel, compile_kernel, find_kernel
+from warploom.compilation.jit import (
+    Compilation,
+    CompiledKernel,
+    compile_kernel,
+    find_kernel,
+    load_compiled,
+    start_compiling,
+)
 from warploom.core.errors import CompileError
+from warploom.core.forked_task import ForkedTask
 from warploom.core.interrupts import interrupts_held
 from warploom.cost.device_rules import AccessRules
 from warploom.ir.variant import KernelVariant
-from warploom.llvm.opt_level import BASELINE, VARIABLE, is_long
+from warploom.llvm.opt_level import BASELINE, VARIABLE, Effort, chosen_effort, effort
+from warploom.machine.compiled.baseline_seconds import BaselineSeconds
 from warploom.machine.compiled.compile_time import compiling
 from warploom.program.program import Program
 
-SECONDS, SECONDS_AN_INSTRUCTION = 0.05, 0.005
-"""The expected time to optimise a kernel, in seconds: a constant, and a term per instruction.
-Measured on 12 kernels of benchmarks/families with 52 to 707 PTX instructions: 3 to 10 ms an
-instruction."""
+SECONDS, SECONDS_AN_INSTRUCTION = 0.05, 0.0025
+"""The expected time to compile a kernel at level 1, in seconds: a constant, and a term per
+instruction. Measured on 12 kernels of benchmarks/families with 52 to 707 PTX instructions; 4 ms an
+instruction is the median, but a launch gains more than it waits for."""
+
+SECONDS_IN = {Effort.NONE: 0.05, Effort.LEAST: 0.3, Effort.LESS: 1.0}
+"""The seconds in code of a level after which the next level is compiled beside launches; shorter
+programs would only lose the processor time. Level 1 is 4 times as fast as baseline code in the
+median, and twice as fast as level 0; level 3 is 1.03 times as fast as level 1, but 1.2 to 1.7 times
+for one kernel in ten, and takes 1.5 times as long to compile."""
 
 
 @dataclass
 class Tiers:
     """The code of a program for launches of one variant, which the program caches. `seconds` is the
-    time that launches have run in baseline code so far (`WorkerLaunch.run_slice` adds to it)."""
+    time that launches have run in the current code (`add_seconds`), in baseline code with that of
+    earlier processes."""
 
     program: Program
     rules: AccessRules
     variant: KernelVariant
     seconds: float = 0.0
-    _baseline: CompiledKernel | None = None
-    _optimised: CompiledKernel | None = None
-    _stays_baseline: bool = False
+    _codes: dict[Effort, CompiledKernel] = field(default_factory=dict[Effort, CompiledKernel])
+    _current: CompiledKernel | None = None
+    _task: ForkedTask | None = None
+    _is_final: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _improving: threading.Lock = field(default_factory=threading.Lock)
 
     def kernel(self) -> CompiledKernel:
-        """Returns the code for a launch that begins now: optimised code if it is compiled, on disk
-        (looked up only until there is baseline code) or due, if the variant has no baseline code,
-        or if WARPLOOM_OPT_LEVEL sets a level; else baseline code, and while that variable is
-        `baseline`, unless optimised code is compiled already."""
-        if self._optimised is not None:
-            return self._optimised
+        """Returns the code for a launch that begins now: the best that is compiled, on disk or due.
+        WARPLOOM_OPT_LEVEL may set a level, or `baseline`, if the variant has baseline code."""
+        if self._is_final and self._current is not None:
+            return self._current
         level = os.environ.get(VARIABLE)
         if level == BASELINE and self._has_baseline:
             return self.baseline()
-        if level or not self._has_baseline:
+        if level:
             return self.optimised()
-        # The disk cache may hold optimised code of an earlier process; look once, before baseline
-        # code is compiled.
-        if self._baseline is None:
-            self._optimised = find_kernel(self.program, self.rules, self.variant)
-            if self._optimised is not None:
-                return self._optimised
-        optimised = self.optimised_when_due()
-        return self.baseline() if optimised is None else optimised
+        if self._current is None:
+            self._current = self._first()
+        self.improve_when_due()
+        return self._current
+
+    def _first(self) -> CompiledKernel:
+        """Returns the code that launches begin with in this process: the best on disk. If there is
+        none, level 1 if earlier processes have spent what compiling takes in baseline code; else
+        the lowest level."""
+        for better in reversed(self._levels[1:]):
+            found = find_kernel(self._compilation(better))
+            if found is not None:
+                self._improve(found)
+                return found
+        lowest = self._levels[0]
+        self._is_final = len(self._levels) == 1
+        if lowest is Effort.NONE:
+            self.seconds = self._kept_seconds.before
+            if not self._is_final and self.seconds >= self._expected_seconds:
+                self._compile_next()
+        return self._current or self._code(lowest)
 
     @property
     def _has_baseline(self) -> bool:
@@ -69,42 +108,120 @@ class Tiers:
         variant = self.variant
         return not variant.is_watched and variant.sanitizes is None and variant.debugging is None
 
+    @cached_property
+    def _levels(self) -> tuple[Effort, ...]:
+        """Returns the levels that launches go through: baseline code or level 0, then level 1 and
+        level 3 as far as the size of the program allows."""
+        most = effort(self.program)
+        better = (one for one in (Effort.LESS, Effort.FULL) if one.value <= most.value)
+        return (Effort.NONE if self._has_baseline else Effort.LEAST, *better)
+
+    @cached_property
+    def _kept_seconds(self) -> BaselineSeconds:
+        return BaselineSeconds(self._compilation(Effort.NONE).key)
+
+    def _compilation(self, level: Effort) -> Compilation:
+        return Compilation(self.program, self.rules, self.variant, level)
+
     def baseline(self) -> CompiledKernel:
-        """Returns baseline code, compiled on first use under the lock of this object, with Ctrl-C
-        deferred; the time counts as this thread's compile time."""
-        with self._lock, interrupts_held(), compiling():
-            if self._baseline is None:
-                variant = self.variant.for_baseline()
-                self._baseline = compile_kernel(self.program, self.rules, variant)
-            return self._baseline
+        """Returns baseline code, compiled on first use, with Ctrl-C deferred; the time counts as
+        this thread's compile time."""
+        return self._code(Effort.NONE)
 
     def optimised(self) -> CompiledKernel:
-        """Returns optimised code, compiled on first use under the lock of this object, with Ctrl-C
-        deferred; the time counts as this thread's compile time."""
+        """Returns optimised code: the current code, unless WARPLOOM_OPT_LEVEL and the size of the
+        program allow a higher level; then that is compiled."""
+        wanted = chosen_effort(self.program)
+        if self._current is None or self._current.effort.value < wanted.value:
+            self._current = self._code(wanted)
+            self._is_final = True
+        return self._current
+
+    def _code(self, level: Effort) -> CompiledKernel:
+        """Returns the code of a level, compiled on first use under the lock of this object."""
         # Interrupts are held only once the lock is acquired: waiting for it stays interruptible,
         # and an interrupt cannot end the compilation half-way. `compiling` adds the time to this
         # thread's.
         with self._lock, interrupts_held(), compiling():
-            if self._optimised is None:
-                self._optimised = compile_kernel(self.program, self.rules, self.variant)
-            return self._optimised
+            if level not in self._codes:
+                self._codes[level] = compile_kernel(self._compilation(level))
+            return self._codes[level]
 
-    def optimised_when_due(self) -> CompiledKernel | None:
-        """Returns optimised code, compiled now if necessary, once launches have spent `_threshold`
-        seconds in baseline code; None before that, if WARPLOOM_OPT_LEVEL is set, or if optimising
-        failed with CompileError, now or before."""
-        if self._stays_baseline or self.seconds < self._threshold or os.environ.get(VARIABLE):
-            return None
-        try:
-            return self.optimised()
-        except CompileError:  # too long
-            self._stays_baseline = True
-            return None
+    def add_seconds(self, kernel: CompiledKernel, seconds: float) -> None:
+        """Adds the time that a launch has run in a kernel's code, if launches still begin in it."""
+        if kernel is self._current and not self._is_final:
+            self.seconds += seconds
+            if kernel.baseline:
+                self._kept_seconds.update(self.seconds)
 
     @property
-    def _threshold(self) -> float:
-        """Returns the seconds in baseline code after which the kernel is optimised, the expected
-        time to optimise it; infinite for a program that is too long."""
-        if is_long(self.program):
-            return float("inf")
-        return SECONDS + SECONDS_AN_INSTRUCTION * len(self.program.instructions)
+    def is_compiling(self) -> bool:
+        """Returns whether a forked process compiles better code, or has and it is not loaded."""
+        return self._task is not None
+
+    @property
+    def current(self) -> CompiledKernel | None:
+        """Returns the code that launches begin with now; None before the first, and where
+        WARPLOOM_OPT_LEVEL is `baseline`."""
+        return self._current
+
+    def improve_when_due(self) -> None:
+        """Makes the code of the next level the current code once it is compiled: by a forked
+        process, which is started when launches have spent SECONDS_IN in the current code, or
+        now if none can be and they have spent `_expected_seconds`. Does nothing if there is no
+        better code, if WARPLOOM_OPT_LEVEL is set, or while another thread is here."""
+        if self._is_final or os.environ.get(VARIABLE):
+            return
+        if not self._improving.acquire(blocking=False):
+            return
+        try:
+            if self._task is not None:
+                if self._task.is_done():
+                    self._load(self._task)
+            elif self.seconds >= SECONDS_IN[self._level]:
+                self._task = start_compiling(self._compilation(self._next_level))
+                if self._task is None and self.seconds >= self._expected_seconds:
+                    self._compile_next()
+        finally:
+            self._improving.release()
+
+    def _load(self, task: ForkedTask) -> None:
+        """Loads what a forked process has compiled. There will be no better code if it could not:
+        the kernel is too long, or the process was killed."""
+        entry, self._task = task.result(), None
+        kernel = None
+        if entry is not None:
+            with self._lock, interrupts_held(), compiling():
+                kernel = load_compiled(self._compilation(self._next_level), entry)
+        self._improve(kernel)
+
+    def _compile_next(self) -> None:
+        """Compiles the code of the next level now; there will be no better code if it takes too
+        long."""
+        try:
+            self._improve(self._code(self._next_level))
+        except CompileError:
+            self._improve(None)
+
+    def _improve(self, kernel: CompiledKernel | None) -> None:
+        """Makes launches begin in better code from now on; if there is none, they never will."""
+        if kernel is not None:
+            self._codes[kernel.effort] = self._current = kernel
+            self.seconds = 0.0
+        self._is_final = kernel is None or kernel.effort is self._levels[-1]
+
+    @property
+    def _level(self) -> Effort:
+        """Returns the level of the current code, the lowest before there is any."""
+        return self._levels[0] if self._current is None else self._current.effort
+
+    @property
+    def _next_level(self) -> Effort:
+        """Returns the level after that of the current code, of which there is one."""
+        return self._levels[self._levels.index(self._level) + 1]
+
+    @property
+    def _expected_seconds(self) -> float:
+        """Returns the seconds in the current code after which launches wait for better code."""
+        expected = SECONDS + SECONDS_AN_INSTRUCTION * len(self.program.instructions)
+        return max(expected, SECONDS_IN[self._level])

@@ -33,7 +33,7 @@ Words = npt.NDArray[np.int64]
 class WorkerLaunch:
     """One worker's part of a launch, with its buffers: `blocks` is the range of its thread blocks.
 
-    `keep_alive` holds arrays that only the environment points to. `configuration` offers optimised
+    `keep_alive` holds arrays that only the environment points to. `configuration` offers better
     code while the launch runs; None if the launch ends in the code in which it began. Errors,
     traces and the debugger read the warps' states from it afterwards.
     """
@@ -95,8 +95,8 @@ class WorkerLaunch:
         """Runs the part for about as many instructions as the pace says (whole blocks, at least
         one, of a kernel without loops), in this thread; returns the Status of the code: PAUSED if
         there is more to do, LIMIT if the part has exceeded `max_instructions`. At a pause it
-        adjusts the pace and may switch to optimised code; time in baseline code is added to the
-        tiers' seconds."""
+        adjusts the pace and may switch to better code; the time is added to the tiers'
+        seconds."""
         launch_template, environment = self.launch_template, self.buffers.environment
         kernel, pace, start = launch_template.kernel, launch_template.pace, self.buffers.address
         first_block, last_block = self.blocks.start, self.blocks.stop
@@ -115,8 +115,8 @@ class WorkerLaunch:
         counts, rows = start + launch_template.counts_at, start + launch_template.rows_at
         started = time.perf_counter()
         status = kernel.run(start, counts, rows, first_block, last_block)
-        if kernel.baseline and self.configuration is not None:
-            self.configuration.tiers.seconds += time.perf_counter() - started
+        if self.configuration is not None:
+            self.configuration.tiers.add_seconds(kernel, time.perf_counter() - started)
         # The code ended the blocks of this slice, not the whole part.
         if not kernel.suspends and status == Status.ENDED and last_block < self.blocks.stop:
             status = Status.PAUSED
@@ -124,22 +124,23 @@ class WorkerLaunch:
             pace.adjust(time.perf_counter() - started)
             if self._is_past_limit():
                 return Status.LIMIT
-            self._switch_to_optimised()
+            self._switch_to_better_code()
         return status
 
-    def _switch_to_optimised(self) -> None:
-        """Moves a paused launch to optimised code if that is due: converts its buffers, gives the
-        old ones back, and sets up the host callbacks for the new environment."""
-        new_template = None
-        if self.configuration is not None:
-            new_template = self.configuration.optimised_when_due(self.launch_template)
+    def _switch_to_better_code(self) -> None:
+        """Moves a paused launch to better code if there is some. From baseline code it converts its
+        buffers, gives the old ones back, and sets up the host callbacks for the new environment;
+        other code of the variant has the same layout."""
+        if self.configuration is None:
+            return
+        new_template = self.configuration.better_template(self.launch_template)
         if new_template is None:
             return
         old_template, old_buffers = self.launch_template, self.buffers
-        self.launch_template, self.buffers = (
-            new_template,
-            hand_over(old_template, old_buffers, new_template),
-        )
+        self.launch_template = new_template
+        if not old_template.kernel.baseline:
+            return
+        self.buffers = hand_over(old_template, old_buffers, new_template)
         if self.host_callbacks is not None:
             stop = self.host_callbacks.stop
             self.host_callbacks = HostCallbacks(

@@ -57,7 +57,7 @@ _SUMS = (*COLUMNS, "accesses")
 def merge_tallies(tallies: Sequence[Tally]) -> Tally:
     """Returns the tally of a launch from those of its parts, which are in the order of their
     blocks: sums of counts, and for each access record the costliest example; `workers` is their
-    number, other fields are the first's. Overwrites the counts of the first one."""
+    number, other fields are the first's. Overwrites counts and records of the first one."""
     total = tallies[0]
     for tally in tallies[1:]:
         for name in _SUMS:

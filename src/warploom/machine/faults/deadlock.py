@@ -157,8 +157,8 @@ def _awaited_members(table: WarpTable, members: int) -> str:
 
 def _awaited_at_barrier(barrier: int, threads: int) -> str:
     """Returns the text for what lanes await at a barrier: `threads` threads of the block (0: all);
-    all of the cluster for the number CLUSTER_BARRIER, or the other warps of the warp group for
-    other numbers from BARRIERS on."""
+    all threads of the cluster for the number CLUSTER_BARRIER, or the other warps of the warp group
+    for other numbers from BARRIERS on."""
     if barrier == CLUSTER_BARRIER:
         return "all threads of the cluster that have not exited at the barrier of the cluster"
     if barrier >= BARRIERS:

@@ -120,9 +120,9 @@ class DeviceMemory:
         return allocation
 
     def lend(self, address: int, size: int, owner: object, name: str = "host memory") -> Allocation:
-        """Makes `size` bytes of host memory at `address` accessible to kernels until
-        `free(address)`; `owner` is kept alive until then. Raises WarploomError if some of them are
-        in the device's range or in a live allocation."""
+        """Makes `size` bytes of host memory at `address`, which errors call `name`, accessible to
+        kernels until `free(address)`; `owner` is kept alive until then. Raises WarploomError if
+        some of them are in the device's range or in a live allocation."""
         allocation = Allocation(address, size, name)
         with self._lock:
             index = bisect_right(self._addresses, address)
@@ -261,11 +261,13 @@ class DeviceMemory:
         return self._bytes[start : start + size]
 
     def read(self, address: int, size: int) -> bytes:
-        """Returns a copy of the `size` bytes from `address` on."""
+        """Returns a copy of the `size` bytes from `address` on. Raises WarploomError unless all are
+        in one allocation, live or retained."""
         return self.view(address, size).tobytes()
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
-        """Copies `data` to `address`, which may be in a constant allocation."""
+        """Copies `data` to `address`, which may be in a constant allocation. Raises WarploomError
+        unless all of it is in one allocation, live or retained."""
         self.view(address, len(data))[:] = np.frombuffer(data, np.uint8)
 
     def state(self) -> MemoryState:

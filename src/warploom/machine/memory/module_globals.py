@@ -103,12 +103,12 @@ class ModuleGlobals:
 
     def addresses(self, names: tuple[str, ...]) -> tuple[int, ...]:
         """Returns the addresses of the variables or functions of these names, in order. Raises
-        LaunchError for one that is only declared."""
+        LaunchError for one that the module does not define."""
         return tuple(self._address(name) for name in names)
 
     def _address(self, name: str) -> int:
         """Returns the address of a variable, or of a function (a number, `CallGraph.address`).
-        Raises LaunchError if it is only declared."""
+        Raises LaunchError if the module does not define it."""
         address = self._addresses.get(name, self._graph.address(name))
         if address is None:
             raise LaunchError(

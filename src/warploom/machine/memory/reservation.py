@@ -86,7 +86,7 @@ def reserve(size: int) -> mmap.mmap:
 
 def _map(size: int) -> mmap.mmap:
     """Returns an anonymous mapping of `size` bytes, without reserving swap space for it where the
-    system has that choice."""
+    system has that choice. Raises OSError if the system refuses."""
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE

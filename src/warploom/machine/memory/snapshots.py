@@ -101,7 +101,7 @@ _ZERO: Bytes = np.zeros(PAGE_BYTES, np.uint8)
 
 
 def _pages(content: Bytes) -> Iterator[Bytes]:
-    """Yields views of the pages of a content, PAGE_BYTES each, the last one shorter."""
+    """Yields views of the pages of a content, PAGE_BYTES each, the last one perhaps shorter."""
     for start in range(0, len(content), PAGE_BYTES):
         yield content[start : start + PAGE_BYTES]
 

@@ -70,7 +70,7 @@ class TextureTable:
             return d.HANDLE_TAG + len(self._rows) - 1
 
     def remove(self, handle: int) -> None:
-        """Invalidates a handle: instructions that use it fault."""
+        """Invalidates a handle that `add` returned: instructions that use it fault."""
         with self._lock:
             self._forget(handle)
 

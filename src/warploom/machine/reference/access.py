@@ -40,8 +40,8 @@ def load(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 
 
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `st` of registers in the lanes of `mask`: one access, in which a vector's elements
-    have consecutive addresses."""
+    """Executes `st` of registers in the lanes of `mask` (`on`: the same set as a predicate): one
+    access, in which a vector's elements have consecutive addresses."""
     address, source = instruction.operands[:2]
     type = instruction.operation.modifiers.scalar()
     rows = as_lane_rows([read(warp, element, type) for element in elements_of(source)], type)
@@ -52,9 +52,10 @@ def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
 def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `atom`, `red` and operations on mbarriers in the lanes of `mask` (`on`: the same set
     as a predicate): each lane in turn, in the order of the policy, reads, combines and writes,
-    element by element, after a check of the old value; then the result, if there is one, is written
-    to the registers. Adds to `changes` the number of elements that changed. A test of an mbarrier's
-    phase that fails in a lane sets `warp.failed_wait`."""
+    element by element, after a check of the old value, which may raise a fault; then the result, if
+    there is one, is written to the registers. A lane that a sanitizer suppresses counts as having
+    read 0. Adds to `changes` the number of elements that changed. A test of an mbarrier's phase
+    that fails in a lane sets `warp.failed_wait`."""
     operation = instruction.operation
     type = operation.modifiers.scalar()
     count = len(operation.spec.destinations)
@@ -138,8 +139,8 @@ def scatter(
     warp: Warp, request: AccessRequest, addresses_by_lane: Sequence[int], data: Bytes, mask: int
 ) -> None:
     """Stores the bytes `data[lane]` of each lane of `mask` at its address, after checks and
-    counting (`lane_accesses`); if lanes store to one address, only the value that lasts. Adds 1 to
-    `changes`, by which deadlocks are found, unless `mask` is 0."""
+    counting (`lane_accesses`); if lanes store to one address, the value of one lasts
+    (`_surviving_stores`). Adds 1 to `changes`, by which deadlocks are found, unless `mask` is 0."""
     for lane_access in _surviving_stores(
         warp, lane_accesses(warp, request, addresses_by_lane, mask, data.tobytes())
     ):
@@ -165,9 +166,9 @@ def _in_atomic_order(warp: Warp, accesses_by_lane: Sequence[LaneAccess]) -> list
 
 
 def _surviving_stores(warp: Warp, accesses_of_warp: Sequence[LaneAccess]) -> list[LaneAccess]:
-    """Returns the stores whose value remains if several lanes store to one address of a space that
-    lanes share: the schedule decides which (`lasting`); in local memory and parameters all
-    remain."""
+    """Returns the stores that are performed if several lanes store to one address of a space that
+    lanes share: by default all, as the highest lane stores last; under the policies that choose
+    another lane (`lasting`) only that one's. In local memory and parameters all are."""
     # Local memory and parameters are private to a lane, so their stores never conflict.
     surviving = [
         lane_access
@@ -190,11 +191,11 @@ def _surviving_stores(warp: Warp, accesses_of_warp: Sequence[LaneAccess]) -> lis
 def _access_request(
     warp: Warp, index: int, instruction: Instruction, address: Operand, size: int
 ) -> AccessRequest:
-    """Describes the access of instruction number `index`, to one space (generic memory counts as
-    one), of `size` bytes per lane: its space, kind of access ("load", "store" or "atomic") and
-    size, but neither lanes nor their addresses. `framed` is true if `address` begins with a
-    variable that is in the frame of a call. Asserts that `address` is an Address operand, and that
-    the instruction makes one access."""
+    """Returns the description of the access of instruction number `index`, to one space (generic
+    memory counts as one), of `size` bytes per lane: its space, kind of access ("load", "store" or
+    "atomic") and size, but neither lanes nor their addresses. `framed` is true if `address` begins
+    with a variable that is in the frame of a call. Asserts that `address` is an Address operand,
+    and that the instruction makes one access."""
     assert isinstance(address, Address)
     ((space, op),) = accesses(instruction)
     framed = isinstance(address.base, Symbol) and warp.run.program.slots[address.base.name].frame

@@ -26,10 +26,10 @@ WHOLE = 1
 
 def wait_to_vote(warp: Warp) -> int:
     """Suspends the lanes that execute the next instruction if it is a barrier with a vote
-    (`bar.red`), after storing in VOTE 1 plus the number of them whose predicate is true (for `and`:
-    false). Returns the status of the warp: why it waits; RUNNABLE if the next instruction is no
-    such barrier, no lane executes it, or these lanes have waited already (`sync_done`, which is
-    cleared)."""
+    (`bar.red`), to resume at it, after storing in VOTE 1 plus the number of them whose predicate is
+    true (for `and`: false). Returns the status of the warp: why it waits; RUNNABLE if the next
+    instruction is no such barrier, no lane executes it, or these lanes have waited already
+    (`sync_done`, which is cleared). Raises the fault of a bad barrier."""
     table, index = warp.splits.table, warp.next
     instruction = warp.run.program.instructions[index]
     if not is_reducing_barrier(instruction):
@@ -51,8 +51,9 @@ def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int)
     """Executes a barrier for the lanes of `mask`; returns RUNNABLE if the warp continues after it
     (always for no lanes at a block's barrier), else why it waits. A barrier of the warp, or with a
     vote, has been waited for (`wait_to_vote`), so only the vote's result is written. `bar.arrive`
-    stores its barrier and thread count as `argument` and `argument_2` and returns ARRIVED_ONLY: the
-    scheduler counts the lanes, which do not wait."""
+    stores its barrier and thread count as `argument` and `argument_2`, and where the lanes go on as
+    BLOCK, and returns ARRIVED_ONLY: the scheduler counts the lanes, which do not wait. Raises the
+    fault of a bad barrier."""
     if instruction.operation.kind is OpKind.WARP_BARRIER:
         return RUNNABLE
     if instruction.operation.kind is OpKind.CLUSTER_BARRIER:
@@ -86,7 +87,8 @@ def _report_arrival(warp: Warp, index: int, mask: int, number: int, threads: int
 def _execute_cluster_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes `barrier.cluster` for the lanes of `mask`, whose arrival or wait is reported
     (`_report_arrival`): an arrival is stored in the warp's `cluster_arrived`, a wait suspends the
-    warp unless all threads of the cluster have arrived; returns the status of the warp."""
+    warp if its lanes have arrived at the current phase, and others of the cluster have not; returns
+    the status of the warp."""
     run, table = warp.run, warp.splits.table
     if mask:
         _report_arrival(warp, index, mask, schedule_layout.CLUSTER_BARRIER, 0)
@@ -135,9 +137,9 @@ def _suspend(
 
 def _operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> tuple[int, int]:
     """Returns the number of the barrier and the number of threads that it awaits (0: all), as the
-    lowest lane of `mask` has them; for the barrier of a warp group, the number of the group's own
-    one. Raises the fault of another barrier number from BARRIERS on, or of a thread count that is
-    no multiple of the warp size."""
+    lowest lane of `mask` (not empty) has them; for the barrier of a warp group, the number of the
+    group's own one. Raises the fault of another barrier number from BARRIERS on, or of a thread
+    count that is no multiple of the warp size."""
     lane = (mask & -mask).bit_length() - 1
     operands = sources(instruction)[: -1 if is_reducing_barrier(instruction) else None]
     number, *count = (int(read(warp, operand, U32)[lane]) for operand in operands)

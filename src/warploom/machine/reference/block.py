@@ -121,7 +121,8 @@ class Grid:
         return number
 
     def step(self) -> None:
-        """Executes one instruction of the running warp, which may end its turn."""
+        """Executes one instruction of the running warp, of which there must be one; it may end the
+        turn."""
         assert self.warp is not None
         self._handle_status(self.warp, step_in_turn(self.warp))
 
@@ -163,9 +164,10 @@ class Grid:
         return self.resident[self.run.plan.slot][number]
 
     def _begin_block(self) -> None:
-        """Begins the block that has entered the current slot: completes or drops the copies of the
-        slot's last block, creates the block's shared memory (a cluster's with its first block, kept
-        for later ones of these slots) and warps, and reports it to the observer; clears `fresh`."""
+        """Begins the block that has entered the current slot: completes or drops the late copies of
+        the slot's last block, creates the block's shared memory (a cluster's with its first block,
+        kept for later ones of these slots) and warps, and reports it to the observer; clears
+        `fresh`. Raises the fault of tensor memory that the last block has not freed."""
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
         slot, plan.fresh = plan.slot, 0
         # The slot's last block has ended; its asynchronous copies must not write to the new one.
@@ -184,7 +186,8 @@ class Grid:
 
     def _end(self, status: int) -> None:
         """Ends the launch with a status of the schedule: raises DeadlockError for DEADLOCK, else
-        completes the asynchronous operations of the last resident blocks."""
+        completes the asynchronous operations of the last resident blocks, and raises the fault of
+        tensor memory that they have not freed."""
         for warps in self.resident.values():
             if status != schedule_layout.DEADLOCK:
                 tensors.retire_block(self.run, warps[0].block)
@@ -195,7 +198,8 @@ class Grid:
 
 
 def run_blocks(run: LaunchState) -> None:
-    """Runs every block to its end. Raises DeadlockError if no warp can ever run again."""
+    """Runs every block to its end. Raises DeadlockError if no warp can ever run again, and the
+    faults and limits that end the launch."""
     scheduling.start_blocks(run.plan, run.slots)
     grid = Grid(run)
     while grid.begin():
@@ -216,7 +220,8 @@ def register_digest(warp: Warp) -> int:
 def _deadlock(
     run: LaunchState, blocks: dict[int, ThreadBlock], resident: dict[int, list[Warp]]
 ) -> Exception:
-    """Returns the error that lists what the lanes of all warps of `blocks`, by slot, wait for."""
+    """Returns the error that lists what the lanes of all warps of `blocks` wait for; `blocks` and
+    their warps (`resident`) are by slot."""
     waiting: list[WaitingLanes] = []
     for slot, block in blocks.items():
         for warp in resident[slot]:

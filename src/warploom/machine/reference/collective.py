@@ -85,8 +85,8 @@ _REDUCTIONS: dict[str, Callable[[int, int], int]] = {
 
 
 def reduction(modifiers: Modifiers, a: Values, mask: int) -> Values:
-    """Returns the reduction of the values of the lanes in `mask`, equal in every lane (PTX ISA,
-    redux): for integers by `op` (modulo 2^32), for floats their minimum or maximum."""
+    """Returns the reduction of the values of the lanes in `mask`, at least one, equal in every lane
+    (PTX ISA, redux): for integers by `op` (modulo 2^32), for floats their minimum or maximum."""
     type, lanes = modifiers.scalar(), lanes_of(mask)
     if type.is_float:
         return splat(_float_extreme(modifiers, a[lanes], type), type, WARP_SIZE)

@@ -33,7 +33,7 @@ def enter_block(warp: Warp, block: int) -> int:
     is counted for the branch, or wait for each other before it; then they wait for the lanes of a
     member mask, or at a barrier with a vote, if the block begins with such an instruction. Sets
     `warp.next`. Returns RUNNABLE if the warp continues, else why it waits. Raises the fault of a
-    lane that is not in its own member mask."""
+    lane that is not in its own member mask, or of a bad barrier."""
     splits, run = warp.splits, warp.run
     status = splits.arrive(block, warp.level)
     for branch in splits.reconverged:

@@ -39,9 +39,9 @@ from warploom.program.effects.completions import completion
 
 
 def copy_async(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `cp.async` in each lane of `mask`: copies `size` bytes, of which those past
-    `src-size` are zeros (PTX ISA, cp.async); or a bulk copy. The operands are passed to
-    `deferring`, which may undo the copy until a thread waits for it."""
+    """Executes `cp.async` in each lane of `mask` (`on`: the same set as a predicate): copies `size`
+    bytes, of which those past `src-size` are zeros (PTX ISA, cp.async); or a bulk copy. The
+    operands are passed to `deferring`, which may undo the copy until a thread waits for it."""
     if instruction.operation.kind is OpKind.BULK_COPY:
         _bulk_copy(warp, index, instruction, mask)
         return
@@ -152,8 +152,8 @@ def _late_copy_operands(warp: Warp, instruction: Instruction) -> dict[int, npt.N
 
 
 def update_memory(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `atom` and `red`; a `red.async` then completes its bytes at its mbarrier, both
-    perhaps late (`deferring`)."""
+    """Executes `atom` and `red` in the lanes of `mask` (`on`: the same set as a predicate); a
+    `red.async` then completes its bytes at its mbarrier, both perhaps late (`deferring`)."""
     completing = completion(instruction)
     if completing is None:
         access.atomic(warp, index, instruction, mask, on)
@@ -168,9 +168,10 @@ def update_memory(warp: Warp, index: int, instruction: Instruction, mask: int, o
 
 
 def store(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `st` of a register; `st.async`, which then completes bytes at its mbarrier, both
-    late if the policy defers copies; or `st.bulk`, with which every lane zeroes the bytes that its
-    operand says, in requests of BULK_FILL_BYTES (a rest shorter than that is left)."""
+    """Executes, in the lanes of `mask` (`on`: the same set as a predicate), `st` of registers;
+    `st.async`, which then completes bytes at its mbarrier, both late if the policy defers copies;
+    or `st.bulk`, with which every lane zeroes the bytes that its operand says, in requests of
+    BULK_FILL_BYTES (a rest shorter than that is left)."""
     completing = completion(instruction)
     if completing is not None:
         with deferring(warp, instruction, mask, _late_copy_operands(warp, instruction)):

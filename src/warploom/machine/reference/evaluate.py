@@ -120,7 +120,7 @@ def _remainder(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _shift_right_signed(term: Term, args: Sequence[Values]) -> Values:
-    """Returns the value shifted right, with copies of the sign bit."""
+    """Returns the value shifted right by an amount below its width, with copies of the sign bit."""
     value, amount = args
     numbers = as_numbers(value, term.type)
     return from_integers(numbers >> amount.astype(numbers.dtype), term.type)
@@ -209,7 +209,7 @@ def _fused(term: Term, args: Sequence[Values]) -> Values:
 
 
 def _rounding_error(a: Values, b: Values, total: Values) -> Values:
-    """Returns the exact sum of two numbers minus the rounded one (Knuth's TwoSum)."""
+    """Returns the exact sum of two numbers minus `total`, the rounded one (Knuth's TwoSum)."""
     second = total - a
     return (a - (total - second)) + (b - second)
 

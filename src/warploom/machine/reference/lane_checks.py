@@ -40,7 +40,7 @@ def lane_accesses(
     were checked, counted and reported to listener and observer; without those that a sanitizer
     suppresses. Generic addresses, and those of other blocks of the cluster, are resolved. `data`
     are the bytes of the operands, for the sanitizer. Raises the fault of the lowest lane that may
-    not access memory, before any access takes effect."""
+    not access memory (in a cluster, shared memory first), before any access takes effect."""
     accesses_of_warp: list[LaneAccess] = []
     for lane in lanes_of(mask):
         space_of_lane, offset = _locate(request.space, addresses_by_lane[lane])
@@ -185,7 +185,7 @@ def peek(warp: Warp, request: AccessRequest, lane: int, address: int) -> bytes:
 
 def _check(warp: Warp, request: AccessRequest, lane_access: LaneAccess) -> None:
     """Raises the fault of an access that is not within one allocation, not aligned to its size, or
-    a write to constant memory, in this order; else nothing."""
+    not a load and in constant memory, the first of these; else does nothing."""
     size = request.size
     allocation = lane_access.store.find(lane_access.address)
     if allocation is None or lane_access.address + size > allocation.address + allocation.size:

@@ -105,7 +105,8 @@ def to_mask(predicate: Values) -> int:
 
 @lru_cache(maxsize=1024)
 def from_mask(mask: int, width: int) -> Values:
-    """Returns a mask as a predicate; the array is read-only, since it is cached."""
+    """Returns a mask as a predicate of `width` lanes, a multiple of 8; the array is read-only,
+    since it is cached."""
     data = np.frombuffer(mask.to_bytes(width // 8, "little"), np.uint8)
     lanes = np.unpackbits(data, bitorder="little").view(np.bool_)
     lanes.flags.writeable = False

@@ -49,9 +49,9 @@ LIMITS = (-(1 << 31), (1 << 31) - 1)
 
 
 def multiply(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `mma` and `wmma.mma`: computes D = A * B + C from the fragments in the lanes'
-    registers, with the metadata of a sparse A and the scales of A and B where the instruction has
-    them."""
+    """Executes `mma` and `wmma.mma`: computes D = A * B + C from the fragments in the registers of
+    all lanes, with the metadata of a sparse A and the scales of A and B where the instruction has
+    them, and writes D in the lanes of `mask` (`on`: the same set as a predicate)."""
     product = product_of(instruction.operation)
     d, *sources = instruction.operands
     fragments = (product.a, product.b, product.c)
@@ -170,7 +170,7 @@ def write_matrix(
     warp: Warp, fragment: Fragment, operand: Operand, values: Matrix, on: Values
 ) -> None:
     """Writes each lane's fragment of a matrix of sums, converted to the fragment's type and packed,
-    to the registers of an operand, in the lanes that are on."""
+    to the registers of an operand, in the lanes where the predicate `on` is true."""
     type = U64 if fragment.bits == 64 else U32
     words = [collect([0] * WARP, type) for _ in range(fragment.registers)]
     for element in range(fragment.count):
@@ -242,9 +242,10 @@ def _integer_sum(product: Product, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
 
 
 def move_fragment(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `wmma.load` and `wmma.store` in the lanes of `mask`: each lane moves the elements of
-    its fragment between memory and its registers, piece by piece, at addresses that follow from the
-    stride between rows or columns, an operand (by default the matrix's own extent)."""
+    """Executes `wmma.load` and `wmma.store` in the lanes of `mask` (`on`: the same set as a
+    predicate): each lane moves the elements of its fragment between memory and its registers, piece
+    by piece, at addresses that follow from the stride between rows or columns, an operand (by
+    default the matrix's own extent)."""
     move = matrix_move(instruction.operation)
     address, registers, *stride = (
         instruction.operands if move.stores else _address_first(instruction.operands)

@@ -32,8 +32,9 @@ Bytes = npt.NDArray[Any]
 
 def load_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `ldmatrix`: the first lanes, as many as there are rows, pass the addresses of rows
-    in shared memory, and each lane receives elements of several rows; packed elements of 4 or 6
-    bits are unpacked to bytes."""
+    in shared memory (a lane that is not in `mask`: a row of zeros), and each lane of `mask` (`on`:
+    the same set as a predicate) receives elements of several rows; packed elements of 4 or 6 bits
+    are unpacked to bytes."""
     destination, address = instruction.operands
     assert isinstance(address, Address)
     layout = row_matrices(instruction.operation)
@@ -81,7 +82,8 @@ def store_rows(warp: Warp, index: int, instruction: Instruction, mask: int, on: 
 
 def transpose(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes `movmatrix`: transposes an 8 x 8 matrix of 16-bit elements, of which lane l holds
-    two: those of row l / 4 in columns 2 * (l % 4) and the next."""
+    two: those of row l / 4 in columns 2 * (l % 4) and the next. Reads all lanes, writes those of
+    `mask` (`on`: the same set as a predicate)."""
     destination, source = instruction.operands
     lane_words = read(warp, source, B32)
     halves = np.zeros((8, 8), np.uint32)

@@ -71,8 +71,8 @@ def special(warp: Warp, name: str) -> Values:
 
 
 def write(warp: Warp, operand: Operand, value: Values, type: ScalarType, on: Values) -> None:
-    """Writes a result of type `type` to a register, in the lanes that are on; nothing for a sink
-    (`_`), and TypeError for other operands.
+    """Writes a result of type `type` to a register, in the lanes where the predicate `on` is true;
+    nothing for a sink (`_`), and TypeError for other operands.
 
     A wider register receives it extended by the signedness of the type (PTX ISA, "Operand Size
     Exceeding Instruction-Type Size").

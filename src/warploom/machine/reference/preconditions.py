@@ -15,9 +15,10 @@ from warploom.program.preconditions import operand_checks
 
 
 def check_operands(warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
-    """Raises the fault of the lowest lane of `mask` whose operands break a precondition of the
-    instruction, such as the alignment of a bulk copy. The fault has the address that the check
-    names, and as size the value of the operand checked, 0 if that is the address."""
+    """Raises the fault of the first precondition of the instruction (such as the alignment of a
+    bulk copy) that operands of any lane of `mask` break, in the lowest such lane. The fault has the
+    address that the check names, and as size the value of the operand checked, 0 if that is the
+    address."""
     for check in operand_checks(instruction):
         values = [_value(warp, operand) for operand in check.operands]
         failing = mask & ~to_mask(evaluate(check.term, values, warp.size))

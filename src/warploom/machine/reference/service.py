@@ -15,9 +15,10 @@ from warploom.program.services import service_of
 
 
 def serve(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes a `call` of a device function that the host provides, in the lanes of `mask`, and
-    writes its result, if any; any other `call` has been lowered to other instructions and does
-    nothing."""
+    """Executes a `call` of a device function that the host provides, as one ServiceCall for all
+    lanes of `mask` (`on`: the same set as a predicate), and writes its result, if any, there; any
+    other `call` has been lowered to other instructions and does nothing. Raises KernelFault,
+    DeviceAssert, LaunchError or what the launch's output raises."""
     name = service_of(instruction)
     if name is None:
         return

@@ -57,11 +57,11 @@ class Splits:
     ) -> None:
         """Splits the active lanes at branch instruction `branch`, which reconverge at basic block
         `point`: those of `first` stay active, those of `other` stand in a new node of the SIMT
-        stack until `arrive` makes them active.
+        stack until `arrive` makes them active. The caller enters the block of `first`.
 
         If the other side is at the reconvergence point already, it has nothing to run and counts as
-        arrived, in an outer node if that has the same point (so that loops do not grow the stack).
-        `level` is the call depth of the lanes.
+        arrived, in an outer node if that has the same point and level (so that loops do not grow
+        the stack). `level` is the call depth of the lanes.
         """
         if other.block != point:
             push(self.table, point, self.active, other.block, other.mask, branch, level)

@@ -280,7 +280,7 @@ class Warp:
     next: int = 0
     used: int = 0
     failed_wait: bool = False
-    """True if a wait for a phase of an mbarrier has timed out in this turn."""
+    """True if a test of an mbarrier's phase has failed in this turn."""
     in_flight: deque[Any] = field(default_factory=deque[Any])
     """Incomplete products of its warp group (`machine.reference.warp_group`), or loads of tensor
     memory."""
@@ -344,7 +344,8 @@ def new_cluster(run: LaunchState) -> Bytes:
 
 
 def new_warp(block: ThreadBlock, number: int, state: WarpState, table: WarpTable) -> Warp:
-    """Returns a warp in its initial state: registers and private memory are zero."""
+    """Returns a warp whose registers and private memory are zero; `state` and `table`, its rows of
+    the launch's arrays, stay as the schedule has initialised them."""
     run, size = block.run, block.run.launch.warp_size
     return Warp(
         block,

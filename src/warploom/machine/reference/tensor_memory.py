@@ -48,9 +48,10 @@ class _Issued:
 def execute_tensor_memory(
     warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 ) -> None:
-    """Executes any `tcgen05` that has an effect, after it was reported to the sanitizer: at once
-    or, if it is a load that the schedule completes late, when the warp waits for it (or CAPACITY
-    loads are in flight); until then its registers hold NOT_LOADED."""
+    """Executes any `tcgen05` that has an effect, in the lanes of `mask` (`on`: the same set as a
+    predicate), after it was reported to the sanitizer: at once or, if it is a load that the
+    schedule completes late, when the warp waits for it (or CAPACITY loads are in flight); until
+    then its registers hold NOT_LOADED."""
     operation, run = tensor_memory_request(instruction), warp.run
     rows = np.zeros((TensorMemoryOperands.WORDS // LANES, warp.size), np.int64)
     for row_input in operation.inputs:
@@ -92,8 +93,8 @@ def _complete_loads(warp: Warp) -> None:
 
 def _issue_tensor_memory(warp: Warp, issued: _Issued) -> None:
     """Has the compiled helper `issue_tensor_memory` perform or queue an instruction of tensor
-    memory and count its shared accesses, then writes the registers of a load. Raises the fault
-    that the helper records in the scratch words."""
+    memory and count its shared accesses, then writes the registers of a load. Raises the fault that
+    the helper records in the scratch words; lower lanes may have taken effect then."""
     run, index = warp.run, issued.index
     scratch, work = new_scratch(warp, first_lane=0), new_work(run)
     values, record = issued.registers.reshape(-1), access_row(warp, index, Space.SHARED)

@@ -40,9 +40,10 @@ def execute_tensor_request(
     warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 ) -> None:
     """Executes any operation of `isa.ops.tensors` (tensor and bulk copies, reductions, prefetches,
-    `tensormap.replace`), 32 lanes at a time: converts its operands to rows, one for each, and
-    issues it, after it was reported to the sanitizer. Raises the fault that `issue_copies` records
-    in the scratch words."""
+    `tensormap.replace`) in the lanes of `mask` (`on`: the same set as a predicate), 32 lanes at a
+    time: converts its operands to rows, one for each, and issues it, after it was reported to the
+    sanitizer. Raises the fault that `issue_copies` records in the scratch words; lower lanes have
+    taken effect then."""
     request = tensor_request(instruction)
     operand_rows = np.zeros((CopyOperands.WORDS // LANES, warp.size), np.int64)
     for row, operand, type in request.inputs:
@@ -179,9 +180,9 @@ def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
 
 
 def retire_block(run: LaunchState, block: ThreadBlock) -> None:
-    """Completes the bulk copies of a thread block that has ended which read its shared memory, and
-    drops those into it, since another block may have that memory next. Raises the fault of tensor
-    memory that it has not freed."""
+    """Completes the late copies in bulk groups (from shared to global memory) of a thread block
+    that has ended, and drops its others, since another block may have its memory next; late stores
+    to tensor memory stay queued. Raises the fault of tensor memory that it has not freed."""
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
     if run.program.has_tensor_memory:
@@ -199,7 +200,7 @@ def retire_block(run: LaunchState, block: ThreadBlock) -> None:
 
 
 def _has_incomplete_copies(run: LaunchState) -> bool:
-    """Returns true if any copy is incomplete."""
+    """Returns true if any copy is incomplete; late stores to tensor memory do not count."""
     return RequestQueue(run.queue, 0).count + PendingList(run.held, 0).count > 0
 
 

@@ -20,9 +20,10 @@ from warploom.texture.requests import NO_PATH, serve_texels
 
 
 def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes any instruction of textures and surfaces, 32 lanes at a time, counts it in its
-    access record and the simulated caches, and writes its results to registers; a residency
-    predicate is always true. Raises the fault that `serve_texels` records in the scratch words."""
+    """Executes any instruction of textures and surfaces in the lanes of `mask` (`on`: the same set
+    as a predicate), 32 lanes at a time, counts it in its access record and the simulated caches,
+    and writes its results to registers; a residency predicate is always true. Raises the fault that
+    `serve_texels` records in the scratch words."""
     request, run = texel_request(instruction), warp.run
     operand_rows = np.zeros((TexelOperands.WORDS // LANES, warp.size), np.uint64)
     operand_rows[TexelOperands.handle // LANES] = _handles(warp, request.handle)

@@ -21,8 +21,8 @@ Choose = Callable[[Sequence[WarpId]], WarpId | None]
 
 
 def choice_from_list(turns: Iterable[WarpId]) -> Choose:
-    """Returns a chooser that selects the warps of a list one after the other, runnable or not, then
-    None."""
+    """Returns a chooser that selects at each call the next warp of a list, runnable or not, and
+    None after the last."""
     remaining = iter(turns)
     return lambda runnable: next(remaining, None)
 
@@ -70,8 +70,8 @@ def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
 
 
 def _runnable_without_release(run: LaunchState, slot: int) -> list[WarpId]:
-    """Returns the warps in a slot that can run without a barrier being released (`_can_run`). May
-    make splits of lanes ready that spun on memory which has changed since."""
+    """Returns the warps in a slot that can run without a barrier being released (`_can_run`, which
+    may make more of their lanes ready)."""
     warps, block = run.plan.warps, int(run.slots[slot])
     return [(block, number) for number in range(warps) if _can_run(run, slot * warps + number)]
 
@@ -80,7 +80,8 @@ def _can_run(run: LaunchState, index: int) -> bool:
     """Returns true if `scheduling.can_run` would find runnable lanes in warp `index` (slot * warps
     per block + number), without selecting any. A runnable warp whose lanes are together can run; of
     one that resumes from its table of splits, some split must be ready. With independent thread
-    scheduling, if none is, those are made ready that spun on memory which has changed since."""
+    scheduling, if none is, `release_more_lanes` makes more lanes ready: those of complete member
+    masks, of other sides of branches, or that wait for reconvergence."""
     state, table = WarpState(run.states, 0, index), table_of(run.plan, run.tables, index)
     if state.status != p.RUNNABLE or state.resume != p.FROM_TABLE:
         return bool(state.status == p.RUNNABLE)

@@ -118,7 +118,8 @@ def _execute(warp: Warp, index: int, instruction: Instruction, mask: int) -> Non
 
 def _compute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
     """Executes an instruction that computes the same function in each lane: evaluates its terms,
-    and counts it if machine code calls a routine for some result."""
+    writes the results in the lanes of `mask` (`on`: the same set as a predicate), and counts it if
+    machine code calls a routine for some result."""
     operation = instruction.operation
     destination_count = len(operation.spec.destinations)
     targets = tuple(flatten_operands(instruction.operands[:destination_count]))
@@ -137,8 +138,8 @@ def _compute(warp: Warp, index: int, instruction: Instruction, mask: int, on: Va
 
 def _count_routine(warp: Warp, index: int, instruction: Instruction, on: Values) -> None:
     """Adds 1 to the instruction's `routine_calls` if machine code calls a routine for some lane of
-    `on` (a square root of a subnormal, for example): one whose f32 result, already in the
-    destination register, has a magnitude outside of `ordinary_results`. Nothing for operations
+    the predicate `on` (a square root of a subnormal, for example): one whose f32 result, already in
+    the destination register, has a magnitude outside of `ordinary_results`. Nothing for operations
     without such bounds."""
     bounds = ordinary_results(instruction.operation)
     if bounds is not None:
@@ -163,7 +164,8 @@ def _is_packing(instruction: Instruction) -> bool:
 
 
 def _move(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes a `mov`: packs a vector into a register or unpacks it, else copies."""
+    """Executes a `mov` in the lanes of `mask` (`on`: the same set as a predicate): packs a vector
+    into a register or unpacks it, else copies."""
     if _is_packing(instruction):
         _move_vector(warp, instruction, on)
     else:
@@ -172,7 +174,7 @@ def _move(warp: Warp, index: int, instruction: Instruction, mask: int, on: Value
 
 def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
     """Executes a `mov` that packs a vector's elements into a scalar or unpacks a scalar into them,
-    lowest element first."""
+    lowest element first, in the lanes where the predicate `on` is true."""
     destination, source = instruction.operands
     type = instruction.operation.modifiers.scalar()
     if isinstance(source, Vector):
@@ -194,9 +196,9 @@ def _move_vector(warp: Warp, instruction: Instruction, on: Values) -> None:
 def _convert_address(
     warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 ) -> None:
-    """Executes `cvta`: converts an address in a space to a generic one by adding the start of the
-    space's window (0 for global, for parameters their address), or with `.to` a generic one back by
-    subtracting it."""
+    """Executes `cvta` in the lanes of `mask` (`on`: the same set as a predicate): converts an
+    address in a space to a generic one by adding the start of the space's window (0 for global, for
+    parameters their address), or with `.to` a generic one back by subtracting it."""
     modifiers = instruction.operation.modifiers
     type = modifiers.scalar("size")
     space = Space(modifiers.text("space", "").partition("::")[0])
@@ -212,7 +214,8 @@ def _parameter_base(warp: Warp) -> int:
 
 
 def _is_parameter(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `isspacep.param`: true where a generic address is in the kernel's parameters."""
+    """Executes `isspacep.param` in the lanes of `mask` (`on`: the same set as a predicate): true
+    where a generic address is in the kernel's parameters."""
     destination, source = instruction.operands
     start, size = _parameter_base(warp), warp.run.program.parameter_bytes
     is_inside = (start <= a < start + size for a in read(warp, source, U64).tolist())
@@ -220,8 +223,9 @@ def _is_parameter(warp: Warp, index: int, instruction: Instruction, mask: int, o
 
 
 def _cluster_rank(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `getctarank`: the rank in the cluster of the block in whose shared memory an address
-    is."""
+    """Executes `getctarank` in the lanes of `mask` (`on`: the same set as a predicate): the rank in
+    the cluster of the block in whose shared memory an address is; the own rank for an address that
+    names no block."""
     destination, source = instruction.operands
     block_fields = (a % WINDOW_SIZE >> BLOCK_BITS for a in read(warp, source, U64).tolist())
     # A shared address with 0 in the block field is the block's own; others have the rank plus 1.
@@ -230,9 +234,10 @@ def _cluster_rank(warp: Warp, index: int, instruction: Instruction, mask: int, o
 
 
 def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting (see
-    `simt.register_pool`). Raises the fault of a count that `inc` would lower or `dec` raise, or
-    that the block's registers do not allow."""
+    """Executes `setmaxnreg`: sets the registers of the warp's threads, without waiting; nothing if
+    the kernel's directives give no count. Raises the fault (in the lowest lane of `mask`) of a
+    count that `inc` would lower or `dec` raise, or, once all warps have set one, of a sum beyond
+    the block's registers."""
     count = instruction.operands[0]
     assert isinstance(count, Immediate)
     run, grows = warp.run, int("inc" in instruction.operation.modifiers.values.values())
@@ -261,7 +266,8 @@ def _member_groups(warp: Warp, instruction: Instruction, mask: int) -> list[int]
 
 
 def _by_members(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
-    """Executes an instruction across lanes in each group of lanes that name the same members."""
+    """Executes an instruction across lanes in each group of lanes of `mask` (`on`: the same set as
+    a predicate) that name the same members."""
     for group in _member_groups(warp, instruction, mask):
         _collective(warp, instruction, group, from_mask(group, warp.size))
 

@@ -56,8 +56,9 @@ class Issued:
 def execute_warp_group(
     warp: Warp, index: int, instruction: Instruction, mask: int, on: Values
 ) -> None:
-    """Executes any `wgmma` but the fence: issues a product, closes the open group (`commit_group`),
-    or completes the products of all but the newest n closed groups (`wait_group n`)."""
+    """Executes any `wgmma` but the fence, in the lanes of `mask` (`on`: the same set as a
+    predicate): issues a product, closes the open group (`commit_group`), or completes the products
+    of all but the newest n closed groups (`wait_group n`)."""
     kind = instruction.operation.kind
     if kind is OpKind.GROUP_PRODUCT:
         _issue_product(warp, index, instruction, mask, on)
@@ -131,8 +132,8 @@ def _complete(warp: Warp, issued: Issued) -> None:
 def _spread_lanes(
     holders: dict[tuple[int, int], tuple[int, int]], lanes: Values, shape: tuple[int, ...]
 ) -> Matrix:
-    """Returns a matrix of booleans: each element has the value in `lanes` of the lane that holds it
-    (`holders`: (row, column) to (lane, element))."""
+    """Returns a matrix of booleans of that shape: each element has the value in `lanes` of the lane
+    that holds it (`holders`: (row, column) to (lane, element))."""
     result = np.zeros(shape, np.bool_)
     for position, (lane, _) in holders.items():
         result[position] = lanes[lane]

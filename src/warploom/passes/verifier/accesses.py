@@ -46,8 +46,8 @@ def plan_errors(ir: WarpIR) -> Iterator[str]:
 
 def _version_errors(accesses: BlockAccesses) -> Iterator[str]:
     """Yields that the block has a fast version and no group whose failed guard leaves it, or such a
-    group and no fast version; and that some groups guarded by the range cache leave a fast version
-    and others do not."""
+    group and no fast version; and that some groups leave a fast version and one guarded by the
+    range cache does not."""
     exiting = [group for group in accesses.groups if group.plan.exit is Exit.SLOW_VERSION]
     if accesses.has_fast_version != bool(exiting):
         yield "it has a fast version, or groups that leave one, but not both"

@@ -1,5 +1,6 @@
-"""Checks the loops of a Warp IR: that their blocks follow each other in the program, and that the
-operations that they name are there."""
+"""Yields what is wrong with the loops of a Warp IR (strided loops, warp loops, static schedule):
+each block has to lead to the next, each operation of a warp loop to have a kind, accesses to be in
+groups with the plans of the table, and the condition of a body to hold in the first threads."""
 
 from __future__ import annotations
 
@@ -56,9 +57,11 @@ def _exit_errors(groups: Iterable[AccessGroup]) -> Iterator[str]:
 
 
 def _path_errors(ir: WarpIR, path: WarpLoopPath) -> Iterator[str]:
-    """Yields what is wrong with the path of a warp loop: a block does not follow the one before, it
-    begins elsewhere than after its site, an operation has no kind, a choice is of no branch of it
-    or contradicts the next block, or its accesses or condition are wrong."""
+    """Yields what is wrong with the path of a warp loop: a block is no successor of the one before,
+    or its site is no block (nothing else is checked then); it begins elsewhere than after its site,
+    its body does not lead from `before` to `after`, an operation within a block has no kind, a
+    choice is of no branch of it or contradicts the next block, or its accesses or condition are
+    wrong."""
     program = ir.program
     body = () if path.body is None else (path.body,)
     if not path.before or not _follow(program, path.before) or not _follow(program, path.after):

@@ -43,9 +43,9 @@ def program_errors(program: Program) -> Iterator[str]:
 
 
 def _operand_errors(program: Program) -> Iterator[str]:
-    """Yields operations with a wrong number of operands (but for calls), a literal of another width
-    than FLOAT_BITS, an unknown special register, an undeclared variable or label, an offset to a
-    label, or an address of a variable in another space."""
+    """Yields operations with a wrong number of operands, or an undeclared variable or label (both
+    but for calls), a literal of another width than FLOAT_BITS, an unknown special register, an
+    offset to a label, or an address of a variable that is undeclared or in another space."""
     for index, instruction in enumerate(program.instructions):
         spec, count = instruction.operation.spec, len(instruction.written)
         is_call = instruction.operation.kind is OpKind.CALL

@@ -33,9 +33,10 @@ def triggers_launch(instruction: Instruction) -> bool:
 
 def event_of(instruction: Instruction) -> int | None:
     """Returns the race detector's event (`words`) for an instruction that synchronises: barriers,
-    fences, commits and waits of `cp.async`, waits and fences of tensor memory, `griddepcontrol`.
-    None for instructions that only access memory or compute, for a fence of `mbarrier`
-    initialisation, and for a proxy fence that orders no asynchronous copies."""
+    fences, commits of groups of copies and waits for them, waits and fences of tensor memory,
+    `griddepcontrol`. None for instructions that only access memory or compute (also on an
+    mbarrier), for a fence of `mbarrier` initialisation, and for a proxy fence that orders no
+    asynchronous copies."""
     modifiers = instruction.operation.modifiers
     match instruction.operation.kind:
         case OpKind.CLUSTER_BARRIER:

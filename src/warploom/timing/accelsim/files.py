@@ -115,8 +115,8 @@ def kernel_files(path: str | Path) -> tuple[Path, ...]:
 
 def read_kernel(path: Path) -> tuple[KernelHead, Iterator[TracedBlock]]:
     """Returns the head of a kernel's trace, read at once, and an iterator that reads its blocks
-    lazily. Raises WarploomError for a file that is unreadable or malformed; in the blocks, only on
-    iteration."""
+    lazily. Raises WarploomError for a file that is unreadable or malformed (ValueError for a
+    block's index or a warp's number); in the blocks, only on iteration."""
     lines = _lines(path)
     head = _read_head(path, lines)
     return head, _read_blocks(path, head, lines)
@@ -135,7 +135,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _opened(path: Path) -> TextIO:
-    """Opens a trace for reading as UTF-8; decompresses it if its suffix is .xz."""
+    """Opens a trace for reading as UTF-8; decompresses it if its suffix is .xz. Raises OSError."""
     if path.suffix == ".xz":
         return lzma.open(path, "rt", encoding="utf-8")
     return path.open(encoding="utf-8")
@@ -187,7 +187,8 @@ def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator
     """Yields the blocks of a kernel's trace, each once its `#END_TB` is read, from the `lines`
     after its head; other comments, and marks such as the count of instructions, are skipped. Raises
     WarploomError for malformed instructions, instructions outside of a warp, warps outside of a
-    block, and a file that ends inside of a block."""
+    block, and a file that ends inside of a block; ValueError for a block's index that is not three
+    numbers, or a warp's number that is several."""
     index: Dim3 | None = None
     warps: dict[int, list[TracedInstruction]] = {}
     warp = -1

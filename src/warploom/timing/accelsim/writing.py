@@ -167,10 +167,10 @@ def _text(
     instruction: MachineInstruction,
 ) -> tuple[int, str, tuple[int, ...], tuple[int, ...], int]:
     """Returns the offset, opcode, destinations and sources of an instruction, and the bytes of a
-    lane by its opcode (0 if it does not access memory). Accel-Sim accepts one destination and
-    MOST_SOURCES sources, so that of each operand the first general register is taken: as the
-    destination if it is the first operand's and is written, else the first written register, if
-    any, is it. Further sources are cut off; predicates and uniform registers are left out."""
+    lane by its opcode (0 if it does not access memory). There is at most one destination: the first
+    operand's register if the instruction writes it, which is then no source; else the first written
+    register, if any. The sources are the first general register (or RZ) of each other operand, at
+    most MOST_SOURCES, as Accel-Sim accepts; predicates and uniform registers are left out."""
     destinations = [_number(name) for name in instruction.writes if name[0] == "R"]
     destination = _first_register(instruction, 0)
     sources: list[int] = []

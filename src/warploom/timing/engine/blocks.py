@@ -60,10 +60,10 @@ class BlockDispatcher:
     def reserve_blocks(self) -> None:
         """Reserves blocks for every SM, before a quantum. An SM gets, in turn with the others and
         in the order of the blocks' numbers, as many as it has free slots, plus as many as ended
-        there in the last quantum (at least one), less those reserved already. Clusters that fit all
-        at once are placed as a whole before the first quantum instead. Once no other blocks are
-        left, and an SM has free slots, all reserved blocks are distributed anew, to free slots
-        first."""
+        there in the last quantum (at least one), less those reserved already; at most as many as it
+        has slots. Clusters that fit all at once are placed as a whole before the first quantum
+        instead. Once no other blocks are left, and an SM has free slots, all reserved blocks are
+        distributed anew, to free slots first."""
         sms = self._sms
         if self._next == self._blocks and not sms[:, SmState.reserved_count].any():
             return

@@ -50,9 +50,9 @@ def serve_copies(arrays: EngineArrays, sm: SmState, now: int) -> None:
 @jitable
 def request_copy(arrays: EngineArrays, sm: SmState, flight: Flight, access: int, now: int) -> bool:
     """Requests the lines of one access of a copy from L2, past L1, and occupies the Tensor Memory
-    Accelerator for `tma_line_ticks` a line, at least a cycle; the flight ends no earlier than
-    `now`. Returns True; False, with nothing requested and the unit stopped until the next quantum,
-    if the buffers of requests have no space for all lines."""
+    Accelerator for `tma_line_ticks` a line, at least a cycle, counted in `tma_cycles`; the flight
+    ends no earlier than `now`. Returns True; False, with nothing requested and the unit stopped
+    until the next quantum, if the buffers of requests have no space for all lines."""
     timed_access = TimedAccess(arrays.accesses, 0, access)
     pattern = TimedPattern(arrays.patterns, 0, timed_access.pattern)
     lines = pattern.lines

@@ -145,8 +145,8 @@ def release_barrier(
     arrays: EngineArrays, sm: SmState, block: BlockSlot, number: int, now: int
 ) -> None:
     """Resets the arrivals at barrier `number` of a block, and makes the warps that wait there sleep
-    until `latency_barrier` after `now`, still with stall reason BARRIER. The arriving warp, which
-    is not asleep yet, is the caller's."""
+    until `latency_barrier` after `now`, still with stall reason BARRIER, but no longer counted in
+    `block.waiting`. The arriving warp, which is not asleep yet, is the caller's."""
     block.arrived[number] = 0
     slot = (block.at - arrays.params.at_blocks) // BlockSlot.WORDS
     first = arrays.params.at_warps + slot * arrays.params.warps_per_block * WarpSlot.WORDS
@@ -264,9 +264,9 @@ def place_warp(
 ) -> None:
     """Initialises a slot for warp `number` of the launch, at the first operation of its stream; it
     sleeps as NO_INSTRUCTION and issues no earlier than `block_launch_cycles` after `now`; if its
-    stream is empty, it ends at once. Its registers are ready; its scheduler is the slot's number
-    modulo the schedulers; its age is how many warps the SM had `launched` before, a count that this
-    advances. `block`: the offset of its block's slot."""
+    stream is empty, it ends at once. Its registers are ready; its scheduler, whose cycles so far
+    are charged first, is the slot's number modulo the schedulers; its age is how many warps the SM
+    had `launched` before, a count that this advances. `block`: the offset of its block's slot."""
     clear_record(warp)
     slot = (warp.at - arrays.params.at_warps) // WarpSlot.WORDS
     scheduler_number = slot % arrays.params.schedulers

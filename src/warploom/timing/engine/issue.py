@@ -133,11 +133,11 @@ def is_access(kind: int) -> bool:
 def issue(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, now: int
 ) -> None:
-    """Issues one slot of a warp's operation in this cycle: occupies the unit and the register
-    banks, and counts one in `sm.instructions` and in the operation's total. If the operation has
-    further slots, the warp sleeps for its `gap`. With the last slot, sets when its destination
-    registers are ready, PENDING if it makes accesses and so starts a flight, then applies the
-    effects of its kind and moves the warp on (`finish_issue`)."""
+    """Issues one slot of a warp's operation, which nothing may block (`blocked_until`), in this
+    cycle: occupies the unit and the register banks, and counts one in `sm.instructions` and in the
+    operation's total. If the operation has further slots, the warp sleeps for its `gap`. With the
+    last slot, sets when its destination registers are ready, PENDING if it makes accesses and so
+    starts a flight, then applies the effects of its kind and moves the warp on (`finish_issue`)."""
     op = warp.op
     operation = TimedOperation(arrays.ops, 0, op)
     unit = unit_at(arrays, warp, operation.unit)
@@ -276,12 +276,12 @@ def start_flight(
     arrays: EngineArrays, sm: SmState, scheduler: SchedulerState, warp: WarpSlot, op: int, now: int
 ) -> int:
     """Takes a free flight record for a memory instruction that issues, and appends it to the queue
-    of the load/store unit or (BULK) of the Tensor Memory Accelerator; moves the warp past its
-    accesses. The flight stores the warp's open group of copies (NEVER if it joins none); it counts
-    in the warp's `flights`, which fences await, unless it is a bulk copy outside of groups. A
-    record must be free, and the queue not be full. Returns the packed value that the destination
-    registers get: PENDING, the flight's number, and the stall reason (long scoreboard if off chip,
-    else short)."""
+    of the load/store unit, where its warp and scheduler count it (`queued`), or (BULK) of the
+    Tensor Memory Accelerator; moves the warp past its accesses. The flight stores the warp's open
+    group of copies (NEVER if it joins none); it counts in the warp's `flights`, which fences await,
+    unless it is a bulk copy outside of groups. A record must be free, and the queue not be full.
+    Returns the packed value that the destination registers get: PENDING, the flight's number, and
+    the stall reason (long scoreboard if off chip, else short)."""
     operation = TimedOperation(arrays.ops, 0, op)
     count = access_count(arrays, warp, operation)
     sm.free_count -= 1

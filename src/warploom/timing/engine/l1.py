@@ -31,8 +31,8 @@ def l1(arrays: EngineArrays, sm: SmState) -> Cache:
 
 @jitable
 def l1_set(arrays: EngineArrays, sm: SmState, line: int) -> int:
-    """Returns the set of L1 to which a line belongs: by the model's hash, or by the user's mapping
-    if there is one."""
+    """Returns the set of L1 to which a line (by its number) belongs: by the model's hash, or by the
+    user's function if there is one (`l1_mapping`), whose memory is in `sm`. There must be an L1."""
     if arrays.params.l1_mapping == 0:
         return hash_line(line, arrays.params.l1_sets)
     words = offset_array(sm.words, arrays.params.at_user + w.USER_L1_MAPPING * w.USER_STRIDE)

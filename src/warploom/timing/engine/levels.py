@@ -105,8 +105,9 @@ def serve(
     """Serves a request of SM number `sm`: its slice of L2 is occupied after the slice's earlier
     work, longer for partly written sectors and for each further pass of an atomic; then come L2
     (`access_l2`) and, at the same time, the port of the SM, which limits its bandwidth. Stores the
-    cycle of the answer, the later of both plus the latency of L2 or of atomics, in the request
-    (`answer`), and as `last_answer` if none is later; adds the sectors' bytes to `l2_bytes`."""
+    cycle of the answer, the later of both plus the time of further passes and the latency of L2
+    (`base_latency`) or of atomics, in the request (`answer`), and as `last_answer` if none is
+    later; adds the sectors' bytes to `l2_bytes`."""
     line, sectors = request.line, request.sectors & w.SECTOR_MASK
     kind = request.kind
     count = (sectors & 1) + (sectors >> 1 & 1) + (sectors >> 2 & 1) + (sectors >> 3 & 1)

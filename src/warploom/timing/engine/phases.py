@@ -236,7 +236,8 @@ def complete_flight(arrays: EngineArrays, sm: SmState, flight: Flight, now: int)
     """Frees the record of a flight whose end is known. If its warp still occupies its slot:
     destination registers, and copies of them, that wait for the flight become ready at that end;
     the warp's `last_end` and `flights`, which fences read, and the end of its group of copies, if
-    any, are updated; a warp that waits without a wake-up time is scheduled (`recheck_waits`)."""
+    any, are updated; the warp is scheduled if it sleeps and nothing else holds it back
+    (`recheck_waits`)."""
     number = (flight.at - arrays.params.at_flights) // Flight.WORDS
     warp, operation = WarpSlot(sm, flight.warp), TimedOperation(arrays.ops, 0, flight.op)
     time = flight.end

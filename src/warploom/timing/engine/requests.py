@@ -76,11 +76,12 @@ def request_sectors(
     mshr: int,
     start: int,
 ) -> None:
-    """Appends a request to those of the quantum, at the cycle `start`; `flight` (a memory
-    instruction, or NO_FLIGHT) waits for the answer. `mshr`: offset of the request's miss status
-    holding register, which gets the cycle of the answer; `entry`: the entry of L1 that the sectors
-    will fill, or NO_ENTRY; until the answer, their times there are -1 less the request's number. A
-    store's request has its warp, whose further stores can be merged into it (`find_open_store`)."""
+    """Appends a request to those of the quantum, which must have space, at the cycle `start`;
+    `flight` (a memory instruction, or NO_FLIGHT) waits for the answer. `mshr`: offset of the
+    request's miss status holding register, which gets the cycle of the answer; `entry`: the entry
+    of L1 that the sectors will fill, or NO_ENTRY; until the answer, their times there are -1 less
+    the request's number. A store's request has its warp, whose further stores can be merged into it
+    (`find_open_store`)."""
     number = sm.request_count
     sm.request_count += 1
     request = MemoryRequest(sm, arrays.params.at_requests, number)
@@ -107,8 +108,8 @@ def request_sectors(
 
 @jitable
 def l2_set(arrays: EngineArrays, sm: SmState, line: int) -> int:
-    """Returns the set of L2 to which a line belongs: by the model's hash, or by the user's mapping
-    if there is one."""
+    """Returns the set of L2 to which a line (by its number) belongs: by the model's hash, or by the
+    user's function if there is one (`l2_mapping`), whose memory is in `sm`. There must be an L2."""
     if arrays.params.l2_mapping == 0:
         return hash_line(line, arrays.params.l2_sets)
     words = offset_array(sm.words, arrays.params.at_user + w.USER_L2_MAPPING * w.USER_STRIDE)

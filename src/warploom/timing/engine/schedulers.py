@@ -24,10 +24,10 @@ MOST_RANK = 1 << 60
 def step_scheduler(arrays: EngineArrays, sm: SmState, number: int, now: int) -> None:
     """Runs scheduler `number` of an SM for the cycle `now`: nothing but `next` if it may not issue
     yet (`free`); else wakes warps whose time has come, and issues an operation of the warp that the
-    policy selects, if one can issue (with dual issue a second one of that warp). Charges the cycle
-    to the issue, and the further ones of `issue_cycles` to dispatch stalls; or, without an issue,
-    the cycles before to a stall reason. Sets `next`, the next cycle in which the scheduler can
-    change."""
+    policy selects, if one can issue (with dual issue a second one of that warp). Charges the cycles
+    before to a stall reason; with an issue, also this cycle to it and the further ones of
+    `issue_cycles` to dispatch stalls, and counts the eligible warps. Sets the states of ready warps
+    (`charge_ready_warps`), and `next`, the next cycle in which the scheduler can change."""
     scheduler = SchedulerState(sm, arrays.params.at_schedulers, number)
     if scheduler.free > now:
         scheduler.next = scheduler.free

@@ -94,7 +94,7 @@ def setting_of(
 ) -> EngineSetting:
     """Returns the setting of a replay: the engine's parameters for a launch on a device, and the
     size of its state, whose layout (`at_*`) is in the parameters; `events` is the capacity of each
-    SM's timeline."""
+    SM's timeline. Raises WarploomError for a cache that cannot be (`CacheModel.sets`)."""
     params = EngineParameters(np.zeros(EngineParameters.WORDS, np.int64), 0)
     _set_device_parameters(params, timing)
     _set_cache_parameters(params, device, timing, sizes, policies)
@@ -183,7 +183,8 @@ def _set_cache_parameters(
     """Sets the parameters of L1, L2 and DRAM, with times in ticks, and the length of a quantum in
     cycles, which is shorter than the least latency between an SM and what it shares (other SMs only
     if clusters use mbarriers). Without an L1, the texture cache takes its place; without an L2,
-    `l2_sets` is 0. `policies` may replace ways and sets."""
+    `l2_sets` is 0. `policies` may replace ways and sets; raises WarploomError for those that cannot
+    be (`CacheModel.sets`)."""
     slices = timing.l2_slices
     has_l2 = timing.latency_l2 > 0
     first_answer = timing.latency_l2 if has_l2 else timing.latency_dram
@@ -277,7 +278,7 @@ def _lay_out_memory(params: EngineParameters) -> int:
 def empty_sms(setting: EngineSetting) -> Words:
     """Returns the state of the SMs before the launch, shape (SMs, words), aligned to the host's
     cache lines: zeros, but for the list of free flights and, in schedulers, no warp that issued
-    last and no cycle of a wake-up (NEVER)."""
+    last (-1), and NEVER as the next cycle and the wake-up times."""
     params = setting.parameters
     size = setting.sms * int(params.sm_words)
     # Allocates a cache line more than needed, to align the first SM.

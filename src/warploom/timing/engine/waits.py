@@ -95,8 +95,8 @@ def record_event(arrays: EngineArrays, sm: SmState, warp: WarpSlot, since: int, 
 
 @jitable
 def make_ready(sm: SmState, warp: WarpSlot) -> None:
-    """Adds a warp to the ready list of its scheduler (state READY), and clears its wake-up time
-    (NEVER). The reason to which its cycles are charged stays."""
+    """Adds a warp, which must not be in it, to the ready list of its scheduler (state READY), and
+    clears its wake-up time (NEVER). The reason to which its cycles are charged stays."""
     scheduler = SchedulerState(sm, warp.scheduler)
     warp.state = w.READY
     sm.words[warp.wake_at] = w.NEVER
@@ -187,8 +187,10 @@ def sleep(
 @jitable
 def recheck_waits(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -> None:
     """Schedules a warp that sleeps without a wake-up time again, after one of its memory
-    instructions has ended or left the queue. Nothing for other warps, for one at a barrier or
-    polling, and for one whose fence or group wait still has instructions in flight (`flights`).
+    instructions has ended or left the queue, never before its `earliest` (`schedule_warp`): with
+    `pending_wait` 0 whatever is in flight; at a fence or group wait once nothing is (`flights`), at
+    its `wait_end`, with the stall reason MEMBAR or LONG_SCOREBOARD. Nothing for other warps, and
+    for one at a barrier or polling.
 
     `pending_wait` is 0; or 1 + twice the cycles of a fence; or 2 + twice the groups of copies that
     may still be incomplete; or less than 0 for a warp that polls. It becomes 0 when a fence or

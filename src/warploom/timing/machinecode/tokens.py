@@ -3,8 +3,7 @@ Blocks are numbered (*tokens*), so that a warp's path through the PTX can be mat
 through the machine code.
 
 A block is represented by one of its instructions: one whose machine instructions were executed as
-often as the block was. The token of a block without such an
-instruction is ignored.
+often as the block was. The token of a block without such an instruction is ignored.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ class BlockTokens:
 
 def tokens_of(counts: MachineCounts) -> BlockTokens:
     """Returns the tokens of a launch: for each, the nodes that execute it by the evidence on which
-    most of its instructions agree, and its weight. An instruction counts only if its machine
-    instructions were executed as often as expected (MAX_DEVIATION); a token without such an
+    most of its instructions agree, and its weight. An instruction counts only if it was executed,
+    and its machine instructions as often as expected (MAX_DEVIATION); a token without such an
     instruction is ignored. A token is optional if its machine instructions may be executed more
     often than the PTX (no `excess`)."""
     matching = counts.matching

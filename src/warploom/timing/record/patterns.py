@@ -79,8 +79,8 @@ class PatternTable:
 
     def of(self, log: Log, rows: Words) -> tuple[Words, Words]:
         """Returns, for each of the `rows` of a log's accesses, the number of its pattern, and its
-        base in bytes: the first lane's address rounded down to the unit, 0 in local memory. New
-        patterns are added to the table."""
+        base in bytes: the first lane's address rounded down to a multiple of `unit`, 0 in local
+        memory. New patterns are added to the table."""
         first = rows[:, LogAccess.first]
         local = space_number(rows[:, LogAccess.kind]) == SPACES.index(Space.LOCAL)
         base = np.where(local, 0, first - first % self._rules.unit)

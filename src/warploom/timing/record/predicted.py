@@ -29,8 +29,8 @@ Words = npt.NDArray[np.int64]
 
 def with_predicted_blocks(record: Record, blocks: int) -> Record:
     """Returns the record with predicted blocks after its own, so that it has `blocks`; the record
-    itself if it has as many or more, if it has none, or if warps poll memory for each other. A
-    predicted warp has the stream of a recorded one (`_source_blocks`) and base addresses of its own
+    itself if it has as many or more, if it has none, or if any warp polls memory. A predicted warp
+    has the stream of a recorded one (`_source_blocks`) and base addresses of its own
     (`_predicted_addresses`)."""
     recorded = record.blocks
     if not 0 < recorded < blocks or record.poll_counts.any():
@@ -94,9 +94,9 @@ def _addresses(record: Record) -> Words:
 
 def _predicted_addresses(record: Record, sources: Words) -> Words:
     """Returns the base addresses of all `len(sources)` blocks, shape (blocks, warps of a block,
-    sites): for each warp and site linear in the block's indices along x, y and z, by the first
-    blocks along each, where that agrees with all recorded blocks; else those of the block's
-    source."""
+    sites): for each warp and site linear in the block's indices along x, y and z, by the first two
+    blocks along each (constant along one with a single recorded block), where that agrees with all
+    recorded blocks; else those of the block's source."""
     addresses = _addresses(record)
     x, y, _ = record.launch.grid
     number = np.arange(len(sources))

@@ -83,5 +83,5 @@ class Record:
 
     @property
     def nbytes(self) -> int:
-        """Returns the size of its arrays in bytes."""
+        """Returns the bytes of its streams, entries, accesses and warps."""
         return sum(a.nbytes for a in (self.streams, self.entries, self.accesses, self.warps))

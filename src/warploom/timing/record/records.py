@@ -68,8 +68,8 @@ class RecordBuilder:
 
     @property
     def size(self) -> int:
-        """Returns the words of the record so far, without patterns and offsets, by which the caller
-        limits it."""
+        """Returns the words of the streams' entries and accesses and of the warps so far, by which
+        the caller limits the record; what else it has is not in it."""
         streams_size = 2 * self._entry_count + TimedAccess.WORDS * self._access_count
         return streams_size + sum(part.size for part in self._warps)
 
@@ -247,9 +247,10 @@ class RecordBuilder:
     ) -> tuple[Words, Words, Words]:
         """Returns, for each of the log's accesses `rows`, the phase of an mbarrier that it signals
         or awaits (1 plus its number in the block; 0 for none, for one at which nothing arrives, and
-        for accesses not in the record), the arrivals that a wait needs (else 0), and the number of
-        the block that owns the mbarrier less that of the own block. `entry` has the access's entry
-        (-1: not in the record); entries begin with block `first`."""
+        for accesses not in the record); for one that waits, how many arrivals complete that phase,
+        those at this phase alone (0 for all others); and the number of the block that owns the
+        mbarrier less that of the own block. `entry` has the access's entry (-1: not in the record);
+        entries begin with block `first`."""
         in_record = entry >= 0
         block = np.where(
             in_record, first + entries[entry, E_WARP] // self.launch.warps_per_block, 0

@@ -1,5 +1,5 @@
-"""Counts, for each state of a warp in a replay's timeline, how often the warp had executed the
-state's instruction before, so that a timeline can show iterations of loops.
+"""Counts how often a warp had executed the instruction of each state in its timeline before, one
+state after the other (`VisitCounter`), so that a timeline can show iterations of loops.
 
 A state names the operation that the warp was about to issue; the record has the basic blocks
 through which the warp went.

@@ -59,10 +59,11 @@ def class_of(instruction: Instruction) -> str:
 
 
 def _float(name: str, modifiers: Modifiers) -> str:
-    """Returns the class of a floating-point instruction: "special" or "sin" for approximated
-    functions and reciprocals; roots and divisions by name, with the type if they are rounded
-    (`div.rn.f32`, else `div.approx.f32`); "fp16" for halves; FREE for `neg` and `abs`; "int32" for
-    `min`, `max`, `copysign` and `testp` but of `f64`; else "fp32" or "fp64"."""
+    """Returns the class of a floating-point instruction, the first that fits: "special" or "sin"
+    for approximated functions and reciprocals; "fp16" for halves, also their `neg` and `abs`; roots
+    and divisions by name, with the type if they are rounded (`div.rn.f32`, else `div.approx.f32`,
+    `sqrt`); FREE for `neg` and `abs`; "int32" for `min`, `max`, `copysign` and `testp` but of
+    `f64`; else "fp32" or "fp64"."""
     kind = modifiers.text("type", "f32")
     if name in _SPECIALS:
         return _SPECIALS[name]
@@ -127,8 +128,9 @@ def _logic(name: str, modifiers: Modifiers) -> str:
 
 def _convert(modifiers: Modifiers) -> str:
     """Returns the class of a conversion: between integers FREE to 32 bits from 32 or 64, else
-    "int32"; of others, from or to floats, "convert64" if either type has 64 bits, else
-    "convert"."""
+    "int32"; of others, from or to floats, "convert64" if either type has 64 bits, else "convert".
+    Types whose names are not a letter and a number (`bf16`, `e4m3x2`) do not count, so that one
+    between these, or with an integer, is "int32"."""
     kinds = [value for value in modifiers.values.values() if value[1:].isdigit()]
     integers = all(kind[0] in "usb" for kind in kinds)
     if integers:

@@ -56,7 +56,8 @@ class WorkCosts:
     def of(self, name: str) -> WorkCost:
         """Returns the cost of a class on the device, by the last of its rows for this compute
         capability or an earlier one. A row's latency may be the name of a field of the device's
-        figures; without one, it is the unit's latency times the slots."""
+        figures; without one, it is the unit's latency times the slots. Raises KeyError for an
+        unknown class."""
         rows = _rows()[name]
         row = [row for row in rows if row.since <= self.device.compute_capability][-1]
         latency = row.latency

@@ -48,8 +48,9 @@ def is_off_chip(instruction: Instruction) -> bool:
 
 def barrier_of(instruction: Instruction) -> tuple[int, int]:
     """Returns the number of a barrier, and the warps that it waits for, rounded up: 0 for all of
-    the block; for an arrival that does not wait, -1 less the warps. Operands in registers are not
-    known here: the barrier is then taken for number 0, or for one of all warps of the block."""
+    the block; for an arrival that does not wait, -1 less the warps. Without operands, as for a
+    cluster's, or where they are registers, which are not known here, the barrier is taken for
+    number 0, or for one of all warps of the block."""
     operands = instruction.operands[len(instruction.operation.spec.destinations) :]
     number = operands[0].value if operands and isinstance(operands[0], Immediate) else 0
     threads = 0

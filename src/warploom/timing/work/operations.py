@@ -119,8 +119,8 @@ class _PtxWorkBuilder:
     def _fold_instructions(self) -> dict[int, str]:
         """Returns, by index, the class of each instruction that is folded (FREE: an addition or
         subtraction of a constant whose result only addresses use; a product or shift whose result
-        only sums use that can absorb it), and of each sum that absorbs one. Results of other
-        instructions, guarded or written elsewhere, too, are not folded."""
+        only sums use that can absorb it), and of each sum that absorbs one. An instruction that is
+        guarded, or whose register others write, too, is not folded."""
         folded: dict[int, str] = {}
         users: dict[Register, list[int]] = defaultdict(list)
         address_uses: Counter[Register] = Counter()
@@ -221,11 +221,11 @@ class _PtxWorkBuilder:
 
     def _operation_row(self, index: int) -> list[int] | None:
         """Returns the row (`TimedOperation`) of an instruction, and appends the registers that it
-        needs (its sources, and those that it writes) and writes to the array of registers: a COPY
-        for one that is folded (FREE), a POLL for one of `polls`, else with its cost and kind.
-        Returns None, and appends nothing, for a folded one that reads no register or writes only
-        copies. A group product writes no register here, and needs none that it writes: the wait for
-        its group writes them."""
+        needs (its sources and, but for a COPY, those that it writes) and writes to the array of
+        registers: a COPY for one that is folded (FREE), else with its cost and its kind, which is
+        POLL for one of `polls`. Returns None, and appends nothing, for a folded one that reads no
+        register or writes nothing but copies. A group product writes no register here, and needs
+        none that it writes: the wait for its group writes them."""
         instruction, work_class = self.code[index], self._class(index)
         targets = [self._register_number(r) for r in writes(instruction)]
         sources = [self._register_number(r) for r in reads(instruction)]
@@ -252,8 +252,9 @@ class _PtxWorkBuilder:
     def _fill_cost(self, row: list[int], work_class: str, instruction: Instruction) -> None:
         """Fills in the unit, interval, slots, gap, latency, wait reason and kind of an
         instruction's row, by its class of work; tensor cores and tensor memory are occupied by the
-        size of the operation. The gap between slots is `issue_cycles`, or the unit's interval if
-        longer; more than MOST_INLINE slots spread over the latency."""
+        size of the operation, and the latency of the latter is as much longer. The gap between
+        slots is `issue_cycles`, or the unit's interval if longer; more than MOST_INLINE slots
+        spread over the latency."""
         cost = self.costs.of(work_class)
         interval = self.costs.interval(cost.unit)
         if work_class == "tensor":

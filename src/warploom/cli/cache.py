@@ -1,0 +1,62 @@
+"""`warploom cache`: the size of the cache of compiled code, and its removal."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from warploom.llvm.disk_cache import MOST_BYTES, cache_directory, clear, sizes
+
+KINDS = {
+    "kernel": "machine code of kernels",
+    "function": "functions that the code of many kernels calls",
+    "seconds": "times in baseline code, by which kernels are optimised",
+    "ptx": "PTX of CUDA C++ sources",
+    "ptxas": "registers of kernels by NVIDIA's assembler",
+    "machinecode": "machine code of NVIDIA's assembler, for modelled time",
+}
+"""What entries of a kind hold. All other kinds are names of the engine's own functions."""
+
+HELPERS = "helpers"
+
+
+def cache(
+    empty: Annotated[bool, typer.Option("--clear", help="Remove all entries.")] = False,
+) -> None:
+    """Show how much the cache of compiled code holds, and where; or clear it.
+
+    Entries are never stale: removing them costs only the time to compile again. WARPLOOM_CACHE_DIR
+    names another folder.
+
+    Examples: `warploom cache`, `warploom cache --clear`.
+    """
+    folder = cache_directory()
+    if empty:
+        removed = clear()
+        print(f"{folder}: {removed:,} entries removed")
+        return
+    held: dict[str, list[int]] = {}
+    for kind, entries in sizes().items():
+        held.setdefault(kind if kind in KINDS else HELPERS, []).extend(entries)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("Kind")
+    for heading in ("Entries", "MiB"):
+        table.add_column(heading, justify="right")
+    table.add_column("Content")
+    for kind, entries in sorted(held.items()):
+        table.add_row(
+            kind,
+            f"{len(entries):,}",
+            _mib(sum(entries)),
+            KINDS.get(kind, "the engine's own functions"),
+        )
+    Console().print(table)
+    total = sum(map(sum, held.values()))
+    print(f"{folder}: {_mib(total)} MiB of at most {MOST_BYTES >> 20:,}")
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):,.1f}"

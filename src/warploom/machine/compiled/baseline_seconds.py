@@ -1,0 +1,39 @@
+"""Keeps in the disk cache how long a kernel has run in baseline code.
+
+A program of less than a second ends before its kernels are worth optimising, however often it runs;
+the sum over its runs says that they are.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from warploom.llvm import disk_cache
+
+KIND = "seconds"
+"""The kind under which the disk cache holds the seconds of a kernel."""
+
+_CONTENT = struct.Struct("<d")
+
+LEAST = 0.01
+"""Fewer seconds are not written."""
+
+
+class BaselineSeconds:
+    """Keeps the seconds of one kernel in the cache on disk: written whenever they have grown by a
+    quarter, so that nothing has to be done at the end of a process. If two processes write at once,
+    one of them counts."""
+
+    def __init__(self, key: str) -> None:
+        """Reads the seconds of earlier processes, 0 if the cache has none; `key` is that of the
+        kernel's baseline code."""
+        self._key = key
+        found = disk_cache.find(KIND, key)
+        self.before: float = 0.0 if found is None else _CONTENT.unpack(found)[0]
+        self._written = self.before
+
+    def update(self, seconds: float) -> None:
+        """Writes the seconds of all processes so far if they have grown enough."""
+        if seconds >= max(LEAST, 1.25 * self._written):
+            self._written = seconds
+            disk_cache.store(KIND, self._key, _CONTENT.pack(seconds))
