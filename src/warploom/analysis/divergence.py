@@ -115,8 +115,8 @@ class DivergencePoints:
 
     @cached_property
     def reconvergence_points(self) -> frozenset[int]:
-        """Returns the reconvergence points of all branches at which lanes may diverge, and the
-        virtual exit."""
+        """Returns the reconvergence points (immediate post-dominators) of all branches at which
+        lanes may diverge, and the virtual exit; the same under every policy."""
         points = {self.program.reconvergence[block] for block, _ in self._branches}
         return frozenset(points | {self.program.exit})
 

@@ -365,8 +365,9 @@ def is_kind(texture: TextureRow, value: int, query: int) -> int:
 
 @jitable
 def query_sampler(sampler: int, query: int) -> int:
-    """Returns a property of an encoded sampler: 1 or 0 for normalized and unnormalized coordinates
-    and for linear filtering, or the address mode of an axis (PTX ISA, txq)."""
+    """Returns a property of an encoded sampler: NORMALIZED_OF, 1 if coordinates are normalized;
+    UNNORMALIZED_OF, 1 if they are not; FILTER_OF, 1 if it filters linearly, each else 0; or the
+    address mode of an axis (MODE_OF plus the axis; PTX ISA, txq)."""
     if query == FILTER_OF:
         return sampler & LINEAR
     if query >= MODE_OF:

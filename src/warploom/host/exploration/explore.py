@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -34,7 +35,10 @@ from warploom.observe.origins import Cause, Origins, cause_at, causes
 from warploom.sanitize.sites import sites_of
 
 FEW = 16
-"""Up to so many orders, starting other processes takes longer than it saves."""
+"""So many orders at most are run before it is decided whether other processes run the others."""
+
+START_SECONDS = 1.0
+"""The seconds that a process takes to start and to load the program."""
 
 NAMED = len(POLICIES) - 1
 """The policies that need no seed, each of which is an order."""
@@ -102,7 +106,7 @@ def explore(
     """Launch under `runs` legal orders, and tell whether the results differ.
 
     The arguments are those of a launch; their buffers stay as they are. `workers` is how many
-    processes share the runs (by default one for each processor, or none where they are few);
+    processes share the runs (by default one for each processor if that takes less time);
     `cluster` the address of a Dask scheduler whose workers do instead. Raises LaunchError for what
     does not fit, WarploomError where there is no Dask.
     """
@@ -111,13 +115,10 @@ def explore(
     named = min(runs, NAMED + 1)
     found, complete = _searched(job, points, runs - named)
     orders = plan_orders(points, runs)[: runs - len(found)]
-    if workers is None:
-        workers = 1 if len(orders) <= FEW else os.cpu_count() or 1
-    if cluster is None and workers == 1:
-        outcomes = run_orders(job, orders)
-    else:
-        with spread(workers, cluster) as (executor, count):
-            outcomes = _on(executor, count, job, orders)
+    outcomes: list[Outcome] = []
+    if cluster is None and workers is None:
+        outcomes, workers = _first_outcomes(job, orders)
+    outcomes += _outcomes(job, orders[len(outcomes) :], workers, cluster)
     outcomes[named:named] = found
     return replace(_compared(job, outcomes), uninterrupted=reason, complete=complete)
 
@@ -174,6 +175,30 @@ def interruption_points(job: Job) -> tuple[tuple[int, ...], str]:
 
 
 # ---- spreading ----------------------------------------------------------------------------------
+
+
+def _first_outcomes(job: Job, orders: Sequence[Order]) -> tuple[list[Outcome], int]:
+    """Runs the first FEW orders in this process; returns their outcomes, and the number of
+    processes for the others: one for each core if that saves more time than they take to start, by
+    the time of the second half of the first orders (the first half compiles), else 1."""
+    outcomes = run_orders(job, orders[: FEW // 2])
+    began = time.perf_counter()
+    outcomes += run_orders(job, orders[FEW // 2 : FEW])
+    each = (time.perf_counter() - began) / max(1, len(outcomes) - FEW // 2)
+    cores, left = os.cpu_count() or 1, len(orders) - len(outcomes)
+    saved = each * left * (1 - 1 / cores)
+    return outcomes, cores if saved > START_SECONDS else 1
+
+
+def _outcomes(
+    job: Job, orders: Sequence[Order], workers: int | None, cluster: str | None
+) -> list[Outcome]:
+    """Runs orders in this process if one worker is to run them, else in `workers` processes, or on
+    the workers of a cluster."""
+    if not orders or (cluster is None and workers == 1):
+        return run_orders(job, orders)
+    with spread(workers or 1, cluster) as (executor, count):
+        return _on(executor, count, job, orders)
 
 
 def _on(executor: Executor, workers: int, job: Job, orders: Sequence[Order]) -> list[Outcome]:

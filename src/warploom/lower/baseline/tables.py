@@ -153,8 +153,8 @@ class GuardFunction:
 
     def define(self, module: ir.Module) -> None:
         """Emits the function into a module: counts the lanes in which the guard holds (and records
-        them, in recorded launches), calls the guarded functions for them, returns their fault if
-        there is one, and continues after these."""
+        them, in recorded launches), calls the guarded functions for them (also if there are none),
+        returns their fault if there is one, and continues after these."""
         body = SharedFunctionBody(module, self.name)
         b, lanes = body.b, body.lanes
         instruction, bits = body.word(), b.load(body.place(), typ=I32)

@@ -81,9 +81,9 @@ class WarpOrder:
         b.cbranch(in_region, self.state.region, self.state.after_warp)
 
     def run_in_order(self) -> None:
-        """Emits the jump by which the running warp, the first of the block in this barrier region,
-        begins its turn as ordinary code (`state.turn`): where the checks of a warp loop fail, so
-        that the warps run the region one after the other."""
+        """Emits the jump to the LLVM block `state.turn`, where the running warp, the first of the
+        block in this barrier region, begins its turn as ordinary code: where the checks of a warp
+        loop fail, so that the warps run the region one after the other."""
         self.b.branch(self.state.turn)
 
     def finish_warp_loop(self, site: int, used: Value) -> None:

@@ -219,7 +219,8 @@ def _each_word(
     visit: Callable[[Value, Value], Value],
 ) -> None:
     """Emits a loop of `visit` over the bitmap words of the bytes from `low` up to `high` (not
-    empty), while it returns true; it takes a word's index and its bits outside of the range. Code
+    empty), while it returns true; it takes the index of a word (64 bits, whose low 32 stand for 32
+    bytes) and its bits outside of the range. Code
     continues after the last word, and branches to `fallback` if `visit` returns false, or if there
     are more than MOST_WORDS words."""
     b, function = lanes.b, lanes.b.function

@@ -28,8 +28,8 @@ class WarpGroupCode:
 
     def __init__(self, memory: MemoryCode, *, delays: bool) -> None:
         """Finds the operands of the program's products (`sites`, by instruction), which may be in
-        flight.
-        """
+        flight. If there are any, allocates the buffer on the stack in which a product is computed
+        (`GroupSums`)."""
         self.memory, self.operands, self.frame = memory, memory.operands, memory.frame
         self.lanes, self.b = memory.lanes, memory.b
         self.flight, self.delays = InFlightCode(memory.frame), delays

@@ -85,8 +85,8 @@ def choose_warp(
     """Returns the offset of the ready warp that issues, the one of least rank among those that
     nothing blocks (-1 for none); how many warps nothing blocks; and the first cycle in which a
     ready warp that is blocked now can issue (NEVER for none). Under TWO_LEVEL only warps in the
-    active set issue, which others join if it has space. Stores in each ready warp's `blocked_by`
-    why it cannot issue, NOT_SELECTED if it could."""
+    active set issue, which others join if it has space; one that finds none counts as not blocked.
+    Stores in each ready warp's `blocked_by` what blocks it, NOT_SELECTED if nothing does."""
     picked, best, eligible, next_possible = -1, w.NEVER, 0, w.NEVER
     policy = arrays.params.policy
     for index in range(scheduler.ready):
