@@ -11,7 +11,6 @@ from sessions import Talk, talk
 import warploom as wl
 from warploom.core.errors import KernelFault, LaunchError, WarploomError
 from warploom.observe.trace import Trace
-from warploom.simt.warp_table import MASK
 
 LOOP = """
 extern "C" __global__ void loop(int *x)
@@ -40,7 +39,7 @@ def test_the_view_opens_at_the_same_step(tmp_path: Path, schedule: str) -> None:
         assert warp == here.number == 1
         assert int(trace.columns["warp"][step]) == warp
         assert int(trace.columns["instruction"][step]) == here.next
-        assert int(trace.columns["executing"][step]) == int(here.splits.table[MASK])
+        assert int(trace.columns["executing"][step]) == here.splits.table.mask
 
     x = [("x", np.zeros(192, np.int32))]
     talk(LOOP, 3, 64, x, script, schedule=schedule, seed=2)

@@ -8,21 +8,14 @@ import pytest
 
 from warploom.abi.range_cache import (
     ANY_STRIDE,
-    EXTENT,
     FEW_SETS,
     GIVEN_UP,
-    HEADER,
-    KEY,
     LAYOUT_SHIFT,
-    LEADER,
-    LOW,
     MANY_SETS,
-    MISSES,
-    PITCHES,
     RETIRED,
-    STEP,
     STEP_AT,
-    WITHIN,
+    RangeCacheEntry,
+    RangeCacheHeader,
     counts_at,
     entries_of,
     entry_words,
@@ -43,7 +36,7 @@ CACHE = SETS
 
 
 def empty() -> Words:
-    words = np.zeros(SETS + HEADER + entries_of(SETS) * LENGTH, np.int64)
+    words = np.zeros(SETS + RangeCacheHeader.WORDS + entries_of(SETS) * LENGTH, np.int64)
     words[0] = ALL
     return words
 
@@ -73,7 +66,7 @@ def learn(
     """Returns the entry that an access makes, with the access counted as code counts it; None if
     it makes none."""
     number = find_or_insert_set(words, key, SETS)
-    begin = CACHE + HEADER + number * LENGTH
+    begin = CACHE + RangeCacheHeader.WORDS + number * LENGTH
     entry = words[begin : begin + LENGTH]
     counted = fill_range_cache(words, access, bases, key, number, np.array(bounds, np.uint64))
     if not counted:
@@ -84,7 +77,7 @@ def learn(
 
 def last_address(entry: Words) -> int:
     """Returns the greatest first address of an entry."""
-    return int(entry[LOW] + SIZE * (entry[EXTENT] - 1))
+    return int(entry[RangeCacheEntry.low] + SIZE * (entry[RangeCacheEntry.extent] - 1))
 
 
 def test_first_addresses_are_aligned_in_an_unaligned_allocation() -> None:
@@ -92,7 +85,7 @@ def test_first_addresses_are_aligned_in_an_unaligned_allocation() -> None:
     latest."""
     entry = learn(empty(), group(1, SIZE), at(4096 + 36), bounds=(4097, 8191))
     assert entry is not None
-    assert (entry[LOW], last_address(entry)) == (4100, 8188 - 128)
+    assert (entry[RangeCacheEntry.low], last_address(entry)) == (4100, 8188 - 128)
     assert learn(empty(), group(1, SIZE), at(4096 + 38), bounds=(4097, 8191)) is None
 
 
@@ -100,15 +93,15 @@ def test_the_range_is_shifted_by_the_offset_of_the_access() -> None:
     """Words at offset 6 are aligned if the address is 2 bytes above a multiple of 4."""
     entry = learn(empty(), group(1, SIZE, offset=6), at(4096 + 38))
     assert entry is not None
-    assert (entry[LOW], last_address(entry)) == (4096 - 6, 8192 - 128 - 6)
+    assert (entry[RangeCacheEntry.low], last_address(entry)) == (4096 - 6, 8192 - 128 - 6)
 
 
 def test_consecutive_words_of_all_lanes_may_begin_at_any_word_that_fits() -> None:
     entry = learn(empty(), group(1, SIZE), at(4096 + 36))
     assert entry is not None
     # 32 words end 128 bytes after the first address: the greatest is 8192 - 128.
-    assert (entry[LOW], last_address(entry)) == (4096, 8192 - 128)
-    assert entry[WITHIN] == 127
+    assert (entry[RangeCacheEntry.low], last_address(entry)) == (4096, 8192 - 128)
+    assert entry[RangeCacheEntry.within] == 127
     assert entry[COUNTS:].nonzero()[0].tolist() == [9]  # 36 bytes into the unit
 
 
@@ -124,7 +117,12 @@ def test_inactive_runs_get_the_pitch_of_an_active_run() -> None:
     """Four runs of 8 lanes have a pitch of 256 bytes; the first two have active lanes."""
     entry = learn(empty(), group(4, SIZE), at(4096, 4352, 4608, 4864), key=0xFFFF)
     assert entry is not None
-    assert entry[PITCHES : PITCHES + 4].tolist() == [0, 256, 512, 768]
+    assert entry[RangeCacheEntry.pitches : RangeCacheEntry.pitches + 4].tolist() == [
+        0,
+        256,
+        512,
+        768,
+    ]
     assert entry[SAFE : SAFE + 4].tolist() == [0, 256, 0, 0]
     # The second run ends 256 + 32 bytes after the first one's begin.
     assert last_address(entry) == 8192 - 288
@@ -136,7 +134,10 @@ def test_equal_addresses_in_runs_whole_units_apart_share_one_counter() -> None:
     part_of_unit = learn(empty(), group(2, 0), at(4096 + 8, 4096 + 8 + 32))
     assert whole_units is not None
     assert part_of_unit is not None
-    assert (whole_units[WITHIN], part_of_unit[WITHIN]) == (SIZE - 1, UNIT - 1)
+    assert (whole_units[RangeCacheEntry.within], part_of_unit[RangeCacheEntry.within]) == (
+        SIZE - 1,
+        UNIT - 1,
+    )
     assert whole_units[COUNTS:].nonzero()[0].tolist() == [0]
     assert part_of_unit[COUNTS:].nonzero()[0].tolist() == [2]
 
@@ -149,11 +150,11 @@ def test_more_frequent_pitches_replace_an_entry() -> None:
     assert learn(words, group(2, SIZE), at(4160, 4416)) is None
     entry = learn(words, group(2, SIZE), at(4160, 4416))
     assert entry is not None
-    assert entry[PITCHES : PITCHES + 2].tolist() == [0, 256]
+    assert entry[RangeCacheEntry.pitches : RangeCacheEntry.pitches + 2].tolist() == [0, 256]
     assert entry[COUNTS:].nonzero()[0].tolist() == [64 // SIZE]
-    retired = words[CACHE + HEADER + (SETS + 1) * LENGTH :][:LENGTH]
-    assert retired[KEY] == ALL
-    assert retired[PITCHES : PITCHES + 2].tolist() == [0, 0]
+    retired = words[CACHE + RangeCacheHeader.WORDS + (SETS + 1) * LENGTH :][:LENGTH]
+    assert retired[RangeCacheEntry.key] == ALL
+    assert retired[RangeCacheEntry.pitches : RangeCacheEntry.pitches + 2].tolist() == [0, 0]
     assert retired[COUNTS:].nonzero()[0].tolist() == [0]
 
 
@@ -184,7 +185,7 @@ def test_an_entry_holds_a_stride_found_at_run_time(runs: int) -> None:
     words = empty()
     entry = learn(words, group(runs, ANY_STRIDE), bases)
     assert entry is not None
-    assert entry[STEP] == 12
+    assert entry[RangeCacheEntry.step] == 12
     assert last_address(entry) == 8192 - ({1: 372, 4: 3 * 512 + 84}[runs] + SIZE)
     bases[STEP_AT] = 8  # the entry is of another step
     assert learn(words, group(runs, ANY_STRIDE), bases) is None
@@ -195,12 +196,21 @@ def test_each_lane_can_be_a_run() -> None:
     have a common stride only if the rows are contiguous."""
     entry = learn(empty(), group(32, 0), rows_of_6(64))
     assert entry is not None
-    assert entry[PITCHES : PITCHES + 8].tolist() == [0, 4, 8, 12, 16, 20, 64, 68]
+    assert entry[RangeCacheEntry.pitches : RangeCacheEntry.pitches + 8].tolist() == [
+        0,
+        4,
+        8,
+        12,
+        16,
+        20,
+        64,
+        68,
+    ]
     assert last_address(entry) == 8192 - (5 * 64 + 4 + SIZE)
-    assert (entry[STEP], entry[WITHIN]) == (0, UNIT - 1)
+    assert (entry[RangeCacheEntry.step], entry[RangeCacheEntry.within]) == (0, UNIT - 1)
     consecutive = learn(empty(), group(32, 0), rows_of_6(6 * SIZE))
     assert consecutive is not None
-    assert consecutive[STEP] == SIZE
+    assert consecutive[RangeCacheEntry.step] == SIZE
 
 
 def test_an_entry_whose_pitches_never_recur_is_given_up() -> None:
@@ -209,13 +219,13 @@ def test_an_entry_whose_pitches_never_recur_is_given_up() -> None:
     words = empty()
     for pitch in range(64, 64 + 4 * NEVER * SIZE, SIZE):
         learn(words, group(32, 0), rows_of_6(pitch), bounds=(4096, 1 << 20))
-    assert words[CACHE + HEADER + MISSES] >= GIVEN_UP
+    assert words[CACHE + RangeCacheHeader.WORDS + RangeCacheEntry.misses] >= GIVEN_UP
 
 
 def test_an_entry_alternating_between_allocations_is_given_up() -> None:
     """Each access moves the entry to its own allocation, NEVER times; then the entry is given up.
     (`learn` counts each access as code does.)"""
-    words, misses = empty(), CACHE + HEADER + MISSES
+    words, misses = empty(), CACHE + RangeCacheHeader.WORDS + RangeCacheEntry.misses
     for number in range(NEVER + 1):
         start = 4096 if number % 2 else 1 << 16
         assert words[misses] < GIVEN_UP
@@ -225,7 +235,7 @@ def test_an_entry_alternating_between_allocations_is_given_up() -> None:
 
 def test_an_entry_that_rarely_changes_its_allocation_is_not_given_up() -> None:
     """Of three accesses in each allocation, one moves the entry."""
-    words, misses = empty(), CACHE + HEADER + MISSES
+    words, misses = empty(), CACHE + RangeCacheHeader.WORDS + RangeCacheEntry.misses
     for number in range(4 * NEVER):
         start = 4096 + 4096 * (number % 2)
         entry = learn(words, group(1, SIZE), at(start), bounds=(start, start + 4096))
@@ -238,7 +248,7 @@ def test_a_group_in_no_allocation_is_given_up() -> None:
     words = empty()
     for _ in range(NEVER):
         assert learn(words, group(1, SIZE, offset=4096), at(4096), bounds=(4096, 8192)) is None
-    assert words[CACHE + HEADER + MISSES] == GIVEN_UP
+    assert words[CACHE + RangeCacheHeader.WORDS + RangeCacheEntry.misses] == GIVEN_UP
 
 
 @pytest.mark.parametrize(
@@ -264,7 +274,7 @@ def test_an_access_with_other_pitches_leaves_the_entry_unchanged() -> None:
     assert learn(words, group(2, SIZE), at(4096, 4096 + 256)) is not None
     before = words.copy()
     learn(words, group(2, SIZE), at(4096, 4096 + 512))
-    before[CACHE + HEADER + MISSES] = 1
+    before[CACHE + RangeCacheHeader.WORDS + RangeCacheEntry.misses] = 1
     assert (words == before).all()
 
 
@@ -277,7 +287,7 @@ def test_an_access_whose_key_is_new_is_not_counted_by_code() -> None:
 
 def test_a_cache_belongs_to_one_group() -> None:
     words = empty()
-    words[CACHE + LEADER] = CACHE + 1
+    words[CACHE + RangeCacheHeader.leader] = CACHE + 1
     assert learn(words, group(1, SIZE), at(4096)) is None
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from warploom.core.errors import Allocation, LaunchError, WarploomError
 from warploom.machine.memory.allocator import ALIGNMENT, GUARD, Allocator
 from warploom.machine.memory.device_memory import DeviceMemory
-from warploom.simt.allocations import ALLOCATION_WORDS, START
+from warploom.simt.allocations import AllocationRow
 
 MIB = 1 << 20
 
@@ -86,8 +86,11 @@ def test_the_table_lists_what_is_live_in_order(memory: DeviceMemory) -> None:
     memory.free(a.address)
     after = memory.table()
     rows = [[a.address, a.address + 8, False], [b.address, b.address + 100, True]]
-    assert before.rows.reshape(-1, ALLOCATION_WORDS).tolist() == rows
-    assert (after.rows[START::ALLOCATION_WORDS].tolist(), after.count) == ([b.address], 1)
+    assert before.rows.reshape(-1, AllocationRow.WORDS).tolist() == rows
+    assert (after.rows[AllocationRow.start :: AllocationRow.WORDS].tolist(), after.count) == (
+        [b.address],
+        1,
+    )
     assert memory.is_constant(b.address + 99)
     assert not memory.is_constant(b.address + 100)
 
@@ -187,5 +190,5 @@ def test_a_finalizer_may_release_in_the_middle_of_a_change(
     thread.start()
     thread.join(30)
     assert done, "the release waits for the allocation, which waits for it"
-    assert memory.table().rows[START::ALLOCATION_WORDS].tolist() == done
+    assert memory.table().rows[AllocationRow.start :: AllocationRow.WORDS].tolist() == done
     assert memory.free_bytes == before - 64

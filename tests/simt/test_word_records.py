@@ -32,6 +32,13 @@ class Bank(WordRecord):
     second: Account
 
 
+class Message(WordRecord):
+    """A record that any number of words follow."""
+
+    kind: int
+    text: Annotated[Words, 0]
+
+
 def add_part(words: Words, index: int, value: int) -> int:
     """Adds to part 1 of account `index`, behind two words of another kind, and of the first one."""
     account = Account(words, 2, index)
@@ -47,6 +54,12 @@ def test_fields_are_laid_out_in_order() -> None:
     offsets = Account.total, Account.parts, Account.last, Account.newest
     assert offsets == (0, 1, 4, 4)
     assert Account.WORDS == 8  # five words, rounded up to a multiple of four
+
+
+def test_a_field_of_0_words_has_all_that_follow() -> None:
+    message = Message(np.arange(5), 1)
+    assert Message.WORDS == 1
+    assert message.text.tolist() == [2, 3, 4]
 
 
 def test_python_and_compiled_code_access_the_same_words() -> None:

@@ -14,7 +14,7 @@ from warploom.abi.environment import Slot
 from warploom.core.types import ScalarType
 from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I32, I64, LANES, PTR, Lanes, Value, vector
-from warploom.simt.schedule_layout import CHANGES
+from warploom.simt.schedule_layout import Plan
 
 WIDE = vector(I64)
 
@@ -79,4 +79,4 @@ def record_memory_change(lanes: Lanes, environment: Value, amount: Value) -> Non
     the scheduler detects warps that spin on a value that no runnable thread can change
     (`simt.scheduling`)."""
     plan = lanes.b.load(lanes.slot(environment, int(Slot.PLAN_AT)), typ=I64)
-    lanes.add_to(lanes.slot(lanes.b.inttoptr(plan, PTR), CHANGES), amount)
+    lanes.add_to(lanes.slot(lanes.b.inttoptr(plan, PTR), Plan.changes), amount)

@@ -39,7 +39,7 @@ class Slot(IntEnum):
     mbarrier that is not complete in this turn, which then ends at the next back edge.
 
     Blocks: STATES_AT, CONTEXTS_AT, SHARED_AT, LOCAL_AT: arrays of the current block; *_BASE: of the
-    first resident block. A context, of CONTEXT_BYTES, is described by `abi.context_layout`.
+    first resident block. A context is described by `abi.context_layout`.
     LOCAL_BYTES: a block's local memory. TIDS_AT: i32[3][warps * 32], the thread indices of a block,
     then i32[warps], the number of each warp's layout: in warps with one number, lanes differ from
     lane 0 by the same thread indices. SPECIALS_AT: u32[], the special registers of `LAUNCH_WIDE`.
@@ -81,7 +81,6 @@ class Slot(IntEnum):
     SHARED_BASE = auto()
     LOCAL_BASE = auto()
     CONTEXTS_BASE = auto()
-    CONTEXT_BYTES = auto()
     STATES_AT = auto()
     TIDS_AT = auto()
     CACHE_AT = auto()

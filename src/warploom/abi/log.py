@@ -8,65 +8,121 @@ region are dropped, and marked as lost. `observe.compiled_trace` reads the log."
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from warploom.isa.instruction import Space
 from warploom.program.accesses import GENERIC_SPACES
-from warploom.simt import warp_table
 from warploom.simt.lane_counts import jitable
-from warploom.texture.descriptors import TOUCHED
+from warploom.simt.records import WordRecord, Words
+from warploom.simt.warp_table import NONE, WarpTable, node_count, node_of, split_of
+from warploom.texture.descriptors import TexelScratch
 
-(
-    ENTRIES,
-    ENTRY_CAPACITY,
-    ENTRIES_AT,
-    GUARDS,
-    GUARD_CAPACITY,
-    GUARDS_AT,
-    ACCESSES,
-    ACCESS_CAPACITY,
-    ACCESSES_AT,
-    SCATTERED,
-    SCATTERED_CAPACITY,
-    SCATTERED_AT,
-    CONTROLS,
-    CONTROL_CAPACITY,
-    CONTROLS_AT,
-    WARPS,
-    WARP_CAPACITY,
-    NUMBERS_AT,
-    STEPS_AT,
-    STEP_CAPACITY,
-    LEFT_STEPS,
-    LEFT_WARPS,
-    CURRENT,
-    DIVERGENCES,
-    RECONVERGENCES,
-    KNOWN_AT,
-    HEAD_WORDS,
-) = range(27)
-"""The words of the head.
 
-Of each region: its number of rows (of CONTROLS: of words), its capacity, and the offset of its
-first word (*_AT). WARPS: the warps that are recorded, at most WARP_CAPACITY. NUMBERS_AT, STEPS_AT:
-offsets of arrays by warp of the launch: its number in the log plus 1 (0: not seen yet, -1: left
-out); its recorded instructions, at most STEP_CAPACITY, or LEFT_OUT. LEFT_STEPS, LEFT_WARPS: the
-instructions and warps that are left out. CURRENT: the entry being executed, or NONE. DIVERGENCES,
-RECONVERGENCES: the sums of the branches' counts at the last entry. KNOWN_AT: the offset of a hash
-table of KNOWN words: by the hash of a row of SCATTERED, that row's number plus 1."""
+class LogRegion(WordRecord):
+    """A region of rows."""
 
-LogWords = WarpTable = Any
-"""Arrays of 64-bit integers, pointers in compiled code: the log, and the table of a warp
-(`simt.warp_table`)."""
+    count: int  # of rows
+    capacity: int
+    start: int  # the offset of its first word
+
+
+class LogHead(WordRecord):
+    """The head of a log."""
+
+    entries: LogRegion
+    guards: LogRegion
+    accesses: LogRegion
+    scattered: LogRegion
+    controls: LogRegion  # rows of a word
+    warps: int  # the warps that are recorded
+    warp_capacity: int
+    # The number in the log plus 1 of each warp of the launch (0: not seen yet, -1: left out).
+    numbers_at: int
+    steps_at: int  # the recorded instructions of each, or LEFT_OUT
+    step_capacity: int
+    left_steps: int  # the instructions that are left out
+    left_warps: int
+    current: int  # the entry being executed, or NONE
+    divergences: int  # the sum of the branches' counts at the last entry
+    reconvergences: int
+    known_at: int  # a hash table of KNOWN words: by the hash of a scattered row, its number plus 1
+
 
 KNOWN = 4096
-"""The size of the hash table that finds equal rows of SCATTERED."""
+"""The size of the hash table that finds equal scattered rows."""
 
-ENTRY_WORDS, GUARD_WORDS, ACCESS_WORDS, SCATTERED_WORDS = 6, 3, 8, 32
-E_WARP, E_BLOCK, E_MASK, E_LIVE, E_CONTROL, E_MARKS = range(6)
-"""The words of an entry. WARP: the warp's number in the log. BLOCK: the basic block. MASK, LIVE:
-active lanes, and lanes that have not exited. CONTROL: the offset in CONTROLS of the warp's diverged
-state, or NONE. MARKS: those of `observe.schema` for the block's last instruction, and LOST."""
+
+class LogEntry(WordRecord):
+    """A basic block that a warp enters."""
+
+    warp: int  # its number in the log
+    block: int
+    mask: int  # active lanes
+    live: int  # lanes that have not exited
+    control: int  # the offset in `controls` of the warp's diverged state, or NONE
+    marks: int  # of `observe.schema` for the block's last instruction, and LOST
+
+
+class LogGuard(WordRecord):
+    """The lanes in which the guard of an instruction holds."""
+
+    entry: int
+    instruction: int
+    lanes: int
+
+
+class LogAccess(WordRecord):
+    """An access."""
+
+    entry: int
+    instruction: int
+    kind: int  # space, operation and bytes (`access_kinds`)
+    lanes: int  # active ones
+    first: int  # the address of the lowest of these
+    stride: int  # bytes from lane to lane
+    scattered: int  # if lanes have no common stride, the number of the row, else NONE
+    # The mbarrier that is waited on or arrived at, and its phase (`abi.log_copies`), or NONE.
+    phase: int
+
+
+class ScatteredRow(WordRecord):
+    """Offsets of 32 lanes from the address of the lowest active one."""
+
+    offsets: Annotated[Words, 32]
+
+
+class LogControl(WordRecord):
+    """The head of the diverged state of a warp, which the nodes and the splits follow."""
+
+    nodes: int  # how many
+    splits: int
+    top: int
+
+
+class LogNode(WordRecord):
+    """A node of the SIMT stack (`simt.warp_table.StackNode`)."""
+
+    number: int
+    point: int
+    expected: int
+    arrived: int
+    other_block: int
+    other_mask: int
+    parent: int
+
+
+class LogSplit(WordRecord):
+    """A parked split."""
+
+    number: int
+    mask: int
+    block: int
+    status: int
+
+
+MOST_STATE_WORDS = 1024
+"""Words in `controls` that hold the diverged state of any warp."""
+
 OPS = ("load", "store", "atomic")
 TEXEL_SPACES = (Space.TEXTURE, Space.SURFACE)
 SPACES = (*GENERIC_SPACES, Space.CONST, *TEXEL_SPACES)
@@ -76,25 +132,11 @@ LOST = 1 << 8
 """The mark of an entry of which some accesses were dropped."""
 LEFT_OUT = 1 << 62
 """The steps of a warp of which some instructions were left out."""
-G_ENTRY, G_INSTRUCTION, G_LANES = range(3)
-A_ENTRY, A_INSTRUCTION, A_KIND, A_LANES, A_FIRST, A_STRIDE, A_SCATTERED, A_PHASE = range(8)
-"""The words of an access. KIND: space, operation and bytes (`access_kinds`). LANES: the active
-lanes. FIRST: the address of the lowest active lane. STRIDE: the bytes from lane to lane; if lanes
-have no common stride, SCATTERED is the number of the row of 32 offsets from FIRST, else NONE.
-PHASE: the mbarrier that the access waits on or arrives at, and its phase (`abi.log_copies`), or
-NONE."""
-
-MOST_STATE_WORDS = 1024
-"""Words in CONTROLS that hold the diverged state of any warp."""
-NODE_ROW, SPLIT_ROW = 7, 4
-"""The words of a node of the SIMT stack and of a parked split in CONTROLS. A record there is the
-number of nodes, the number of splits, TOP; then for each node: its number, point, expected,
-arrived, other block, other lanes, parent; then for each split: its number, lanes, block, status."""
 
 
 def record_block(
-    log: LogWords,
-    table: WarpTable,
+    log_words: Words,
+    context: Words,
     counts: Any,
     first: int,
     branches: int,
@@ -103,143 +145,131 @@ def record_block(
     size: int,
 ) -> int:
     """Appends an entry for a warp that enters a basic block of `size` instructions, which becomes
-    the current one (CURRENT), with a copy of the warp's state if lanes have diverged
+    the current one, with a copy of the warp's state if lanes have diverged
     (`write_control`); returns 0. If the warp is not recorded, or the log or the warp's share is
     full, only counts the instructions as left out, as all later ones of the warp (LEFT_OUT), and no
     entry is current. A warp that enters its first block gets a number in the log, or NONE beyond
-    WARP_CAPACITY.
+    `warp_capacity`.
 
-    `warp` is the warp's number in the launch, `table` its table, whose head the caller has stored;
-    `counts` the array of counts, in which those of `branches` branches begin at `first`
-    (`abi.environment.CountLayout`). If these have risen since the last entry, its last instruction
-    diverged or reconverged, and is marked.
-    """
+    `warp` is the warp's number in the launch, `context` begins with its table, whose head the
+    caller has stored; `counts` the array of counts, in which those of `branches` branches begin at
+    `first` (`abi.environment.CountLayout`). If these have risen since the last entry, its last
+    instruction diverged or reconverged, and is marked."""
+    log, table = LogHead(log_words, 0), WarpTable(context, 0)
     divergences, reconvergences = 0, 0
     for branch in range(branches):
         divergences += counts[first + 2 * branch]
         reconvergences += counts[first + 2 * branch + 1]
-    if log[CURRENT] != warp_table.NONE:
-        marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
+    if log.current != NONE:
         # Bit 0: the block's last instruction diverged; bit 1: it reconverged (`observe.schema`).
-        log[marks] |= int(divergences > log[DIVERGENCES]) + 2 * int(
-            reconvergences > log[RECONVERGENCES]
+        current_entry(log).marks |= int(divergences > log.divergences) + 2 * int(
+            reconvergences > log.reconvergences
         )
-    log[DIVERGENCES], log[RECONVERGENCES], log[CURRENT] = (
-        divergences,
-        reconvergences,
-        warp_table.NONE,
-    )
-    number = log[NUMBERS_AT] + warp
-    if log[number] == 0:
-        recorded = log[WARPS] < log[WARP_CAPACITY]
-        log[WARPS] += int(recorded)
-        log[LEFT_WARPS] += int(not recorded)
-        log[number] = log[WARPS] if recorded else warp_table.NONE
-    steps = log[STEPS_AT] + warp
+    log.divergences, log.reconvergences, log.current = divergences, reconvergences, NONE
+    number = log.numbers_at + warp
+    if log_words[number] == 0:
+        recorded = log.warps < log.warp_capacity
+        log.warps += int(recorded)
+        log.left_warps += int(not recorded)
+        log_words[number] = log.warps if recorded else NONE
+    steps, controls = log.steps_at + warp, log.controls
     # `write_control` does not check its region.
-    full = log[CONTROLS] + MOST_STATE_WORDS > log[CONTROL_CAPACITY]
-    full = full or log[ENTRIES] >= log[ENTRY_CAPACITY]
-    if log[number] == warp_table.NONE or log[steps] >= log[STEP_CAPACITY] or full:
-        log[steps] = LEFT_OUT
-        log[LEFT_STEPS] += size
+    full = controls.count + MOST_STATE_WORDS > controls.capacity
+    full = full or log.entries.count >= log.entries.capacity
+    if log_words[number] == NONE or log_words[steps] >= log.step_capacity or full:
+        log_words[steps] = LEFT_OUT
+        log.left_steps += size
         return 0
-    log[steps] += size
-    at = log[ENTRIES_AT] + log[ENTRIES] * ENTRY_WORDS
-    log[at + E_WARP] = log[number] - 1
-    log[at + E_BLOCK] = block
-    log[at + E_MASK] = table[warp_table.MASK]
-    log[at + E_LIVE] = table[warp_table.LIVE]
-    log[at + E_CONTROL] = warp_table.NONE
-    log[at + E_MARKS] = 0
-    if table[warp_table.TOP] != warp_table.NONE or table[warp_table.PARKED] != 0:
-        log[at + E_CONTROL] = log[CONTROLS]
+    log_words[steps] += size
+    log.current = log.entries.count
+    log.entries.count += 1
+    entry = current_entry(log)
+    entry.warp, entry.block = log_words[number] - 1, block
+    entry.mask, entry.live = table.mask, table.live
+    entry.control, entry.marks = NONE, 0
+    if table.top != NONE or table.parked != 0:
+        entry.control = controls.count
         write_control(log, table)
-    log[CURRENT] = log[ENTRIES]
-    log[ENTRIES] += 1
     return 0
 
 
 @jitable
-def write_control(log: LogWords, table: WarpTable) -> None:
-    """Appends to CONTROLS the diverged state of a warp, from its table, and advances the count of
-    CONTROLS: numbers of nodes and splits, TOP; the nodes of its SIMT stack that are in use; its
-    parked splits. The caller has checked that MOST_STATE_WORDS fit."""
-    start = log[CONTROLS_AT] + log[CONTROLS]
-    at = start + 3
-    nodes, splits = 0, 0
-    for node in range(warp_table.node_count(table[warp_table.LANES])):
-        if (table[warp_table.FREE] >> node) & 1 == 0:
-            row = warp_table.node_at(node)
-            log[at] = node
-            log[at + 1] = table[row + warp_table.POINT]
-            log[at + 2] = table[row + warp_table.EXPECTED]
-            log[at + 3] = table[row + warp_table.ARRIVED]
-            log[at + 4] = table[row + warp_table.OTHER_BLOCK]
-            log[at + 5] = table[row + warp_table.OTHER_MASK]
-            log[at + 6] = table[row + warp_table.PARENT]
-            at += NODE_ROW
-            nodes += 1
-    for split in range(table[warp_table.LANES]):
-        if (table[warp_table.PARKED] >> split) & 1 == 1:
-            row = warp_table.split_at(table, split)
-            log[at] = split
-            log[at + 1] = table[row + warp_table.S_MASK]
-            log[at + 2] = table[row + warp_table.S_BLOCK]
-            log[at + 3] = table[row + warp_table.S_STATUS]
-            at += SPLIT_ROW
-            splits += 1
-    log[start] = nodes
-    log[start + 1] = splits
-    log[start + 2] = table[warp_table.TOP]
-    log[CONTROLS] += at - start
+def current_entry(log: LogHead) -> LogEntry:
+    """Returns the entry being executed."""
+    return LogEntry(log, log.entries.start, log.current)
 
 
-def record_guard(log: LogWords, instruction: int, lanes: int) -> int:
+@jitable
+def write_control(log: LogHead, table: WarpTable) -> None:
+    """Appends to `controls` the diverged state of a warp, from its table (`LogControl`): the nodes
+    of its SIMT stack that are in use, and its parked splits. The caller has checked that
+    MOST_STATE_WORDS fit."""
+    control = LogControl(log, log.controls.start + log.controls.count)
+    control.nodes, control.splits, control.top = 0, 0, table.top
+    at = control.at + LogControl.WORDS
+    for number in range(node_count(table.lanes)):
+        if (table.free >> number) & 1 == 0:
+            node, logged = node_of(table, number), LogNode(log, at, control.nodes)
+            logged.number, logged.point = number, node.point
+            logged.expected, logged.arrived = node.expected, node.arrived
+            logged.other_block, logged.other_mask = node.other_block, node.other_mask
+            logged.parent = node.parent
+            control.nodes += 1
+    at += control.nodes * LogNode.WORDS
+    for number in range(table.lanes):
+        if (table.parked >> number) & 1 == 1:
+            split, logged = split_of(table, number), LogSplit(log, at, control.splits)
+            logged.number, logged.mask = number, split.mask
+            logged.block, logged.status = split.block, split.status
+            control.splits += 1
+    log.controls.count += at + control.splits * LogSplit.WORDS - control.at
+
+
+def record_guard(log_words: Words, instruction: int, lanes: int) -> int:
     """Appends to the current entry the lanes in which the guard of an instruction holds; nothing if
     no entry is current or the region is full. Returns 0."""
-    if log[CURRENT] != warp_table.NONE and log[GUARDS] < log[GUARD_CAPACITY]:
-        at = log[GUARDS_AT] + log[GUARDS] * GUARD_WORDS
-        log[at + G_ENTRY] = log[CURRENT]
-        log[at + G_INSTRUCTION] = instruction
-        log[at + G_LANES] = lanes
-        log[GUARDS] += 1
+    log = LogHead(log_words, 0)
+    if log.current != NONE and log.guards.count < log.guards.capacity:
+        guard = LogGuard(log, log.guards.start, log.guards.count)
+        guard.entry, guard.instruction, guard.lanes = log.current, instruction, lanes
+        log.guards.count += 1
     return 0
 
 
-def record_access(log: LogWords, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
+def record_access(log_words: Words, addresses: Any, lanes: int, instruction: int, kind: int) -> int:
     """Appends to the current entry an access by the bits of `lanes`. `addresses` has 32 words;
-    `kind` packs space, operation and size (see A_KIND). Returns 1, or 0 if it is not recorded: no
-    lane is active, no entry is current, or a region is full."""
-    return append_access(log, addresses, 0, lanes, instruction, kind)
+    `kind` packs space, operation and size (`access_kinds`). Returns 1, or 0 if it is not recorded:
+    no lane is active, no entry is current, or a region is full."""
+    return append_access(LogHead(log_words, 0), addresses, 0, lanes, instruction, kind)
 
 
-def record_texels(log: LogWords, scratch: Any, instruction: int, kind: int) -> int:
+def record_texels(log_words: Words, scratch_words: Any, instruction: int, kind: int) -> int:
     """Records the sectors that a texture or surface request touched, as accesses of up to 32 lanes
-    with a sector each, of a kind (A_KIND). `scratch` has their number and the sectors, from TOUCHED
-    on (`texture.texels`), whose numbers become addresses. Returns 0."""
-    touched = scratch[TOUCHED]
+    with a sector each, of a kind (`access_kinds`). The scratch words have their number and the
+    sectors (`TexelScratch`), whose numbers become addresses. Returns 0."""
+    log, scratch = LogHead(log_words, 0), TexelScratch(scratch_words, 0)
+    touched, sectors = scratch.touched, scratch.sectors
     # From numbers of 32-byte sectors to their addresses.
-    for index in range(TOUCHED + 1, TOUCHED + 1 + touched):
-        scratch[index] <<= 5
+    for index in range(touched):
+        sectors[index] <<= 5
     for first in range(0, touched, 32):
         lanes = (1 << min(32, touched - first)) - 1
-        append_access(log, scratch, TOUCHED + 1 + first, lanes, instruction, kind)
+        append_access(log, sectors, first, lanes, instruction, kind)
     return 0
 
 
 @jitable
 def append_access(
-    log: LogWords, addresses: Any, first: int, lanes: int, instruction: int, kind: int
+    log: LogHead, addresses: Any, first: int, lanes: int, instruction: int, kind: int
 ) -> int:
-    """Appends to the current entry an access by the bits of `lanes`, of a kind (A_KIND); lane 0's
-    address is at index `first`. STRIDE is that of all active lanes (0 for a single one); if they
-    have none, SCATTERED names a row of their offsets. Returns 1, or 0 if no lane is active, no
-    entry is current, or a region is full (the entry is marked LOST)."""
-    if lanes == 0 or log[CURRENT] == warp_table.NONE:
+    """Appends to the current entry an access by the bits of `lanes`, of a kind (`access_kinds`);
+    lane 0's address is at index `first`. STRIDE is that of all active lanes (0 for a single one);
+    if they have none, SCATTERED names a row of their offsets. Returns 1, or 0 if no lane is active,
+    no entry is current, or a region is full (the entry is marked LOST)."""
+    if lanes == 0 or log.current == NONE:
         return 0
-    marks = log[ENTRIES_AT] + log[CURRENT] * ENTRY_WORDS + E_MARKS
-    if log[ACCESSES] >= log[ACCESS_CAPACITY]:
-        log[marks] |= LOST
+    if log.accesses.count >= log.accesses.capacity:
+        current_entry(log).marks |= LOST
         return 0
     leader, last, stride, even = -1, -1, 0, 1
     for lane in range(32):
@@ -253,51 +283,48 @@ def append_access(
             elif addresses[first + lane] - addresses[first + last] != stride * (lane - last):
                 even = 0
             last = lane
-    scattered = warp_table.NONE
+    scattered = NONE
     if even == 0:
         scattered = scattered_row(log, addresses, first, lanes, leader)
-        if scattered == warp_table.NONE:
-            log[marks] |= LOST
+        if scattered == NONE:
+            current_entry(log).marks |= LOST
             return 0
-    at = log[ACCESSES_AT] + log[ACCESSES] * ACCESS_WORDS
-    log[at + A_ENTRY] = log[CURRENT]
-    log[at + A_INSTRUCTION] = instruction
-    log[at + A_KIND] = kind
-    log[at + A_LANES] = lanes
-    log[at + A_FIRST] = addresses[first + leader]
-    log[at + A_STRIDE] = stride
-    log[at + A_SCATTERED] = scattered
-    log[at + A_PHASE] = warp_table.NONE
-    log[ACCESSES] += 1
+    access = LogAccess(log, log.accesses.start, log.accesses.count)
+    access.entry, access.instruction = log.current, instruction
+    access.kind, access.lanes = kind, lanes
+    access.first, access.stride = addresses[first + leader], stride
+    access.scattered, access.phase = scattered, NONE
+    log.accesses.count += 1
     return 1
 
 
 @jitable
-def scattered_row(log: LogWords, addresses: Any, first: int, lanes: int, leader: int) -> int:
-    """Returns the number of the row of SCATTERED with the lanes' offsets from the address of lane
+def scattered_row(log: LogHead, addresses: Any, first: int, lanes: int, leader: int) -> int:
+    """Returns the number of the scattered row with the lanes' offsets from the address of lane
     `leader`, 0 in inactive lanes; appends it, unless the last row with the same hash is equal. NONE
     if it is new and the region is full. `first` is the index of lane 0 in `addresses`."""
     base = addresses[first + leader]
-    row = log[SCATTERED_AT] + log[SCATTERED] * SCATTERED_WORDS
-    full = log[SCATTERED] >= log[SCATTERED_CAPACITY]
+    rows, known = log.scattered, log.words
+    offsets = ScatteredRow(log, rows.start, rows.count).offsets
+    full = rows.count >= rows.capacity
     hashed = lanes
     for lane in range(32):
         offset = (addresses[first + lane] - base) * ((lanes >> lane) & 1)
         # A linear congruential step, cut to 30 bits so that products stay within 64.
         hashed = (hashed * 0x5851F42D + offset) & 0x3FFFFFFF
         if not full:
-            log[row + lane] = offset
-    hash_slot = log[KNOWN_AT] + (hashed ^ hashed >> 12) % KNOWN
-    if log[hash_slot] > 0:
-        other = log[SCATTERED_AT] + (log[hash_slot] - 1) * SCATTERED_WORDS
+            offsets[lane] = offset
+    hash_slot = log.known_at + (hashed ^ hashed >> 12) % KNOWN
+    if known[hash_slot] > 0:
+        others = ScatteredRow(log, rows.start, known[hash_slot] - 1).offsets
         equal = 1
         for lane in range(32):
             offset = (addresses[first + lane] - base) * ((lanes >> lane) & 1)
-            equal &= int(log[other + lane] == offset)
+            equal &= int(others[lane] == offset)
         if equal:
-            return int(log[hash_slot] - 1)
+            return int(known[hash_slot] - 1)
     if full:
-        return warp_table.NONE
-    log[SCATTERED] += 1
-    log[hash_slot] = log[SCATTERED]
-    return int(log[SCATTERED] - 1)
+        return NONE
+    rows.count += 1
+    known[hash_slot] = rows.count
+    return rows.count - 1

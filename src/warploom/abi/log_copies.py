@@ -9,15 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.abi.log import (
-    A_PHASE,
-    ACCESS_WORDS,
-    ACCESSES,
-    ACCESSES_AT,
-    SPACES,
-    LogWords,
-    append_access,
-)
+from warploom.abi.log import SPACES, LogAccess, LogHead, append_access
 from warploom.asynchronous.issue.tensor_copies import prepare_box, prepare_bytes
 from warploom.asynchronous.mbarrier import phase
 from warploom.asynchronous.records import LANES, CopyOperands, IssueScratch, TensorMemoryOperands
@@ -39,6 +31,7 @@ from warploom.asynchronous.tensors.requests import (
 from warploom.isa.instruction import Space
 from warploom.simt.clusters import MOST_BLOCKS
 from warploom.simt.lane_counts import jitable
+from warploom.simt.records import Words
 from warploom.texture.texels import Memory, read_bytes
 
 COPY_IN, COPY_OUT, COPY_ADD, AT_BARRIER = range(3, 7)
@@ -51,12 +44,12 @@ SECTOR_BITS, WORD_BYTES = 5, 8
 LANE_0, ALL_LANES = 1, (1 << LANES) - 1
 """Masks: lane 0 alone, whose place has the one address of an access; and a full buffer."""
 PHASE_BITS = 2
-"""The low bits of an access's PHASE hold the number of the phase modulo 4; the bits above hold the
-mbarrier's offset in the shared memory of the cluster."""
+"""The low bits of an access's `phase` hold the number of the phase modulo 4; the bits above hold
+the mbarrier's offset in the shared memory of the cluster."""
 
 
 def record_barriers(
-    log: LogWords,
+    log_words: Words,
     addresses: Any,
     memory: Memory,
     scratch_words: Any,
@@ -64,14 +57,14 @@ def record_barriers(
     instruction: int,
     kind: int,
 ) -> int:
-    """Appends to the log an access of size 0, of a kind (`abi.log.A_KIND`), for each mbarrier that
-    these lanes wait on or arrive at, once each, with its current phase. Misaligned addresses, and
-    those outside of the block's shared memory or the cluster's, are left out. Returns 0.
+    """Appends to the log an access of size 0, of a kind (`abi.access_kinds`), for each mbarrier
+    that these lanes wait on or arrive at, once each, with its current phase. Misaligned addresses,
+    and those outside of the block's shared memory or the cluster's, are left out. Returns 0.
 
     `addresses` are offsets in the block's shared memory, of `shared_bytes` from `own_shared` on
     the host; the cluster's shared memory has `entry.size` bytes from `cluster_shared` on (of the
     scratch words)."""
-    scratch = IssueScratch(scratch_words, 0)
+    log, scratch = LogHead(log_words, 0), IssueScratch(scratch_words, 0)
     base, limit = scratch.own_shared, scratch.shared_bytes
     start, size = scratch.cluster_shared, scratch.entry.size
     remaining = lanes
@@ -91,7 +84,7 @@ def record_barriers(
 
 
 def record_copies(
-    log: LogWords, touched: Any, memory: Memory, data_words: Any, scratch_words: Any,
+    log_words: Words, touched: Any, memory: Memory, data_words: Any, scratch_words: Any,
     allocations: Any, mask: int, instruction: int,
 ) -> int:  # fmt: skip
     """Appends to the log the sectors of global memory that each lane's request in `scratch` moves
@@ -102,7 +95,7 @@ def record_copies(
     `touched` is a buffer of 32 words, `data` the operands, in rows of 32 lanes.
     """
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
-    entry, request = scratch.entry, scratch.entry.request
+    log, entry, request = LogHead(log_words, 0), scratch.entry, scratch.entry.request
     op = field(request, OP)
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
@@ -135,7 +128,7 @@ def record_copies(
 
 
 def record_commits(
-    log: LogWords, touched: Any, memory: Memory, data_words: Any, scratch_words: Any, mask: int,
+    log_words: Words, touched: Any, memory: Memory, data_words: Any, scratch_words: Any, mask: int,
     instruction: int, kind: int,
 ) -> int:  # fmt: skip
     """Appends to the log, for each lane in `mask`, an access of `kind` for each mbarrier that its
@@ -143,7 +136,7 @@ def record_commits(
     its address is invalid. `data` has the operands, in rows of 32 lanes; `touched` is a buffer of
     32 words; `scratch` describes the cluster's shared memory. Returns 0."""
     data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
-    entry = scratch.entry
+    log, entry = LogHead(log_words, 0), scratch.entry
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
@@ -157,7 +150,7 @@ def record_commits(
 
 
 def record_bytes(
-    log: LogWords, touched: Any, memory: Memory, data_words: Any, scratch_words: Any, mask: int,
+    log_words: Words, touched: Any, memory: Memory, data_words: Any, scratch_words: Any, mask: int,
     instruction: int, kind: int,
 ) -> int:  # fmt: skip
     """Appends to the log, for each active lane, its copy of contiguous bytes, with the sectors that
@@ -169,7 +162,7 @@ def record_bytes(
     `touched` is a buffer of 32 words, `data` has the operands, in rows of 32 lanes; a negative
     mbarrier address is none."""
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
-    entry = scratch.entry
+    log, entry = LogHead(log_words, 0), scratch.entry
     for lane in range(LANES):
         if (mask >> lane) & 1 == 0:
             continue
@@ -198,7 +191,7 @@ def copy_kind(op: int) -> int:
 
 @jitable
 def append_sectors(
-    log: LogWords, touched: Any, count: int, start: int, end: int, instruction: int, kind: int
+    log: LogHead, touched: Any, count: int, start: int, end: int, instruction: int, kind: int
 ) -> int:
     """Adds the addresses of the sectors of the bytes from `start` to `end` (none if that is not
     greater) to the buffer `touched`, which has `count`; a full buffer (32) is appended to the log
@@ -221,7 +214,7 @@ def sector_kind(kind: int) -> int:
 
 @jitable
 def finish_copy(
-    log: LogWords, touched: Any, memory: Memory, scratch: IssueScratch, blocks: int, count: int,
+    log: LogHead, touched: Any, memory: Memory, scratch: IssueScratch, blocks: int, count: int,
     instruction: int, kind: int,
 ) -> None:  # fmt: skip
     """Appends the last `count` sectors of a copy, from `touched`, and the mbarriers that it signals
@@ -258,9 +251,9 @@ def finish_copy(
 
 
 @jitable
-def note_phase(log: LogWords, memory: Memory, address: int, start: int) -> None:
-    """Sets PHASE of the last access (PHASE_BITS): the offset of the mbarrier at a host address from
-    the cluster's shared memory at `start`, and its current phase."""
+def note_phase(log: LogHead, memory: Memory, address: int, start: int) -> None:
+    """Sets `phase` of the last access (PHASE_BITS): the offset of the mbarrier at a host address
+    from the cluster's shared memory at `start`, and its current phase."""
     word = read_bytes(memory, address - ORIGIN, WORD_BYTES)
-    at = log[ACCESSES_AT] + (log[ACCESSES] - 1) * ACCESS_WORDS
-    log[at + A_PHASE] = (address - start) << PHASE_BITS | phase(word)
+    access = LogAccess(log, log.accesses.start, log.accesses.count - 1)
+    access.phase = (address - start) << PHASE_BITS | phase(word)

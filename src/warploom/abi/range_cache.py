@@ -10,7 +10,7 @@ allocation; a hit needs no bounds check. Costs depend on the first address modul
 the host computes costs when counters are read (`machine.compiled.cache_costs`):
 
     ld.global.f32 %f1, [%rd1];     32 lanes, stride 4, an allocation of 1024 bytes at 4096
-    entry: LOW = 4096, EXTENT = 225 places at a stride of 4 bytes (the last is 4992 = 5120 - 128)
+    entry: low = 4096, extent = 225 places at a stride of 4 bytes (the last is 4992 = 5120 - 128)
     %rd1 = 4228 in lane 0: hit, counter (4228 % 128) / 4 = 1 += 1
 
 Lanes are looked up once per basic block: a kernel has a table of keys, each an active mask and the
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from warploom.isa.instruction import Instruction, Register, Space
 from warploom.isa.kinds import ACCESSES_BY_LANE
@@ -37,6 +38,7 @@ from warploom.shapes.operand_shapes import RUNS as RUNS_OF
 from warploom.shapes.operand_shapes import WarpLayout
 from warploom.shapes.vector_shape import LANES
 from warploom.simt.lane_counts import jitable
+from warploom.simt.records import WordRecord, Words
 
 BUCKET = 8
 FEW_SETS, MANY_SETS = BUCKET, 16 * BUCKET
@@ -63,30 +65,42 @@ addresses of up to 32 runs, then the stride in each run, if it is found at run t
 ANY_STRIDE = 1 << 48
 """The value for a stride that code finds at run time; no real stride is as long."""
 
-LEADER, RUNS, AHEAD, HEADER = range(4)
-"""The words at the begin of a cache. LEADER: the offset of the cache of the group's first access, 0
-while the cache is unused. RUNS: the number of runs of its addresses. AHEAD: the access's address
-minus that of the group's first access, in bytes."""
 
-KEY, LOW, EXTENT, WITHIN, FIRST, MISSES, STEP, PITCHES = range(8)
-"""The words of an entry.
+class RangeCacheHeader(WordRecord):
+    """The begin of a cache."""
 
-KEY: its key, 0 while unused. LOW, EXTENT: the entry hits if the first run begins at one of EXTENT
-addresses: LOW, LOW + size, ..., where `size` is the bytes that a lane accesses. WITHIN: a mask of
-the bits of the first address that decide costs: the address within the unit; or only the bits below
-`size`, where all lanes of a run have one address and the distances of runs are multiples of the
-unit. FIRST: the first address when the entry was made. MISSES: accesses by the same lanes with
-other pitches. STEP: the stride in each run; where each lane is a run, the stride from lane to lane
-if there is one, else 0. PITCHES: distances of the runs from the first, in bytes.
+    leader: int  # the offset of the cache of the group's first access, 0 while unused
+    runs: int  # the number of runs of its addresses
+    ahead: int  # the access's address minus that of the group's first access, in bytes
 
-From `safe_pitches_at` on: pitches again, but a run without active lanes has the pitch of an active
-run, so that an unmasked load reads inside of the allocation (where each lane is a run, PITCHES
-extend over these words). From `counts_at` on: the accesses of the whole group, by the first address
-within the unit, in elements. In the cache of a later access of a group, these are the accesses that
-it has beyond the group's."""
+
+class RangeCacheEntry(WordRecord):
+    """An entry, which hits if the first run begins at one of `extent` addresses: `low`, `low` +
+    size, ..., where `size` is the bytes that a lane accesses.
+
+    After the pitches, from `safe_pitches_at` on: pitches again, but a run without active lanes has
+    the pitch of an active run, so that an unmasked load reads inside of the allocation (where each
+    lane is a run, `pitches` extend over these words). From `counts_at` on: the accesses of the
+    whole group, by the first address within the unit, in elements. In the cache of a later access
+    of a group, these are the accesses that it has beyond the group's."""
+
+    key: int  # 0 while unused
+    low: int
+    extent: int
+    # A mask of the bits of the first address that decide costs: the address within the unit; or
+    # only the bits below `size`, where all lanes of a run have one address and the distances of
+    # runs are multiples of the unit.
+    within: int
+    first: int  # the first address when the entry was made
+    misses: int  # accesses by the same lanes with other pitches
+    # The stride in each run; where each lane is a run, the stride from lane to lane if there is
+    # one, else 0.
+    step: int
+    pitches: Annotated[Words, 0]  # distances of the runs from the first, in bytes
+
 
 GIVEN_UP = 1 << 40
-"""The MISSES of an entry that is not to be replaced any more: accesses with other pitches do not
+"""The `misses` of an entry that is not to be replaced any more: accesses with other pitches do not
 recur, or alternate, so that an entry for them would not pay."""
 
 
@@ -125,7 +139,9 @@ class RangeCacheLayout:
             plain = instruction.operation.kind in ACCESSES_BY_LANE
             if plain and row.space in (Space.GLOBAL, Space.SHARED, Space.CONST, Space.LOCAL):
                 places[number], sizes[number] = end, bytes_of(instruction)
-                end += HEADER + entries_of(sets) * entry_words(unit, sizes[number], runs)
+                end += RangeCacheHeader.WORDS + entries_of(sets) * entry_words(
+                    unit, sizes[number], runs
+                )
         return cls(unit, runs, sets, places, sizes, end)
 
     @property
@@ -139,10 +155,10 @@ class RangeCacheLayout:
         return entry_words(self.unit, self.sizes[row], self.runs)
 
     def entry_capacities(self) -> list[int]:
-        """Returns the offsets of the EXTENT of all entries that can hit, in words from the first
+        """Returns the offsets of `extent` of all entries that can hit, in words from the first
         key; writing 0 there invalidates an entry."""
         return [
-            place + HEADER + number * self.entry(row) + EXTENT
+            place + RangeCacheHeader.WORDS + number * self.entry(row) + RangeCacheEntry.extent
             for row, place in self.places.items()
             for number in range(self.sets)
         ]
@@ -212,14 +228,14 @@ def bucket_of(key: int, sets: int) -> int:
 @jitable
 def safe_pitches_at(runs: int) -> int:
     """Returns the offset, in an entry with `runs` pitches, of the pitches at which unmasked loads
-    are safe, which follow those in PITCHES (see KEY)."""
-    return PITCHES + runs
+    are safe, which follow those in `pitches` (see `RangeCacheEntry`)."""
+    return RangeCacheEntry.WORDS + runs
 
 
 @jitable
 def counts_at(runs: int) -> int:
     """Returns the offset of the counts in an entry with `runs` pitches."""
-    return PITCHES + 2 * runs
+    return RangeCacheEntry.WORDS + 2 * runs
 
 
 @jitable

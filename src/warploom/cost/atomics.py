@@ -13,10 +13,7 @@ import numpy as np
 from warploom.cost.fields import PASSES
 from warploom.cost.overlap import count_coinciding
 from warploom.simt.lane_counts import Addresses, Ints, first_lane, jitable
-from warploom.simt.schedule_layout import (
-    POLICY,
-    SEED,
-)
+from warploom.simt.schedule_layout import Plan
 from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 WORD_BYTES = 4
@@ -69,19 +66,20 @@ def count_most_scattered(addresses: Addresses, mask: int, size: int) -> int:
 
 
 @jitable
-def lane_order(addresses: Addresses, mask: int, plan: Ints, block: int) -> int:
+def lane_order(addresses: Addresses, mask: int, schedule: Ints | Plan, block: int) -> int:
     """Returns the order in which lanes perform an atomic, by the launch's policy
     (`simt.split_policy`), packed as one number `order`: the k-th lane is (order + k * (order >> 5))
     % 32. Lanes rise by default and fall under ADVERSARIAL; under RANDOM, first lane and step (odd)
     are hashed from the seed, the block and the place in its 4 KiB page of the first active lane's
     address."""
-    if plan[POLICY] == ADVERSARIAL:
+    plan = Plan(schedule, 0)
+    if plan.policy == ADVERSARIAL:
         # Begins at lane 31 with the step 31, which is -1 modulo 32.
         return 31 + 32 * 31
-    if plan[POLICY] != RANDOM:
+    if plan.policy != RANDOM:
         return 32
     # Only the bits within a page: the rest depends on where the host allocated the memory, and a
     # seed must give the same order in every run.
     key = int(np.int64(addresses[first_lane(mask)])) % 4096 + 4096 * block
-    hash_bits = hash_pair(plan[SEED], key) % 512
+    hash_bits = hash_pair(plan.seed, key) % 512
     return hash_bits % 32 + 32 * (2 * (hash_bits // 32) + 1)  # an odd step visits every lane

@@ -23,10 +23,7 @@ from warploom.simt.lane_counts import (
     jitable,
     without_segment,
 )
-from warploom.simt.schedule_layout import (
-    POLICY,
-    SEED,
-)
+from warploom.simt.schedule_layout import Plan
 from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 
@@ -54,7 +51,7 @@ def write_by_lane(addresses: Addresses, mask: int, size: int, record: Ints) -> N
 
 
 @jitable
-def lasting(addresses: Addresses, mask: int, plan: Ints, block: int) -> int:
+def lasting(addresses: Addresses, mask: int, schedule: Ints | Plan, block: int) -> int:
     """Returns the lanes whose values remain in memory after a store, by the launch's policy
     (`simt.split_policy`): for each address the highest lane by default, the lowest under
     ADVERSARIAL, one by a hash of seed, `block` and address under RANDOM.
@@ -62,7 +59,8 @@ def lasting(addresses: Addresses, mask: int, plan: Ints, block: int) -> int:
     Lanes store in rising order, so by default the whole mask is returned: the highest lane
     overwrites the others.
     """
-    policy = plan[POLICY]
+    plan = Plan(schedule, 0)
+    policy = plan.policy
     if policy != ADVERSARIAL and policy != RANDOM:
         return mask
     lasting_lanes = 0
@@ -74,7 +72,7 @@ def lasting(addresses: Addresses, mask: int, plan: Ints, block: int) -> int:
             # Only the bits within a page: the rest depends on where the host allocated the memory.
             key = int(np.int64(addresses[leader])) % 4096 + 4096 * block
             # Removes some of the lowest lanes; the lowest remaining one is selected.
-            for _ in range(hash_pair(plan[SEED], key) % count_lanes(same_address)):
+            for _ in range(hash_pair(plan.seed, key) % count_lanes(same_address)):
                 same_address &= same_address - 1
         lasting_lanes |= same_address & -same_address
         mask = others

@@ -20,14 +20,14 @@ from warploom.abi.environment import Slot, Status
 from warploom.compilation.jit import CompiledKernel
 from warploom.debug.target import Target
 from warploom.ir.variant import Debugging
-from warploom.lower.instrument.watchpoints import HITS
+from warploom.lower.instrument.watchpoints import WatchedRange
 from warploom.machine.compiled.configurations import Configuration
 from warploom.machine.compiled.engine import CompiledEngine
 from warploom.machine.compiled.launch_template import CURRENT_BLOCK_SLOTS, LaunchTemplate
 from warploom.machine.compiled.tiers import Tiers
 from warploom.machine.compiled.work import WorkerLaunch
 from warploom.program.program import Program
-from warploom.simt import schedule_layout
+from warploom.simt.schedule_layout import Plan
 from warploom.simt.scheduling import WHOLE_TURN
 
 Words = npt.NDArray[np.int64]
@@ -160,7 +160,7 @@ class BlockEngine:
         hits = 0
         if self._watch is not None:
             work.environment[Slot.WATCH_AT] = int(self._watch.ctypes.data)
-            hits = int(self._watch[HITS])
+            hits = int(self._watch[WatchedRange.hits])
         status, began = Status.PAUSED, time.monotonic()
         while status == Status.PAUSED and time.monotonic() - began < LONGEST:
             self._look_up()
@@ -169,10 +169,10 @@ class BlockEngine:
         counted = work.buffers.counted[: 8 * layout.size].view(np.int64)
         executed = layout.executed(counted)
         self._counts[:-1] += counted
-        self._counts[-1] += 0 if self._watch is None else int(self._watch[HITS]) - hits
+        self._counts[-1] += 0 if self._watch is None else int(self._watch[WatchedRange.hits]) - hits
         self.executed += executed
         self._rate = executed / len(part)
-        resident = work.buffers.plan[schedule_layout.MOST_RESIDENT]
+        resident = work.buffers.plan.most_resident
         self.interleaved |= bool(resident > 1) or status in (Status.DEADLOCK, Status.PAUSED)
         self._following, self.failed = last, status != Status.ENDED
         work.launch_template.give_back(work.buffers)
@@ -223,14 +223,14 @@ class TurnEngine:
 
     def load(self, state: State) -> None:
         work, fresh = self.work, self._fresh
-        for slot, part in self._arrays(int(work.buffers.plan[schedule_layout.MOST_RESIDENT]) or 1):
+        for slot, part in self._arrays(work.buffers.plan.most_resident or 1):
             if slot in work.launch_template.bytes_per_slot:
                 part[:] = 0
         self._put(fresh)
         if isinstance(state, BetweenTurns):
             self._put(state)
         else:
-            work.buffers.plan[schedule_layout.NEXT_BLOCK] = state.following
+            work.buffers.plan.next_block = state.following
             work.environment[Slot.BLOCKS_DONE] = state.following
         work.buffers.forget_bounds()
         if work.host_callbacks is not None:
@@ -243,7 +243,7 @@ class TurnEngine:
     def save(self) -> State:
         if not self.kernel.suspends:
             return BetweenBlocks(int(self.work.environment[Slot.BLOCKS_DONE]))
-        return self._saved(int(self.work.buffers.plan[schedule_layout.MOST_RESIDENT]))
+        return self._saved(self.work.buffers.plan.most_resident)
 
     def advance(self, instructions: int) -> bool:
         work, environment = self.work, self.work.environment
@@ -277,7 +277,7 @@ class TurnEngine:
         size = self.kernel.layout.size
         made = np.empty(size + 1, np.int64)
         made[:-1] = self.work.buffers.counted[: 8 * size].view(np.int64)
-        made[-1] = 0 if self._watch is None else self._watch[HITS]
+        made[-1] = 0 if self._watch is None else self._watch[WatchedRange.hits]
         return made
 
     def _saved(self, resident: int) -> BetweenTurns:
@@ -294,7 +294,7 @@ class TurnEngine:
         """Return the blocks from the first that is resident up to the next to begin."""
         if self._target.launch.schedule.shuffles or self._target.launch.cluster_blocks > 1:
             return None
-        following = int(self.work.buffers.plan[schedule_layout.NEXT_BLOCK])
+        following = self.work.buffers.plan.next_block
         resident = [block for block in self.work.slots.tolist() if block >= 0]
         return range(min(resident, default=following), following)
 
@@ -311,7 +311,7 @@ class TurnEngine:
         """Yield the arrays that change while a launch runs, of so many slots."""
         work = self.work
         launch_template, arena = work.launch_template, work.buffers.arena
-        sizes = {Slot.PLAN_AT: work.buffers.plan.nbytes, Slot.SLOTS_AT: work.slots.nbytes}
+        sizes = {Slot.PLAN_AT: 8 * Plan.WORDS, Slot.SLOTS_AT: work.slots.nbytes}
         sizes |= {slot: resident * size for slot, size in launch_template.bytes_per_slot.items()}
         for slot, size in sizes.items():
             yield slot, arena[launch_template.starts[slot] :][:size]

@@ -22,6 +22,8 @@ from warploom.debug.timeline import Timeline
 from warploom.debug.values import Value
 from warploom.host.loaded import LoadedKernel
 from warploom.machine.reference.state import ThreadBlock, Warp, new_warp
+from warploom.simt.schedule_layout import WarpState
+from warploom.simt.warp_table import WarpTable
 
 
 class DebugError(WarploomError):
@@ -141,7 +143,8 @@ class Inspection:
         instruction."""
         run, nothing = self.stepper.grid.run, np.zeros(1, np.uint8)
         block = ThreadBlock(run, self.focus.block, nothing, nothing, 0)
-        warp = new_warp(block, 0, run.states[0].copy(), run.tables[0].copy())
+        state, table = run.states[: WarpState.WORDS], run.tables[: run.plan.table_stride]
+        warp = new_warp(block, 0, WarpState(state.copy(), 0), WarpTable(table.copy(), 0))
         warp.next = instruction
         return Thread(self.stepper, warp, 0)
 

@@ -6,31 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from warploom.machine.faults.deadlock import waiting_lanes
+from warploom.machine.lanes_off import nodes_in_use, parked_records
 from warploom.machine.reference.state import Warp
 from warploom.program.program import Program
 from warploom.simt import schedule_layout
-from warploom.simt.warp_table import (
-    ARRIVED,
-    AT_BARRIER,
-    AT_SYNC,
-    BLOCK,
-    FREE,
-    LANES,
-    LIVE,
-    MASK,
-    NONE,
-    OTHER_BLOCK,
-    OTHER_MASK,
-    PARKED,
-    POINT,
-    READY,
-    S_BLOCK,
-    S_MASK,
-    S_STATUS,
-    node_at,
-    node_count,
-    split_at,
-)
+from warploom.simt.warp_table import AT_BARRIER, AT_SYNC, NONE, READY, Split
 
 ACTIVE, READY_TO_RUN, OTHER_PATH = "active", "ready", "on another path"
 GATHERING, SYNCING, BARRIER, EXITED = (
@@ -62,44 +42,38 @@ def groups_of(program: Program, warp: Warp, *, has_turn: bool) -> tuple[Group, .
 
 def _groups(program: Program, warp: Warp, *, has_turn: bool) -> Iterator[Group]:
     state, table = warp.state, warp.splits.table
-    status, live = state[schedule_layout.STATUS], int(table[LIVE])
+    status, live = state.status, table.live
     if status == schedule_layout.ENDED and not has_turn:
         return
     if has_turn:
-        yield Group(int(table[MASK]), warp.next, ACTIVE)
+        yield Group(table.mask, warp.next, ACTIVE)
     elif status == schedule_layout.BARRIER_WAIT:
-        lanes = int(table[MASK]) & live
-        yield Group(lanes, int(state[schedule_layout.INSTRUCTION]), BARRIER)
-    elif state[schedule_layout.RESUME] != schedule_layout.FROM_TABLE:
-        fresh = state[schedule_layout.RESUME] == 0
-        at = 0 if fresh else int(table[BLOCK])
-        interrupted = warp.interrupted.get(int(table[MASK]))
+        lanes = table.mask & live
+        yield Group(lanes, state.instruction, BARRIER)
+    elif state.resume != schedule_layout.FROM_TABLE:
+        fresh = state.resume == 0
+        at = 0 if fresh else table.block
+        interrupted = warp.interrupted.get(table.mask)
         here = _first(program, at) if interrupted is None else interrupted
         yield Group(live, here, READY_TO_RUN)
-    for split in range(int(table[LANES])):
-        if int(table[PARKED]) >> split & 1:
-            row = table[split_at(table, split) :]
-            parked = _parked(program, row)
-            at = warp.interrupted.get(parked.lanes, parked.instruction)
-            yield replace(parked, instruction=at)
-    for node in range(node_count(int(table[LANES]))):
-        if not int(table[FREE]) >> node & 1:
-            row = table[node_at(node) :]
-            yield Group(int(row[ARRIVED]) & live, _first(program, int(row[POINT])), GATHERING)
-            if row[OTHER_MASK]:
-                start = _first(program, int(row[OTHER_BLOCK]))
-                yield Group(int(row[OTHER_MASK]), start, OTHER_PATH)
+    for split in parked_records(table):
+        parked = _parked(program, split)
+        at = warp.interrupted.get(parked.lanes, parked.instruction)
+        yield replace(parked, instruction=at)
+    for node in nodes_in_use(table):
+        yield Group(node.arrived & live, _first(program, node.point), GATHERING)
+        if node.other_mask:
+            yield Group(node.other_mask, _first(program, node.other_block), OTHER_PATH)
 
 
-def _parked(program: Program, row: schedule_layout.Words) -> Group:
+def _parked(program: Program, split: Split) -> Group:
     """Return the lanes of a pending split, which waits for its turn, a `__syncwarp` or a
     barrier."""
-    status = int(row[S_STATUS])
-    at = _first(program, int(row[S_BLOCK]))
-    group_status = {READY: READY_TO_RUN, AT_SYNC: SYNCING, AT_BARRIER: BARRIER}[status]
-    if status == AT_BARRIER and at is not None and at > 0:
+    at = _first(program, split.block)
+    group_status = {READY: READY_TO_RUN, AT_SYNC: SYNCING, AT_BARRIER: BARRIER}[split.status]
+    if split.status == AT_BARRIER and at is not None and at > 0:
         at -= 1
-    return Group(int(row[S_MASK]), at, group_status)
+    return Group(split.mask, at, group_status)
 
 
 def _first(program: Program, block: int) -> int | None:

@@ -11,7 +11,6 @@ from warploom.host.records.recording import recording_of
 from warploom.host.records.tracing import trace_of
 from warploom.observe.limits import TraceLimits
 from warploom.observe.trace import Trace
-from warploom.simt import schedule_layout
 
 STEPS = 4096
 """Steps that are recorded of a warp behind the position."""
@@ -59,4 +58,4 @@ def _issued(session: Session, block: int, number: int) -> int:
     if warp is None:
         raise DebugError(f"block {block} does not run now; look at one that does")
     running = session.stepper.has_warp and session.stepper.warp is warp
-    return int(warp.state[schedule_layout.ISSUED]) + (warp.used if running else 0)
+    return warp.state.issued + (warp.used if running else 0)

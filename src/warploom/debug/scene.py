@@ -95,9 +95,9 @@ class Thread:
 
     def special(self, name: str) -> int:
         """Return the value of a special register, such as `%tid.x`."""
-        timed = self.warp.state.copy()
+        timed = self.warp.state.timed
         value = int(special(self.warp, name)[self.lane])
-        self.warp.state[:] = timed
+        self.warp.state.timed = timed
         return value
 
     # ---- memory ---------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from warploom.isa.instruction import Instruction, Register, Space
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Unit
 from warploom.lower.instrument import watchpoints
-from warploom.lower.instrument.watchpoints import ATOMIC, LOAD, STORE, WATCH_WORDS
+from warploom.lower.instrument.watchpoints import ATOMIC, LOAD, STORE, WatchedRange
 from warploom.machine.compiled.access_costs import row_rule
 from warploom.machine.reference.state import Warp
 from warploom.program.program import Program
@@ -58,9 +58,10 @@ class Watched:
 
     def words(self, warps_per_block: int, ops: int) -> Words:
         """Return it as compiled code reads it (`lower.instrument.watchpoints`)."""
-        words = np.zeros(WATCH_WORDS, np.int64)
-        words[watchpoints.SPACE], words[watchpoints.OPS] = SPACE_CODES[self.space], ops
-        words[watchpoints.START], words[watchpoints.END] = self.address, self.address + self.size
+        words = np.zeros(WatchedRange.WORDS, np.int64)
+        watch = WatchedRange(words, 0)
+        watch.space, watch.ops = SPACE_CODES[self.space], ops
+        watch.start, watch.end = self.address, self.address + self.size
         first, last = 0, 1 << 62
         if self.block is not None:
             first = self.block * warps_per_block
@@ -68,8 +69,8 @@ class Watched:
         if self.block is not None and self.warp is not None:
             first += self.warp
             last = first + 1
-        words[watchpoints.FIRST_WARP], words[watchpoints.LAST_WARP] = first, last
-        words[watchpoints.LANES] = 0xFFFFFFFF if self.lane is None else 1 << self.lane
+        watch.first_warp, watch.last_warp = first, last
+        watch.lanes = 0xFFFFFFFF if self.lane is None else 1 << self.lane
         return words
 
 

@@ -26,8 +26,9 @@ from warploom.machine.tally import Tally
 from warploom.program.program import Program
 from warploom.shapes.operand_shapes import NO_SHAPES
 from warploom.simt import schedule_layout, scheduling
-from warploom.simt.warp_table import BLOCK, LIVE, MASK, split_at, table_words
-from warploom.simt.warp_table import L_DIGEST as DIGEST
+from warploom.simt.record_copies import copy_record
+from warploom.simt.schedule_layout import WarpState, table_of
+from warploom.simt.warp_table import split_of
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -40,7 +41,7 @@ def new_run(target: Target, listener: Listener | None = None) -> LaunchState:
     tally = Tally.empty(program, launch.blocks * launch.warps_per_block)
     rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
     rules = access_rules(target.spec, target.options)
-    plan = launch.schedule.plan(launch, program).astype(np.object_)
+    plan = launch.schedule.plan(launch, program)
     caches = empty_caches(target.spec, rules, program, launch, target.memory)
     slots, states, tables = schedule_arrays(launch, plan)
     given = (program, launch, target.memory, tally, rows, rules, plan, slots, caches)
@@ -56,7 +57,7 @@ def grid_at(
     run.issued = start.position
     if isinstance(start.state, BetweenBlocks):
         scheduling.start_blocks(run.plan, run.slots)
-        run.plan[schedule_layout.NEXT_BLOCK] = start.state.following
+        run.plan.next_block = start.state.following
         return Grid(run)
     engine = find_engine()
     engine.load(start.state)
@@ -75,11 +76,14 @@ class _Transfer:
 
     def grid(self) -> Grid:
         run, work = self.run, self.work
-        run.plan[:] = work.buffers.plan.tolist()
+        stride = run.plan.table_stride
+        copy_record(run.plan, work.buffers.plan)
+        run.plan.table_stride = stride
         run.slots[:] = work.slots.tolist()
-        used = int(work.buffers.plan[schedule_layout.MOST_RESIDENT]) * run.launch.warps_per_block
-        run.states[:used] = work.states[:used].tolist()
-        run.tables[:used] = work.tables[:used, : table_words(LANES)].tolist()
+        used = work.buffers.plan.most_resident * run.launch.warps_per_block
+        run.states[: used * WarpState.WORDS] = work.states[: used * WarpState.WORDS].tolist()
+        tables = work.tables.reshape(-1, work.buffers.plan.table_stride)[:used, :stride]
+        run.tables[: used * stride] = tables.reshape(-1).tolist()
         grid = Grid(run)
         for slot, block in enumerate(work.slots.tolist()):
             if block >= 0:
@@ -94,9 +98,9 @@ class _Transfer:
         number = int(environment[Slot.IN_TURN]) - 1
         if number < 0:
             return
-        warp = grid.resident[int(plan[schedule_layout.SLOT])][number]
-        used = int(plan[schedule_layout.LENGTH] - environment[Slot.TURN_LEFT])
-        warp.state[schedule_layout.ISSUED] -= used
+        warp = grid.resident[plan.slot][number]
+        used = plan.length - int(environment[Slot.TURN_LEFT])
+        warp.state.issued -= used
         grid.resume_at(warp, used)
 
     def _warps(self, grid: Grid, slot: int, number: int) -> list[Warp]:
@@ -117,10 +121,10 @@ class _Transfer:
     def _warp(self, block: ThreadBlock, number: int, index: int) -> Warp:
         """Return a warp of a block, by its index in the arrays."""
         run = self.run
-        state, table = run.states[index], run.tables[index]
+        state, table = WarpState(run.states, 0, index), table_of(run.plan, run.tables, index)
         warp = new_warp(block, number, state, table)
         self._place(warp)
-        if state[schedule_layout.RESUME] == 0:
+        if state.resume == 0:
             return warp
         state_of = self._context(index)
         for register in self.program.registers:
@@ -138,15 +142,15 @@ class _Transfer:
     def _place(self, warp: Warp) -> None:
         """Say where a warp goes on in the way of the reference machine: by its table alone."""
         state, table = warp.state, warp.splits.table
-        if state[schedule_layout.STATUS] == schedule_layout.ENDED:
-            table[LIVE] = 0
+        if state.status == schedule_layout.ENDED:
+            table.live = 0
             return
-        if state[schedule_layout.RESUME] <= 0:
+        if state.resume <= 0:
             return
-        blocks, index = self.program.blocks, int(state[schedule_layout.INSTRUCTION])
+        blocks, index = self.program.blocks, state.instruction
         at = next(block for block in blocks if block.start <= index < block.stop)
-        table[BLOCK] = at.successors[-1]
-        table[MASK] = table[LIVE]
+        table.block = at.successors[-1]
+        table.mask = table.live
 
     def _context(self, index: int) -> Bytes:
         size = self.work.kernel.context_bytes
@@ -184,6 +188,6 @@ class _Digests:
             if all(np.array_equal(value, left[name]) for name, value in warp.registers.items()):
                 mask = warp.splits.active
                 lane = (mask & -mask).bit_length() - 1
-                return int(warp.splits.table[split_at(warp.splits.table, lane) + DIGEST])
+                return split_of(warp.splits.table, lane).digest
             del self._left[warp.block.number, warp.number]
         return register_digest(warp)

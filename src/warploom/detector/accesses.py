@@ -52,6 +52,7 @@ from warploom.detector.shared_memory_owners import NO_BLOCK, select_memory, shar
 from warploom.detector.tensor.copies import is_mbarrier, operate_mbarrier, signal_and_count_copy
 from warploom.detector.touched import record_touched_lane
 from warploom.simt.lane_counts import ALL_LANES, count_lanes, first_lane, jitable, last_lane
+from warploom.simt.schedule_layout import Plan
 
 MBARRIER_BYTES = 8
 """Bytes of an mbarrier; bulk copies move 16 at a time, so a store of 8 by one signals an
@@ -67,7 +68,7 @@ MOST_LANE_RUNS = 8
 
 @jitable
 def check_access(
-    state: DetectorState, event: DetectorEvent, plan: Any, memory: Any, addresses: Any, data: Any
+    state: DetectorState, event: DetectorEvent, plan: Plan, memory: Any, addresses: Any, data: Any
 ) -> int:
     """Checks and records the access of a warp (an event): by runs of evenly spaced lanes if it is
     no atomic, of global or shared memory, its instruction has no flag but COPIES (it is weak and no
@@ -93,7 +94,7 @@ def check_access(
 
 @jitable
 def record_runs(
-    state: DetectorState, event: DetectorEvent, plan: Any, memory: Any, addresses: Any, data: Any
+    state: DetectorState, event: DetectorEvent, plan: Plan, memory: Any, addresses: Any, data: Any
 ) -> int:
     """Records a weak access of global or shared memory by runs of evenly spaced lanes: contiguous
     ones or, if these are more than MOST_LANE_RUNS, strided ones, or one that begins with the last
@@ -211,7 +212,7 @@ def heads_of_strided_runs(addresses: Any, lanes: int, size: int) -> int:
 def record_lanes(
     state: DetectorState,
     event: DetectorEvent,
-    plan: Any,
+    plan: Plan,
     memory: Any,
     addresses: Any,
     data: Any,

@@ -48,11 +48,11 @@ from warploom.detector.tensor.copies import commit_group, wait_for_copies
 from warploom.detector.tensor.tensor_fences import fence_after, fence_before, wait_for_moves
 from warploom.simt.clusters import first_slot, peer_block
 from warploom.simt.lane_counts import jitable
-from warploom.simt.schedule_layout import ALL_BARRIERS, SLOT
+from warploom.simt.schedule_layout import ALL_BARRIERS, Plan
 
 
 def detect_event(
-    state_words: Any, event_words: Any, plan: Any, memory: Any, addresses: Any, data: Any
+    state_words: Any, event_words: Any, schedule: Any, memory: Any, addresses: Any, data: Any
 ) -> int:
     """Processes an event of a launch (`layout`: an access or synchronisation of a warp), and in
     lockstep advances the warp's time; returns the mask of lanes that may execute it: all, but of an
@@ -60,6 +60,7 @@ def detect_event(
     (`simt.schedule_layout`), `memory` all of the host's memory by address, `addresses` those of the
     lanes, or the masks that they name, `data` what they store, element by element."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
+    plan = Plan(schedule, 0)
     own_warp = WarpKnowledge(state, begin_event(state, event, plan))
     admitted = event.lanes
     if event.kind == ACCESS:
@@ -72,12 +73,12 @@ def detect_event(
 
 
 @jitable
-def begin_event(state: DetectorState, event: DetectorEvent, plan: Any) -> int:
+def begin_event(state: DetectorState, event: DetectorEvent, plan: Plan) -> int:
     """Selects the block, the warp and the instruction of an event (`current_` words of the state),
     and the block's own shared memory; returns the index of the warp's words. If the block's slot is
     still another block's, begins this one, with its cluster; lets lanes that waited at a barrier
     leave it; in lockstep, synchronises the warp's lanes."""
-    state.current_slot = state.slots_at + max(plan[SLOT], 0) * state.slot_words
+    state.current_slot = state.slots_at + max(plan.slot, 0) * state.slot_words
     state.current_block = event.block
     state.current_instruction = event.instruction
     state.current_space = 0
@@ -87,7 +88,7 @@ def begin_event(state: DetectorState, event: DetectorEvent, plan: Any) -> int:
     state.current_cluster_at = state.current_slot
     if state.cluster_blocks > 1:
         state.current_cluster_at = (
-            state.slots_at + first_slot(plan, max(plan[SLOT], 0)) * state.slot_words
+            state.slots_at + first_slot(plan, max(plan.slot, 0)) * state.slot_words
         )
     select_own_memory(state, event)
     own_warp = WarpKnowledge(state, state.current_slot + state.slot_warps, event.warp)
@@ -136,10 +137,10 @@ def synchronise(state: DetectorState, event: DetectorEvent, masks: Any) -> None:
 
 
 @jitable
-def begin_cluster(state: DetectorState, plan: Any) -> None:
+def begin_cluster(state: DetectorState, plan: Plan) -> None:
     """Begins the current block, and with it all blocks of its cluster, each in its own slot: their
     first events may come later, but others may access their shared memory."""
-    own_slot = max(plan[SLOT], 0)
+    own_slot = max(plan.slot, 0)
     first = first_slot(plan, own_slot)
     for rank in range(state.cluster_blocks):
         block = peer_block(plan, state.current_block, own_slot - first, rank)

@@ -39,7 +39,7 @@ from warploom.detector.records import (
 from warploom.detector.runs import footprint_of_contiguous, words_of_contiguous
 from warploom.detector.settled import are_settled_for_all
 from warploom.simt.lane_counts import count_lanes, first_lane, jitable, last_lane
-from warploom.simt.schedule_layout import SLOT
+from warploom.simt.schedule_layout import Plan
 
 ALL_SETTLED = 2
 """Returned if all bytes of a lane run are settled (reads of them need no check): a run of other
@@ -47,7 +47,7 @@ lanes with the same addresses needs none either."""
 
 
 def detect_lane_runs(
-    state_words: Any, event_words: Any, plan: Any, firsts: Any, shift: int, stride: int
+    state_words: Any, event_words: Any, schedule: Any, firsts: Any, shift: int, stride: int
 ) -> int:
     """Records an access by lane runs, whose checked lanes and run heads are in `checked` and
     `heads`; returns 1, or 0 if `detect_event` has to process it: its instruction has a flag but
@@ -56,7 +56,7 @@ def detect_lane_runs(
     follow by `stride` bytes. If it returns 0, some lanes may have been recorded; to record them
     again changes nothing."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
-    slot = ResidentBlock(state, slot_of_event(state, event, plan))
+    slot = ResidentBlock(state, slot_of_event(state, event, Plan(schedule, 0)))
     weak = InstructionSite(state, state.sites_at, event.instruction).flags & ~COPIES == 0
     if not weak or slot.at == 0:
         return 0
@@ -170,12 +170,12 @@ def lanes_up_to_last(lanes: int) -> int:
 
 
 @jitable
-def slot_of_event(state: DetectorState, event: DetectorEvent, plan: Any) -> int:
+def slot_of_event(state: DetectorState, event: DetectorEvent, plan: Plan) -> int:
     """Returns the index of the state of an event's block, whose slot `plan` has; 0 if its events
     may not be processed here: `fast_path` is off, the block has not begun, or lanes leave a barrier
     and knowledge has to be joined (`exact`). Otherwise lets lanes that waited at a barrier leave
     it."""
-    slot = ResidentBlock(state, state.slots_at + max(plan[SLOT], 0) * state.slot_words)
+    slot = ResidentBlock(state, state.slots_at + max(plan.slot, 0) * state.slot_words)
     waiting = WarpKnowledge(state, slot.at + state.slot_warps, event.warp).waiting & event.lanes
     if state.fast_path == 0 or slot.block != event.block + 1 or (waiting and state.exact):
         return 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from warploom.abi.environment import Slot
 from warploom.simt.address_windows import BLOCK_BITS
-from warploom.simt.allocations import CONSTANT, END, START, find_allocation
+from warploom.simt.allocations import find_allocation
 from warploom.simt.clusters import NO_SUCH_BLOCK, cluster_offset
 from warploom.simt.lane_counts import jitable
 
@@ -52,15 +52,15 @@ def check_global(
             kind = 0
             if address < cache[0] or address > cache[1] or cache[1] - address < bytes_wanted:
                 row = find_allocation(allocations, address, environment[_ALLOCATIONS])
-                end = allocations[row + END] if row >= 0 else np.uint64(0)
+                end = np.uint64(row.end) if row.at >= 0 else np.uint64(0)
                 if address >= end or end - address < bytes_wanted:
                     kind = OUT_OF_BOUNDS
                 elif address % bytes_wanted != np.uint64(0):
                     kind = MISALIGNED
-                elif write and allocations[row + CONSTANT] != 0:
+                elif write and row.constant != 0:
                     kind = READ_ONLY
                 else:
-                    cache[0] = allocations[row + START]
+                    cache[0] = row.start
                     cache[1] = end
             elif address % bytes_wanted != np.uint64(0):
                 kind = MISALIGNED
@@ -81,11 +81,11 @@ def find_bounds(address: int, write: int, environment: Any, allocations: Any, ca
     if unsigned >= cache[0] and unsigned < cache[1]:
         return 0
     row = find_allocation(allocations, unsigned, environment[_ALLOCATIONS])
-    if row < 0 or unsigned >= allocations[row + END]:
+    if row.at < 0 or unsigned >= row.end:
         return 0
-    if not (write and allocations[row + CONSTANT] != 0):
-        cache[0] = allocations[row + START]
-        cache[1] = allocations[row + END]
+    if not (write and row.constant != 0):
+        cache[0] = row.start
+        cache[1] = row.end
     return 0
 
 

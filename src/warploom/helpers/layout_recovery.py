@@ -12,15 +12,21 @@ from __future__ import annotations
 
 from typing import Any
 
-LANES_AT, LANE_BITS, SIZE, SHAPED_AT, STEP_BITS, WRITTEN_BITS, RUNS, STRIDE = range(8)
-"""The words of a table entry, one for each register. Offsets are in bits from the context's begin.
+from warploom.simt.records import WordRecord
 
-LANES_AT, LANE_BITS: the offset of lane 0 and the distance of two lanes; SIZE: the bits of a value.
-SHAPED_AT, STEP_BITS: the offset of the first run's value and the distance of two runs' values;
-WRITTEN_BITS: the bits to write for each. RUNS: the number of runs of lanes; STRIDE: the difference
-of two lanes of a run."""
 
-ENTRY_WORDS = STRIDE + 1
+class ShapedRegister(WordRecord):
+    """A register in the table. Offsets are in bits from the context's begin."""
+
+    lanes_at: int  # the offset of lane 0
+    lane_bits: int  # the distance of two lanes
+    size: int  # the bits of a value
+    shaped_at: int  # the offset of the first run's value
+    step_bits: int  # the distance of two runs' values
+    written_bits: int  # the bits to write for each
+    runs: int  # of lanes
+    stride: int  # the difference of two lanes of a run
+
 
 _LANES = 32
 _WORD_SHIFT, _BIT_IN_WORD = 6, 63
@@ -33,13 +39,13 @@ def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
     run without active lanes.
 
     Returns 1 if all active lanes have the registers' strides, else 0; the values are written in
-    either case. `table` has an entry for each register (LANES_AT)."""
+    either case. `table` has a `ShapedRegister` for each."""
     holds = 1
     for entry in range(count):
-        at = entry * ENTRY_WORDS
-        size, length = table[at + SIZE], _LANES // table[at + RUNS]
+        register = ShapedRegister(table, 0, entry)
+        size, length = register.size, _LANES // register.runs
         wanted = -1 if size == 64 else (1 << size) - 1
-        for run in range(table[at + RUNS]):
+        for run in range(register.runs):
             first = 0
             found = False
             for step in range(length):
@@ -47,15 +53,15 @@ def reshape_registers(context: Any, table: Any, count: int, active: int) -> int:
                 if (active >> lane) & 1 == 0:
                     continue
                 # No value crosses a word: sizes are powers of two, and offsets multiples of them.
-                bit = table[at + LANES_AT] + lane * table[at + LANE_BITS]
-                distance = step * table[at + STRIDE]
+                bit = register.lanes_at + lane * register.lane_bits
+                distance = step * register.stride
                 value = (context[bit >> _WORD_SHIFT] >> (bit & _BIT_IN_WORD)) - distance
                 if not found:
                     first, found = value & wanted, True
                 elif (value ^ first) & wanted != 0:
                     holds = 0
-            bit = table[at + SHAPED_AT] + run * table[at + STEP_BITS]
-            written = table[at + WRITTEN_BITS]
+            bit = register.shaped_at + run * register.step_bits
+            written = register.written_bits
             kept = -1 if written == 64 else (1 << written) - 1
             others = context[bit >> _WORD_SHIFT] & ~(kept << (bit & _BIT_IN_WORD))
             context[bit >> _WORD_SHIFT] = others | ((first & kept) << (bit & _BIT_IN_WORD))

@@ -10,22 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.abi.range_cache import (
-    AHEAD,
     ANY_STRIDE,
     BUCKET,
-    EXTENT,
-    FIRST,
     GIVEN_UP,
-    HEADER,
-    KEY,
-    LEADER,
-    LOW,
-    MISSES,
-    PITCHES,
-    RUNS,
-    STEP,
     STEP_AT,
-    WITHIN,
+    RangeCacheEntry,
+    RangeCacheHeader,
     bucket_of,
     counts_at,
     entries_of,
@@ -33,20 +23,32 @@ from warploom.abi.range_cache import (
     safe_pitches_at,
 )
 from warploom.simt.lane_counts import first_lane, jitable, last_lane
+from warploom.simt.records import WordRecord, Words
 
-G_RUNS, G_STRIDE, G_SIZE, G_UNIT, G_MEMBERS, G_SETS, G_CAPACITY, MEMBERS = range(8)
-"""The words of a group's constant descriptor: the number of runs of its addresses and the stride in
-them (or ANY_STRIDE), the bytes that a lane accesses, the unit, the number of accesses; the number
-of keys of the kernel's caches, and the number of pitches of an entry."""
 
-M_PLACE, M_OFFSET, MEMBER_WORDS = range(3)
-"""The words for each access of the group, which follow: the offset of its cache, and its byte
-offset from the group's address."""
+class GroupDescriptor(WordRecord):
+    """The constant description of a group of accesses, whose members follow."""
 
-RangeCaches = GroupDescriptor = RunAddresses = Words = Any
+    runs: int  # of its addresses
+    stride: int  # in them, or ANY_STRIDE
+    size: int  # bytes that a lane accesses
+    unit: int
+    members: int  # how many
+    sets: int  # the number of keys of the kernel's caches
+    capacity: int  # the number of pitches of an entry
+
+
+class GroupMember(WordRecord):
+    """An access of a group."""
+
+    place: int  # the offset of its cache
+    offset: int  # its byte offset from the group's address
+
+
+RangeCaches = RunAddresses = Any
 """Arrays of 64-bit integers, pointers in compiled code. RangeCaches: the kernel's keys, then its
-caches. GroupDescriptor: the words above. RunAddresses: the first address of each run of lanes, and
-at STEP_AT the stride if it is found at run time."""
+caches. RunAddresses: the first address of each run of lanes, and at STEP_AT the stride if it is
+found at run time."""
 
 FURTHEST = 1 << 40
 """The largest pitch or stride of an entry, in bytes: so no sum of addresses wraps around."""
@@ -60,7 +62,7 @@ _LANES = 32
 
 def fill_range_cache(
     sets: RangeCaches,
-    group: GroupDescriptor,
+    group_words: Words,
     bases: RunAddresses,
     key: int,
     looked_up: int,
@@ -77,95 +79,98 @@ def fill_range_cache(
     nothing was entered, or if its key is new, so that `looked_up` is not its number: then the cost
     rules count this access.
     """
-    number = find_or_insert_set(sets, key, group[G_SETS])
+    group = GroupDescriptor(group_words, 0)
+    number = find_or_insert_set(sets, key, group.sets)
     if number < 0:
         return 0
-    at = _entry_at(group, 0, number)
+    entry = _entry(sets, group, 0, number)
     if _is_unsupported(group, bases) or not _enter_members(sets, group):
-        _count_failure(sets, at, group)
+        _count_failure(entry, group)
         return 0
-    same_pitches = _has_same_pitches(sets, at, group, bases)
-    if not same_pitches and not _count_mismatch(sets, at, group):
+    same_pitches = _has_same_pitches(entry, group, bases)
+    if not same_pitches and not _count_mismatch(entry, group):
         return 0
     low, high = _extent(group, bases, key)
     lowest = int(bounds[0]) - low
     # The bounds need not be aligned: the first address that fits and is congruent to this one.
-    lowest += (int(bases[0]) - lowest) & (group[G_SIZE] - 1)
+    lowest += (int(bases[0]) - lowest) & (group.size - 1)
     distance, last = int(bases[0]) - lowest, int(bounds[1]) - high - lowest
     in_bounds = distance >= 0 and distance <= last
-    if not in_bounds or (same_pitches and sets[at + EXTENT] != 0 and sets[at + LOW] != lowest):
-        _count_failure(sets, at, group)
+    if not in_bounds or (same_pitches and entry.extent != 0 and entry.low != lowest):
+        _count_failure(entry, group)
     if not in_bounds or not (same_pitches or _retire(sets, group, number)):
         return 0
-    sets[at + KEY] = key
-    sets[at + LOW] = lowest
-    sets[at + EXTENT] = 1 + last // group[G_SIZE]
-    length, safe_pitches = _run_length(group), at + safe_pitches_at(group[G_CAPACITY])
+    entry.key, entry.low, entry.extent = key, lowest, 1 + last // group.size
+    length, safe_pitches = _run_length(group), entry.at + safe_pitches_at(group.capacity)
     active_run = first_lane(key) // length
-    for run in range(group[G_RUNS]):
-        sets[at + PITCHES + run] = bases[run] - bases[0]
-        # Runs of one lane have no safe pitches: PITCHES extend over their words.
+    for run in range(group.runs):
+        entry.pitches[run] = bases[run] - bases[0]
+        # Runs of one lane have no safe pitches: pitches extend over their words.
         if length > 1:
             sets[safe_pitches + run] = (
                 bases[run if _active_lanes(key, run, length) else active_run] - bases[0]
             )
-    sets[at + STEP] = _stride(group, bases)
+    entry.step = _stride(group, bases)
     if length == 1 and _is_consecutive(group, bases, key):
-        sets[at + STEP] = group[G_SIZE]
-    sets[at + WITHIN] = _cost_bits_mask(group, bases)
-    sets[at + FIRST] = bases[0] + group[MEMBERS + M_OFFSET]
-    first = (bases[0] + group[MEMBERS + M_OFFSET]) & sets[at + WITHIN]
-    return int(1 + first // group[G_SIZE]) if number == looked_up else 0
+        entry.step = group.size
+    entry.within = _cost_bits_mask(group, bases)
+    entry.first = bases[0] + _member(group, 0).offset
+    return int(1 + (entry.first & entry.within) // group.size) if number == looked_up else 0
 
 
 @jitable
-def _entry_at(group: GroupDescriptor, member: int, number: int) -> int:
-    """Returns the offset, in words from the first key, of entry `number` in the cache of access
-    `member` (its index in the group)."""
-    place = group[MEMBERS + member * MEMBER_WORDS + M_PLACE]
-    return place + HEADER + number * _entry_length(group)  # type: ignore[no-any-return]
+def _member(group: GroupDescriptor, member: int) -> GroupMember:
+    """Returns an access of a group by its index."""
+    return GroupMember(group, GroupDescriptor.WORDS, member)
+
+
+@jitable
+def _entry(sets: RangeCaches, group: GroupDescriptor, member: int, number: int) -> RangeCacheEntry:
+    """Returns entry `number` in the cache of access `member` (its index in the group)."""
+    first = _member(group, member).place + RangeCacheHeader.WORDS
+    return RangeCacheEntry(sets, first + number * _entry_length(group))
 
 
 @jitable
 def _entry_length(group: GroupDescriptor) -> int:
     """Returns the words of an entry."""
-    return int(entry_words(group[G_UNIT], group[G_SIZE], group[G_CAPACITY]))
+    return int(entry_words(group.unit, group.size, group.capacity))
 
 
 @jitable
-def _count_mismatch(sets: RangeCaches, at: int, group: GroupDescriptor) -> bool:
-    """Counts an access with other pitches than those of the entry at offset `at` (MISSES); returns
-    whether such accesses outnumber those that the entry has counted, False unless their number is a
-    power of two. If they do after NEVER of them, the entry is given up: its replacements have not
-    been hit either."""
-    sets[at + MISSES] += 1
-    misses = sets[at + MISSES]
+def _count_mismatch(entry: RangeCacheEntry, group: GroupDescriptor) -> bool:
+    """Counts an access with other pitches than those of an entry (`misses`);
+    returns whether such accesses outnumber those that the entry has counted, False unless their
+    number is a power of two. If they do after NEVER of them, the entry is given up: its
+    replacements have not been hit either."""
+    entry.misses += 1
+    misses = entry.misses
     if misses & (misses - 1) != 0:
         return False
-    hits = _count_hits(sets, at, group)
+    hits = _count_hits(entry, group)
     if misses >= NEVER and misses > hits:
-        sets[at + MISSES] = GIVEN_UP
-    return misses > hits  # type: ignore[no-any-return]
+        entry.misses = GIVEN_UP
+    return misses > hits
 
 
 @jitable
-def _count_failure(sets: RangeCaches, at: int, group: GroupDescriptor) -> None:
-    """Counts, in MISSES of the entry at offset `at`, a failed attempt to make an entry, or one that
-    moves an entry with the same pitches to another allocation. After NEVER of them, when their
+def _count_failure(entry: RangeCacheEntry, group: GroupDescriptor) -> None:
+    """Counts, in `misses` of an entry, a failed attempt to make an entry, or one
+    that moves an entry with the same pitches to another allocation. After NEVER of them, when their
     number is a power of two, an entry is given up if they are more than half of the accesses that
     it has counted, as where accesses alternate between two allocations."""
-    sets[at + MISSES] += 1
-    misses = sets[at + MISSES]
-    if misses >= NEVER and misses & (misses - 1) == 0 and 2 * misses > _count_hits(sets, at, group):
-        sets[at + MISSES] = GIVEN_UP
+    entry.misses += 1
+    misses = entry.misses
+    if misses >= NEVER and misses & (misses - 1) == 0 and 2 * misses > _count_hits(entry, group):
+        entry.misses = GIVEN_UP
 
 
 @jitable
-def _count_hits(sets: RangeCaches, at: int, group: GroupDescriptor) -> int:
-    """Returns the number of accesses that the entry at offset `at` has counted."""
+def _count_hits(entry: RangeCacheEntry, group: GroupDescriptor) -> int:
+    """Returns the number of accesses that an entry has counted."""
     hits = 0
-    for word in range(at + counts_at(group[G_CAPACITY]), at + _entry_length(group)):
-        hits += sets[word]
+    for word in range(counts_at(group.capacity), _entry_length(group)):
+        hits += entry.words[entry.at + word]
     return hits
 
 
@@ -173,10 +178,11 @@ def _count_hits(sets: RangeCaches, at: int, group: GroupDescriptor) -> int:
 def _retire(sets: RangeCaches, group: GroupDescriptor, number: int) -> bool:
     """Moves entry `number` of all accesses of a group to a free RETIRED entry, which keeps its
     counts, and clears it; returns False, and moves nothing, if none is free."""
-    for retired in range(group[G_SETS] + 1, entries_of(group[G_SETS])):
-        if sets[_entry_at(group, 0, retired) + KEY] == 0:
-            for member in range(group[G_MEMBERS]):
-                at, target = _entry_at(group, member, number), _entry_at(group, member, retired)
+    for retired in range(group.sets + 1, entries_of(group.sets)):
+        if _entry(sets, group, 0, retired).key == 0:
+            for member in range(group.members):
+                at = _entry(sets, group, member, number).at
+                target = _entry(sets, group, member, retired).at
                 for word in range(_entry_length(group)):
                     sets[target + word] = sets[at + word]
                     sets[at + word] = 0
@@ -187,24 +193,24 @@ def _retire(sets: RangeCaches, group: GroupDescriptor, number: int) -> bool:
 @jitable
 def _cost_bits_mask(group: GroupDescriptor, bases: RunAddresses) -> int:
     """Returns the mask of the low bits of the first address on which the costs of a group's
-    accesses depend: those of the distance from an aligned unit (G_UNIT bytes); only of the distance
+    accesses depend: those of the distance from an aligned unit (`unit` bytes); only of the distance
     from an aligned element if each run has one address, and all distances of runs are multiples
     of a unit."""
-    unit = group[G_UNIT]
+    unit = group.unit
     # Runs of equal addresses that are whole units apart cost the same wherever they begin; then
     # all accesses share one counter.
     if _stride(group, bases) != 0:
-        return unit - 1  # type: ignore[no-any-return]
-    for run in range(1, group[G_RUNS]):
+        return unit - 1
+    for run in range(1, group.runs):
         if (bases[run] - bases[0]) & (unit - 1) != 0:
-            return unit - 1  # type: ignore[no-any-return]
-    return group[G_SIZE] - 1  # type: ignore[no-any-return]
+            return unit - 1
+    return group.size - 1
 
 
 @jitable
 def _run_length(group: GroupDescriptor) -> int:
     """Returns the number of lanes of a run."""
-    return _LANES // group[G_RUNS]
+    return _LANES // group.runs
 
 
 @jitable
@@ -217,25 +223,22 @@ def _active_lanes(key: int, run: int, length: int) -> int:
 def _stride(group: GroupDescriptor, bases: RunAddresses) -> int:
     """Returns the stride of the lanes of a run, in bytes: the constant one, or that found at run
     time."""
-    return bases[STEP_AT] if group[G_STRIDE] == ANY_STRIDE else group[G_STRIDE]  # type: ignore[no-any-return]
+    return bases[STEP_AT] if group.stride == ANY_STRIDE else group.stride  # type: ignore[no-any-return]
 
 
 @jitable
 def _enter_members(sets: RangeCaches, group: GroupDescriptor) -> bool:
-    """Writes the headers of the caches of a group's accesses: the group's first cache (LEADER), its
-    number of lane runs (RUNS), and the access's bytes from the first one (AHEAD). Returns False,
-    and writes no further ones, if a cache belongs to another group already, as another version of
-    the block may have it."""
-    for member in range(group[G_MEMBERS]):
-        at = MEMBERS + member * MEMBER_WORDS
-        cache = group[at + M_PLACE]
-        offset = group[at + M_OFFSET] - group[MEMBERS + M_OFFSET]
-        leader = sets[cache + LEADER]
-        if leader != 0 and (leader != group[MEMBERS] or sets[cache + AHEAD] != offset):
+    """Writes the headers of the caches of a group's accesses: the group's first cache (`leader`),
+    its number of lane runs (RUNS), and the access's bytes from the first one (AHEAD). Returns
+    False, and writes no further ones, if a cache belongs to another group already, as another
+    version of the block may have it."""
+    first = _member(group, 0)
+    for number in range(group.members):
+        member = _member(group, number)
+        cache, offset = RangeCacheHeader(sets, member.place), member.offset - first.offset
+        if cache.leader != 0 and (cache.leader != first.place or cache.ahead != offset):
             return False
-        sets[cache + LEADER] = group[MEMBERS + M_PLACE]
-        sets[cache + RUNS] = group[G_RUNS]
-        sets[cache + AHEAD] = offset
+        cache.leader, cache.runs, cache.ahead = first.place, group.runs, offset
     return True
 
 
@@ -258,48 +261,39 @@ def find_or_insert_set(sets: RangeCaches, key: int, count: int) -> int:
 
 
 @jitable
-def _member_offset(group: GroupDescriptor, member: int) -> int:
-    """Returns the byte offset of access `member` (its index in the group) from the group's
-    address."""
-    return group[MEMBERS + member * MEMBER_WORDS + M_OFFSET]  # type: ignore[no-any-return]
-
-
-@jitable
 def _is_unsupported(group: GroupDescriptor, bases: RunAddresses) -> bool:
     """Returns whether no entry can be made for a group's accesses: some address is misaligned, or a
     pitch or stride exceeds FURTHEST.
     """
     bits = 0
-    for member in range(group[G_MEMBERS]):
-        bits |= bases[0] + _member_offset(group, member)
+    for member in range(group.members):
+        bits |= bases[0] + _member(group, member).offset
     step = _stride(group, bases)
     # Any low bit set in the address, a stride or a pitch misaligns some lane; sizes are powers of
     # two.
     bits |= step
     if step > FURTHEST or step < -FURTHEST:
         return True
-    for run in range(group[G_RUNS]):
+    for run in range(group.runs):
         pitch = bases[run] - bases[0]
         bits |= pitch
         if pitch > FURTHEST or pitch < -FURTHEST:
             return True
-    return (bits & (group[G_SIZE] - 1)) != 0  # type: ignore[no-any-return]
+    return (bits & (group.size - 1)) != 0  # type: ignore[no-any-return]
 
 
 @jitable
-def _has_same_pitches(
-    sets: RangeCaches, at: int, group: GroupDescriptor, bases: RunAddresses
-) -> bool:
-    """Returns whether the entry at offset `at` can count this access: it is free, or has the same
+def _has_same_pitches(entry: RangeCacheEntry, group: GroupDescriptor, bases: RunAddresses) -> bool:
+    """Returns whether an entry can count this access: it is free, or has the same
     distances of lane runs (pitches) and, if runs have more than one lane, the same stride.
     """
-    if sets[at + KEY] == 0:
+    if entry.key == 0:
         return True
-    if sets[at + STEP] != _stride(group, bases) and _run_length(group) > 1:
+    if entry.step != _stride(group, bases) and _run_length(group) > 1:
         return False
     differ = 0
-    for run in range(group[G_RUNS]):
-        differ |= sets[at + PITCHES + run] ^ (bases[run] - bases[0])
+    for run in range(group.runs):
+        differ |= entry.pitches[run] ^ (bases[run] - bases[0])
     return differ == 0  # type: ignore[no-any-return]
 
 
@@ -308,7 +302,7 @@ def _is_consecutive(group: GroupDescriptor, bases: RunAddresses, key: int) -> bo
     """Returns whether the active lanes of a key, each lane a run of its own, access consecutive
     elements from lane 0's address on."""
     for lane in range(_LANES):
-        if (key >> lane) & 1 and bases[lane] - bases[0] != lane * group[G_SIZE]:
+        if (key >> lane) & 1 and bases[lane] - bases[0] != lane * group.size:
             return False
     return True
 
@@ -318,20 +312,20 @@ def _extent(group: GroupDescriptor, bases: RunAddresses, key: int) -> tuple[int,
     """Returns the byte range that the active lanes of a key access in all accesses of the group:
     begin and end, as offsets from the first run's address.
     """
-    start = _member_offset(group, 0)
+    start = _member(group, 0).offset
     stop = start
-    for member in range(1, group[G_MEMBERS]):
-        offset = _member_offset(group, member)
+    for member in range(1, group.members):
+        offset = _member(group, member).offset
         start = min(start, offset)
         stop = max(stop, offset)
     length, stride = _run_length(group), _stride(group, bases)
     low = 1 << 62
     high = -(1 << 62)
-    for run in range(group[G_RUNS]):
+    for run in range(group.runs):
         active = _active_lanes(key, run, length)
         if active:
             first = bases[run] - bases[0] + first_lane(active) * stride
             last = bases[run] - bases[0] + last_lane(active) * stride
             low = min(low, first, last)
             high = max(high, first, last)
-    return low + start, high + stop + group[G_SIZE]
+    return low + start, high + stop + group.size

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from warploom.simt import warp_table
-from warploom.simt.warp_table import Table
+from warploom.simt.warp_table import Split, StackNode, WarpTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,79 +50,71 @@ class ReconvergencePoint:
     other_side: int
 
 
-def lanes_off(table: Table, existing: int) -> LanesOff:
+def lanes_off(table: WarpTable, existing: int) -> LanesOff:
     """Returns, by reason, the masks of a warp's inactive lanes, from its state table: lanes without
     a thread, exited ones, those on another path of a branch (live, neither active nor waiting), and
     those that wait at a reconvergence point, at a warp barrier and at a block barrier. `existing`
     is the mask of lanes that have a thread."""
-    live = int(table[warp_table.LIVE])
+    live = table.live
     parked = {warp_table.AT_SYNC: 0, warp_table.AT_BARRIER: 0}
-    for offset in _parked_offsets(table):
-        if int(table[offset + warp_table.S_STATUS]) in parked:
-            parked[int(table[offset + warp_table.S_STATUS])] |= int(
-                table[offset + warp_table.S_MASK]
-            )
+    for record in parked_records(table):
+        if record.status in parked:
+            parked[record.status] |= record.mask
     gathering = live & _arrived_lanes(table)
-    # `MASK` holds the active lanes; whatever is live, inactive and not waiting is on another path.
+    # `mask` holds the active lanes; whatever is live, inactive and not waiting is on another path.
     waiting = gathering | parked[warp_table.AT_SYNC] | parked[warp_table.AT_BARRIER]
     return LanesOff(
-        (1 << int(table[warp_table.LANES])) - 1 & ~existing,
+        (1 << table.lanes) - 1 & ~existing,
         existing & ~live,
-        live & ~int(table[warp_table.MASK]) & ~waiting,
+        live & ~table.mask & ~waiting,
         gathering,
         parked[warp_table.AT_SYNC],
         parked[warp_table.AT_BARRIER],
     )
 
 
-def _arrived_lanes(table: Table) -> int:
+def _arrived_lanes(table: WarpTable) -> int:
     """Returns the mask of lanes that wait at any reconvergence point, exited ones included: the
-    union of ARRIVED over the SIMT-stack nodes in use."""
+    union of `arrived` over the SIMT-stack nodes in use."""
     lanes = 0
-    for node in range(warp_table.node_count(int(table[warp_table.LANES]))):
-        # Nodes in the free list keep the words of their last use, so their `ARRIVED` masks are
-        # stale.
-        if not int(table[warp_table.FREE]) >> node & 1:
-            lanes |= int(table[warp_table.node_at(node) + warp_table.ARRIVED])
+    for node in nodes_in_use(table):
+        lanes |= node.arrived
     return lanes
 
 
-NODE_FIELDS = (
-    warp_table.POINT,
-    warp_table.EXPECTED,
-    warp_table.ARRIVED,
-    warp_table.OTHER_MASK,
-)
-"""The words of a SIMT-stack node that `reconvergence_points` reads, in its order of unpacking."""
+def nodes_in_use(table: WarpTable) -> Iterator[StackNode]:
+    """Yields the nodes of a table's SIMT stack that are not free; free ones keep the words of their
+    last use."""
+    for node in range(warp_table.node_count(table.lanes)):
+        if not table.free >> node & 1:
+            yield warp_table.node_of(table, node)
 
 
-def reconvergence_points(table: Table) -> tuple[ReconvergencePoint, ...]:
+def reconvergence_points(table: WarpTable) -> tuple[ReconvergencePoint, ...]:
     """Returns the SIMT stack of the active lanes, the innermost reconvergence point last, each with
     the masks of lanes expected and arrived, and the branch's other side if that has not run (else
     mask 0, block -1); empty if the lanes are not diverged."""
     points: list[ReconvergencePoint] = []
-    node = int(table[warp_table.TOP])
+    node = table.top
     while node != warp_table.NONE:
-        fields = table[warp_table.node_at(node) :]
-        point, expected, arrived, side = (int(fields[offset]) for offset in NODE_FIELDS)
-        # Words of the other side are stale once it has run, and `OTHER_MASK` is 0.
-        start = int(fields[warp_table.OTHER_BLOCK]) if side else warp_table.NONE
-        points.append(ReconvergencePoint(point, expected, arrived, start, side))
-        node = int(fields[warp_table.PARENT])
+        entry = warp_table.node_of(table, node)
+        # Words of the other side are stale once it has run, and `other_mask` is 0.
+        start = entry.other_block if entry.other_mask else warp_table.NONE
+        points.append(
+            ReconvergencePoint(entry.point, entry.expected, entry.arrived, start, entry.other_mask)
+        )
+        node = entry.parent
     return tuple(reversed(points))
 
 
-def parked_splits(table: Table) -> tuple[tuple[int, int], ...]:
+def parked_splits(table: WarpTable) -> tuple[tuple[int, int], ...]:
     """Returns the (lane mask, basic block where it resumes) of each split, a set of diverged lanes
     with one program counter, that is not running, whatever it waits for."""
-    return tuple(
-        (int(table[offset + warp_table.S_MASK]), int(table[offset + warp_table.S_BLOCK]))
-        for offset in _parked_offsets(table)
-    )
+    return tuple((record.mask, record.block) for record in parked_records(table))
 
 
-def _parked_offsets(table: Table) -> Iterator[int]:
-    """Yields the word offset in the table of the record of each split that is not running."""
-    for split in range(int(table[warp_table.LANES])):
-        if int(table[warp_table.PARKED]) >> split & 1:
-            yield warp_table.split_at(table, split)
+def parked_records(table: WarpTable) -> Iterator[Split]:
+    """Yields the record of each split that is not running."""
+    for split in range(table.lanes):
+        if table.parked >> split & 1:
+            yield warp_table.split_of(table, split)

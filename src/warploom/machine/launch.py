@@ -11,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from warploom.asynchronous.tensor_memory.layout import BLOCK_BYTES
 from warploom.core.errors import Dim3
 from warploom.isa.kinds import Needs
 from warploom.machine.cancellation import Cancellation
 from warploom.program.program import Program
-from warploom.simt import schedule_layout
 from warploom.simt.placement import sm_of
+from warploom.simt.schedule_layout import Plan
+from warploom.simt.warp_table import table_words
 
 WARP_SIZE = 32
 """Lanes of a warp, where a device does not say otherwise."""
@@ -75,38 +75,24 @@ class Schedule:
         the other starts."""
         return self.independent and self.policy != "converge"
 
-    def plan(self, launch: Launch, program: Program) -> npt.NDArray[np.int64]:
+    def plan(self, launch: Launch, program: Program) -> Plan:
         """Returns a new array of the scheduler's state before a launch, which both machines read
         and change (`simt.scheduling`), indexed by `simt.schedule_layout`: policy and seed, whether
         threads are independent, sizes of grid, block, cluster and warp, the exit block, registers,
         whether the program cancels launches of blocks, and the number of slots for resident blocks
         (as many as the device holds or the launch has, in whole clusters, at least one); other
         words are 0."""
-        plan, size = np.zeros(schedule_layout.LAYOUT_WORDS, np.int64), launch.cluster_blocks
-        values = {
-            schedule_layout.POLICY: POLICIES.index(self.policy),
-            schedule_layout.SEED: self.seed,
-            schedule_layout.INDEPENDENT: self.independent,
-            schedule_layout.WARPS: launch.warps_per_block,
-            schedule_layout.THREADS: launch.threads_per_block,
-            schedule_layout.BLOCKS: launch.blocks,
-            # A cluster is resident as a whole or not at all, so slots come in multiples of its
-            # size.
-            schedule_layout.SLOTS: max(
-                size, min(self.resident_blocks, launch.blocks) // size * size
-            ),
-            schedule_layout.EXIT: program.exit,
-            schedule_layout.CANCELS: Needs.LAUNCH_CANCELLATION in program.needs,
-            schedule_layout.LAUNCH_REGISTERS: launch.registers,
-            schedule_layout.WARP_SIZE: launch.warp_size,
-            schedule_layout.CLUSTER: launch.cluster_blocks,
-            schedule_layout.CLUSTER_X: launch.cluster[0],
-            schedule_layout.CLUSTER_Y: launch.cluster[1],
-            schedule_layout.GRID_X: launch.grid[0],
-            schedule_layout.GRID_Y: launch.grid[1],
-        }
-        for word, value in values.items():
-            plan[word] = value
+        plan, size = Plan(np.zeros(Plan.WORDS, np.int64), 0), launch.cluster_blocks
+        plan.policy, plan.seed = POLICIES.index(self.policy), self.seed
+        plan.independent, plan.exit = self.independent, program.exit
+        plan.warps, plan.threads = launch.warps_per_block, launch.threads_per_block
+        plan.blocks, plan.warp_size = launch.blocks, launch.warp_size
+        # A cluster is resident as a whole or not at all, so slots come in multiples of its size.
+        plan.slots = max(size, min(self.resident_blocks, launch.blocks) // size * size)
+        plan.cancels = Needs.LAUNCH_CANCELLATION in program.needs
+        plan.launch_registers, plan.table_stride = launch.registers, table_words(launch.warp_size)
+        plan.cluster, (plan.cluster_x, plan.cluster_y, _) = size, launch.cluster
+        plan.grid_x, plan.grid_y, _ = launch.grid
         return plan
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from warploom.core.errors import WarploomError
 from warploom.ir.variant import Observing
 from warploom.program.program import Program
-from warploom.simt import event_layout as words
+from warploom.simt.event_layout import KINDS, ObserverTable
 
 Words = npt.NDArray[np.int64]
 
@@ -37,20 +37,19 @@ class Observation:
     def wanted(self) -> Observing:
         """Returns the kinds of events for which the observer has a function, as flags by which
         code is compiled."""
-        return Observing(*(kind in self.functions for kind in words.KINDS))
+        return Observing(*(kind in self.functions for kind in KINDS))
 
     def begin(self, program: Program) -> ObservedLaunch:
         """Returns a new table through which a launch of a program calls the observer: addresses of
         functions (0 for kinds without one), of the array of source lines by instruction, and of the
         state."""
         source_lines = np.array([source_line(program, i) for i in range(len(program.instructions))])
-        table = np.zeros(words.TABLE_WORDS, np.int64)
-        for number, kind in enumerate(words.KINDS):
-            table[number] = self.functions.get(kind, 0)
+        table = ObserverTable(np.zeros(ObserverTable.WORDS, np.int64), 0)
+        table.callbacks[:] = [self.functions.get(kind, 0) for kind in KINDS]
         # The object keeps the array alive, since the table holds only its address.
         source_lines = source_lines.astype(np.int64)
-        table[words.LINES_AT] = source_lines.ctypes.data
-        table[words.STATE_AT] = self.state.ctypes.data
+        table.lines_at = source_lines.ctypes.data
+        table.state_at = self.state.ctypes.data
         return ObservedLaunch(self, table, source_lines)
 
 
@@ -60,15 +59,15 @@ class ObservedLaunch:
     that it points to."""
 
     observation: Observation
-    table: Words
+    table: ObserverTable
     lines: Words
 
     def check(self) -> None:
         """Raises WarploomError if a function of the observer raised an exception."""
-        failed = int(self.table[words.FAILED])  # 1 plus the kind, 0 if none has failed
+        failed = self.table.failed  # 1 plus the kind, 0 if none has failed
         if failed:
             raise WarploomError(
-                f"on_{words.KINDS[failed - 1]} of the observer {self.observation.name} raised an"
+                f"on_{KINDS[failed - 1]} of the observer {self.observation.name} raised an"
                 f" exception, and was not called again. Look for an index beyond its state, or a"
                 f" division by zero."
             )

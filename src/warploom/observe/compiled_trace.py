@@ -15,9 +15,18 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi import log as words
 from warploom.abi.access_kinds import lane_bytes, operation_number, space_number
-from warploom.abi.log import OPS, SPACES, TEXEL_SPACES
+from warploom.abi.log import (
+    OPS,
+    SPACES,
+    TEXEL_SPACES,
+    LogAccess,
+    LogControl,
+    LogEntry,
+    LogGuard,
+    LogNode,
+    LogSplit,
+)
 from warploom.cost.address_pattern import AddressPattern
 from warploom.cost.device_rules import AccessRules
 from warploom.helpers.table import count_compiled
@@ -31,7 +40,7 @@ from warploom.observe.recorder import RecordedTrace, accesses_of, as_column
 from warploom.observe.tables import Patterns, States
 from warploom.program.program import Program
 from warploom.simt import warp_table
-from warploom.simt.warp_table import Table
+from warploom.simt.warp_table import WarpTable
 
 Words = npt.NDArray[np.int64]
 
@@ -44,7 +53,7 @@ class Ending:
     fault), and the state tables of the unfinished warps, by their number in the launch."""
 
     faulted: int | None
-    tables: dict[int, Table]
+    tables: dict[int, WarpTable]
 
 
 class CompiledRecording:
@@ -56,7 +65,7 @@ class CompiledRecording:
         self.program, self.launch, self.log, self.ending = program, launch, log, ending
         self._states = States()
         self._patterns = Patterns(program, rules, count_compiled)
-        self._entries = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
+        self._entries = log.rows(log.head.entries, LogEntry.WORDS)
 
     def recorded(self, live: Sequence[schema.Allocated]) -> RecordedTrace:
         """Returns the trace's parts; `live` are the allocations."""
@@ -65,15 +74,15 @@ class CompiledRecording:
         entries = self._entries
         steps = schema.Steps(
             len(self._entry_of_step),
-            as_column(order[entries[self._entry_of_step, words.E_WARP]]),
+            as_column(order[entries[self._entry_of_step, LogEntry.warp]]),
             as_column(self._instructions),
             as_column(state),
             as_column(self._executing()),
             self._marks(),
         )
         accesses = self._accesses()
-        data = self.log.data
-        left_out = schema.LeftOut(int(data[words.LEFT_STEPS]), int(data[words.LEFT_WARPS]))
+        head = self.log.head
+        left_out = schema.LeftOut(head.left_steps, head.left_warps)
         return RecordedTrace(
             warps,
             self._states.rows,
@@ -105,10 +114,10 @@ class CompiledRecording:
         """Returns the number of steps of each log entry; the current entry ends at the fault, if
         there was one."""
         sizes = np.array([len(visible) for visible in self._visible], np.int64)
-        steps = sizes[self._entries[:, words.E_BLOCK]]
-        current = int(self.log.data[words.CURRENT])
+        steps = sizes[self._entries[:, LogEntry.block]]
+        current = self.log.head.current
         if self.ending.faulted is not None and current != warp_table.NONE:
-            visible = self._visible[int(self._entries[current, words.E_BLOCK])]
+            visible = self._visible[int(self._entries[current, LogEntry.block])]
             steps[current] = int(np.searchsorted(visible, self.ending.faulted, "right"))
         return steps
 
@@ -130,7 +139,7 @@ class CompiledRecording:
         )
         every = np.concatenate([*self._visible, np.zeros(0, np.int64)])
         within = np.arange(len(self._entry_of_step)) - self._first_steps[self._entry_of_step]
-        return every[first_of_block[self._entries[self._entry_of_step, words.E_BLOCK]] + within]
+        return every[first_of_block[self._entries[self._entry_of_step, LogEntry.block]] + within]
 
     @cached_property
     def _place_in_block(self) -> Words:
@@ -148,10 +157,12 @@ class CompiledRecording:
 
     def _executing(self) -> Words:
         """Returns the lanes of each step whose guard is true."""
-        lanes = self._entries[self._entry_of_step, words.E_MASK]
-        guards = self.log.rows(words.GUARDS, words.GUARDS_AT, words.GUARD_WORDS)
-        step, is_recorded = self._steps_of(guards[:, words.G_ENTRY], guards[:, words.G_INSTRUCTION])
-        lanes[step[is_recorded]] = guards[is_recorded, words.G_LANES]
+        lanes = self._entries[self._entry_of_step, LogEntry.mask]
+        guards = self.log.rows(self.log.head.guards, LogGuard.WORDS)
+        step, is_recorded = self._steps_of(
+            guards[:, LogGuard.entry], guards[:, LogGuard.instruction]
+        )
+        lanes[step[is_recorded]] = guards[is_recorded, LogGuard.lanes]
         return lanes
 
     def _marks(self) -> bytes:
@@ -159,7 +170,7 @@ class CompiledRecording:
         marks = np.zeros(len(self._entry_of_step), np.uint8)
         has_steps = self._entry_steps > 0
         marks[(self._first_steps + self._entry_steps - 1)[has_steps]] = self._entries[
-            has_steps, words.E_MARKS
+            has_steps, LogEntry.marks
         ]
         return marks.tobytes()
 
@@ -167,7 +178,7 @@ class CompiledRecording:
 
     def _entry_states(self) -> Words:
         """Returns the number of each entry's warp state."""
-        columns = [words.E_WARP, words.E_MASK, words.E_LIVE, words.E_CONTROL]
+        columns = [LogEntry.warp, LogEntry.mask, LogEntry.live, LogEntry.control]
         rows = self._entries[:, columns].copy()
         existing = np.array([self._existing(w) for w in self._launched], np.int64)
         rows[:, 0] = existing[rows[:, 0]] if len(existing) else 0
@@ -194,10 +205,10 @@ class CompiledRecording:
     def _control(self, offset: int) -> Words:
         """Returns the words of the log that describe the SIMT stack and the parked splits at
         `offset`."""
-        start = int(self.log.data[words.CONTROLS_AT]) + offset
-        nodes, splits = self.log.data[start : start + 2].tolist()
-        length = 3 + nodes * words.NODE_ROW + splits * words.SPLIT_ROW
-        return self.log.data[start : start + length]
+        start = self.log.head.controls.start + offset
+        head = LogControl(self.log.data, start)
+        length = head.nodes * LogNode.WORDS + head.splits * LogSplit.WORDS
+        return self.log.data[start : start + LogControl.WORDS + length]
 
     # ---- warps ------------------------------------------------------------------------------
 
@@ -233,19 +244,19 @@ class CompiledRecording:
 
     def _accesses(self) -> schema.Accesses:
         """Returns the columns of the accesses."""
-        rows = self.log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
+        rows = self.log.rows(self.log.head.accesses, LogAccess.WORDS)
         # Bulk copies of the TMA have no lane addresses, and a trace has no texture accesses.
-        by_lanes = operation_number(rows[:, words.A_KIND]) < len(OPS)  # no copies of the TMA
-        in_memory = space_number(rows[:, words.A_KIND]) < SPACES.index(TEXEL_SPACES[0])
+        by_lanes = operation_number(rows[:, LogAccess.kind]) < len(OPS)  # no copies of the TMA
+        in_memory = space_number(rows[:, LogAccess.kind]) < SPACES.index(TEXEL_SPACES[0])
         rows = rows[by_lanes & in_memory]
-        step, is_recorded = self._steps_of(rows[:, words.A_ENTRY], rows[:, words.A_INSTRUCTION])
+        step, is_recorded = self._steps_of(rows[:, LogAccess.entry], rows[:, LogAccess.instruction])
         if self.ending.faulted is not None and len(self._entry_of_step):
             # What a fault was found in has not happened.
             is_recorded &= step != len(self._entry_of_step) - 1
         rows, step = rows[is_recorded], step[is_recorded]
         # The log has the places of local accesses in a thread's memory: their bases follow.
-        local = space_number(rows[:, words.A_KIND]) == SPACES.index(Space.LOCAL)
-        first = rows[:, words.A_FIRST]
+        local = space_number(rows[:, LogAccess.kind]) == SPACES.index(Space.LOCAL)
+        first = rows[:, LogAccess.first]
         base = np.where(local, 0, first - first % self._patterns.unit)
         distinct, which = distinct_accesses(self.log, rows, base)
         numbers = [self._number(*row) for row in distinct.tolist()]
@@ -265,38 +276,28 @@ class CompiledRecording:
         return site, self._patterns.shape(site, pattern), base
 
 
-def _table(mask: int, live: int, control: Words | None) -> Table:
+def _table(mask: int, live: int, control: Words | None) -> WarpTable:
     """Returns a warp's state table from the words of the log (None: a converged warp)."""
-    table = np.zeros(warp_table.table_words(WARP_SIZE), np.int64)
-    table[warp_table.LANES] = WARP_SIZE
-    table[warp_table.MASK], table[warp_table.LIVE] = mask, live
-    table[warp_table.TOP] = warp_table.NONE
-    table[warp_table.FREE] = (1 << warp_table.node_count(WARP_SIZE)) - 1
+    table = WarpTable(np.zeros(warp_table.table_words(WARP_SIZE), np.int64), 0)
+    table.lanes = WARP_SIZE
+    table.mask, table.live = mask, live
+    table.top = warp_table.NONE
+    table.free = (1 << warp_table.node_count(WARP_SIZE)) - 1
     if control is None:
         return table
-    nodes, splits, table[warp_table.TOP] = control[:3].tolist()
-    offset = 3
-    for _ in range(nodes):
-        node = int(control[offset])
-        table[warp_table.FREE] &= ~(1 << node)
-        for word, value in zip(_NODE, control[offset + 1 : offset + words.NODE_ROW], strict=True):
-            table[warp_table.node_at(node) + word] = value
-        offset += words.NODE_ROW
-    for _ in range(splits):
-        split = int(control[offset])
-        table[warp_table.PARKED] |= 1 << split
-        for word, value in zip(_SPLIT, control[offset + 1 : offset + words.SPLIT_ROW], strict=True):
-            table[warp_table.split_at(table, split) + word] = value
-        offset += words.SPLIT_ROW
+    head, at = LogControl(control, 0), LogControl.WORDS
+    table.top = head.top
+    for number in range(head.nodes):
+        logged = LogNode(control, at, number)
+        table.free &= ~(1 << logged.number)
+        node = warp_table.node_of(table, logged.number)
+        node.point, node.expected, node.arrived = logged.point, logged.expected, logged.arrived
+        node.other_block, node.other_mask = logged.other_block, logged.other_mask
+        node.parent = logged.parent
+    at += head.nodes * LogNode.WORDS
+    for number in range(head.splits):
+        logged = LogSplit(control, at, number)
+        table.parked |= 1 << logged.number
+        split = warp_table.split_of(table, logged.number)
+        split.mask, split.block, split.status = logged.mask, logged.block, logged.status
     return table
-
-
-_NODE = (
-    warp_table.POINT,
-    warp_table.EXPECTED,
-    warp_table.ARRIVED,
-    warp_table.OTHER_BLOCK,
-    warp_table.OTHER_MASK,
-    warp_table.PARENT,
-)
-_SPLIT = (warp_table.S_MASK, warp_table.S_BLOCK, warp_table.S_STATUS)

@@ -28,9 +28,8 @@ import numpy.typing as npt
 
 from warploom.core.errors import OptionTypeError, WarploomError
 from warploom.machine.observation import Observation
-from warploom.simt import event_layout as words
-
-_LANES, _ADDRESSES = words.E_LANES, words.E_ADDRESSES
+from warploom.simt.compiled_records import register_records
+from warploom.simt.event_layout import KINDS, ObservedEvent
 
 _OF_WARP = ("block", "warp", "instruction", "line", "mask")
 
@@ -80,7 +79,7 @@ class Observer:
         dtype: np.dtype[Any] = state.dtype
         compiled = {
             kind: _compile(self.name, number, self._functions[f"on_{kind}"], state.shape, dtype)
-            for number, kind in enumerate(words.KINDS)
+            for number, kind in enumerate(KINDS)
             if f"on_{kind}" in self._functions
         }
         addresses = {kind: int(function.address) for kind, function in compiled.items()}
@@ -122,6 +121,7 @@ def _compile(
     inner = numba.njit(boundscheck=True)(function)
     number, pointer = numba.types.int64, numba.types.voidptr
     numbers = numba.types.CPointer(number)
+    register_records()
     call = numba.njit(_unpack_event(numba, inner, kind))
 
     # An exception cannot propagate through compiled code: the first is recorded, and no function is
@@ -145,18 +145,25 @@ def _unpack_event(numba: Any, inner: Any, kind: int) -> Callable[..., None]:
     """Returns a function that calls the user's function `inner` with the words of an event as
     arguments."""
 
-    def of_access(event: Any, lines: Any, state: Any) -> None:
-        addresses = numba.carray(event, (_ADDRESSES + event[_LANES],))[_ADDRESSES:]
-        line, first = lines[event[2]], (event[4], event[5], event[6])
-        inner(event[0], event[1], event[2], line, event[3], *first, addresses, state)
+    head = ObservedEvent.WORDS
 
-    def of_branch(event: Any, lines: Any, state: Any) -> None:
-        inner(event[0], event[1], event[2], lines[event[2]], event[3], event[4], state)
+    def of_access(words: Any, lines: Any, state: Any) -> None:
+        event = ObservedEvent(words, 0)
+        addresses = numba.carray(words, (head + event.lanes,))[head:]
+        place = event.block, event.warp, event.instruction, lines[event.instruction], event.mask
+        inner(*place, event.space, event.kind, event.size, addresses, state)
 
-    def of_barrier(event: Any, lines: Any, state: Any) -> None:
-        inner(event[0], event[1], event[2], lines[event[2]], event[3], event[4], event[5], state)
+    def of_branch(words: Any, lines: Any, state: Any) -> None:
+        event = ObservedEvent(words, 0)
+        place = event.block, event.warp, event.instruction, lines[event.instruction], event.mask
+        inner(*place, event.taken, state)
 
-    def of_block(event: Any, lines: Any, state: Any) -> None:
-        inner(event[0], state)
+    def of_barrier(words: Any, lines: Any, state: Any) -> None:
+        event = ObservedEvent(words, 0)
+        place = event.block, event.warp, event.instruction, lines[event.instruction], event.mask
+        inner(*place, event.number, event.threads, state)
+
+    def of_block(words: Any, lines: Any, state: Any) -> None:
+        inner(ObservedEvent(words, 0).block, state)
 
     return (of_access, of_branch, of_barrier, of_block, of_block)[kind]

@@ -22,7 +22,7 @@ from warploom.observe.limits import TraceLimits
 from warploom.observe.tables import COUNTED, Numbered, Patterns, States, count_by_rule
 from warploom.program.program import Program
 from warploom.program.uses import writes
-from warploom.simt.warp_table import LANES, NODES_AT, Table, table_words
+from warploom.simt.warp_table import WarpTable, table_words
 
 HEAD = 6
 """The number of words at the start of a warp's table that hold its lane masks, up to the parked
@@ -227,9 +227,10 @@ class Recorder:
         return schema.Writes(len(self._writes), step, register, value, narrow, wide)
 
 
-def _state_key(table: Table) -> tuple[list[int], list[int]]:
+def _state_key(table: WarpTable) -> tuple[list[int], list[int]]:
     """Returns the words of a warp's table on which its state depends."""
-    return table[:HEAD].tolist(), table[NODES_AT : table_words(int(table[LANES]))].tolist()
+    words = table.words[table.at : table.at + table_words(table.lanes)]
+    return words[:HEAD].tolist(), words[WarpTable.WORDS :].tolist()
 
 
 def accesses_of(step: Values, site: Values, shape: Values, base: Values) -> schema.Accesses:

@@ -19,7 +19,7 @@ from warploom.observe.schema import NO_COST, Shape, Site, State
 from warploom.program.accesses import AccessRecord, route_of
 from warploom.program.program import Program
 from warploom.simt.lane_counts import Addresses, Ints
-from warploom.simt.warp_table import LIVE, MASK, Table
+from warploom.simt.warp_table import WarpTable
 
 COUNTED = (Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.CONST)
 """The spaces whose accesses a trace records."""
@@ -52,11 +52,11 @@ class States:
     def __init__(self) -> None:
         self._table: Numbered[State, State] = Numbered()
 
-    def number(self, table: Table, existing: int) -> int:
+    def number(self, table: WarpTable, existing: int) -> int:
         """Returns the number of the state that a warp's table describes; `existing` is the mask of
         lanes that have a thread."""
         splits = parked_splits(table)
-        active = int(table[MASK]) & int(table[LIVE])
+        active = table.mask & table.live
         for mask, _ in splits:  # the split that ran last, once it is parked
             # After the last turn, the table still names the split that ran last as active, though
             # it is parked.

@@ -132,7 +132,7 @@ class EventSource:
         detect_copies(
             state,
             _issued(warp, instruction, mask),
-            warp.run.plan.astype(np.int64),
+            warp.run.plan.words,
             host_memory(),
             HostMemory(),
             copies.rows.tolist(),
@@ -152,7 +152,7 @@ class EventSource:
             detect_tensor_memory(
                 state,
                 _issued(warp, instruction, mask),
-                warp.run.plan.astype(np.int64),
+                warp.run.plan.words,
                 host_memory(),
                 HostMemory(),
                 work.rows.tolist(),
@@ -171,7 +171,7 @@ class EventSource:
             detect_texels(
                 state,
                 _issued(warp, instruction, mask),
-                warp.run.plan.astype(np.int64),
+                warp.run.plan.words,
                 HostMemory(),
                 memory.textures.table().words,
                 memory.bytes,
@@ -200,7 +200,7 @@ class EventSource:
         event[DetectorEvent.existing] = warp.existing
         for word, value in event_words.items():
             event[word] = value
-        plan = warp.run.plan.astype(np.int64)
+        plan = warp.run.plan.words
         return self._detect(self._state, event, plan, addresses, data)
 
 

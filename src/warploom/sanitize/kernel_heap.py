@@ -26,7 +26,6 @@ from warploom.detector.tensor.tensor_copies import PIECE, record_bytes
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.sanitize.events import LANES, HostMemory
 from warploom.sanitize.state import Detector, Words, padded, slots_of, written_words
-from warploom.simt.schedule_layout import SLOT
 
 FREED = 0xFD
 """The value that `free` is taken to write: few kernels store bytes of it, so a race is seldom
@@ -147,8 +146,8 @@ class KernelHeap:
         if not len(slots):
             return
         launch = self.detector.launch
-        plan = launch.schedule.plan(launch, self.detector.program).astype(np.int64)
-        plan[SLOT] = slots[0]
+        plan = launch.schedule.plan(launch, self.detector.program)
+        plan.slot = int(slots[0])
         event = DetectorEvent([0] * DetectorEvent.WORDS, 0)
         event.instruction, event.block = instruction, block
         event.warp, event.lanes = warp, 1 << lane

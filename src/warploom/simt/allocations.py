@@ -1,7 +1,7 @@
 """Looks up the allocation of global memory that an address belongs to, for bounds checks of both
 machines (interpreter and compiled kernels).
 
-The live allocations are a flat table in order of address, ALLOCATION_WORDS words each.
+The live allocations are a table of rows (`AllocationRow`) in order of address.
 """
 
 from __future__ import annotations
@@ -12,24 +12,30 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.simt.lane_counts import jitable
+from warploom.simt.records import WordRecord
 
 Allocations = npt.NDArray[np.uint64]
 
-START, END, CONSTANT, ALLOCATION_WORDS = range(4)
-"""Words of a table row: first address, address past the end, 1 if kernels may only read it."""
+
+class AllocationRow(WordRecord):
+    """A live allocation."""
+
+    start: int  # its first address
+    end: int  # the address past its end
+    constant: int  # 1 if kernels may only read it
 
 
 @jitable
-def find_allocation(allocations: Any, address: Any, count: int) -> int:
+def find_allocation(allocations: Any, address: Any, count: int) -> AllocationRow:
     """Returns the index of the first word of the row of the last allocation that begins at or below
     `address`, by binary search over `count` rows, which rise by START; negative if there is none.
     The caller compares the address with the row's END."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
-        if allocations[middle * ALLOCATION_WORDS + START] <= address:
+        if AllocationRow(allocations, 0, middle).start <= address:
             low = middle + 1
         else:
             high = middle
-    # `low` is the first row that begins above the address; -ALLOCATION_WORDS if that is row 0.
-    return (low - 1) * ALLOCATION_WORDS
+    # `low` is the first row that begins above the address.
+    return AllocationRow(allocations, 0, low - 1)

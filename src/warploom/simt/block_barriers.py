@@ -13,11 +13,8 @@ Once they have diverged, each waiting split is parked in the warp's table with t
 from __future__ import annotations
 
 from warploom.simt.lane_counts import count_lanes, first_lane, jitable
+from warploom.simt.records import Words
 from warploom.simt.schedule_layout import (
-    ARRIVALS,
-    AWAITED,
-    BARRIER,
-    BARRIER_THREADS,
     BARRIER_WAIT,
     BARRIERS,
     BLOCKED,
@@ -25,52 +22,35 @@ from warploom.simt.schedule_layout import (
     ENDED,
     FROM_TABLE,
     GROUP_WARPS,
-    INDEPENDENT,
-    RESUME,
     RUNNABLE,
-    STATUS,
     TURN_END,
-    WARP_SIZE,
-    WARPS,
-    Words,
+    Plan,
+    WarpState,
+    table_of,
 )
 from warploom.simt.waiting_splits import waiting
-from warploom.simt.warp_table import (
-    AT_BARRIER,
-    LIVE,
-    MASK,
-    NONE,
-    PARKED,
-    READY,
-    S_ARGUMENT,
-    S_ARGUMENT_2,
-    S_MASK,
-    S_STATUS,
-    S_VOTE,
-    Table,
-    split_at,
-)
+from warploom.simt.warp_table import AT_BARRIER, NONE, READY, Split, WarpTable, split_of
 
 
 @jitable
-def complete_full_barriers(plan: Words, states: Words, tables: Words, first_warp: int) -> int:
+def complete_full_barriers(plan: Plan, states: Words, tables: Words, first_warp: int) -> int:
     """Completes every barrier of a block, and of its warp groups, that has all the threads it
     awaits; looks at none if all live warps are RUNNABLE. `first_warp` is the index of the block's
     first warp in `states` and `tables`. Returns ENDED if all warps have ended, RUNNABLE if a
     barrier completed, TURN_END if none did and some warp is RUNNABLE, else BLOCKED."""
     live_warps, ready_warps, waiting_warps = 0, 0, 0
     barrier = NONE
-    for warp in range(first_warp, first_warp + plan[WARPS]):
-        state = states[warp]
-        if state[STATUS] != ENDED:
+    for warp in range(first_warp, first_warp + plan.warps):
+        state = WarpState(states, 0, warp)
+        if state.status != ENDED:
             live_warps += 1
-        if state[STATUS] == RUNNABLE:
+        if state.status == RUNNABLE:
             ready_warps += 1
-        waits_for_all = state[STATUS] == BARRIER_WAIT and state[BARRIER_THREADS] == 0
-        waits_for_all = waits_for_all and state[BARRIER] != CLUSTER_BARRIER
-        if waits_for_all and barrier in (NONE, state[BARRIER]):
+        waits_for_all = state.status == BARRIER_WAIT and state.barrier_threads == 0
+        waits_for_all = waits_for_all and state.barrier != CLUSTER_BARRIER
+        if waits_for_all and barrier in (NONE, state.barrier):
             waiting_warps += 1
-            barrier = state[BARRIER]
+            barrier = state.barrier
     if live_warps == 0:
         return ENDED
     if ready_warps == live_warps:
@@ -80,7 +60,7 @@ def complete_full_barriers(plan: Words, states: Words, tables: Words, first_warp
         release(plan, states, tables, first_warp, barrier)
         return RUNNABLE
     released = 0
-    for number in range(BARRIERS + plan[WARPS] // GROUP_WARPS):
+    for number in range(BARRIERS + plan.warps // GROUP_WARPS):
         released += complete_barrier_if_full(plan, states, tables, first_warp, number)
     if released > 0:
         return RUNNABLE
@@ -88,46 +68,47 @@ def complete_full_barriers(plan: Words, states: Words, tables: Words, first_warp
 
 
 @jitable
-def all_warps_converged(plan: Words, states: Words, tables: Words, first_warp: int) -> bool:
+def all_warps_converged(plan: Plan, states: Words, tables: Words, first_warp: int) -> bool:
     """Returns whether every warp of a block with the status BARRIER_WAIT waits with all its live
     lanes; always before 7.0."""
-    if not plan[INDEPENDENT]:
+    if not plan.independent:
         return True
-    for warp in range(first_warp, first_warp + plan[WARPS]):
-        if states[warp][STATUS] == BARRIER_WAIT and tables[warp][MASK] != tables[warp][LIVE]:
+    for warp in range(first_warp, first_warp + plan.warps):
+        table = table_of(plan, tables, warp)
+        if WarpState(states, 0, warp).status == BARRIER_WAIT and table.mask != table.live:
             return False
     return True
 
 
 @jitable
-def count_threads(plan: Words, mask: int) -> int:
+def count_threads(plan: Plan, mask: int) -> int:
     """Returns the number of threads that the arrival of the lanes `mask` counts for at a barrier:
-    the lanes from 7.0 on (INDEPENDENT), before that the whole warp (WARP_SIZE)."""
-    return count_lanes(mask) if plan[INDEPENDENT] else plan[WARP_SIZE]
+    the lanes from 7.0 on (`independent`), before that the whole warp (`warp_size`)."""
+    return count_lanes(mask) if plan.independent else plan.warp_size
 
 
 @jitable
 def complete_barrier_if_full(
-    plan: Words, states: Words, tables: Words, first_warp: int, barrier: int
+    plan: Plan, states: Words, tables: Words, first_warp: int, barrier: int
 ) -> int:
     """Releases the threads at one barrier, and returns 1, if exactly as many have arrived (waiting,
     or by `bar.arrive`, also of warps that have ended since) as it awaits: the greatest thread count
     that an arrival named, else all live threads of the block. Returns 0 if not, or if none has
     arrived."""
     arrived, expected, live_threads = 0, 0, 0
-    for warp in range(first_warp, first_warp + plan[WARPS]):
-        state = states[warp]
-        if state[STATUS] != ENDED:
-            live_threads += count_threads(plan, tables[warp][LIVE])
-        arrived += state[ARRIVALS + barrier]
-        expected = max(expected, state[AWAITED + barrier])
-        if state[STATUS] == BARRIER_WAIT:
-            if state[BARRIER] == barrier:
-                arrived += count_threads(plan, tables[warp][MASK])
-                expected = max(expected, state[BARRIER_THREADS])
-        elif state[STATUS] != ENDED:
-            arrived += lanes_at_barrier(tables[warp], barrier)
-            expected = max(expected, threads_awaited(tables[warp], barrier))
+    for warp in range(first_warp, first_warp + plan.warps):
+        state, table = WarpState(states, 0, warp), table_of(plan, tables, warp)
+        if state.status != ENDED:
+            live_threads += count_threads(plan, table.live)
+        arrived += state.arrivals[barrier]
+        expected = max(expected, state.awaited[barrier])
+        if state.status == BARRIER_WAIT:
+            if state.barrier == barrier:
+                arrived += count_threads(plan, table.mask)
+                expected = max(expected, state.barrier_threads)
+        elif state.status != ENDED:
+            arrived += lanes_at_barrier(table, barrier)
+            expected = max(expected, threads_awaited(table, barrier))
     if arrived == 0 or arrived != (expected if expected > 0 else live_threads):
         return 0
     release(plan, states, tables, first_warp, barrier)
@@ -135,115 +116,115 @@ def complete_barrier_if_full(
 
 
 @jitable
-def release(plan: Words, states: Words, tables: Words, first_warp: int, barrier: int) -> None:
+def release(plan: Plan, states: Words, tables: Words, first_warp: int, barrier: int) -> None:
     """Makes all warps and parked splits of a block that wait at barrier `barrier` runnable, and
     delivers the vote count of `bar.red` to them. Resets the barrier's count of arrivals by
-    `bar.arrive` (ARRIVALS) and the thread count that these named (AWAITED) in all warps."""
+    `bar.arrive` (`arrivals`) and the thread count that these named (`awaited`) in all warps."""
     # Two passes: the vote count must be complete before the first warp receives it.
     votes = 0
-    for warp in range(first_warp, first_warp + plan[WARPS]):
-        state = states[warp]
-        if state[STATUS] == BARRIER_WAIT and state[BARRIER] == barrier:
-            votes += waiting_votes(state, tables[warp])
-        elif state[STATUS] != ENDED:
-            votes += votes_at_barrier(tables[warp], barrier)
-    for warp in range(first_warp, first_warp + plan[WARPS]):
-        state = states[warp]
-        state[ARRIVALS + barrier] = 0
-        state[AWAITED + barrier] = 0
-        if state[STATUS] == BARRIER_WAIT:
-            if state[BARRIER] == barrier:
-                state[STATUS] = RUNNABLE
-                if state[RESUME] == FROM_TABLE:
-                    deliver_vote_counts(tables[warp], votes)
-        elif state[STATUS] != ENDED and lanes_at_barrier(tables[warp], barrier) > 0:
-            release_barrier(tables[warp], barrier, votes)
-            state[STATUS] = RUNNABLE
+    for warp in range(first_warp, first_warp + plan.warps):
+        state, table = WarpState(states, 0, warp), table_of(plan, tables, warp)
+        if state.status == BARRIER_WAIT and state.barrier == barrier:
+            votes += waiting_votes(state, table)
+        elif state.status != ENDED:
+            votes += votes_at_barrier(table, barrier)
+    for warp in range(first_warp, first_warp + plan.warps):
+        state, table = WarpState(states, 0, warp), table_of(plan, tables, warp)
+        state.arrivals[barrier] = 0
+        state.awaited[barrier] = 0
+        if state.status == BARRIER_WAIT:
+            if state.barrier == barrier:
+                state.status = RUNNABLE
+                if state.resume == FROM_TABLE:
+                    deliver_vote_counts(table, votes)
+        elif state.status != ENDED and lanes_at_barrier(table, barrier) > 0:
+            release_barrier(table, barrier, votes)
+            state.status = RUNNABLE
 
 
 @jitable
-def waiting_votes(state: Words, table: Table) -> int:
+def waiting_votes(state: WarpState, table: WarpTable) -> int:
     """Returns the number of lanes whose predicate of `bar.red` is true, of a warp that waits whole
     (status BARRIER_WAIT): the sum over its parked splits; 0 if it does not resume from its table
     (no split is parked), or waits in another barrier instruction."""
     count = 0
-    if state[RESUME] == FROM_TABLE:
-        left = table[PARKED]
+    if state.resume == FROM_TABLE:
+        left = table.parked
         while left != 0:
-            # S_VOTE is 1 plus the votes in `bar.red`, else 0.
-            count += max(table[split_at(table, first_lane(left)) + S_VOTE] - 1, 0)
+            # `vote` is 1 plus the votes in `bar.red`, else 0.
+            count += max(split_of(table, first_lane(left)).vote - 1, 0)
             left &= left - 1
     return count
 
 
 @jitable
-def deliver_vote_counts(table: Table, votes: int) -> None:
+def deliver_vote_counts(table: WarpTable, votes: int) -> None:
     """Stores a completed barrier's vote count in every parked split of a warp that waits in
-    `bar.red` (its S_VOTE is not 0), and marks its wait as done (`deliver_vote_count`). The whole
+    `bar.red` (its `vote` is not 0), and marks its wait as done (`deliver_vote_count`). The whole
     warp waited at that barrier (status BARRIER_WAIT)."""
-    left = table[PARKED]
+    left = table.parked
     while left != 0:
-        deliver_vote_count(table, split_at(table, first_lane(left)), votes)
+        deliver_vote_count(split_of(table, first_lane(left)), votes)
         left &= left - 1
 
 
 @jitable
-def lanes_at_barrier(table: Table, barrier: int) -> int:
+def lanes_at_barrier(table: WarpTable, barrier: int) -> int:
     """Returns the number of lanes of a warp's parked splits that wait at a barrier."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
-        count += count_lanes(table[split_at(table, first_lane(left)) + S_MASK])
+        count += count_lanes(split_of(table, first_lane(left)).mask)
         left &= left - 1
     return count
 
 
 @jitable
-def threads_awaited(table: Table, barrier: int) -> int:
+def threads_awaited(table: WarpTable, barrier: int) -> int:
     """Returns the greatest thread count that the splits parked at a barrier name; 0 if they name
     none and await all threads."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
-        count = max(count, table[split_at(table, first_lane(left)) + S_ARGUMENT_2])
+        count = max(count, split_of(table, first_lane(left)).argument_2)
         left &= left - 1
     return count
 
 
 @jitable
-def votes_at_barrier(table: Table, barrier: int) -> int:
+def votes_at_barrier(table: WarpTable, barrier: int) -> int:
     """Returns the number of lanes of a warp's parked splits at a barrier whose predicate of
     `bar.red` is true."""
     count = 0
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
-        # As in `waiting_votes`: S_VOTE is 0, or 1 plus the votes.
-        count += max(table[split_at(table, first_lane(left)) + S_VOTE] - 1, 0)
+        # As in `waiting_votes`: `vote` is 0, or 1 plus the votes.
+        count += max(split_of(table, first_lane(left)).vote - 1, 0)
         left &= left - 1
     return count
 
 
 @jitable
-def deliver_vote_count(table: Table, at: int, votes: int) -> None:
-    """Stores a barrier's vote count in the split at offset `at` of the table (S_VOTE: 1 plus the
-    count), if it waits in `bar.red` (S_VOTE is not 0), and sets its S_ARGUMENT_2 to 1. That is
-    loaded into SYNC_DONE when the split runs next, so the `bar.red` that it repeats does not wait
+def deliver_vote_count(record: Split, votes: int) -> None:
+    """Stores a barrier's vote count in the record of a parked split (`vote`: 1 plus the count), if
+    it waits in `bar.red` (`vote` is not 0), and sets its `argument_2` to 1. That is
+    loaded into `sync_done` when the split runs next, so the `bar.red` that it repeats does not wait
     again. Nothing for other splits."""
-    if table[at + S_VOTE] != 0:
-        table[at + S_VOTE] = 1 + votes
-        table[at + S_ARGUMENT_2] = 1
+    if record.vote != 0:
+        record.vote = 1 + votes
+        record.argument_2 = 1
 
 
 @jitable
-def release_barrier(table: Table, barrier: int, votes: int) -> None:
+def release_barrier(table: WarpTable, barrier: int, votes: int) -> None:
     """Makes the splits of a warp that are parked at a barrier ready (status READY, both arguments
     0), and passes `votes`, the barrier's vote count, to those that wait in `bar.red`."""
     left = waiting(table, AT_BARRIER, barrier)
     while left != 0:
-        at = split_at(table, first_lane(left))
+        record = split_of(table, first_lane(left))
         left &= left - 1
         # The arguments of a ready split: it has used up no turn, and need not skip a wait.
-        table[at + S_STATUS] = READY
-        table[at + S_ARGUMENT] = 0
-        table[at + S_ARGUMENT_2] = 0
-        deliver_vote_count(table, at, votes)
+        record.status = READY
+        record.argument = 0
+        record.argument_2 = 0
+        deliver_vote_count(record, votes)

@@ -8,43 +8,31 @@ from __future__ import annotations
 
 from warploom.simt.clusters import cluster_block
 from warploom.simt.lane_counts import jitable
-from warploom.simt.schedule_layout import (
-    BLOCKS,
-    CANCELED,
-    CLUSTER,
-    HELD,
-    NEXT_BLOCK,
-    POLICY,
-    RESIDENT,
-    SEED,
-    SLOTS,
-    YIELDS_SLOT,
-    Words,
-)
+from warploom.simt.schedule_layout import Plan
 from warploom.simt.split_policy import ADVERSARIAL, RANDOM, hash_pair
 
 
 @jitable
-def block_at(plan: Words, position: int) -> int:
+def block_at(plan: Plan, position: int) -> int:
     """Returns the grid index of the block that begins as number `position` of the launch, by the
     policy (`index_in_order`). With clusters, whole clusters are ordered; the blocks of a cluster
     follow each other by rank."""
-    size = plan[CLUSTER]
+    size = plan.cluster
     if size == 1:
-        return index_in_order(plan, position, plan[BLOCKS])
-    cluster = index_in_order(plan, position // size, plan[BLOCKS] // size)
+        return index_in_order(plan, position, plan.blocks)
+    cluster = index_in_order(plan, position // size, plan.blocks // size)
     return cluster_block(plan, cluster, position % size)
 
 
 @jitable
-def index_in_order(plan: Words, number: int, blocks: int) -> int:
+def index_in_order(plan: Plan, number: int, blocks: int) -> int:
     """Returns which of `blocks` blocks (or clusters) begins as number `number`: the same number,
     the last first under ADVERSARIAL, or a pseudo-random one under RANDOM."""
-    if plan[POLICY] == ADVERSARIAL:
+    if plan.policy == ADVERSARIAL:
         return blocks - 1 - number
-    if plan[POLICY] != RANDOM:
+    if plan.policy != RANDOM:
         return number
-    return permute(plan[SEED], number, blocks)
+    return permute(plan.seed, number, blocks)
 
 
 @jitable
@@ -69,30 +57,30 @@ def permute(seed: int, number: int, count: int) -> int:
 
 
 @jitable
-def last_block(plan: Words) -> int:
+def last_block(plan: Plan) -> int:
     """Returns the number of blocks in the order that begin: those at the end of it were
     cancelled."""
-    return int(plan[BLOCKS] - plan[CANCELED] * plan[CLUSTER])
+    return int(plan.blocks - plan.canceled * plan.cluster)
 
 
 @jitable
-def cancel_cluster(plan: Words) -> int:
+def cancel_cluster(plan: Plan) -> int:
     """Cancels the last cluster in the order that has not begun, and returns the grid index of its
     first block, or -1 if there is none. In either case the current block then yields its turn
-    (YIELDS_SLOT).
+    (`yields_slot`).
 
     By default the blocks that still fit on the device cannot be cancelled, as hardware would have
     begun them already; under RANDOM and ADVERSARIAL every block that has not begun can be.
     """
     free_slots = (
-        0 if plan[POLICY] in (RANDOM, ADVERSARIAL) else plan[SLOTS] - plan[RESIDENT] - plan[HELD]
+        0 if plan.policy in (RANDOM, ADVERSARIAL) else plan.slots - plan.resident - plan.held
     )
-    begun_blocks = plan[NEXT_BLOCK] + free_slots
+    begun_blocks = plan.next_block + free_slots
     # Rounds up: a cluster of which any block has begun cannot be cancelled.
-    first_free = (begun_blocks + plan[CLUSTER] - 1) // plan[CLUSTER] * plan[CLUSTER]
+    first_free = (begun_blocks + plan.cluster - 1) // plan.cluster * plan.cluster
     # Other blocks run next, so that they can cancel clusters, too.
-    plan[YIELDS_SLOT] = 1
+    plan.yields_slot = 1
     if first_free >= last_block(plan):
         return -1
-    plan[CANCELED] += 1
+    plan.canceled += 1
     return block_at(plan, last_block(plan))

@@ -11,42 +11,20 @@ from __future__ import annotations
 from warploom.simt.address_windows import BLOCK_BITS
 from warploom.simt.block_barriers import lanes_at_barrier
 from warploom.simt.lane_counts import first_lane, jitable
+from warploom.simt.records import Words
 from warploom.simt.schedule_layout import (
-    BARRIER,
     BARRIER_WAIT,
-    CLUSTER,
-    CLUSTER_ARRIVED,
     CLUSTER_BARRIER,
-    CLUSTER_WAITS,
-    CLUSTER_X,
-    CLUSTER_Y,
     EMPTY_SLOT,
     ENDED,
     ENDED_BLOCK,
-    GRID_X,
-    GRID_Y,
-    HELD,
-    RESIDENT,
     RUNNABLE,
-    SLOT,
-    STATUS,
-    STUCK_BLOCKS,
-    WARPS,
-    Words,
+    Plan,
+    WarpState,
+    table_of,
 )
 from warploom.simt.waiting_splits import waiting
-from warploom.simt.warp_table import (
-    AT_BARRIER,
-    LIVE,
-    MASK,
-    READY,
-    S_ARGUMENT,
-    S_ARGUMENT_2,
-    S_MASK,
-    S_STATUS,
-    Table,
-    split_at,
-)
+from warploom.simt.warp_table import AT_BARRIER, READY, WarpTable, split_of
 
 MOST_BLOCKS = 16
 """The largest number of blocks in a cluster, for kernels that allow non-portable sizes."""
@@ -57,60 +35,60 @@ memory."""
 
 
 @jitable
-def first_slot(plan: Words, slot: int) -> int:
+def first_slot(plan: Plan, slot: int) -> int:
     """Returns the slot of the block of rank 0 in the cluster that occupies `slot`."""
-    return int(slot - slot % plan[CLUSTER])
+    return int(slot - slot % plan.cluster)
 
 
 @jitable
-def cluster_block(plan: Words, cluster: int, rank: int) -> int:
+def cluster_block(plan: Plan, cluster: int, rank: int) -> int:
     """Returns the grid index of the block at `rank` of cluster number `cluster`; grid indices,
     clusters and ranks all count x fastest, then y, then z."""
-    cluster_width, cluster_height = plan[CLUSTER_X], plan[CLUSTER_Y]
-    clusters_x, clusters_y = plan[GRID_X] // cluster_width, plan[GRID_Y] // cluster_height
-    cluster_depth = plan[CLUSTER] // (cluster_width * cluster_height)
+    cluster_width, cluster_height = plan.cluster_x, plan.cluster_y
+    clusters_x, clusters_y = plan.grid_x // cluster_width, plan.grid_y // cluster_height
+    cluster_depth = plan.cluster // (cluster_width * cluster_height)
     x = cluster % clusters_x * cluster_width + rank % cluster_width
     y = cluster // clusters_x % clusters_y * cluster_height + rank // cluster_width % cluster_height
     z = cluster // (clusters_x * clusters_y) * cluster_depth + rank // (
         cluster_width * cluster_height
     )
-    return int(x + plan[GRID_X] * (y + plan[GRID_Y] * z))
+    return int(x + plan.grid_x * (y + plan.grid_y * z))
 
 
 @jitable
-def peer_block(plan: Words, block: int, own: int, rank: int) -> int:
+def peer_block(plan: Plan, block: int, own: int, rank: int) -> int:
     """Returns the grid index of the block at `rank` of the cluster in which `block` has the rank
     `own`."""
-    cluster_width, cluster_height = plan[CLUSTER_X], plan[CLUSTER_Y]
+    cluster_width, cluster_height = plan.cluster_x, plan.cluster_y
     x = rank % cluster_width - own % cluster_width
     y = rank // cluster_width % cluster_height - own // cluster_width % cluster_height
     z = rank // (cluster_width * cluster_height) - own // (cluster_width * cluster_height)
-    return int(block + x + plan[GRID_X] * (y + plan[GRID_Y] * z))
+    return int(block + x + plan.grid_x * (y + plan.grid_y * z))
 
 
 @jitable
-def end_block(plan: Words, slots: Words, slot: int) -> None:
-    """Marks the block in a slot as ended (ENDED_BLOCK): it is no longer counted in RESIDENT, but in
-    HELD, as other blocks of its cluster may still access its shared memory. Once all blocks of the
-    cluster have ended, empties their slots, which are no longer held."""
-    plan[RESIDENT] -= 1
+def end_block(plan: Plan, slots: Words, slot: int) -> None:
+    """Marks the block in a slot as ended (ENDED_BLOCK): it is no longer counted in `resident`, but
+    in `held`, as other blocks of its cluster may still access its shared memory. Once all blocks of
+    the cluster have ended, empties their slots, which are no longer held."""
+    plan.resident -= 1
     slots[slot] = ENDED_BLOCK
-    plan[HELD] += 1
+    plan.held += 1
     first = first_slot(plan, slot)
-    for other in range(first, first + plan[CLUSTER]):
+    for other in range(first, first + plan.cluster):
         if slots[other] != ENDED_BLOCK:
             return
-    for other in range(first, first + plan[CLUSTER]):
+    for other in range(first, first + plan.cluster):
         slots[other] = EMPTY_SLOT
-    plan[HELD] -= plan[CLUSTER]
+    plan.held -= plan.cluster
 
 
 @jitable
-def live_blocks(plan: Words, slots: Words) -> int:
+def live_blocks(plan: Plan, slots: Words) -> int:
     """Returns a bit mask of the ranks of the current cluster's blocks that have begun and not
     ended."""
-    first, ranks = first_slot(plan, plan[SLOT]), 0
-    for rank in range(plan[CLUSTER]):
+    first, ranks = first_slot(plan, plan.slot), 0
+    for rank in range(plan.cluster):
         if slots[first + rank] >= 0:
             ranks |= 1 << rank
     return ranks
@@ -121,79 +99,80 @@ def live_blocks(plan: Words, slots: Words) -> int:
 
 @jitable
 def all_arrived(
-    plan: Words, slots: Words, states: Words, tables: Words, own: int, own_live: int
+    plan: Plan, slots: Words, states: Words, tables: Words, own: int, own_live: int
 ) -> bool:
     """Returns whether all threads of the current cluster that have not exited have arrived at its
     barrier; False while a block of it has not begun. The live lanes of warp `own` (-1: of no warp)
     are `own_live`: the running warp may not have stored them in its table yet."""
-    first = first_slot(plan, plan[SLOT])
-    for slot in range(first, first + plan[CLUSTER]):
+    first = first_slot(plan, plan.slot)
+    for slot in range(first, first + plan.cluster):
         # A block of the cluster that has not begun has threads that must still arrive.
         if slots[slot] == EMPTY_SLOT:
             return False
         if slots[slot] != ENDED_BLOCK:
-            for warp in range(slot * plan[WARPS], (slot + 1) * plan[WARPS]):
-                if states[warp][STATUS] != ENDED:
-                    live = own_live if warp == own else tables[warp][LIVE]
-                    if live & ~states[warp][CLUSTER_ARRIVED] != 0:
+            for warp in range(slot * plan.warps, (slot + 1) * plan.warps):
+                state = WarpState(states, 0, warp)
+                if state.status != ENDED:
+                    live = own_live if warp == own else table_of(plan, tables, warp).live
+                    if live & ~state.cluster_arrived != 0:
                         return False
     return True
 
 
 @jitable
-def begin_phase(plan: Words, states: Words) -> None:
+def begin_phase(plan: Plan, states: Words) -> None:
     """Begins the next phase of the current cluster's barrier by clearing the arrived lanes. Resets
     the count of stuck blocks, as blocks that waited can run again."""
-    plan[STUCK_BLOCKS] = 0
-    first = first_slot(plan, plan[SLOT])
-    for warp in range(first * plan[WARPS], (first + plan[CLUSTER]) * plan[WARPS]):
-        states[warp][CLUSTER_ARRIVED] = 0
+    plan.stuck_blocks = 0
+    first = first_slot(plan, plan.slot)
+    for warp in range(first * plan.warps, (first + plan.cluster) * plan.warps):
+        WarpState(states, 0, warp).cluster_arrived = 0
 
 
 @jitable
 def must_wait(
-    plan: Words, slots: Words, states: Words, tables: Words, own: int, own_live: int, mask: int
+    plan: Plan, slots: Words, states: Words, tables: Words, own: int, own_live: int, mask: int
 ) -> bool:
     """Returns whether the lanes `mask` of warp `own` must wait at their cluster's barrier: they
     have arrived at the current phase, and others have not. False if they have not arrived at it, as
     the phase that they wait for is then complete. If all threads have arrived, begins the next
-    phase and returns False; if lanes wait, sets CLUSTER_WAITS in the schedule."""
+    phase and returns False; if lanes wait, sets `cluster_waits` in the schedule."""
     # Arrivals are cleared when a phase completes: lanes without one wait for a complete phase.
-    if states[own][CLUSTER_ARRIVED] & mask == 0:
+    if WarpState(states, 0, own).cluster_arrived & mask == 0:
         return False
     if all_arrived(plan, slots, states, tables, own, own_live):
         begin_phase(plan, states)
         return False
-    plan[CLUSTER_WAITS] = 1
+    plan.cluster_waits = 1
     return True
 
 
 @jitable
 def release_cluster_waits(
-    plan: Words, slots: Words, states: Words, tables: Words, first: int
+    plan: Plan, slots: Words, states: Words, tables: Words, first: int
 ) -> int:
     """Makes the warps and splits of the current block runnable whose phase of the cluster's barrier
-    is complete: those without a lane in CLUSTER_ARRIVED, which the beginning of the next phase
+    is complete: those without a lane in `cluster_arrived`, which the beginning of the next phase
     clears; that begins here if all threads of the cluster have arrived. `first` is the index of the
     block's first warp. Returns 1 if any were released, else 2 if some wait, else 0."""
     # -1, 0: no warp is running, so the table of each has its live lanes.
     if all_arrived(plan, slots, states, tables, -1, 0):
         begin_phase(plan, states)
     released, still_waiting = 0, 0
-    for warp in range(first, first + plan[WARPS]):
-        state = states[warp]
-        arrived = state[CLUSTER_ARRIVED]
-        if state[STATUS] == BARRIER_WAIT:
-            if state[BARRIER] == CLUSTER_BARRIER:
+    for warp in range(first, first + plan.warps):
+        state, table = WarpState(states, 0, warp), table_of(plan, tables, warp)
+        arrived = state.cluster_arrived
+        if state.status == BARRIER_WAIT:
+            if state.barrier == CLUSTER_BARRIER:
                 # Lanes in `arrived` wait for the current phase, the others for an earlier one.
-                if tables[warp][MASK] & arrived == 0:
-                    state[STATUS] = RUNNABLE
+                if table.mask & arrived == 0:
+                    state.status = RUNNABLE
                     released = 1
                 else:
                     still_waiting = 2
-        elif state[STATUS] != ENDED and lanes_at_barrier(tables[warp], CLUSTER_BARRIER) > 0:
-            if release_splits(tables[warp], arrived):
-                state[STATUS] = RUNNABLE
+        elif state.status != ENDED and lanes_at_barrier(table, CLUSTER_BARRIER) > 0:
+            if release_splits(table, arrived):
+                state.status = RUNNABLE
                 released = 1
             else:
                 still_waiting = 2
@@ -201,20 +180,20 @@ def release_cluster_waits(
 
 
 @jitable
-def release_splits(table: Table, arrived: int) -> bool:
+def release_splits(table: WarpTable, arrived: int) -> bool:
     """Makes the splits ready (status READY, both arguments 0) that are parked at the cluster's
     barrier and have no lane in `arrived`: lanes in it wait for the current, incomplete phase.
     Returns whether any were."""
     released = False
     left = waiting(table, AT_BARRIER, CLUSTER_BARRIER)
     while left != 0:
-        at = split_at(table, first_lane(left))
+        record = split_of(table, first_lane(left))
         left &= left - 1
-        if table[at + S_MASK] & arrived == 0:
+        if record.mask & arrived == 0:
             # The arguments of a ready split: it has used up no turn, and need not skip a wait.
-            table[at + S_STATUS] = READY
-            table[at + S_ARGUMENT] = 0
-            table[at + S_ARGUMENT_2] = 0
+            record.status = READY
+            record.argument = 0
+            record.argument_2 = 0
             released = True
     return released
 

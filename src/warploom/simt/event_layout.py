@@ -1,26 +1,41 @@
-"""Defines the layout of the events that an observer receives: arrays of 64-bit words.
-
-An observer is up to five callbacks, one for each of KINDS. A table of TABLE_WORDS words holds the
-callbacks' addresses in that order (0: none), the addresses of the instructions' source lines
-(LINES_AT) and of the observer's state (STATE_AT), and FAILED: 1 plus the index of the callback that
-raised an exception, 0 while none has.
-"""
+"""Lays out the records of an observer (`warploom.simt.records`): the table of its callbacks, and
+the events that they receive."""
 
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Annotated
+
+from warploom.simt.records import WordRecord, Words
 
 KINDS = ("access", "branch", "barrier", "block_begin", "block_end")
 ACCESS, BRANCH, BARRIER, BLOCK_BEGIN, BLOCK_END = range(len(KINDS))
 
-LINES_AT, STATE_AT, FAILED, TABLE_WORDS = range(len(KINDS), len(KINDS) + 4)
 
-E_BLOCK, E_WARP, E_INSTRUCTION, E_MASK, E_FIRST, E_SECOND, E_THIRD, E_LANES, E_ADDRESSES = range(9)
-"""Words of an event. E_MASK: the active lanes. Access: E_FIRST, E_SECOND, E_THIRD are its state
-space (`MemorySpace`), operation (`AccessKind`) and bytes per lane; E_LANES is the warp size; from
-E_ADDRESSES on follows the address of each lane, 0 for inactive lanes. Branch: E_FIRST is the mask
-of lanes that take it. Barrier: E_FIRST and E_SECOND are its number and the threads that it awaits.
-The events of a thread block have E_BLOCK only."""
+class ObserverTable(WordRecord):
+    """Addresses that a launch calls an observer by."""
+
+    callbacks: Annotated[Words, len(KINDS)]  # one for each of KINDS, 0: none
+    lines_at: int  # the instructions' source lines
+    state_at: int  # the observer's state
+    failed: int  # 1 plus the index of the callback that raised an exception, 0 while none has
+
+
+class ObservedEvent(WordRecord):
+    """An event; those of a thread block have only `block`."""
+
+    block: int
+    warp: int
+    instruction: int
+    mask: int  # the active lanes
+    space: int  # of an access (`MemorySpace`)
+    taken: Annotated[int, "space"]  # of a branch, the lanes that take it
+    number: Annotated[int, "space"]  # of a barrier
+    kind: int  # of an access (`AccessKind`)
+    threads: Annotated[int, "kind"]  # that a barrier awaits
+    size: int  # bytes per lane
+    lanes: int  # the warp size
+    addresses: Annotated[Words, 0]  # of an access, by lane, 0 for inactive lanes
 
 
 class MemorySpace(IntEnum):

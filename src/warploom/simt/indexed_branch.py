@@ -5,8 +5,8 @@ as the lowest remaining lane, which wait in a node of their own; the last group 
 outermost node counts as a divergent branch in the counters. Both machines call these functions.
 
     targets of lanes 0-3: b5 b7 b5 b9
-    nodes, outermost first: OTHER_BLOCK=b5 OTHER_MASK=0b0101, OTHER_BLOCK=b7 OTHER_MASK=0b0010
-    running: b9 MASK=0b1000
+    nodes, outermost first: other_block=b5 other_mask=0b0101, other_block=b7 other_mask=0b0010
+    running: b9 mask=0b1000
 """
 
 from __future__ import annotations
@@ -16,24 +16,14 @@ import numpy.typing as npt
 
 from warploom.simt.convergence import push
 from warploom.simt.lane_counts import first_lane, jitable
-from warploom.simt.warp_table import (
-    ARGUMENT,
-    ARRIVED,
-    LEVEL,
-    MASK,
-    NONE,
-    POINT,
-    TOP,
-    Table,
-    node_at,
-)
+from warploom.simt.warp_table import NONE, WarpTable, node_of
 
 Words = npt.NDArray[np.int64]
 
 
 @jitable
 def take_indexed_branch(
-    table: Table,
+    table: WarpTable,
     lane_targets: Words,
     on: int,
     branch_targets: Words,
@@ -49,8 +39,8 @@ def take_indexed_branch(
 
     `lane_targets` holds the index of each lane, and is overwritten with its target block;
     `branch_targets` are the `count` blocks of the instruction. Returns NONE if an index has no
-    target, with the lane in ARGUMENT. `point`, `branch`, `level` as in `push`."""
-    left = table[MASK]
+    target, with the lane in `argument`. `point`, `branch`, `level` as in `push`."""
+    left = table.mask
     while left != 0:
         lane = first_lane(left)
         left &= left - 1
@@ -59,39 +49,41 @@ def take_indexed_branch(
         elif lane_targets[lane] < count and branch_targets[lane_targets[lane]] != NONE:
             lane_targets[lane] = branch_targets[lane_targets[lane]]
         else:
-            table[ARGUMENT] = lane
+            table.argument = lane
             return NONE
     return split_targets(table, lane_targets, point, branch, level)
 
 
 @jitable
-def split_targets(table: Table, lane_targets: Words, point: int, branch: int, level: int) -> int:
+def split_targets(
+    table: WarpTable, lane_targets: Words, point: int, branch: int, level: int
+) -> int:
     """Splits the running lanes by the target block of each lane (`lane_targets`): pushes a node for
     each target but the last, and marks lanes that branch to the reconvergence point `point` as
     arrived, in the top node if that has this point and `level`, else in a new one. Only the first
     node pushed has `branch`, the others NONE. Makes the lanes with the last target the running
     split, and returns their block; if all branch to `point`, returns that and changes nothing."""
-    remaining = table[MASK]
+    remaining = table.mask
     # Lanes that branch to the reconvergence point have nothing to execute: they have arrived.
     arriving = lanes_to(lane_targets, remaining, point)
     if arriving == remaining:
         return point
     if arriving != 0:
         # In a loop the enclosing node may have the same point: reusing it keeps the stack flat.
-        top = table[TOP]
-        outer = top != NONE and table[node_at(top) + POINT] == point
-        if not outer or table[node_at(top) + LEVEL] != level:
+        top = table.top
+        outer = top != NONE and node_of(table, top).point == point
+        if not outer or node_of(table, top).level != level:
             push(table, point, remaining, 0, 0, branch, level)
             # Only the first node pushed names the branch, so that it counts as one divergent
             # branch.
             branch = NONE
-        table[node_at(table[TOP]) + ARRIVED] |= arriving
+        node_of(table, table.top).arrived |= arriving
         remaining &= ~arriving
     while True:
         block = lane_targets[first_lane(remaining)]
         group = lanes_to(lane_targets, remaining, block)
         if group == remaining:
-            table[MASK] = remaining
+            table.mask = remaining
             return block
         push(table, point, remaining, block, group, branch, level)
         branch = NONE

@@ -13,23 +13,11 @@ from __future__ import annotations
 from warploom.simt.lane_counts import first_lane, jitable
 from warploom.simt.simt_stack import leave_nodes, remove_redundant_nodes
 from warploom.simt.waiting_splits import parked, waiting
-from warploom.simt.warp_table import (
-    AT_SYNC,
-    LIVE,
-    PARKED,
-    READY,
-    S_ARGUMENT,
-    S_ARGUMENT_2,
-    S_BLOCK,
-    S_MASK,
-    S_STATUS,
-    Table,
-    split_at,
-)
+from warploom.simt.warp_table import AT_SYNC, READY, WarpTable, split_of
 
 
 @jitable
-def join_synced(table: Table) -> None:
+def join_synced(table: WarpTable) -> None:
     """Releases the parked splits (lanes that execute together) whose member mask is complete: all
     its live lanes wait for it. Those in the basic block of the lowest-numbered one merge with
     it; the others only become ready. If any were released, removes SIMT stack nodes that became
@@ -38,10 +26,10 @@ def join_synced(table: Table) -> None:
     left = parked(table, AT_SYNC)
     while left != 0:
         split = first_lane(left)
-        members = table[split_at(table, split) + S_ARGUMENT]
+        members = split_of(table, split).argument
         # A member mask is decided once, for all splits that wait for it.
         left &= ~waiting(table, AT_SYNC, members)
-        if members & table[LIVE] & ~synced_lanes(table, members) == 0:
+        if members & table.live & ~synced_lanes(table, members) == 0:
             merge_synced(table, split, members)
             merged = True
     if merged:
@@ -49,32 +37,32 @@ def join_synced(table: Table) -> None:
 
 
 @jitable
-def synced_lanes(table: Table, members: int) -> int:
+def synced_lanes(table: WarpTable, members: int) -> int:
     """Returns the mask of the lanes of all parked splits that wait for the member mask
     `members`."""
     lanes = 0
     left = waiting(table, AT_SYNC, members)
     while left != 0:
-        lanes |= table[split_at(table, first_lane(left)) + S_MASK]
+        lanes |= split_of(table, first_lane(left)).mask
         left &= left - 1
     return lanes
 
 
 @jitable
-def merge_synced(table: Table, target: int, members: int) -> None:
+def merge_synced(table: WarpTable, target: int, members: int) -> None:
     """Makes all splits that wait for the member mask `members` ready, and merges those in the same
-    basic block as split `target` into it, in their common SIMT stack node. S_ARGUMENT_2 of
+    basic block as split `target` into it, in their common SIMT stack node. `argument_2` of
     each marks that it need not wait again at its instruction."""
-    into = split_at(table, target)
+    into = split_of(table, target)
     left = waiting(table, AT_SYNC, members)
     while left != 0:
         split = first_lane(left)
         left &= left - 1
-        at = split_at(table, split)
-        table[at + S_STATUS] = READY
-        table[at + S_ARGUMENT] = 0
-        table[at + S_ARGUMENT_2] = 1
-        if split != target and table[at + S_BLOCK] == table[into + S_BLOCK]:
-            leave_nodes(table, into, at)
-            table[into + S_MASK] |= table[at + S_MASK]
-            table[PARKED] &= ~(1 << split)
+        record = split_of(table, split)
+        record.status = READY
+        record.argument = 0
+        record.argument_2 = 1
+        if split != target and record.block == into.block:
+            leave_nodes(table, into, record)
+            into.mask |= record.mask
+            table.parked &= ~(1 << split)

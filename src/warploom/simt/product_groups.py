@@ -10,8 +10,8 @@ choice (`warploom.asynchronous`).
 
 from __future__ import annotations
 
-from warploom.simt.lane_counts import Ints, jitable
-from warploom.simt.schedule_layout import POLICY, SEED
+from warploom.simt.lane_counts import jitable
+from warploom.simt.schedule_layout import Plan
 from warploom.simt.split_policy import ADVERSARIAL, RANDOM
 
 CAPACITY = 256
@@ -19,10 +19,10 @@ CAPACITY = 256
 
 
 @jitable
-def completes_late(plan: Ints, block: int, warp: int) -> bool:
+def completes_late(plan: Plan, block: int, warp: int) -> bool:
     """Returns whether a warp's asynchronous operations complete only at its wait for them: always
     under ADVERSARIAL; under RANDOM if the sum of seed, `block` (grid index) and `warp` (number in
     the block) is odd; never under other policies."""
-    if plan[POLICY] == ADVERSARIAL:
+    if plan.policy == ADVERSARIAL:
         return True
-    return plan[POLICY] == RANDOM and (plan[SEED] + block + warp) % 2 == 1
+    return plan.policy == RANDOM and (plan.seed + block + warp) % 2 == 1

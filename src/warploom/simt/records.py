@@ -6,7 +6,7 @@ one record, in an array, at an index:
 
     class Node(WordRecord):
         next: int                          # one word
-        clock: Annotated[Words, 4]         # four words
+        clock: Annotated[Words, 4]         # four words; 0 (at the end): all that follow
         freed: Annotated[int, "next"]      # another name of the word `next`
         owner: Owner                       # the words of another record
 
@@ -100,7 +100,7 @@ class _Run:
         if record is None:
             return self.offset
         first = record.at + self.offset
-        return record.words[first : first + self.count]
+        return record.words[first : first + self.count if self.count else None]
 
 
 class _Part:

@@ -10,7 +10,8 @@ warp would wait forever if the sum were larger.
 from __future__ import annotations
 
 from warploom.simt.lane_counts import jitable
-from warploom.simt.schedule_layout import LAUNCH_REGISTERS, REGISTERS, WARPS, Words
+from warploom.simt.records import Words
+from warploom.simt.schedule_layout import Plan, WarpState
 
 FAULT = 60
 """The number of the fault in `machine.faults.fault_errors.FaultKind`."""
@@ -25,7 +26,7 @@ registers per thread or, for BEYOND_BLOCK, the sum over the warps of their regis
 
 
 @jitable
-def set_registers(plan: Words, states: Words, warp: int, count: int, grows: int) -> int:
+def set_registers(plan: Plan, states: Words, warp: int, count: int, grows: int) -> int:
     """Sets the registers per thread of a warp to `count` in its state; returns 0 or an error (above
     CODE_AT, with a count below it): `setmaxnreg.inc` to fewer registers than it has (that count),
     `.dec` to more, or, once each warp of the block has set a count, a sum over warps above that at
@@ -35,23 +36,25 @@ def set_registers(plan: Words, states: Words, warp: int, count: int, grows: int)
     stored even if it makes the block's sum too large. Does nothing, and returns 0, if the kernel's
     directives give no register count: `setmaxnreg` may have no effect then.
     """
-    launched = plan[LAUNCH_REGISTERS]
+    launched = plan.launch_registers
     if launched == 0:
         return 0
-    before = states[warp, REGISTERS]
+    state = WarpState(states, 0, warp)
+    before = state.registers
     if before == 0:
         before = launched
     if grows and before > count:
         return int(HAS_MORE << CODE_AT | before)
     if not grows and before < count:
         return int(HAS_LESS << CODE_AT | before)
-    states[warp, REGISTERS] = count
+    state.registers = count
     total = 0
-    for other in range(plan[WARPS]):
+    for other in range(plan.warps):
         # A warp that has set no count yet may still release registers.
-        if states[other, REGISTERS] == 0:
+        registers = WarpState(states, 0, other).registers
+        if registers == 0:
             return 0
-        total += states[other, REGISTERS]
-    if total > launched * plan[WARPS]:
+        total += registers
+    if total > launched * plan.warps:
         return int(BEYOND_BLOCK << CODE_AT | total)
     return 0

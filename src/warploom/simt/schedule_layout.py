@@ -1,80 +1,64 @@
-"""Names the words of the arrays in which the scheduler of blocks and warps keeps its state: the
-*plan* of a launch, and the *state* of each warp.
+"""Lays out the records in which the scheduler of blocks and warps keeps its state: the *plan* of a
+launch, and the *state* of each warp.
 
 The *plan* (not the access plan of a compiled access) holds the state of the scheduler for one
-launch (one per worker); a warp's *state* holds its status and barriers. Both are arrays of 64-bit
-words that the two machines share with `simt.scheduling`.
+launch (one per worker); a warp's *state* holds its status and barriers. The two machines share
+these records (`warploom.simt.records`) with `simt.scheduling`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
-import numpy.typing as npt
+from warploom.simt.lane_counts import jitable
+from warploom.simt.records import WordRecord, Words
+from warploom.simt.warp_table import NONE, WarpTable
 
-from warploom.simt.warp_table import NONE
 
-Words = npt.NDArray[Any]
+class Plan(WordRecord):
+    """The state of the scheduler for one launch. A round is one turn of each warp of a block."""
 
-(
-    POLICY,
-    SEED,
-    INDEPENDENT,
-    WARPS,
-    THREADS,
-    BLOCKS,
-    SLOTS,
-    EXIT,
-    CHANGES,
-    NEXT_BLOCK,
-    RESIDENT,
-    SLOT,
-    CURRENT_BLOCK,
-    FRESH,
-    POSITION,
-    ROUND,
-    STUCK_BLOCKS,
-    TURNS,
-    LENGTH,
-    ROUNDS,
-    TOUCHED_BARRIER,
-    CHANGES_BEFORE,
-    WARP_SIZE,
-    MOST_RESIDENT,
-    CLUSTER,
-    CLUSTER_X,
-    CLUSTER_Y,
-    GRID_X,
-    GRID_Y,
-    HELD,
-    BEGUN,
-    CLUSTER_WAITS,
-    STUCK_SINCE,
-    CANCELS,
-    CANCELED,
-    YIELDS_SLOT,
-    LAUNCH_REGISTERS,
-    LAYOUT_WORDS,
-) = range(38)
-"""Words of the plan. A round is one turn of each warp of a block.
+    policy: int  # `simt.split_policy`
+    seed: int
+    independent: int  # each thread has its own program counter (7.0 and later)
+    warps: int  # of a block
+    threads: int  # of a block
+    blocks: int  # of the launch
+    slots: int  # the blocks that can be resident
+    exit: int  # the basic block in which kernels end
+    changes: int  # number of changes of memory so far
+    next_block: int  # position in the order of blocks
+    resident: int  # number of resident blocks
+    slot: int  # of the current block, or NONE
+    current_block: int
+    fresh: int  # the current block has just begun
+    position: int  # warps that have had their turn in this round
+    round: int  # its number
+    stuck_blocks: int  # consecutive blocks that made no progress in their last round
+    turns: int  # so far
+    length: int  # warp instructions allowed in this turn
+    rounds: int  # of the current block in a row
+    touched_barrier: int  # with a thread count, at which a warp has just arrived, or NONE
+    changes_before: int  # `changes` at the begin of the turn
+    warp_size: int  # in lanes
+    # The most blocks that were resident at once; as each takes the first free slot, no slot beyond
+    # has been used.
+    most_resident: int
+    cluster: int  # blocks of a cluster
+    cluster_x: int
+    cluster_y: int
+    grid_x: int
+    grid_y: int
+    held: int  # slots of blocks that have ended while others of their cluster have not
+    begun: int  # the slot in which a block began last
+    cluster_waits: int  # a thread has waited at a cluster barrier
+    stuck_since: int  # `changes` when `stuck_blocks` were counted
+    cancels: int  # blocks of the program cancel clusters
+    canceled: int  # number of cancelled clusters, counted from the end of the order
+    yields_slot: int  # the current block has just requested a cancellation, and yields to others
+    launch_registers: int  # registers per thread as the kernel's directives give them, or 0
+    table_stride: int  # words from the table of one warp to that of the next
 
-POLICY, SEED: `simt.split_policy`. INDEPENDENT: each thread has its own program counter (7.0 and
-later). WARPS, THREADS: of a block. BLOCKS: of the launch. SLOTS: the blocks that can be resident.
-EXIT: the basic block in which kernels end. CHANGES: number of changes of memory so far.
-NEXT_BLOCK: position in the order of blocks. RESIDENT: resident blocks. SLOT, CURRENT_BLOCK: the
-current block. FRESH: it has just begun. POSITION: warps that have had their turn in this round.
-ROUND: number of the round, ROUNDS: rounds of the current block in a row. STUCK_BLOCKS: consecutive
-blocks that made no progress in their last round; STUCK_SINCE: CHANGES when these were counted.
-TURNS: turns so far; LENGTH: warp instructions allowed in this turn; CHANGES_BEFORE: CHANGES at its
-begin. TOUCHED_BARRIER: the barrier with a thread count at which a warp has just arrived, or NONE.
-WARP_SIZE in lanes. MOST_RESIDENT: the most blocks that were resident at once; as each takes the
-first free slot, no slot beyond has been used. CLUSTER: blocks of a cluster, CLUSTER_X, CLUSTER_Y:
-along x and y; GRID_X, GRID_Y: of the grid. HELD: slots of blocks that have ended while others of
-their cluster have not. BEGUN: the slot in which a block began last. CLUSTER_WAITS: a thread has
-waited at a cluster barrier. CANCELS: blocks of the program cancel clusters; CANCELED: how many were
-cancelled, counted from the end of the order. YIELDS_SLOT: the current block has just requested a
-cancellation and yields to other blocks. LAUNCH_REGISTERS: registers per thread as the kernel's
-directives give them, or 0."""
 
 BARRIERS = 16
 """The number of named barriers of a block (PTX ISA, bar)."""
@@ -85,20 +69,26 @@ ALL_BARRIERS = BARRIERS + GROUP_BARRIERS
 """GROUP_BARRIERS: the most warp groups of a block. Each has an internal barrier, numbered after the
 named ones."""
 
-STATUS, RESUME, BARRIER, BARRIER_THREADS, INSTRUCTION, ISSUED, TIMED, ARRIVALS = range(8)
-AWAITED = ARRIVALS + ALL_BARRIERS
-CLUSTER_ARRIVED = AWAITED + ALL_BARRIERS
-REGISTERS = CLUSTER_ARRIVED + 1
-STATE_WORDS = REGISTERS + 1
-"""Words of a warp's state. STATUS: RUNNABLE, ENDED, ... below. RESUME: where it resumes (0 at its
-start, FROM_TABLE at the block in its table, else a number of the compiled code). BARRIER,
-BARRIER_THREADS: the barrier at which all its lanes wait, and the threads that it awaits (0: all).
-INSTRUCTION: where it waits. ISSUED: its instructions before this turn. TIMED: CLOCK_READ if it read
-a clock in this turn, CLOCK_WAIT if it did so in the turn before and no thread changed memory.
-ARRIVALS: for each barrier, its threads that arrived without waiting (`bar.arrive`); AWAITED: the
-thread count that they named. CLUSTER_ARRIVED: its lanes that have arrived at the current phase of
-the cluster barrier. REGISTERS: registers per thread set by `setmaxnreg` (`simt.register_pool`), or
-0."""
+
+class WarpState(WordRecord):
+    """The state of a warp in the scheduler."""
+
+    status: int  # RUNNABLE, ENDED, ... below
+    # Where it resumes: 0 at its start, FROM_TABLE at the block in its table, else a number of the
+    # compiled code.
+    resume: int
+    barrier: int  # the barrier at which all its lanes wait
+    barrier_threads: int  # the threads that this awaits (0: all)
+    instruction: int  # where it waits
+    issued: int  # its instructions before this turn
+    # CLOCK_READ if it read a clock in this turn, CLOCK_WAIT if it did so in the turn before and no
+    # thread changed memory.
+    timed: int
+    arrivals: Annotated[Words, ALL_BARRIERS]  # threads that arrived without waiting (`bar.arrive`)
+    awaited: Annotated[Words, ALL_BARRIERS]  # the thread counts that they named
+    cluster_arrived: int  # lanes that have arrived at the current phase of the cluster barrier
+    registers: int  # per thread, set by `setmaxnreg` (`simt.register_pool`), or 0
+
 
 CLUSTER_BARRIER = ALL_BARRIERS
 """The barrier number of `barrier.cluster`."""
@@ -122,15 +112,21 @@ FROM_TABLE = NONE
     DIVERGED,
     ARRIVED_ONLY,
 ) = range(9)
-"""Why a warp returned to the scheduler; RUNNABLE, ENDED and BARRIER_WAIT are also values of STATUS.
-BARRIER_WAIT: all lanes wait at a barrier. SPLIT_BARRIER: some lanes do. SYNC_WAIT: lanes wait for a
-member mask. TURN_END: its turn is used up. DIVERGED: lanes diverged and the policy decides
-which side runs first. RECONVERGING: lanes wait for others at a reconvergence point. ARRIVED_ONLY:
-lanes arrived at a barrier without waiting (`bar.arrive`)."""
+"""Why a warp returned to the scheduler; RUNNABLE, ENDED and BARRIER_WAIT are also values of
+`WarpState.status`. BARRIER_WAIT: all lanes wait at a barrier. SPLIT_BARRIER: some lanes do.
+SYNC_WAIT: lanes wait for a member mask. TURN_END: its turn is used up. DIVERGED: lanes diverged and
+the policy decides which side runs first. RECONVERGING: lanes wait for others at a reconvergence
+point. ARRIVED_ONLY: lanes arrived at a barrier without waiting (`bar.arrive`)."""
 
 BLOCKED = RECONVERGING
-"""The value of STATUS of a warp whose splits all wait for barriers. Shares a number with
-RECONVERGING, which is never stored as a status."""
+"""The value of `WarpState.status` of a warp whose splits all wait for barriers. Shares a number
+with RECONVERGING, which is never stored as a status."""
 
 DONE, DEADLOCK = -1, -2
 """Results of `next_warp` if no warp can run: all blocks have ended, or none can ever progress."""
+
+
+@jitable
+def table_of(plan: Plan, tables: Words, index: int) -> WarpTable:
+    """Returns the table of the warp in row `index`."""
+    return WarpTable(tables, index * plan.table_stride)

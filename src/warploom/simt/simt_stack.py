@@ -14,86 +14,79 @@ from __future__ import annotations
 
 from warploom.simt.lane_counts import first_lane, jitable
 from warploom.simt.warp_table import (
-    ARRIVED,
-    EXPECTED,
-    FREE,
-    LANES,
     NONE,
-    OTHER_MASK,
-    PARENT,
-    PARKED,
-    S_MASK,
-    S_NODE,
-    Table,
-    node_at,
+    Split,
+    StackNode,
+    WarpTable,
     node_count,
-    split_at,
+    node_of,
+    split_of,
 )
 
 
 @jitable
-def is_inside(table: Table, node: int, outer: int) -> bool:
+def is_inside(table: WarpTable, node: int, outer: int) -> bool:
     """Returns whether a node (SIMT stack entry) is `outer` or one of its descendants; False if
     `node` is NONE."""
     while node != NONE:
         if node == outer:
             return True
-        node = table[node_at(node) + PARENT]
+        node = node_of(table, node).parent
     return False
 
 
 @jitable
-def leave_nodes(table: Table, into: int, at: int) -> None:
+def leave_nodes(table: WarpTable, into: Split, other: Split) -> None:
     """Moves two splits that merge to their innermost common node (SIMT stack entry; NONE if they
-    share none); the nodes that they leave no longer expect their lanes. `into` and `at` are the
-    indices of the splits' records in the table."""
-    common = table[into + S_NODE]
-    while common != NONE and not is_inside(table, table[at + S_NODE], common):
-        common = table[node_at(common) + PARENT]
-    for split in (into, at):
-        node = table[split + S_NODE]
+    share none); the nodes that they leave no longer expect their lanes."""
+    common = into.node
+    while common != NONE and not is_inside(table, other.node, common):
+        common = node_of(table, common).parent
+    for split in (into, other):
+        node = split.node
         while node != common:
-            table[node_at(node) + EXPECTED] &= ~table[split + S_MASK]
-            node = table[node_at(node) + PARENT]
-        table[split + S_NODE] = common
+            node_of(table, node).expected &= ~split.mask
+            node = node_of(table, node).parent
+        split.node = common
 
 
 @jitable
-def remove_redundant_nodes(table: Table) -> None:
+def remove_redundant_nodes(table: WarpTable) -> None:
     """Removes all redundant nodes: no lane has arrived, no other side is pending, and at most one
     child is left. All splits must be parked, as children are counted among them. Repeats until
     nothing changes, since a removal can make the parent redundant."""
     changed = True
     while changed:
         changed = False
-        for node in range(node_count(table[LANES])):
-            at = node_at(node)
-            used = (table[FREE] >> node) & 1 == 0
-            if used and table[at + ARRIVED] == 0 and table[at + OTHER_MASK] == 0:
+        for node in range(node_count(table.lanes)):
+            entry = node_of(table, node)
+            used = (table.free >> node) & 1 == 0
+            if used and entry.arrived == 0 and entry.other_mask == 0:
                 changed = remove_if_single(table, node) or changed
 
 
 @jitable
-def remove_if_single(table: Table, node: int) -> bool:
+def remove_if_single(table: WarpTable, node: int) -> bool:
     """Removes a node that has at most one child (parked split or inner node): the child moves to
-    the node's parent, and the node becomes free. Returns whether it did. TOP is not changed."""
+    the node's parent, and the node becomes free. Returns whether it did. `top` is not changed."""
     parts = 0
     parent_index = 0
-    for inner in range(node_count(table[LANES])):
-        if (table[FREE] >> inner) & 1 == 0 and table[node_at(inner) + PARENT] == node:
-            parent_index = node_at(inner) + PARENT
+    for inner in range(node_count(table.lanes)):
+        entry = node_of(table, inner)
+        if (table.free >> inner) & 1 == 0 and entry.parent == node:
+            parent_index = entry.at + StackNode.parent
             parts += 1
     # `parent_index` is the word that names `node` as the parent of its last child found.
-    left = table[PARKED]
+    left = table.parked
     while left != 0:
         split = first_lane(left)
         left &= left - 1
-        if table[split_at(table, split) + S_NODE] == node:
-            parent_index = split_at(table, split) + S_NODE
+        if split_of(table, split).node == node:
+            parent_index = split_of(table, split).at + Split.node
             parts += 1
     if parts > 1:
         return False
     if parts == 1:
-        table[parent_index] = table[node_at(node) + PARENT]
-    table[FREE] |= 1 << node
+        table.words[parent_index] = node_of(table, node).parent
+    table.free |= 1 << node
     return True

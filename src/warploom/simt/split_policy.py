@@ -5,26 +5,7 @@ from __future__ import annotations
 
 from warploom.simt.lane_counts import first_lane, jitable
 from warploom.simt.waiting_splits import parked
-from warploom.simt.warp_table import (
-    BLOCK,
-    MASK,
-    NONE,
-    PARKED,
-    READY,
-    S_ARGUMENT,
-    S_ARGUMENT_2,
-    S_BLOCK,
-    S_MASK,
-    S_NODE,
-    S_ORDER,
-    S_VOTE,
-    SEQUENCE,
-    SYNC_DONE,
-    TOP,
-    VOTE,
-    Table,
-    split_at,
-)
+from warploom.simt.warp_table import NONE, READY, WarpTable, split_of
 
 CONVERGE, FAIR, RANDOM, ADVERSARIAL = range(4)
 """Policies. CONVERGE runs one side of a branch after the other and reconverges; FAIR uses short
@@ -32,10 +13,10 @@ turns; RANDOM chooses by seed; ADVERSARIAL keeps lanes diverged as long as PTX a
 
 
 @jitable
-def resume_next_split(table: Table, policy: int, seed: int) -> int:
+def resume_next_split(table: WarpTable, policy: int, seed: int) -> int:
     """Makes a ready split (parked lanes that execute together) the running one: unparks it and sets
-    BLOCK, MASK, TOP, SYNC_DONE and VOTE in the warp's table. Returns its basic block, or NONE if no
-    split is ready.
+    `block`, `mask`, `top`, `sync_done` and `vote` in the warp's table. Returns its basic block, or
+    NONE if no split is ready.
 
     CONVERGE and FAIR select the split that was parked first, RANDOM any, by `seed`, ADVERSARIAL the
     one parked last, but splits that have used up a turn after all others."""
@@ -45,12 +26,12 @@ def resume_next_split(table: Table, policy: int, seed: int) -> int:
     while left != 0:
         split = first_lane(left)
         left &= left - 1
-        at = split_at(table, split)
-        key = table[at + S_ORDER]
+        record = split_of(table, split)
+        key = record.order
         if policy == RANDOM:
-            # SEQUENCE changes with every parking, so the choice differs from turn to turn.
-            key = hash_pair(seed, table[SEQUENCE] * 64 + split)
-        elif policy == ADVERSARIAL and table[at + S_ARGUMENT] == 0:
+            # `sequence` changes with every parking, so the choice differs from turn to turn.
+            key = hash_pair(seed, table.sequence * 64 + split)
+        elif policy == ADVERSARIAL and record.argument == 0:
             # Negative keys reverse the order, and precede splits that have used up a turn.
             key = -1 - key
         if best == NONE or key < best_key:
@@ -58,14 +39,14 @@ def resume_next_split(table: Table, policy: int, seed: int) -> int:
             best_key = key
     if best == NONE:
         return NONE
-    at = split_at(table, best)
-    table[PARKED] &= ~(1 << best)
-    table[MASK] = table[at + S_MASK]
-    table[BLOCK] = table[at + S_BLOCK]
-    table[TOP] = table[at + S_NODE]
-    table[SYNC_DONE] = table[at + S_ARGUMENT_2]
-    table[VOTE] = table[at + S_VOTE]
-    return table[BLOCK]
+    record = split_of(table, best)
+    table.parked &= ~(1 << best)
+    table.mask = record.mask
+    table.block = record.block
+    table.top = record.node
+    table.sync_done = record.argument_2
+    table.vote = record.vote
+    return table.block
 
 
 @jitable

@@ -12,31 +12,45 @@ SAMPLER_TAG, flags for coordinates and filtering, and address modes.
 
 from __future__ import annotations
 
-COUNT, BASE, SIZE = range(3)
-HEADER_WORDS = 3
-"""Header of the table: number of rows, address of device memory, its size in bytes."""
+from typing import Annotated
 
-KIND = 0
-GEOMETRY = 1
-FORMAT = 2
-COMPONENTS = 3
-WIDTH = 4
-HEIGHT = 5
-DEPTH = 6
-LAYERS = 7
-LEVELS = 8
-AS_FLOAT = 9
-SAMPLER = 10
-BORDER = 11
-LEVEL_AT = 15
+from warploom.simt.lane_counts import jitable
+from warploom.simt.records import WordRecord, Words
+
+LANES = 32
+Row = Annotated[Words, LANES]
 MOST_LEVELS = 16
-ROW_WORDS = LEVEL_AT + MOST_LEVELS
-"""Words of a row. Sizes are in texels of level 0 (faces of a cube are layers). AS_FLOAT: integer
-texels are read as normalized floats. BORDER: four words, the border color. From LEVEL_AT on: the
-offset of each level from BASE."""
+
+
+class TextureHeader(WordRecord):
+    """The header of the table, which its rows follow."""
+
+    count: int  # number of rows
+    base: int  # address of device memory
+    size: int  # its bytes
+
+
+class TextureRow(WordRecord):
+    """The row of a texture or surface. Sizes are in texels of level 0 (faces of a cube are
+    layers)."""
+
+    kind: int
+    geometry: int
+    format: int
+    components: int
+    width: int
+    height: int
+    depth: int
+    layers: int
+    levels: int
+    as_float: int  # integer texels are read as normalized floats
+    sampler: int
+    border: Annotated[Words, 4]  # the border color
+    level_at: Annotated[Words, MOST_LEVELS]  # the offset of each level from `base`
+
 
 FREE, TEXTURE, SURFACE = range(3)
-"""Values of KIND."""
+"""Values of `TextureRow.kind`."""
 
 GEOMETRIES = ("1d", "2d", "3d", "a1d", "a2d", "cube", "acube")
 ONE, TWO, THREE, ONE_ARRAY, TWO_ARRAY, CUBE, CUBE_ARRAY = range(7)
@@ -106,21 +120,53 @@ IS_TEXTURE, IS_SURFACE, IS_SAMPLER = range(3)
 
 # ---- lanes --------------------------------------------------------------------------------------
 
-ADDRESS_ROW, HANDLE_ROW, SAMPLER_ROW, X_ROW, Y_ROW, Z_ROW, LAYER_ROW, LOD_ROW = range(8)
-DX_ROW, DY_ROW, OFFSET_ROW, VALUE_ROW, RESULT_ROW = 8, 11, 14, 17, 21
-DATA_ROWS = RESULT_ROW + 4
-"""Rows of the operands and results of a request: 32 lanes of 64 bits each. Gradients and offsets
-have three rows, values and results four."""
 
-FAULT_KIND, FAULT_LANE, FAULT_ADDRESS, FAULT_SIZE = range(4)
-TOUCHED = 4
-MOST_TOUCHED = 32 * 16
-CORNERS = TOUCHED + 1 + MOST_TOUCHED
-MOST_CORNERS = 16
-SCRATCH_WORDS = CORNERS + 1 + 2 * MOST_CORNERS
-"""Words of the scratch array of a request: a fault's record; from TOUCHED on, the count and the
-indices of the touched sectors; from CORNERS on, the count of one lane's texels, then an offset and
-a weight for each."""
+class TexelOperands(WordRecord):
+    """The operands and results of a request: rows of 32 lanes, 64 bits each."""
+
+    address: Row  # of a surface access, as an offset from `base`
+    handle: Row
+    sampler: Row
+    x: Row
+    y: Row
+    z: Row
+    layer: Row
+    lod: Row
+    dx: Annotated[Words, 3 * LANES]  # gradients
+    dy: Annotated[Words, 3 * LANES]
+    offset: Annotated[Words, 3 * LANES]
+    value: Annotated[Words, 4 * LANES]
+    result: Annotated[Words, 4 * LANES]
+
+
+MOST_TOUCHED, MOST_CORNERS = LANES * 16, 16
+
+
+class Corner(WordRecord):
+    """A texel that filtering mixes: its offset, and its weight."""
+
+    address: int
+    weight: int
+
+
+class TexelScratch(WordRecord):
+    """The scratch words of a request: a fault's record, the touched sectors, one lane's corners."""
+
+    fault_kind: int
+    fault_lane: int
+    fault_address: int
+    fault_size: int
+    touched: int  # how many of `sectors`
+    sectors: Annotated[Words, MOST_TOUCHED]  # their indices
+    corners: int  # how many of the corners
+    corner_list: Annotated[Words, MOST_CORNERS * Corner.WORDS]
+
 
 MISALIGNED, BAD_HANDLE, OTHER_GEOMETRY, OUTSIDE_SURFACE = 2, 11, 12, 13
 """Kinds of fault, numbered as in `machine.faults.fault_errors.FaultKind`."""
+
+
+@jitable
+def corner_of(scratch: TexelScratch, number: int) -> Corner:
+    """Returns a corner of the list in the scratch words."""
+    return Corner(scratch, scratch.at + TexelScratch.corner_list, number)

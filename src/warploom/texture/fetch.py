@@ -6,12 +6,11 @@ Source: CUDA C++ Programming Guide, "Texture Fetching" (nearest-point and linear
 guide does not specify its rounding, here to nearest. Other unspecified details stand in
 docs/memory.md.
 
-Parameters: `table`: the textures (`texture.descriptors`); `texture`: the index of the texture's row
-in it; `sampler`: an encoded sampler; `memory`: device memory as bytes; `data`: the operands and
-results of 32 lanes; `request`: the encoded instruction; `scratch`: corners and touched sectors; u,
-v, w: coordinates along x, y and z. A *corner* is a texel that filtering mixes: its offset from
-BASE, -1 for the border, -2 out of bounds, and its weight. `record` holds the counters of the
-access."""
+Parameters: `texture`: the row of a texture (`texture.descriptors`); `sampler`: an encoded sampler;
+`memory`: device memory as bytes; `data`: the operands and results of 32 lanes; `request`: the
+encoded instruction; `scratch`: corners and touched sectors; u, v, w: coordinates along x, y and z.
+A *corner* is a texel that filtering mixes: its offset from `base`, -1 for the border, -2 out of
+bounds, and its weight. `record` holds the counters of the access."""
 
 from __future__ import annotations
 
@@ -20,43 +19,27 @@ import numpy as np
 from warploom.simt.lane_counts import Addresses, Ints, jitable
 from warploom.texture.axes import ONE_WEIGHT, axis_texels, cube_face, log2_of
 from warploom.texture.descriptors import (
-    AS_FLOAT,
-    BORDER,
     COMPONENT,
-    COMPONENTS,
-    CORNERS,
     CUBE,
     CUBE_ARRAY,
-    DEPTH,
-    DX_ROW,
-    DY_ROW,
-    FORMAT,
     GEOMETRY_AT,
     GIVEN_LEVEL,
     GRADIENTS,
     HALVES,
-    HEIGHT,
     INTEGER,
-    LAYER_ROW,
-    LAYERS,
-    LEVEL_AT,
-    LEVELS,
     LINEAR,
     LOD,
-    LOD_ROW,
     MIP_LINEAR,
     MODES_AT,
     NORMALIZED,
-    OFFSET_ROW,
     ONE,
     ONE_ARRAY,
     PACKED_HALVES,
-    RESULT_ROW,
     THREE,
-    WIDTH,
-    X_ROW,
-    Y_ROW,
-    Z_ROW,
+    TexelOperands,
+    TexelScratch,
+    TextureRow,
+    corner_of,
 )
 from warploom.texture.texels import (
     Memory,
@@ -80,56 +63,55 @@ ONE_BITS = 0x3F800000
 
 @jitable
 def fetch(
-    table: Ints, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
-    request: int, scratch: Ints, record: Ints,
+    texture: TextureRow, sampler: int, memory: Memory, data: TexelOperands, lane: int,
+    request: int, scratch: TexelScratch, record: Ints,
 ) -> None:  # fmt: skip
-    """Executes `tex`, encoded in `request`, in one lane, on the texture whose row begins at index
-    `texture` of the table: stores four result words in the result rows of `data`, rounded to half
-    precision if requested, and counts the sectors of its texels. A single texel is converted
-    (`corner_word`), several are filtered as floats. Missing components are 0, the fourth is 1 (1.0
-    if texels are read as floats)."""
-    find_corners(table, texture, sampler, data, lane, request, scratch)
-    count = int(scratch[CORNERS])
-    as_float, format = int(table[texture + AS_FLOAT]), int(table[texture + FORMAT])
+    """Executes `tex`, encoded in `request`, in one lane: stores four result words in the result
+    rows of `data`, rounded to half precision if requested, and counts the sectors of its texels. A
+    single texel is converted (`corner_word`), several are filtered as floats. Missing components
+    are 0, the fourth is 1 (1.0 if texels are read as floats)."""
+    find_corners(texture, sampler, data, lane, request, scratch)
+    count = scratch.corners
+    as_float, format = texture.as_float, texture.format
     for corner in range(count):
-        address = int(scratch[CORNERS + 1 + 2 * corner])
+        address = corner_of(scratch, corner).address
         if address >= 0:
             count_sector(address, scratch, record)
-    components = int(table[texture + COMPONENTS])
+    components = texture.components
     for component in range(4):
         word = 0
         if component >= components:
             if component == 3:
                 word = ONE_BITS if is_number(format, as_float) else 1
         elif count == 1:
-            word = corner_word(table, texture, memory, int(scratch[CORNERS + 1]), component)
+            word = corner_word(texture, memory, corner_of(scratch, 0).address, component)
         else:
-            word = filter_corners(table, texture, memory, component, scratch)
-        data[32 * (RESULT_ROW + component) + lane] = word
+            word = filter_corners(texture, memory, component, scratch)
+        data.result[32 * component + lane] = word
     halves = request >> HALVES & 3
     if halves:
         round_to_half(data, lane, halves)
 
 
 @jitable
-def round_to_half(data: Addresses, lane: int, halves: int) -> None:
+def round_to_half(data: TexelOperands, lane: int, halves: int) -> None:
     """Replaces a lane's four results in `data`, bits of single-precision floats, by the 16 bits of
     halves; if `halves` is PACKED_HALVES packs them by two in the first two result rows, the first
     of a pair in the low half."""
     for component in range(4):
-        at = 32 * (RESULT_ROW + component) + lane
-        half = single_to_half(int(np.int64(data[at])))
+        at = 32 * component + lane
+        half = single_to_half(int(np.int64(data.result[at])))
         if halves == PACKED_HALVES:
-            at = 32 * (RESULT_ROW + component // 2) + lane
+            at = 32 * (component // 2) + lane
             if component % 2:
-                half = half << 16 | int(np.int64(data[at]))
-        data[at] = half
+                half = half << 16 | int(np.int64(data.result[at]))
+        data.result[at] = half
 
 
 @jitable
 def gather(
-    table: Ints, texture: int, sampler: int, memory: Memory, data: Addresses, lane: int,
-    request: int, scratch: Ints, record: Ints,
+    texture: TextureRow, sampler: int, memory: Memory, data: TexelOperands, lane: int,
+    request: int, scratch: TexelScratch, record: Ints,
 ) -> None:  # fmt: skip
     """Executes `tld4` in one lane: stores one component of the four texels of level 0 that linear
     filtering would mix in the result rows of `data`, in the order (x, y) = (0, 1), (1, 1), (1, 0),
@@ -137,30 +119,30 @@ def gather(
     corners of weight 0. A component that the texture lacks is 0, the fourth 1 (1.0 if texels are
     read as floats); no texel is read for it."""
     component = request >> COMPONENT & 3
-    exists = component < table[texture + COMPONENTS]
+    exists = component < texture.components
     missing = 0
     if component == 3:
-        number = is_number(int(table[texture + FORMAT]), int(table[texture + AS_FLOAT]))
+        number = is_number(texture.format, texture.as_float)
         missing = ONE_BITS if number else 1
     linear = sampler | LINEAR
-    u, v, _, layer, face_flags = sample_position(table, texture, data, lane, request)
+    u, v, _, layer, face_flags = sample_position(texture, data, lane, request)
     scale = (sampler | face_flags) & NORMALIZED
-    width, height = int(table[texture + WIDTH]), int(table[texture + HEIGHT])
+    width, height = texture.width, texture.height
     du, dv = offset_of(data, lane, 0), offset_of(data, lane, 1)
     x0, x1, _ = axis_texels(u, du, width, mode_of(sampler, 0), scale, linear)
     y0, y1, _ = axis_texels(v, dv, height, mode_of(sampler, 1), scale, linear)
-    scratch[CORNERS] = 0
+    scratch.corners = 0
     for texel_index in range(4):
         x = x0 if texel_index == 0 or texel_index == 3 else x1
         y = y1 if texel_index < 2 else y0
-        address = texel_at(table, texture, 0, x, y, 0, layer)
+        address = texel_at(texture, 0, x, y, 0, layer)
         word = missing
         if exists:
-            word = corner_word(table, texture, memory, address, component)
+            word = corner_word(texture, memory, address, component)
             add_corner(address, 0, scratch)
             if address >= 0:
                 count_sector(address, scratch, record)
-        data[32 * (RESULT_ROW + texel_index) + lane] = word
+        data.result[32 * texel_index + lane] = word
 
 
 # ---- from coordinates to texels -----------------------------------------------------------------
@@ -168,83 +150,79 @@ def gather(
 
 @jitable
 def find_corners(
-    table: Ints,
-    texture: int,
+    texture: TextureRow,
     sampler: int,
-    data: Addresses,
+    data: TexelOperands,
     lane: int,
     request: int,
-    scratch: Ints,
+    scratch: TexelScratch,
 ) -> None:
     """Stores the corners of a lane's fetch (texels that filtering mixes, with weights) in the
-    scratch array (from CORNERS on: count, then address and weight of each), except those with
+    scratch array, except those with
     weight 0: one texel for integer coordinates (of the level operand, clamped, or level 0), else
     those of one or two mipmap levels (`select_levels`)."""
-    scratch[CORNERS] = 0
+    scratch.corners = 0
     if request >> INTEGER & 1:
         level = 0
         if request >> LOD & 3 == GIVEN_LEVEL:
-            level = signed_at(data, LOD_ROW, lane)
-        level = min(max(level, 0), int(table[texture + LEVELS]) - 1)
-        add_integer_corner(table, texture, data, lane, level, request >> GEOMETRY_AT & 15, scratch)
+            level = signed_at(data.lod, lane)
+        level = min(max(level, 0), texture.levels - 1)
+        add_integer_corner(texture, data, lane, level, request >> GEOMETRY_AT & 15, scratch)
         return
-    level, weight = select_levels(table, texture, sampler, data, lane, request)
-    add_corners(table, texture, sampler, data, lane, request, level, ONE_WEIGHT - weight, scratch)
+    level, weight = select_levels(texture, sampler, data, lane, request)
+    add_corners(texture, sampler, data, lane, request, level, ONE_WEIGHT - weight, scratch)
     if weight > 0:
-        add_corners(table, texture, sampler, data, lane, request, level + 1, weight, scratch)
+        add_corners(texture, sampler, data, lane, request, level + 1, weight, scratch)
 
 
 @jitable
 def add_integer_corner(
-    table: Ints,
-    texture: int,
-    data: Addresses,
+    texture: TextureRow,
+    data: TexelOperands,
     lane: int,
     level: int,
     geometry: int,
-    scratch: Ints,
+    scratch: TexelScratch,
 ) -> None:
     """Appends the texel at integer coordinates plus texel offsets to the scratch array as the only
     corner, of weight WHOLE, with address -2 if they are out of bounds; the layer is clamped."""
-    x, y, z = signed_at(data, X_ROW, lane), 0, 0
+    x, y, z = signed_at(data.x, lane), 0, 0
     if geometry != ONE and geometry != ONE_ARRAY:
-        y = signed_at(data, Y_ROW, lane)
+        y = signed_at(data.y, lane)
     if geometry == THREE:
-        z = signed_at(data, Z_ROW, lane)
+        z = signed_at(data.z, lane)
     x += int(offset_of(data, lane, 0))
     y += int(offset_of(data, lane, 1))
     z += int(offset_of(data, lane, 2))
-    inside = 0 <= x < extent(table, texture, WIDTH, level)
-    inside = inside and 0 <= y < extent(table, texture, HEIGHT, level)
-    inside = inside and 0 <= z < extent(table, texture, DEPTH, level)
+    inside = 0 <= x < extent(texture.width, level)
+    inside = inside and 0 <= y < extent(texture.height, level)
+    inside = inside and 0 <= z < extent(texture.depth, level)
     address = -2
     if inside:
-        address = texel_at(table, texture, level, x, y, z, layer_of(table, texture, data, lane))
+        address = texel_at(texture, level, x, y, z, layer_of(texture, data, lane))
     add_corner(address, WHOLE, scratch)
 
 
 @jitable
 def add_corners(
-    table: Ints, texture: int, sampler: int, data: Addresses, lane: int, request: int,
-    level: int, weight: int, scratch: Ints,
+    texture: TextureRow, sampler: int, data: TexelOperands, lane: int, request: int,
+    level: int, weight: int, scratch: TexelScratch,
 ) -> None:  # fmt: skip
     """Appends the corners of one mipmap level to the scratch array, one or two along each axis of
     the geometry (one of integer texels, which are never filtered). The weight of a corner is
     `weight`, the level's, times its weights along three axes, all in 256ths; none is 0."""
     geometry = request >> GEOMETRY_AT & 15
-    u, v, w, layer, face_flags = sample_position(table, texture, data, lane, request)
+    u, v, w, layer, face_flags = sample_position(texture, data, lane, request)
     scale = (sampler | face_flags) & NORMALIZED
-    width, height = extent(table, texture, WIDTH, level), extent(table, texture, HEIGHT, level)
-    linear = (
-        sampler if is_number(int(table[texture + FORMAT]), int(table[texture + AS_FLOAT])) else 0
-    )
+    width, height = extent(texture.width, level), extent(texture.height, level)
+    linear = sampler if is_number(texture.format, texture.as_float) else 0
     du, dv, dw = (offset_of(data, lane, 0), offset_of(data, lane, 1), offset_of(data, lane, 2))
     x0, x1, at_x = axis_texels(u, du, width, mode_of(sampler, 0), scale, linear)
     y0, y1, at_y, z0, z1, at_z = 0, 0, 0, 0, 0, 0
     if geometry != ONE and geometry != ONE_ARRAY:
         y0, y1, at_y = axis_texels(v, dv, height, mode_of(sampler, 1), scale, linear)
     if geometry == THREE:
-        depth = extent(table, texture, DEPTH, level)
+        depth = extent(texture.depth, level)
         z0, z1, at_z = axis_texels(w, dw, depth, mode_of(sampler, 2), scale, linear)
     for corner in range(8):
         x, part_x = (x1, at_x) if corner & 1 else (x0, ONE_WEIGHT - at_x)
@@ -252,62 +230,62 @@ def add_corners(
         z, part_z = (z1, at_z) if corner & 4 else (z0, ONE_WEIGHT - at_z)
         corner_weight = weight * part_x * part_y * part_z
         if corner_weight > 0:
-            add_corner(texel_at(table, texture, level, x, y, z, layer), corner_weight, scratch)
+            add_corner(texel_at(texture, level, x, y, z, layer), corner_weight, scratch)
 
 
 @jitable
-def add_corner(address: int, weight: int, scratch: Ints) -> None:
+def add_corner(address: int, weight: int, scratch: TexelScratch) -> None:
     """Appends a corner, its texel's address and weight, to the list in the scratch array."""
-    count = int(scratch[CORNERS])
-    scratch[CORNERS + 1 + 2 * count] = address
-    scratch[CORNERS + 2 + 2 * count] = weight
-    scratch[CORNERS] = count + 1
+    count = scratch.corners
+    corner = corner_of(scratch, count)
+    corner.address, corner.weight = address, weight
+    scratch.corners = count + 1
 
 
 @jitable
 def sample_position(
-    table: Ints, texture: int, data: Addresses, lane: int, request: int
+    texture: TextureRow, data: TexelOperands, lane: int, request: int
 ) -> tuple[float, float, float, int, int]:
     """Returns u, v, w and the layer of a lane's fetch, which are its operands (the layer clamped to
     the last one), and 0. For cubes returns the coordinates on the face that the direction (u, v, w)
     hits, w 0, the layer 6 * cube + face, and in place of 0 the sampler flag NORMALIZED, as such
     coordinates always are."""
-    u, v, w = float_at(data, X_ROW, lane), float_at(data, Y_ROW, lane), float_at(data, Z_ROW, lane)
-    layer, geometry = layer_of(table, texture, data, lane), request >> GEOMETRY_AT & 15
+    u, v, w = float_at(data.x, lane), float_at(data.y, lane), float_at(data.z, lane)
+    layer, geometry = layer_of(texture, data, lane), request >> GEOMETRY_AT & 15
     if geometry != CUBE and geometry != CUBE_ARRAY:
         return u, v, w, layer, 0
     face, across, down = cube_face(u, v, w)
     cube = 0
     if geometry == CUBE_ARRAY:
-        cubes = int(table[texture + LAYERS]) // 6
-        cube = min(int(np.int64(data[32 * LAYER_ROW + lane])) & 0xFFFFFFFF, cubes - 1)
+        cubes = texture.layers // 6
+        cube = min(int(np.int64(data.layer[lane])) & 0xFFFFFFFF, cubes - 1)
     return across, down, 0.0, 6 * cube + face, NORMALIZED
 
 
 @jitable
-def texel_at(table: Ints, texture: int, level: int, x: int, y: int, z: int, layer: int) -> int:
-    """Returns the offset of a texel of a mipmap level and layer from BASE, in bytes; -1 for the
+def texel_at(texture: TextureRow, level: int, x: int, y: int, z: int, layer: int) -> int:
+    """Returns the offset of a texel of a mipmap level and layer from `base`, in bytes; -1 for the
     border (a negative coordinate)."""
     if x < 0 or y < 0 or z < 0:
         return -1
-    width, height = extent(table, texture, WIDTH, level), extent(table, texture, HEIGHT, level)
-    depth = extent(table, texture, DEPTH, level)
+    width, height = extent(texture.width, level), extent(texture.height, level)
+    depth = extent(texture.depth, level)
     texel_index = ((layer * depth + z) * height + y) * width + x
-    size = format_bytes(int(table[texture + FORMAT])) * int(table[texture + COMPONENTS])
-    return int(table[texture + LEVEL_AT + level]) + texel_index * size
+    size = format_bytes(texture.format) * texture.components
+    return int(texture.level_at[level]) + texel_index * size
 
 
 @jitable
-def extent(table: Ints, texture: int, column: int, level: int) -> int:
-    """Returns the size of a mipmap level in texels along the axis with the size word `column`."""
-    return max(1, int(table[texture + column]) >> level)
+def extent(size: int, level: int) -> int:
+    """Returns the size of a mipmap level in texels along an axis, from that of level 0."""
+    return max(1, size >> level)
 
 
 @jitable
-def layer_of(table: Ints, texture: int, data: Addresses, lane: int) -> int:
+def layer_of(texture: TextureRow, data: TexelOperands, lane: int) -> int:
     """Returns the layer operand of a lane, an unsigned number, clamped to the last layer."""
-    layer = int(np.int64(data[32 * LAYER_ROW + lane])) & 0xFFFFFFFF
-    return min(layer, int(table[texture + LAYERS]) - 1)
+    layer = int(np.int64(data.layer[lane])) & 0xFFFFFFFF
+    return min(layer, texture.layers - 1)
 
 
 @jitable
@@ -317,21 +295,21 @@ def mode_of(sampler: int, axis: int) -> int:
 
 
 @jitable
-def offset_of(data: Addresses, lane: int, axis: int) -> float:
+def offset_of(data: TexelOperands, lane: int, axis: int) -> float:
     """Returns the offset operand of a lane along an axis, in texels."""
-    return float(signed_at(data, OFFSET_ROW + axis, lane))
+    return float(signed_at(data.offset, 32 * axis + lane))
 
 
 @jitable
-def float_at(data: Addresses, at: int, lane: int) -> float:
-    """Returns the 32-bit float in row `at` of the operands."""
-    return float_value(int(np.int64(data[32 * at + lane])) & 0xFFFFFFFF)
+def float_at(row: Addresses, lane: int) -> float:
+    """Returns the 32-bit float of a lane in a row of operands."""
+    return float_value(int(np.int64(row[lane])) & 0xFFFFFFFF)
 
 
 @jitable
-def signed_at(data: Addresses, at: int, lane: int) -> int:
-    """Returns the signed 32-bit integer in row `at` of the operands."""
-    return signed_value(int(np.int64(data[32 * at + lane])) & 0xFFFFFFFF, 32)
+def signed_at(row: Addresses, lane: int) -> int:
+    """Returns the signed 32-bit integer of a lane in a row of operands."""
+    return signed_value(int(np.int64(row[lane])) & 0xFFFFFFFF, 32)
 
 
 # ---- levels of detail ---------------------------------------------------------------------------
@@ -339,17 +317,17 @@ def signed_at(data: Addresses, at: int, lane: int) -> int:
 
 @jitable
 def select_levels(
-    table: Ints, texture: int, sampler: int, data: Addresses, lane: int, request: int
+    texture: TextureRow, sampler: int, data: TexelOperands, lane: int, request: int
 ) -> tuple[int, int]:
     """Returns the mipmap level to fetch from, and the weight of the next level in 256ths (0 unless
     the sampler filters between levels; the level is then the nearest). The level of detail is the
     base level 0, an operand, or computed from gradients, limited to the texture's levels."""
-    source, last = request >> LOD & 3, int(table[texture + LEVELS]) - 1
+    source, last = request >> LOD & 3, texture.levels - 1
     detail = 0.0
     if source == GIVEN_LEVEL:
-        detail = float_at(data, LOD_ROW, lane)
+        detail = float_at(data.lod, lane)
     elif source == GRADIENTS:
-        detail = level_of_detail(table, texture, sampler, data, lane, request >> GEOMETRY_AT & 15)
+        detail = level_of_detail(texture, sampler, data, lane, request >> GEOMETRY_AT & 15)
     if not detail > 0.0:
         return 0, 0
     detail = min(detail, float(last))
@@ -363,7 +341,7 @@ def select_levels(
 
 @jitable
 def level_of_detail(
-    table: Ints, texture: int, sampler: int, data: Addresses, lane: int, geometry: int
+    texture: TextureRow, sampler: int, data: TexelOperands, lane: int, geometry: int
 ) -> float:
     """Returns the level of detail at which the longer gradient is one texel long: the base-2
     logarithm of its length in texels of level 0, at least 0, rounded down to a multiple of 2^-10
@@ -374,14 +352,14 @@ def level_of_detail(
     if geometry in (ONE, ONE_ARRAY):
         axes = 1
     longest = 0.0
-    for first in (DX_ROW, DY_ROW):
+    for gradients in (data.dx, data.dy):
         square = 0.0
         for axis in range(axes):
-            part = float_at(data, first + axis, lane)
+            part = float_at(gradients, 32 * axis + lane)
             if cube:
-                part *= table[texture + WIDTH] * 0.5  # a face spans -1 to 1
+                part *= texture.width * 0.5  # a face spans -1 to 1
             elif sampler & NORMALIZED:
-                part *= float(table[texture + WIDTH + axis])
+                part *= float(texture.words[texture.at + TextureRow.width + axis])
             square += part * part
         longest = max(longest, square)
     # The length is squared: halving the logarithm takes the root.
@@ -392,30 +370,31 @@ def level_of_detail(
 
 
 @jitable
-def corner_word(table: Ints, texture: int, memory: Memory, address: int, component: int) -> int:
+def corner_word(texture: TextureRow, memory: Memory, address: int, component: int) -> int:
     """Returns a component of a corner's texel at offset `address` as a 32-bit word: of the border
     color for -1, 0 for -2 (out of bounds)."""
     if address == -1:
-        return int(table[texture + BORDER + component])
+        return int(texture.border[component])
     if address < 0:
         return 0
-    format = int(table[texture + FORMAT])
+    format = texture.format
     at = address + component * format_bytes(format)
-    return component_word(memory, at, format, int(table[texture + AS_FLOAT]))
+    return component_word(memory, at, format, texture.as_float)
 
 
 @jitable
-def filter_corners(table: Ints, texture: int, memory: Memory, component: int, scratch: Ints) -> int:
+def filter_corners(
+    texture: TextureRow, memory: Memory, component: int, scratch: TexelScratch
+) -> int:
     """Returns a component of the weighted mean of all corners, as float bits; corners without a
     texel (border) have the border color. Summed in double precision, so that it is rounded once."""
-    total, format = 0.0, int(table[texture + FORMAT])
+    total, format = 0.0, texture.format
     inside = component * format_bytes(format)
-    for corner in range(int(scratch[CORNERS])):
-        address = int(scratch[CORNERS + 1 + 2 * corner])
-        weight = float(scratch[CORNERS + 2 + 2 * corner])
-        if address < 0:
-            value = float_value(int(table[texture + BORDER + component]))
+    for corner in range(scratch.corners):
+        texel = corner_of(scratch, corner)
+        if texel.address < 0:
+            value = float_value(int(texture.border[component]))
         else:
-            value = component_number(memory, address + inside, format)
-        total += weight * value
+            value = component_number(memory, texel.address + inside, format)
+        total += float(texel.weight) * value
     return float_bits(total / WHOLE)

@@ -4,8 +4,8 @@ kernels: resolves handles, executes lane by lane, counts sectors.
 Both machines call `serve_texels` with the same arrays (`texture.descriptors`): `table`: the
 textures; `memory`: device memory as bytes; `data`: operands and results of 32 lanes; `scratch`:
 fault and work space; `record`: the counters of the access. Functions that can fault return 0, or 1
-with the fault recorded. `start` is the index of a texture's row in the table.
-"""
+with the fault recorded. `texture` is the row of a texture; at index 0, where the header is, for
+none."""
 
 from __future__ import annotations
 
@@ -23,50 +23,29 @@ from warploom.cost.fields import (
 )
 from warploom.cost.writes import lasting
 from warploom.simt.lane_counts import Addresses, Ints, jitable
-from warploom.simt.schedule_layout import (
-    CHANGES,
-)
+from warploom.simt.schedule_layout import Plan
 from warploom.texture.descriptors import (
-    ADDRESS_ROW,
-    AS_FLOAT,
     BAD_HANDLE,
-    BASE,
     COMPONENT,
-    COMPONENTS,
-    COUNT,
     CUBE,
     CUBE_ARRAY,
-    DEPTH,
     DEPTH_OF,
-    FAULT_ADDRESS,
-    FAULT_KIND,
-    FAULT_LANE,
-    FAULT_SIZE,
     FETCH,
     FILTER_OF,
-    FORMAT,
     FREE,
     GATHER,
-    GEOMETRY,
     GEOMETRY_AT,
-    HANDLE_ROW,
     HANDLE_TAG,
     HAS_SAMPLER,
-    HEADER_WORDS,
-    HEIGHT,
     HEIGHT_OF,
     IS_SAMPLER,
     IS_SURFACE,
     IS_TYPE,
-    KIND,
-    LAYERS,
     LAYERS_OF,
     LAYOUT_OF,
-    LEVELS,
     LEVELS_OF,
     LINEAR,
     LOAD,
-    LOD_ROW,
     MODE_OF,
     MOST_LEVELS,
     NORMALIZED,
@@ -78,24 +57,19 @@ from warploom.texture.descriptors import (
     QUERY,
     REDUCE,
     REDUCE_FORMATTED,
-    RESULT_ROW,
-    ROW_WORDS,
-    SAMPLER,
-    SAMPLER_ROW,
     SAMPLER_TAG,
     SAMPLES_OF,
-    SIZE,
     STORE,
     STORE_FORMATTED,
     SURFACE,
     TEXTURE,
-    TOUCHED,
     TWO_ARRAY,
     UNNORMALIZED_OF,
-    WIDTH,
     WIDTH_OF,
-    X_ROW,
-    Y_ROW,
+    TexelOperands,
+    TexelScratch,
+    TextureHeader,
+    TextureRow,
 )
 from warploom.texture.fetch import extent, fetch, gather, mode_of, signed_at
 from warploom.texture.surface import (
@@ -114,16 +88,18 @@ NO_PATH = -1
 
 @jitable
 def serve_texels(
-    table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, caches: Ints,
-    plan: Ints, mask: int, request: int, path: int, block: int,
+    table_words: Ints, memory: Memory, data_words: Addresses, scratch_words: Ints, record: Ints,
+    caches: Ints, schedule: Ints, mask: int, request: int, path: int, block: int,
 ) -> int:  # fmt: skip
     """Executes a texture or surface instruction, which `request` encodes as bit fields, in the
     lanes of `mask` of a block with grid index `block`: stores results in `data`, and counts the
     request and its sectors, one transaction each, in `record` and, if `path` is not NO_PATH, in the
     simulated caches. Queries and an empty `mask` count nothing. Returns 0, or 1 with the fault of
     the lowest lane in `scratch`."""
-    scratch[FAULT_KIND] = 0
-    scratch[TOUCHED] = 0
+    table, data = TextureHeader(table_words, 0), TexelOperands(data_words, 0)
+    scratch = TexelScratch(scratch_words, 0)
+    scratch.fault_kind = 0
+    scratch.touched = 0
     if mask == 0:
         return 0
     op = request >> OP & 15
@@ -133,6 +109,7 @@ def serve_texels(
     if op in (FETCH, GATHER):
         failed = fetch_lanes(table, memory, data, scratch, record, mask, request)
     else:
+        plan = Plan(schedule, 0)
         failed = surface_lanes(table, memory, data, scratch, record, plan, mask, request, block)
     if failed:
         return 1
@@ -143,20 +120,18 @@ def serve_texels(
     record[BYTES_MOVED] += 32 * moved
     if path != NO_PATH:
         sm = block % int(caches[SMS])
-        for index in range(1, int(scratch[TOUCHED]) + 1):
-            sector = int(scratch[TOUCHED + index])
+        for index in range(scratch.touched):
+            sector = int(scratch.sectors[index])
             look_up_sector(caches, sm, sector >> 2, 1 << (sector & 3), path, record)
     return 0
 
 
 @jitable
-def fail(scratch: Ints, kind: int, lane: int, address: int, size: int) -> int:
+def fail(scratch: TexelScratch, kind: int, lane: int, address: int, size: int) -> int:
     """Records the kind, lane, address and size of a fault (for some kinds, other details of its
     message in place of the last two) in the scratch array; returns 1."""
-    scratch[FAULT_KIND] = kind
-    scratch[FAULT_LANE] = lane
-    scratch[FAULT_ADDRESS] = address
-    scratch[FAULT_SIZE] = size
+    scratch.fault_kind, scratch.fault_lane = kind, lane
+    scratch.fault_address, scratch.fault_size = address, size
     return 1
 
 
@@ -164,46 +139,46 @@ def fail(scratch: Ints, kind: int, lane: int, address: int, size: int) -> int:
 
 
 @jitable
-def resolve_handle(table: Ints, memory: Memory, value: int) -> int:
+def resolve_handle(table: TextureHeader, memory: Memory, value: int) -> int:
     """Returns the handle or sampler that an operand `value` stands for: the value itself or, if it
     is an address in device memory, the 8 bytes there (a `.texref` variable in global memory)."""
-    offset = value - int(table[BASE])
-    if offset >= 0 and offset + 8 <= table[SIZE]:
+    offset = value - table.base
+    if offset >= 0 and offset + 8 <= table.size:
         return read_bytes(memory, offset, 8)
     return value
 
 
 @jitable
-def descriptor_row(table: Ints, value: int) -> int:
-    """Returns the table index of the row of a handle; -1 if the handle is invalid or freed."""
+def descriptor_row(table: TextureHeader, value: int) -> TextureRow:
+    """Returns the row of a handle; one at index 0 if the handle is invalid or freed."""
     # Other values, as those of samplers, give an index that is negative or too large.
     index = value - HANDLE_TAG
-    if index < 0 or index >= table[COUNT]:
-        return -1
-    start = HEADER_WORDS + int(index) * ROW_WORDS
-    return -1 if table[start + KIND] == FREE else start
+    if index < 0 or index >= table.count:
+        return TextureRow(table, 0)
+    texture = TextureRow(table, TextureHeader.WORDS, index)
+    return TextureRow(table, 0) if texture.kind == FREE else texture
 
 
 @jitable
-def lane_handle(table: Ints, memory: Memory, data: Addresses, at: int, lane: int) -> int:
-    """Returns the handle or sampler in row `at` of a lane's operands."""
-    return resolve_handle(table, memory, int(np.int64(data[32 * at + lane])))
+def lane_handle(table: TextureHeader, memory: Memory, row: Addresses, lane: int) -> int:
+    """Returns the handle or sampler of a lane in a row of operands."""
+    return resolve_handle(table, memory, int(np.int64(row[lane])))
 
 
 @jitable
-def sampler_at(table: Ints, memory: Memory, data: Addresses, lane: int) -> int:
+def sampler_at(table: TextureHeader, memory: Memory, data: TexelOperands, lane: int) -> int:
     """Returns the sampler operand of a lane as its encoded integer; for a texture's handle, that
     texture's sampler; 0 if it is neither."""
-    value = lane_handle(table, memory, data, SAMPLER_ROW, lane)
-    return sampler_of(table, descriptor_row(table, value), value)
+    value = lane_handle(table, memory, data.sampler, lane)
+    return sampler_of(descriptor_row(table, value), value)
 
 
 @jitable
-def sampler_of(table: Ints, start: int, value: int) -> int:
-    """Returns the encoded sampler that the handle or sampler `value`, whose table row is `start`
-    (negative: none), stands for: that of its texture, or the value itself; 0 if it is neither."""
-    if start >= 0:
-        return int(table[start + SAMPLER])
+def sampler_of(texture: TextureRow, value: int) -> int:
+    """Returns the encoded sampler that the handle or sampler `value`, whose table row is `texture`,
+    stands for: that of its texture, or the value itself; 0 if it is neither."""
+    if texture.at:
+        return texture.sampler
     return value if is_sampler(value) else 0
 
 
@@ -215,22 +190,22 @@ def is_sampler(value: int) -> bool:
 
 
 @jitable
-def matches_request(table: Ints, start: int, kind: int, expected: int) -> bool:
+def matches_request(texture: TextureRow, kind: int, expected: int) -> bool:
     """Returns whether a row has the kind and geometry that an instruction expects. A cube surface
     counts as a layered one (CUDA compiles surfCubemapread to `suld.a2d`)."""
-    if table[start + KIND] != kind:
+    if texture.kind != kind:
         return False
-    geometry = int(table[start + GEOMETRY])
+    geometry = texture.geometry
     if kind == SURFACE and (geometry in (CUBE, CUBE_ARRAY)):
         geometry = TWO_ARRAY
     return geometry == expected
 
 
 @jitable
-def descriptor_code(table: Ints, start: int) -> int:
+def descriptor_code(texture: TextureRow) -> int:
     """Encodes kind and geometry of a row for a fault's record: the geometry, plus 16 for a
     surface."""
-    return 16 * (int(table[start + KIND]) - TEXTURE) + int(table[start + GEOMETRY])
+    return 16 * (texture.kind - TEXTURE) + texture.geometry
 
 
 # ---- lanes --------------------------------------------------------------------------------------
@@ -238,10 +213,10 @@ def descriptor_code(table: Ints, start: int) -> int:
 
 @jitable
 def fetch_lanes(
-    table: Ints,
+    table: TextureHeader,
     memory: Memory,
-    data: Addresses,
-    scratch: Ints,
+    data: TexelOperands,
+    scratch: TexelScratch,
     record: Ints,
     mask: int,
     request: int,
@@ -253,84 +228,83 @@ def fetch_lanes(
     executed and counted."""
     for lane in range(32):
         if mask >> lane & 1:
-            handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
-            start = descriptor_row(table, handle)
-            if start < 0:
+            handle = lane_handle(table, memory, data.handle, lane)
+            texture = descriptor_row(table, handle)
+            if texture.at == 0:
                 return fail(scratch, BAD_HANDLE, lane, handle, 0)
-            if not matches_request(table, start, TEXTURE, request >> GEOMETRY_AT & 15):
-                return fail(scratch, OTHER_GEOMETRY, lane, handle, descriptor_code(table, start))
-            sampler = int(table[start + SAMPLER])
+            if not matches_request(texture, TEXTURE, request >> GEOMETRY_AT & 15):
+                return fail(scratch, OTHER_GEOMETRY, lane, handle, descriptor_code(texture))
+            sampler = texture.sampler
             if request >> HAS_SAMPLER & 1:
                 sampler = sampler_at(table, memory, data, lane)
                 if sampler == 0:
                     return fail(scratch, BAD_HANDLE, lane, handle, 1)
             if request >> OP & 15 == GATHER:
-                gather(table, start, sampler, memory, data, lane, request, scratch, record)
+                gather(texture, sampler, memory, data, lane, request, scratch, record)
             else:
-                fetch(table, start, sampler, memory, data, lane, request, scratch, record)
-            texel = format_bytes(int(table[start + FORMAT])) * int(table[start + COMPONENTS])
+                fetch(texture, sampler, memory, data, lane, request, scratch, record)
+            texel = format_bytes(texture.format) * texture.components
             record[BYTES_REQUESTED] += texel
     return 0
 
 
 @jitable
 def surface_lanes(
-    table: Ints, memory: Memory, data: Addresses, scratch: Ints, record: Ints, plan: Ints,
-    mask: int, request: int, block: int,
+    table: TextureHeader, memory: Memory, data: TexelOperands, scratch: TexelScratch, record: Ints,
+    plan: Plan, mask: int, request: int, block: int,
 ) -> int:  # fmt: skip
     """Executes `suld`, `sust` or `sured` in the lanes of `mask`. First checks each lane, stores its
-    offset in ADDRESS_ROW (`locate_access`) and the index of its surface's row in HANDLE_ROW, in
+    offset in `address` (`locate_access`) and the index of its surface's row in `handle`, in
     place of the handle, and counts its bytes and sectors; only then `access_surfaces` accesses
     memory, so that a fault (an invalid handle, another geometry, out of bounds, misaligned) leaves
     it unchanged. Returns 0, or 1 with the fault in `scratch`."""
     addressed, size = 0, 0
     for lane in range(32):
         if mask >> lane & 1:
-            handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
-            start = descriptor_row(table, handle)
-            if start < 0:
+            handle = lane_handle(table, memory, data.handle, lane)
+            texture = descriptor_row(table, handle)
+            if texture.at == 0:
                 return fail(scratch, BAD_HANDLE, lane, handle, 0)
-            if not matches_request(table, start, SURFACE, request >> GEOMETRY_AT & 15):
-                return fail(scratch, OTHER_GEOMETRY, lane, handle, descriptor_code(table, start))
-            size = access_bytes(table, start, request)
-            kind = locate_access(table, start, data, lane, request)
+            if not matches_request(texture, SURFACE, request >> GEOMETRY_AT & 15):
+                return fail(scratch, OTHER_GEOMETRY, lane, handle, descriptor_code(texture))
+            size = access_bytes(texture, request)
+            kind = locate_access(texture, data, lane, request)
             if kind != 0:
-                x, y = signed_at(data, X_ROW, lane), signed_at(data, Y_ROW, lane)
+                x, y = signed_at(data.x, lane), signed_at(data.y, lane)
                 return fail(scratch, kind, lane, x, y if kind == OUTSIDE_SURFACE else size)
             record[BYTES_REQUESTED] += size
-            address = int(np.int64(data[32 * ADDRESS_ROW + lane]))
+            address = int(np.int64(data.address[lane]))
             if address >= 0:
                 addressed |= 1 << lane
                 count_sector(address, scratch, record)
                 count_sector(address + size - 1, scratch, record)
-            data[32 * HANDLE_ROW + lane] = start
+            data.handle[lane] = texture.at
     access_surfaces(table, memory, data, record, plan, mask, addressed, request, block)
     return 0
 
 
 @jitable
 def access_surfaces(
-    table: Ints, memory: Memory, data: Addresses, record: Ints, plan: Ints,
+    table: TextureHeader, memory: Memory, data: TexelOperands, record: Ints, plan: Plan,
     mask: int, addressed: int, request: int, block: int,
 ) -> None:  # fmt: skip
     """Loads, stores or reduces in the checked lanes, in an order that the policy chooses for
     reductions; of stores to one address, only the one that the policy lets last is executed. Only
-    the lanes `addressed` of `mask` are in bounds: others load zeros and store nothing. HANDLE_ROW
+    the lanes `addressed` of `mask` are in bounds: others load zeros and store nothing. `handle`
     holds the index of each lane's table row. Adds the passes of reductions to `record`, and counts
     changes of memory in `plan`: one for the stores, one for each reduction that changes a value."""
     op = request >> OP & 15
     if op in (STORE, STORE_FORMATTED):
-        plan[CHANGES] += 1
-        addressed = lasting(data, addressed, plan, block)
+        plan.changes += 1
+        addressed = lasting(data.address, addressed, plan, block)
     order = 32
     if op in (REDUCE, REDUCE_FORMATTED) and addressed != 0:
-        # ADDRESS_ROW is row 0, so the cost rules take `data` as the array of addresses.
-        count_passes(data, addressed, 1, record)
-        order = lane_order(data, addressed, plan, block)
+        count_passes(data.address, addressed, 1, record)
+        order = lane_order(data.address, addressed, plan, block)
     for turn in range(32):
         lane = (order + turn * (order >> 5)) % 32
-        address = int(np.int64(data[32 * ADDRESS_ROW + lane]))
-        start = int(np.int64(data[32 * HANDLE_ROW + lane]))
+        address = int(np.int64(data.address[lane]))
+        texture = TextureRow(table, int(np.int64(data.handle[lane])))
         if op == LOAD:
             if mask >> lane & 1:
                 load_lane(memory, data, lane, address, request)
@@ -338,9 +312,9 @@ def access_surfaces(
             if op == STORE:
                 store_lane(memory, data, lane, address, request)
             elif op == STORE_FORMATTED:
-                store_texel(table, start, memory, data, lane, address, request)
+                store_texel(texture, memory, data, lane, address, request)
             else:
-                plan[CHANGES] += reduce_lane(table, start, memory, data, lane, address, request)
+                plan.changes += reduce_lane(texture, memory, data, lane, address, request)
 
 
 # ---- queries ------------------------------------------------------------------------------------
@@ -348,40 +322,45 @@ def access_surfaces(
 
 @jitable
 def serve_query(
-    table: Ints, memory: Memory, data: Addresses, scratch: Ints, mask: int, request: int
+    table: TextureHeader,
+    memory: Memory,
+    data: TexelOperands,
+    scratch: TexelScratch,
+    mask: int,
+    request: int,
 ) -> int:
     """Executes `txq`, `suq` or `istypep` in the lanes of `mask`, and stores each result in
-    RESULT_ROW. Returns 0, or 1 after a fault: an invalid handle, but not for `istypep`. Queries of
+    `result`. Returns 0, or 1 after a fault: an invalid handle, but not for `istypep`. Queries of
     sampler properties (from NORMALIZED_OF on) are of a sampler, or of a texture's own one; the
     others need a texture or surface. The level operand is clamped to 0 to MOST_LEVELS."""
     query = request >> COMPONENT & 15
     for lane in range(32):
         if mask >> lane & 1:
-            handle = lane_handle(table, memory, data, HANDLE_ROW, lane)
-            start = descriptor_row(table, handle)
+            handle = lane_handle(table, memory, data.handle, lane)
+            texture = descriptor_row(table, handle)
             if request >> OP & 15 == IS_TYPE:
-                result = is_kind(table, start, handle, query)
+                result = is_kind(texture, handle, query)
             else:
-                sampler = sampler_of(table, start, handle)
-                if sampler == 0 or (start < 0 and query < NORMALIZED_OF):
+                sampler = sampler_of(texture, handle)
+                if sampler == 0 or (texture.at == 0 and query < NORMALIZED_OF):
                     return fail(scratch, BAD_HANDLE, lane, handle, 0)
                 if query >= NORMALIZED_OF:
                     result = query_sampler(sampler, query)
                 else:
-                    level = min(max(signed_at(data, LOD_ROW, lane), 0), MOST_LEVELS)
-                    result = query_texture(table, start, level, query)
-            data[32 * RESULT_ROW + lane] = result
+                    level = min(max(signed_at(data.lod, lane), 0), MOST_LEVELS)
+                    result = query_texture(texture, level, query)
+            data.result[lane] = result
     return 0
 
 
 @jitable
-def is_kind(table: Ints, start: int, value: int, query: int) -> int:
-    """Returns 1 if the handle or sampler `value`, whose table row is `start` (negative: none), is a
-    texture, surface or sampler, as `query` (IS_TEXTURE, ...) names (PTX ISA, istypep), else 0."""
+def is_kind(texture: TextureRow, value: int, query: int) -> int:
+    """Returns 1 if the handle or sampler `value`, whose table row is `texture`, is a texture,
+    surface or sampler, as `query` (IS_TEXTURE, ...) names (PTX ISA, istypep), else 0."""
     if query == IS_SAMPLER:
         return 1 if is_sampler(value) else 0
     kind = SURFACE if query == IS_SURFACE else TEXTURE
-    return 1 if start >= 0 and table[start + KIND] == kind else 0
+    return 1 if texture.at and texture.kind == kind else 0
 
 
 @jitable
@@ -398,25 +377,25 @@ def query_sampler(sampler: int, query: int) -> int:
 
 
 @jitable
-def query_texture(table: Ints, start: int, level: int, query: int) -> int:
+def query_texture(texture: TextureRow, level: int, query: int) -> int:
     """Returns a property of a texture or surface, by `query` (WIDTH_OF, ...): width, height or
     depth of mipmap level `level`, number of layers or levels, channel order or type; 1 for number
     of samples and memory layout (PTX ISA, txq and suq)."""
     if query == WIDTH_OF:
-        return extent(table, start, WIDTH, level)
+        return extent(texture.width, level)
     if query == HEIGHT_OF:
-        return extent(table, start, HEIGHT, level)
+        return extent(texture.height, level)
     if query == DEPTH_OF:
-        return extent(table, start, DEPTH, level)
+        return extent(texture.depth, level)
     if query == LAYERS_OF:
-        return int(table[start + LAYERS])
+        return texture.layers
     if query == LEVELS_OF:
-        return int(table[start + LEVELS])
+        return texture.levels
     if query == ORDER_OF:
-        return channel_order(int(table[start + COMPONENTS]))
+        return channel_order(texture.components)
     if query in (SAMPLES_OF, LAYOUT_OF):
         return 1
-    return channel_type(int(table[start + FORMAT]), int(table[start + AS_FLOAT]))
+    return channel_type(texture.format, texture.as_float)
 
 
 @jitable

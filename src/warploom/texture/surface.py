@@ -9,19 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from warploom.simt.lane_counts import Addresses, Ints, jitable
+from warploom.simt.lane_counts import jitable
 from warploom.texture.descriptors import (
     ADD,
-    ADDRESS_ROW,
     AND,
-    COMPONENTS,
-    DEPTH,
     ELEMENT,
-    FORMAT,
-    HEIGHT,
-    LAYER_ROW,
-    LAYERS,
-    LEVEL_AT,
     MAX,
     MISALIGNED,
     MODE,
@@ -31,19 +23,15 @@ from warploom.texture.descriptors import (
     PARTS,
     REDUCE_FORMATTED,
     REDUCTION,
-    RESULT_ROW,
     S8,
     S16,
     S32,
     SIGNED,
     STORE_FORMATTED,
     TRAP,
-    VALUE_ROW,
-    WIDTH,
-    X_ROW,
-    Y_ROW,
-    Z_ROW,
     ZERO,
+    TexelOperands,
+    TextureRow,
 )
 from warploom.texture.fetch import signed_at
 from warploom.texture.texels import (
@@ -57,37 +45,37 @@ from warploom.texture.texels import (
 
 
 @jitable
-def access_bytes(table: Ints, texture: int, request: int) -> int:
+def access_bytes(texture: TextureRow, request: int) -> int:
     """Returns the bytes that one lane accesses: a whole texel for `sust.p`, else the instruction's
     elements."""
     op = request >> OP & 15
     if op == STORE_FORMATTED:
-        return format_bytes(int(table[texture + FORMAT])) * int(table[texture + COMPONENTS])
+        return format_bytes(texture.format) * texture.components
     return (request >> ELEMENT & 31) * (request >> PARTS & 7)
 
 
 @jitable
-def locate_access(table: Ints, texture: int, data: Addresses, lane: int, request: int) -> int:
-    """Stores the offset from BASE of a lane's access in ADDRESS_ROW; returns the kind of fault
+def locate_access(texture: TextureRow, data: TexelOperands, lane: int, request: int) -> int:
+    """Stores the offset from `base` of a lane's access in `address`; returns the kind of fault
     (OUTSIDE_SURFACE, or MISALIGNED: x in bytes is no multiple of the access's size), or 0. The
     operand x is in texels for `sust.p` and `sured.p`, else in bytes. Out of bounds, the mode of the
     instruction decides: TRAP a fault, CLAMPED coordinates clamped to the surface (a fault if a row
     is shorter than the access), ZERO an offset of all ones (-1), for which nothing is accessed."""
     op, mode = request >> OP & 15, request >> MODE & 3
-    size = access_bytes(table, texture, request)
-    texel = format_bytes(int(table[texture + FORMAT])) * int(table[texture + COMPONENTS])
-    length = int(table[texture + WIDTH]) * texel
-    x, y = signed_at(data, X_ROW, lane), signed_at(data, Y_ROW, lane)
-    z = signed_at(data, Z_ROW, lane)
-    layer = signed_at(data, LAYER_ROW, lane)
+    size = access_bytes(texture, request)
+    texel = format_bytes(texture.format) * texture.components
+    length = texture.width * texel
+    x, y = signed_at(data.x, lane), signed_at(data.y, lane)
+    z = signed_at(data.z, lane)
+    layer = signed_at(data.layer, lane)
     # Formatted accesses give x in texels, all others in bytes.
     if op in (STORE_FORMATTED, REDUCE_FORMATTED):
         x *= texel
-    height, depth = int(table[texture + HEIGHT]), int(table[texture + DEPTH])
-    layers = int(table[texture + LAYERS])
+    height, depth = texture.height, texture.depth
+    layers = texture.layers
     inside = x >= 0 and x + size <= length and 0 <= y < height
     inside = inside and 0 <= z < depth and 0 <= layer < layers
-    data[32 * ADDRESS_ROW + lane] = np.uint64(0xFFFFFFFFFFFFFFFF)
+    data.address[lane] = np.uint64(0xFFFFFFFFFFFFFFFF)
     if not inside:
         if mode == ZERO:
             return 0
@@ -99,56 +87,54 @@ def locate_access(table: Ints, texture: int, data: Addresses, lane: int, request
         layer = min(max(layer, 0), layers - 1)
     if x % size != 0:
         return MISALIGNED
-    start = int(table[texture + LEVEL_AT]) + ((layer * depth + z) * height + y) * length + x
-    data[32 * ADDRESS_ROW + lane] = start
+    start = int(texture.level_at[0]) + ((layer * depth + z) * height + y) * length + x
+    data.address[lane] = start
     return 0
 
 
 @jitable
-def load_lane(memory: Memory, data: Addresses, lane: int, address: int, request: int) -> None:
+def load_lane(memory: Memory, data: TexelOperands, lane: int, address: int, request: int) -> None:
     """Executes `suld.b` in one lane: loads consecutive elements into the result rows, or zeros for
     address -1."""
     size = request >> ELEMENT & 31
     for part in range(request >> PARTS & 7):
         value = read_bytes(memory, address + part * size, size) if address >= 0 else 0
-        data[32 * (RESULT_ROW + part) + lane] = np.uint64(np.int64(value))
+        data.result[32 * part + lane] = np.uint64(np.int64(value))
 
 
 @jitable
-def store_lane(memory: Memory, data: Addresses, lane: int, address: int, request: int) -> None:
+def store_lane(memory: Memory, data: TexelOperands, lane: int, address: int, request: int) -> None:
     """Executes `sust.b` in one lane: stores consecutive elements from the value rows."""
     size = request >> ELEMENT & 31
     for part in range(request >> PARTS & 7):
-        value = int(np.int64(data[32 * (VALUE_ROW + part) + lane]))
+        value = int(np.int64(data.value[32 * part + lane]))
         write_bytes(memory, address + part * size, size, value)
 
 
 @jitable
 def store_texel(
-    table: Ints,
-    texture: int,
+    texture: TextureRow,
     memory: Memory,
-    data: Addresses,
+    data: TexelOperands,
     lane: int,
     address: int,
     request: int,
 ) -> None:
     """Executes `sust.p` in one lane: converts words to the texel's format and stores it; missing
     words are 0."""
-    format = int(table[texture + FORMAT])
-    for component in range(int(table[texture + COMPONENTS])):
+    format = texture.format
+    for component in range(texture.components):
         word = 0
         if component < request >> PARTS & 7:
-            word = int(np.int64(data[32 * (VALUE_ROW + component) + lane])) & 0xFFFFFFFF
+            word = int(np.int64(data.value[32 * component + lane])) & 0xFFFFFFFF
         write_component(memory, address + component * format_bytes(format), format, word)
 
 
 @jitable
 def reduce_lane(
-    table: Ints,
-    texture: int,
+    texture: TextureRow,
     memory: Memory,
-    data: Addresses,
+    data: TexelOperands,
     lane: int,
     address: int,
     request: int,
@@ -158,10 +144,10 @@ def reduce_lane(
     size, op = request >> ELEMENT & 31, request >> REDUCTION & 7
     signed = request >> SIGNED & 1
     if request >> OP & 15 == REDUCE_FORMATTED:
-        format = int(table[texture + FORMAT])
+        format = texture.format
         signed = 1 if format in (S8, S16, S32) else 0
     old = read_bytes(memory, address, size)
-    operand = int(np.int64(data[32 * VALUE_ROW + lane]))
+    operand = int(np.int64(data.value[lane]))
     if size == 4:
         operand &= 0xFFFFFFFF
     new = reduce_value(op, old, operand, size, signed)

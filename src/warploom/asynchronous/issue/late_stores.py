@@ -13,15 +13,10 @@ from __future__ import annotations
 from warploom.asynchronous.issue.queue import QUEUE_WORDS
 from warploom.asynchronous.records import LANES, DeferredStore, IssueScratch, RequestQueue
 from warploom.asynchronous.tensor_memory.fragments import column_in, lane_in
-from warploom.asynchronous.tensor_memory.layout import (
-    HALVES,
-    REGISTERS,
-    SHAPE,
-    part,
-)
+from warploom.asynchronous.tensor_memory.layout import HALVES, REGISTERS, SHAPE, part
 from warploom.asynchronous.tensor_memory.memory import column_of, lane_of, word_offset
 from warploom.simt.lane_counts import Ints, jitable
-from warploom.simt.schedule_layout import CHANGES
+from warploom.simt.schedule_layout import Plan
 from warploom.texture.texels import Memory, write_bytes
 
 CAPACITY = 64
@@ -101,7 +96,7 @@ def allocate_store(memory: Memory, queue: RequestQueue) -> DeferredStore:
 
 
 @jitable
-def wait_stores(memory: Memory, scratch_words: Ints, plan: Ints, queue_words: Ints) -> int:
+def wait_stores(memory: Memory, scratch_words: Ints, schedule: Ints, queue_words: Ints) -> int:
     """Executes `tcgen05.wait::st`: writes the deferred stores of the executing warp (from
     `first_thread`) to tensor memory, oldest first, and removes them from the list. Counts each as a
     change of memory in `plan`. Returns 0."""
@@ -110,7 +105,7 @@ def wait_stores(memory: Memory, scratch_words: Ints, plan: Ints, queue_words: In
         if store_of(queue, number).thread == scratch.first_thread:
             complete_store(memory, queue, number)
             remove_store(queue, number)
-            plan[CHANGES] += 1
+            Plan(schedule, 0).changes += 1
         else:
             number += 1
     return 0

@@ -114,14 +114,11 @@ from warploom.cost.fields import (
     TRANSACTIONS_32,
     WAVEFRONTS,
 )
-from warploom.simt.address_windows import (
-    SHARED_WINDOW,
-    WINDOW_SIZE,
-)
+from warploom.simt.address_windows import SHARED_WINDOW, WINDOW_SIZE
 from warploom.simt.allocations import Allocations
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.product_groups import completes_late
-from warploom.simt.schedule_layout import CHANGES, CLUSTER
+from warploom.simt.schedule_layout import Plan
 from warploom.texture.texels import Memory, read_bytes, write_bytes
 
 BOX_ALIGNMENT, INTERLEAVED_ALIGNMENT, BULK_UNIT = 128, 256, 16
@@ -132,7 +129,7 @@ BOX_ALIGNMENT, INTERLEAVED_ALIGNMENT, BULK_UNIT = 128, 256, 16
 @jitable
 def issue_copies(
     memory: Memory, data_words: Ints, scratch_words: Ints, allocations: Allocations,
-    global_record: Ints, shared_record: Ints, plan: Ints, queue_words: Ints, work_words: Ints,
+    global_record: Ints, shared_record: Ints, schedule: Ints, queue_words: Ints, work_words: Ints,
     mask: int, request: int,
 ) -> int:  # fmt: skip
     """Issues a request in each lane of `mask`, from the lowest: checks and counts it, then executes
@@ -142,7 +139,7 @@ def issue_copies(
     `scratch`: lanes before the fault have taken effect."""
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
     queue, work = RequestQueue(queue_words, 0), ProductWork(work_words, 0)
-    entry = scratch.entry
+    entry, plan = scratch.entry, Plan(schedule, 0)
     scratch.fault_kind = 0
     late = completes_late(plan, scratch.block, scratch.warp)
     for lane in range(LANES):
@@ -162,7 +159,7 @@ def issue_copies(
             if kind == 0:
                 fill_response(scratch, plan)
                 # A multicast to all blocks is ALL_BLOCKS, which exceeds the cluster.
-                blocks &= (1 << int(plan[CLUSTER])) - 1
+                blocks &= (1 << plan.cluster) - 1
         elif op in (REDUCE_BYTES, COPY_BYTES):
             kind = prepare_bytes(memory, data, scratch, allocations, lane, request)
         else:
@@ -177,7 +174,7 @@ def issue_copies(
         elif op == CANCEL:
             count_shared(shared_record, RESPONSE_BYTES)
         if op in (REPLACE, COPY_MAP, PREFETCH):
-            plan[CHANGES] += 1
+            plan.changes += 1
         elif blocks != 0:
             kind = multicast(memory, scratch, plan, queue, work, late, blocks)
             if kind != 0:
@@ -192,7 +189,7 @@ def issue_copies(
 def complete_or_queue(
     memory: Memory,
     scratch: IssueScratch,
-    plan: Ints,
+    plan: Plan,
     queue: RequestQueue,
     work: ProductWork,
     late: bool,
@@ -207,14 +204,14 @@ def complete_or_queue(
         append(queue, entry)
     else:
         execute_request(memory, entry, work)
-    plan[CHANGES] += 1
+    plan.changes += 1
 
 
 @jitable
 def multicast(
     memory: Memory,
     scratch: IssueScratch,
-    plan: Ints,
+    plan: Plan,
     queue: RequestQueue,
     work: ProductWork,
     late: bool,

@@ -72,7 +72,7 @@ from warploom.asynchronous.tensors.entries import NO_GROUP, ORIGIN
 from warploom.simt.address_windows import BLOCK_BITS
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.product_groups import completes_late
-from warploom.simt.schedule_layout import CHANGES, CLUSTER
+from warploom.simt.schedule_layout import Plan
 from warploom.texture.texels import Memory, read_bytes
 
 Values = npt.NDArray[np.uint32]
@@ -84,7 +84,8 @@ ROW_BYTES = 32
 @jitable
 def issue_tensor_memory(
     memory: Memory, data_words: Ints, scratch_words: Ints, values: Values, shared_record: Ints,
-    plan: Ints, queue_words: Ints, work_words: Ints, mask: int, request: int, instruction: int,
+    schedule: Ints, queue_words: Ints, work_words: Ints, mask: int, request: int,
+    instruction: int,
 ) -> int:  # fmt: skip
     """Issues a `tcgen05` request: allocations, their release, loads and stores once per warp, with
     the operands of the first lane in `mask`; products, copies, shifts and commits in each lane of
@@ -94,6 +95,7 @@ def issue_tensor_memory(
     before it have taken effect."""
     data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
     queue, work = RequestQueue(queue_words, 0), ProductWork(work_words, 0)
+    plan = Plan(schedule, 0)
     scratch.fault_kind = 0
     op = part(request, OP)
     for lane in range(LANES):
@@ -118,7 +120,7 @@ def issue_tensor_memory(
         if kind != 0:
             scratch.fault_kind = kind
             return 1
-        plan[CHANGES] += 1
+        plan.changes += 1
         # Operations up to STORE are executed once per warp, with the operands of its first lane.
         if op <= STORE:
             return 0
@@ -126,13 +128,13 @@ def issue_tensor_memory(
 
 
 @jitable
-def has_peer(scratch: IssueScratch, plan: Ints, op: int) -> bool:
+def has_peer(scratch: IssueScratch, plan: Plan, op: int) -> bool:
     """Returns whether the block has a peer for `.cta_group::2`: the block whose rank in the cluster
     differs in the lowest bit. For allocations and commits it must exist, for operations that access
     its memory it must also be running."""
     peer = own_rank(scratch) ^ 1
     if op in (ALLOC, FREE, RELINQUISH, COMMIT):
-        return peer < plan[CLUSTER]
+        return peer < plan.cluster
     return block_base(scratch, peer) != 0
 
 
@@ -141,7 +143,7 @@ def has_peer(scratch: IssueScratch, plan: Ints, op: int) -> bool:
 
 @jitable
 def transfer_registers(
-    memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, values: Values, plan: Ints,
+    memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, values: Values, plan: Plan,
     queue: RequestQueue, lane: int, request: int,
 ) -> int:  # fmt: skip
     """Executes `tcgen05.ld` or `tcgen05.st` of a warp, with the operands of lane `lane`: loads
@@ -229,7 +231,7 @@ def reduce_registers(values: Values, registers: int, request: int) -> None:
 @jitable
 def issue_lane(
     memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, shared_record: Ints,
-    plan: Ints, queue: RequestQueue, work: ProductWork, lane: int, request: int,
+    plan: Plan, queue: RequestQueue, work: ProductWork, lane: int, request: int,
 ) -> int:  # fmt: skip
     """Issues a product, copy, shift or commit with the operands of one lane: checks it, counts what
     it reads from shared memory, then executes it, or queues it if the warp's operations complete
@@ -302,7 +304,7 @@ def fill_entry(data: TensorMemoryOperands, scratch: IssueScratch, lane: int, req
 
 @jitable
 def commit(
-    memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, plan: Ints,
+    memory: Memory, data: TensorMemoryOperands, scratch: IssueScratch, plan: Plan,
     queue: RequestQueue, work: ProductWork, lane: int, late: bool,
 ) -> int:  # fmt: skip
     """Issues `tcgen05.commit` with a lane's operands: one arrival at the mbarrier, or with a

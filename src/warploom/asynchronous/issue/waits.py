@@ -33,7 +33,7 @@ from warploom.asynchronous.records import (
 from warploom.asynchronous.tensors.addresses import check_shared, host_address
 from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.simt.lane_counts import Ints, jitable
-from warploom.simt.schedule_layout import CHANGES
+from warploom.simt.schedule_layout import Plan
 from warploom.texture.texels import Memory, read_bytes
 
 END_GROUP, WAIT_GROUPS = range(2)
@@ -41,7 +41,7 @@ END_GROUP, WAIT_GROUPS = range(2)
 
 @jitable
 def wait_copies(
-    memory: Memory, data_words: Ints, scratch_words: Ints, plan: Ints, queue_words: Ints,
+    memory: Memory, data_words: Ints, scratch_words: Ints, schedule: Ints, queue_words: Ints,
     pending_words: Ints, work_words: Ints, mask: int, by_parity: int,
 ) -> int:  # fmt: skip
     """Prepares `mbarrier.test_wait` or `try_wait` of a warp: for each lane in `mask` whose awaited
@@ -51,7 +51,7 @@ def wait_copies(
     of arrivals. Counts each completed copy as a change of memory in `plan`. Returns 0."""
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
     queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
-    work = ProductWork(work_words, 0)
+    work, plan = ProductWork(work_words, 0), Plan(schedule, 0)
     for lane in range(LANES):
         if (mask >> lane) & 1 and (queue.count > 0 or pending.count > 0):
             address = int(data.barrier[lane])
@@ -60,16 +60,16 @@ def wait_copies(
                 word = read_bytes(memory, mbarrier_address - ORIGIN, 8)
                 wanted = int(data.value[lane])
                 if not is_complete(word, wanted, by_parity):
-                    plan[CHANGES] += complete_mbarrier_copies(memory, queue, work, mbarrier_address)
+                    plan.changes += complete_mbarrier_copies(memory, queue, work, mbarrier_address)
                     word = read_bytes(memory, mbarrier_address - ORIGIN, 8)
                 if not is_complete(word, wanted, by_parity):
-                    plan[CHANGES] += complete_pending_of_mbarrier(memory, pending, mbarrier_address)
+                    plan.changes += complete_pending_of_mbarrier(memory, pending, mbarrier_address)
     return 0
 
 
 @jitable
 def group_copies(
-    memory: Memory, scratch_words: Ints, plan: Ints, queue_words: Ints, pending_words: Ints,
+    memory: Memory, scratch_words: Ints, schedule: Ints, queue_words: Ints, pending_words: Ints,
     work_words: Ints, mask: int, action: int, left: int, groups: int,
 ) -> int:  # fmt: skip
     """Ends the current group of copies of each lane in `mask` (`action` END_GROUP: `commit_group`),
@@ -79,12 +79,13 @@ def group_copies(
     overwritten. Returns 0."""
     scratch, work = IssueScratch(scratch_words, 0), ProductWork(work_words, 0)
     queue, pending = RequestQueue(queue_words, 0), PendingList(pending_words, 0)
+    plan = Plan(schedule, 0)
     if pending.count > 0:
         if action == END_GROUP:
             end_pending_group(memory, scratch, pending, mask, groups)
         else:
             thread = scratch.first_thread
-            plan[CHANGES] += complete_pending_groups(memory, pending, thread, mask, groups, left)
+            plan.changes += complete_pending_groups(memory, pending, thread, mask, groups, left)
     if groups != BULK_GROUP or queue.count == 0:
         return 0
     for lane in range(LANES):
@@ -93,7 +94,7 @@ def group_copies(
             if action == END_GROUP:
                 end_group(memory, queue, work, thread)
             else:
-                plan[CHANGES] += complete_groups(memory, queue, work, thread, left)
+                plan.changes += complete_groups(memory, queue, work, thread, left)
     return 0
 
 

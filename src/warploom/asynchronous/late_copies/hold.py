@@ -41,7 +41,7 @@ from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.simt.allocations import Allocations
 from warploom.simt.lane_counts import Ints, jitable
 from warploom.simt.product_groups import completes_late
-from warploom.simt.schedule_layout import CHANGES
+from warploom.simt.schedule_layout import Plan
 from warploom.texture.texels import Memory, read_bytes
 
 WORD = 8
@@ -51,7 +51,7 @@ WORD = 8
 @jitable
 def hold_copies(
     memory: Memory, data_words: Ints, scratch_words: Ints, allocations: Allocations,
-    plan: Ints, pending_words: Ints, mask: int, action: int, groups: int,
+    schedule: Ints, pending_words: Ints, mask: int, action: int, groups: int,
 ) -> int:  # fmt: skip
     """Prepares an entry after the last one of the list `pending` (of a full list, the older half is
     completed first), for the copies of the lanes in `mask`, and saves the bytes that execution will
@@ -67,7 +67,7 @@ def hold_copies(
     """
     data, scratch = CopyOperands(data_words, 0), IssueScratch(scratch_words, 0)
     pending = PendingList(pending_words, 0)
-    if mask == 0 or not completes_late(plan, scratch.block, scratch.warp):
+    if mask == 0 or not completes_late(Plan(schedule, 0), scratch.block, scratch.warp):
         return 0
     if pending.count == CAPACITY:
         complete_oldest(memory, pending)
@@ -150,7 +150,7 @@ def restore_bytes(
 
 
 @jitable
-def defer_copies(memory: Memory, plan: Ints, pending_words: Ints) -> int:
+def defer_copies(memory: Memory, schedule: Ints, pending_words: Ints) -> int:
     """Ends what the last `hold_copies` began, after ordinary execution of the instruction: keeps
     the values that `st.async` has stored, restores the overwritten bytes of targets and mbarriers,
     and counts the entry as pending, and as a change of memory in `plan`. Returns 0."""
@@ -171,7 +171,7 @@ def defer_copies(memory: Memory, plan: Ints, pending_words: Ints) -> int:
             restore_bytes(memory, pending, saved_at, int(entry.barrier[lane]), WORD)
             restore_bytes(memory, pending, saved_at + WORD, int(entry.target[lane]), size)
     pending.count += 1
-    plan[CHANGES] += 1
+    Plan(schedule, 0).changes += 1
     return 0
 
 

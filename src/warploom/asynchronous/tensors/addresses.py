@@ -15,7 +15,7 @@ from warploom.asynchronous.records import CopyOperands, IssueScratch
 from warploom.asynchronous.tensors.entries import ORIGIN
 from warploom.asynchronous.tensors.requests import PAIR, field
 from warploom.simt.address_windows import BLOCK_BITS, WINDOW_SIZE
-from warploom.simt.allocations import CONSTANT, END, Allocations, find_allocation
+from warploom.simt.allocations import Allocations, find_allocation
 from warploom.simt.clusters import MOST_BLOCKS
 from warploom.simt.lane_counts import jitable
 from warploom.texture.texels import Memory, read_bytes
@@ -95,10 +95,10 @@ def check_global(
     `writes`, else the kind of fault, its details recorded in `scratch`: not all in one allocation,
     or a write to constant memory."""
     row = find_allocation(allocations, np.uint64(address), scratch.allocations)
-    if row < 0 or address + size > int(allocations[row + END]):
+    if row.at < 0 or address + size > int(row.end):
         return fail(scratch, OUT_OF_BOUNDS, address, size, 0)
     # Constant memory can be read by its global address, but not written.
-    if writes and allocations[row + CONSTANT] != 0:
+    if writes and row.constant != 0:
         return fail(scratch, READ_ONLY, address, size, 0)
     return 0
 

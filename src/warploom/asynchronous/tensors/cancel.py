@@ -19,8 +19,8 @@ from warploom.asynchronous.tensors.addresses import (
 )
 from warploom.asynchronous.tensors.entries import ORIGIN, RESPONSE
 from warploom.simt.block_order import cancel_cluster
-from warploom.simt.lane_counts import Ints, jitable
-from warploom.simt.schedule_layout import GRID_X, GRID_Y
+from warploom.simt.lane_counts import jitable
+from warploom.simt.schedule_layout import Plan
 from warploom.texture.texels import Memory, write_bytes
 
 WORDS, WORD_BYTES = 4, 4
@@ -45,13 +45,13 @@ def prepare_response(memory: Memory, data: CopyOperands, scratch: IssueScratch, 
 
 
 @jitable
-def fill_response(scratch: IssueScratch, plan: Ints) -> None:
+def fill_response(scratch: IssueScratch, plan: Plan) -> None:
     """Cancels the last cluster of the launch that has not begun, and stores the response in
     `coordinates` of the entry: x, y and z index of its first block, and 1. If there is none, stores
     zeros. In either case the current block then yields its turn (`cancel_cluster`)."""
     entry = scratch.entry
     block = cancel_cluster(plan)
-    grid_x, grid_y = int(plan[GRID_X]), int(plan[GRID_Y])
+    grid_x, grid_y = plan.grid_x, plan.grid_y
     entry.coordinates[WORDS - 1] = block >= 0
     block = max(block, 0)
     entry.coordinates[0] = block % grid_x

@@ -90,7 +90,7 @@ def _blocks(shell: Shell) -> Iterator[str]:
         live = sum(1 for warp in warps if warp is not None and warp.splits.live)
         mark = "*" if block == session.focus.block else " "
         yield f"{mark} {_tuple(launch.block_index(block))}  {live} of {len(warps)}"
-    begun = int(session.stepper.grid.run.plan[9]) if session.stepper.grid else 0
+    begun = session.stepper.grid.run.plan.next_block if session.stepper.grid else 0
     left = launch.blocks - begun
     yield f"  {left} of {launch.blocks} blocks have not begun"
 

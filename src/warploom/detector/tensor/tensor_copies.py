@@ -62,6 +62,7 @@ from warploom.detector.tensor.copies import signal_mbarrier
 from warploom.detector.touched import record_touched_lane
 from warploom.simt.clusters import MOST_BLOCKS
 from warploom.simt.lane_counts import jitable
+from warploom.simt.schedule_layout import Plan
 
 LANES = 32
 PIECE = 16
@@ -71,7 +72,7 @@ PIECE = 16
 def detect_copies(
     state_words: Any,
     event_words: Any,
-    plan: Any,
+    schedule: Any,
     memory: Any,
     all_memory: Any,
     rows_words: Any,
@@ -91,7 +92,7 @@ def detect_copies(
     boxes = op in (LOAD, STORE, REDUCE)
     if not boxes and op not in (COPY_BYTES, REDUCE_BYTES, CANCEL):
         return 0
-    begin_event(state, event, plan)
+    begin_event(state, event, Plan(schedule, 0))
     set_current_thread(state, event.warp << 5)
     for lane in range(LANES):
         if (event.lanes >> lane) & 1 == 0:

@@ -40,12 +40,7 @@ from warploom.detector.accesses import read_host_word
 from warploom.detector.detect import begin_event
 from warploom.detector.knowledge import set_current_lane, set_current_thread
 from warploom.detector.layout import LOAD as READS
-from warploom.detector.layout import (
-    LOADS_OF_WARP,
-    RACE,
-    SHARED,
-    STORES_OF_WARP,
-)
+from warploom.detector.layout import LOADS_OF_WARP, RACE, SHARED, STORES_OF_WARP
 from warploom.detector.layout import STORE as WRITES
 from warploom.detector.lines import clear_cell
 from warploom.detector.records import (
@@ -60,6 +55,7 @@ from warploom.detector.tensor.copies import signal_for_agent
 from warploom.detector.tensor.tensor_copies import act_as_agent, record_bytes
 from warploom.detector.tensor.tensor_core import cell_of, record_tensor_core_op, record_words
 from warploom.simt.lane_counts import jitable
+from warploom.simt.schedule_layout import Plan
 
 WARP_LANES = 32
 
@@ -67,7 +63,7 @@ WARP_LANES = 32
 def detect_tensor_memory(
     state_words: Any,
     event_words: Any,
-    plan: Any,
+    schedule: Any,
     memory: Any,
     all_memory: Any,
     data_words: Any,
@@ -83,6 +79,7 @@ def detect_tensor_memory(
     nothing is recorded for them, nor for RELINQUISH."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
     data, scratch = TensorMemoryOperands(data_words, 0), IssueScratch(scratch_words, 0)
+    plan = Plan(schedule, 0)
     begin_event(state, event, plan)
     set_current_thread(state, event.warp << 5)
     event.base, event.limit = scratch.own_shared, scratch.shared_bytes

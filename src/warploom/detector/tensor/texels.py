@@ -20,30 +20,26 @@ from warploom.detector.layout import STORE as WRITES
 from warploom.detector.records import DetectorEvent, DetectorState
 from warploom.detector.tensor.tensor_copies import PIECE, record_bytes
 from warploom.simt.lane_counts import jitable
+from warploom.simt.schedule_layout import Plan
 from warploom.texture.descriptors import (
-    ADDRESS_ROW,
-    BASE,
-    COMPONENTS,
-    CORNERS,
     ELEMENT,
     FETCH,
-    FORMAT,
     GATHER,
     GEOMETRY_AT,
-    HANDLE_ROW,
     HAS_SAMPLER,
     IS_TYPE,
     LOAD,
     OP,
     PARTS,
     QUERY,
-    SAMPLER,
     STORE,
     STORE_FORMATTED,
     SURFACE,
     TEXTURE,
-    TOUCHED,
-    VALUE_ROW,
+    TexelOperands,
+    TexelScratch,
+    TextureHeader,
+    corner_of,
 )
 from warploom.texture.fetch import fetch, gather
 from warploom.texture.requests import descriptor_row, lane_handle, matches_request, sampler_at
@@ -56,12 +52,12 @@ LANES = 32
 def detect_texels(
     state_words: Any,
     event_words: Any,
-    plan: Any,
+    schedule: Any,
     all_memory: Any,
-    table: Any,
+    table_words: Any,
     memory: Any,
-    data: Any,
-    scratch: Any,
+    data_words: Any,
+    scratch_words: Any,
     counts: Any,
     values: Any,
     request: int,
@@ -74,51 +70,53 @@ def detect_texels(
     that executes the request: a lane out of bounds is skipped here, and the first whose handle is
     invalid or of another geometry ends the recording."""
     state, event = DetectorState(state_words, 0), DetectorEvent(event_words, 0)
+    table, data = TextureHeader(table_words, 0), TexelOperands(data_words, 0)
+    scratch = TexelScratch(scratch_words, 0)
     op = request >> OP & 15
     if op in (QUERY, IS_TYPE):
         return 0
-    begin_event(state, event, plan)
+    begin_event(state, event, Plan(schedule, 0))
     set_current_thread(state, event.warp << 5)
     for lane in range(LANES):
         if event.lanes >> lane & 1 == 0:
             continue
-        start = descriptor_row(table, lane_handle(table, memory, data, HANDLE_ROW, lane))
+        texture = descriptor_row(table, lane_handle(table, memory, data.handle, lane))
         kind = TEXTURE if op in (FETCH, GATHER) else SURFACE
-        if start < 0 or not matches_request(table, start, kind, request >> GEOMETRY_AT & 15):
+        if texture.at == 0 or not matches_request(texture, kind, request >> GEOMETRY_AT & 15):
             return 0
         set_current_lane(state, (event.warp << 5) + lane)
         if kind == TEXTURE:
-            sampler = int(table[start + SAMPLER])
+            sampler = texture.sampler
             if request >> HAS_SAMPLER & 1:
                 sampler = sampler_at(table, memory, data, lane)
-            scratch[TOUCHED] = scratch[CORNERS] = 0
+            scratch.touched = scratch.corners = 0
             if op == GATHER:
-                gather(table, start, sampler, memory, data, lane, request, scratch, counts)
+                gather(texture, sampler, memory, data, lane, request, scratch, counts)
             else:
-                fetch(table, start, sampler, memory, data, lane, request, scratch, counts)
-            size = format_bytes(int(table[start + FORMAT])) * int(table[start + COMPONENTS])
-            for corner in range(int(scratch[CORNERS])):
-                address = int(scratch[CORNERS + 1 + 2 * corner])
+                fetch(texture, sampler, memory, data, lane, request, scratch, counts)
+            size = format_bytes(texture.format) * texture.components
+            for corner in range(scratch.corners):
+                address = corner_of(scratch, corner).address
                 if address >= 0:
-                    at = int(table[BASE]) + address
+                    at = table.base + address
                     record_bytes(state, event, all_memory, values, lane, (GLOBAL, READS), at, size)
-        elif locate_access(table, start, data, lane, request) == 0:
-            address = int(np.int64(data[LANES * ADDRESS_ROW + lane]))
+        elif locate_access(texture, data, lane, request) == 0:
+            address = int(np.int64(data.address[lane]))
             if address >= 0:
-                size, access_op = access_bytes(table, start, request), UPDATES
+                size, access_op = access_bytes(texture, request), UPDATES
                 if op == LOAD:
                     access_op = READS
                 elif op in (STORE, STORE_FORMATTED):
                     access_op = WRITES
                     stage_stored_bytes(state, data, values, lane, size, request)
-                at = int(table[BASE]) + address
+                at = table.base + address
                 record_bytes(state, event, all_memory, values, lane, (GLOBAL, access_op), at, size)
     return 0
 
 
 @jitable
 def stage_stored_bytes(
-    state: DetectorState, data: Any, values: Any, lane: int, size: int, request: int
+    state: DetectorState, data: TexelOperands, values: Any, lane: int, size: int, request: int
 ) -> None:
     """Writes the first bytes (up to PIECE) that a lane stores to a surface into `values`, from
     index lane * `size` on; the detector compares them with a racing write's. For `sust.p`, whose
@@ -128,6 +126,6 @@ def stage_stored_bytes(
     for byte in range(min(size, PIECE)):
         value = state.current_thread >> 8 * (byte & 3)
         if request >> OP & 15 == STORE and byte // element < request >> PARTS & 7:
-            word = int(np.int64(data[LANES * (VALUE_ROW + byte // element) + lane]))
+            word = int(np.int64(data.value[LANES * (byte // element) + lane]))
             value = word >> 8 * (byte % element)
         values[lane * size + byte] = value & 255

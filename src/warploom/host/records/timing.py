@@ -8,7 +8,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from warploom.abi import log as words
 from warploom.abi.environment import Status
 from warploom.core.errors import WarploomError
 from warploom.cost.device_rules import access_rules
@@ -185,9 +184,9 @@ def _next_part(part: range, blocks: int, log: Log | None) -> range:
     than before; all that are left, where they are not recorded."""
     if log is None:
         return range(part.stop, blocks)
-    data = log.data
-    rows = data[words.ENTRIES] + data[words.ACCESSES] + 4 * data[words.SCATTERED]
-    count = min(ROWS_OF_A_PART * len(part) // max(1, int(rows)), GROWTH * len(part))
+    head = log.head
+    rows = head.entries.count + head.accesses.count + 4 * head.scattered.count
+    count = min(ROWS_OF_A_PART * len(part) // max(1, rows), GROWTH * len(part))
     return range(part.stop, min(blocks, part.stop + max(1, count)))
 
 

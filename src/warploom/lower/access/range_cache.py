@@ -4,8 +4,8 @@ an access and count it.
 An entry holds, for one lane set, the range of base addresses for which every active lane is inside
 of one allocation. A hit costs a few comparisons and one increment:
 
-    offset = rotate(base - LOW, log2(size)); hit = offset < EXTENT
-    entry.counts[(base & WITHIN) / size] += 1
+    offset = rotate(base - low, log2(size)); hit = offset < extent
+    entry.counts[(base & within) / size] += 1
 
 with one counter for each place in the unit (128 or 256 bytes) beyond which costs do not depend on
 the address; `machine.compiled.cache_costs` evaluates them later. Misses fill the entry
@@ -19,16 +19,7 @@ from functools import reduce
 from llvmlite import ir
 
 from warploom.abi.environment import ROW_WIDTH
-from warploom.abi.range_cache import (
-    EXTENT,
-    HEADER,
-    LOW,
-    PITCHES,
-    RUNS,
-    STEP,
-    WITHIN,
-    safe_pitches_at,
-)
+from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader, safe_pitches_at
 from warploom.helpers.calls import call
 from warploom.llvm.lanes import I64, Value
 from warploom.lower.access.groups import GroupValues
@@ -44,7 +35,6 @@ class RangeCache:
     lane sets, whose numbers select entries."""
 
     def __init__(self, memory: MemoryCode) -> None:
-        """Creates the look-up of lane sets and the emitter that fills entries; emits no code."""
         self.memory, self.places = memory, memory.places
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
         self._layout = self.frame.layout.caches
@@ -64,7 +54,9 @@ class RangeCache:
         if group.base.width > 1:
             conditions.append(self._has_pitches(entry, group))
         if group.step is not None and not group.accesses.is_laid_out:
-            conditions.append(b.icmp_unsigned("==", group.step, self._word(entry, STEP)))
+            conditions.append(
+                b.icmp_unsigned("==", group.step, self._word(entry, RangeCacheEntry.step))
+            )
         counter = b.lshr(
             self._counted_offset(entry, group), I64(group.access_type.size.bit_length() - 1)
         )
@@ -81,7 +73,7 @@ class RangeCache:
         group.counter = self._count_at(self._leader(group), lane_set, counter)
         group.counter_key = lane_set.number, counter
         if group.accesses.is_laid_out:
-            group.step = self._word(self._entry(group, lane_set), STEP)
+            group.step = self._word(self._entry(group, lane_set), RangeCacheEntry.step)
         elif group.base.width > 1:
             entry = self._entry(group, lane_set)
             # Some lanes of a run may be off. If all its lanes have one address, a run without
@@ -97,7 +89,7 @@ class RangeCache:
         """Returns true (an i1) if the base address of a group's first run, plus `distance` bytes
         (an i64), is aligned and in the entry's range."""
         b, shift = self.b, group.access_type.size.bit_length() - 1
-        offset = b.sub(group.firsts[0], self._word(entry, LOW))
+        offset = b.sub(group.firsts[0], self._word(entry, RangeCacheEntry.low))
         if distance is not None:
             offset = b.add(offset, distance)
         # A rotation moves the low bits of a misaligned offset to the top, so one unsigned
@@ -105,7 +97,7 @@ class RangeCache:
         if shift:
             around = [offset, offset, I64(shift)]
             offset = self.lanes.intrinsic("llvm.fshr.i64", I64, around)
-        return b.icmp_unsigned("<", offset, self._word(entry, EXTENT))
+        return b.icmp_unsigned("<", offset, self._word(entry, RangeCacheEntry.extent))
 
     def hits_until(self, group: GroupValues, distance: Value) -> Value:
         """Returns true (an i1) if a group of all lanes hits, both at its base address and
@@ -117,13 +109,13 @@ class RangeCache:
 
     def keeps_counter(self, group: GroupValues, step: Value) -> Value:
         """Returns true (an i1) if an access of all lanes `step` bytes (an i64) after the group's
-        base uses the same counter: the step has none of the address bits (WITHIN of the full warp's
-        entry) on which costs depend."""
+        base uses the same counter: the step has none of the address bits (`within` of the full
+        warp's entry) on which costs depend."""
         b = self.b
-        # WITHIN has bits of the unit alone: where LLVM can prove that a step is a multiple of the
+        # `within` has bits of the unit alone: where LLVM can prove that a step is a multiple of the
         # unit, the comparison folds to true.
         in_unit = b.and_(step, I64(self._layout.unit - 1))
-        within = self._word(self._entry(group, FULL_WARP), WITHIN)
+        within = self._word(self._entry(group, FULL_WARP), RangeCacheEntry.within)
         return b.icmp_unsigned("==", b.and_(in_unit, within), I64(0))
 
     def allowed_window(self, group: GroupValues, lane_set: LaneSet) -> tuple[Value, Value, Value]:
@@ -131,14 +123,14 @@ class RangeCache:
         base that its entry allows, the offset of the last one that it allows, and true (an i1) if
         the entry allows this base and is for the same stride, number of lane runs and pitches."""
         b, entry = self.b, self._entry(group, lane_set)
-        offset = b.sub(group.firsts[0], self._word(entry, LOW))
+        offset = b.sub(group.firsts[0], self._word(entry, RangeCacheEntry.low))
         size = I64(group.access_type.size)
-        last = b.mul(b.sub(self._word(entry, EXTENT), I64(1)), size)
+        last = b.mul(b.sub(self._word(entry, RangeCacheEntry.extent), I64(1)), size)
         holds = [
             b.icmp_signed(">=", offset, I64(0)),
             b.icmp_signed("<=", offset, last),
             b.icmp_unsigned("==", b.and_(offset, b.sub(size, I64(1))), I64(0)),
-            b.icmp_unsigned("==", self._word(entry, STEP), I64(group.base.stride)),
+            b.icmp_unsigned("==", self._word(entry, RangeCacheEntry.step), I64(group.base.stride)),
             b.icmp_unsigned("==", self._cached_runs(group), I64(group.base.width)),
         ]
         if group.base.width > 1:
@@ -150,7 +142,10 @@ class RangeCache:
         the first at the group's base, each further one `step` bytes after the one before. One
         addition if all have one counter, else the helper `count_strided`."""
         b, entry = self.b, self._entry(group, lane_set)
-        within, counter_key = self._word(entry, WITHIN), self._counted_offset(entry, group)
+        within, counter_key = (
+            self._word(entry, RangeCacheEntry.within),
+            self._counted_offset(entry, group),
+        )
         counts = self._count_at(self._leader(group), lane_set, I64(0))
         shift = I64(group.access_type.size.bit_length() - 1)
         # If the step does not change the bits on which costs depend, all iterations use one
@@ -166,16 +161,16 @@ class RangeCache:
         """Returns the number of lane runs of the addresses for which a group's cache has been
         filled.
         """
-        at = self._begin + self._layout.places[self._leader(group)] + RUNS
+        at = self._begin + self._layout.places[self._leader(group)] + RangeCacheHeader.runs
         return self.lanes.b.load(self.lanes.slot(self.frame.rows, at), typ=I64)
 
     def _counted_offset(self, entry: Value, group: GroupValues) -> Value:
         """Returns the bits of the first member's address, in the first run, on which the group's
-        cost depends (the entry's WITHIN); divided by the size of an access they number a
+        cost depends (the entry's `within`); divided by the size of an access they number a
         counter."""
         offset = group.members[0][1]
         counter_key = self.b.add(group.firsts[0], I64(offset)) if offset else group.firsts[0]
-        return self.b.and_(counter_key, self._word(entry, WITHIN))
+        return self.b.and_(counter_key, self._word(entry, RangeCacheEntry.within))
 
     def _has_pitches(self, entry: Value, group: GroupValues) -> Value:
         """Returns true (an i1) if the distance of each lane run's base address from the first run's
@@ -185,10 +180,10 @@ class RangeCache:
         # One scalar comparison: the first run's distance from itself is 0.
         if width == 2:
             return b.icmp_unsigned(
-                "==", b.sub(group.firsts[1], first), self._word(entry, PITCHES + 1)
+                "==", b.sub(group.firsts[1], first), self._word(entry, RangeCacheEntry.pitches + 1)
             )
         type = ir.VectorType(I64, width)
-        hit = b.load(self.lanes.slot(entry, PITCHES), typ=type, align=8)
+        hit = b.load(self.lanes.slot(entry, RangeCacheEntry.pitches), typ=type, align=8)
         difference = b.xor(b.sub(group.bases, self.lanes.splat(first, width)), hit)
         some = self.lanes.intrinsic(f"llvm.vector.reduce.or.v{width}i64", I64, [difference])
         return b.icmp_unsigned("==", some, I64(0))
@@ -209,7 +204,7 @@ class RangeCache:
     def _entries(self, row: int) -> Value:
         """Returns the address of the first entry of an access record's range cache, after its
         header."""
-        begin = self._begin + self._layout.places[row] + HEADER
+        begin = self._begin + self._layout.places[row] + RangeCacheHeader.WORDS
         return self.lanes.slot(self.frame.rows, begin)
 
     def _entry(self, group: GroupValues, lane_set: LaneSet) -> Value:

@@ -7,12 +7,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warploom.abi.environment import ROW_WIDTH, Slot
-from warploom.abi.range_cache import (
-    ANY_STRIDE,
-    GIVEN_UP,
-    MISSES,
-    STEP_AT,
-)
+from warploom.abi.range_cache import ANY_STRIDE, GIVEN_UP, STEP_AT, RangeCacheEntry
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I64, PTR, Value
@@ -57,9 +52,9 @@ class RangeCacheFilling:
 
     def _may_fill(self, lane_set: LaneSet, entry: Value) -> Value:
         """Returns true (an i1) if the entry may be filled: its lane set has a key or can get one,
-        and its MISSES are fewer than GIVEN_UP; more say that replacing it does not pay."""
+        and its `misses` are fewer than GIVEN_UP; more say that replacing it does not pay."""
         b = self.b
-        misses = b.load(self.lanes.slot(entry, MISSES), typ=I64)
+        misses = b.load(self.lanes.slot(entry, RangeCacheEntry.misses), typ=I64)
         not_given_up = b.icmp_unsigned("<", misses, I64(GIVEN_UP))
         return b.and_(b.not_(self.sets.has_no_key(lane_set)), not_given_up)
 
@@ -108,7 +103,7 @@ class RangeCacheFilling:
 
     def _group_descriptor(self, group: GroupValues) -> Value:
         """Returns the address of a constant array that describes a group to the helper
-        `fill_range_cache` (the order of `G_RUNS` and the words after it): the number of lane runs,
+        `fill_range_cache` (`GroupDescriptor`): the number of lane runs,
         stride (ANY_STRIDE if found at run time), element size, cost unit, number of members, of
         lane sets and of pitches of an entry; then for each member a pair: the offset of its own
         cache (in words), and its offset from the group's base address in bytes. Equal groups share

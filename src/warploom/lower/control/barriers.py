@@ -26,16 +26,8 @@ from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import is_reducing_barrier, sources
-from warploom.simt.schedule_layout import (
-    BARRIER,
-    BARRIER_THREADS,
-    BARRIERS,
-    CLUSTER_ARRIVED,
-    CLUSTER_BARRIER,
-    GROUP_WARPS,
-    INSTRUCTION,
-)
-from warploom.simt.warp_table import ARGUMENT, ARGUMENT_2, SYNC_DONE, VOTE
+from warploom.simt.schedule_layout import BARRIERS, CLUSTER_BARRIER, GROUP_WARPS, WarpState
+from warploom.simt.warp_table import WarpTable
 
 BAD_BARRIER = 7
 """The kind of a fault at an invalid barrier (`machine.faults.fault_errors`)."""
@@ -62,7 +54,6 @@ class BarrierCode:
         arrivals: Sequence[ArrivalCode],
         clusters: ClusterCode,
     ) -> None:
-        """Keeps the emitters that it uses; emits no code."""
         self.clusters, self.arrivals = clusters, arrivals
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.b
@@ -135,14 +126,14 @@ class BarrierCode:
         self, copy: Copy, block: ProgramBlock, index: int, instruction: Instruction, on: Value
     ) -> None:
         """Emits the cluster's barrier at the end of a basic block. An arrival adds the lanes to
-        CLUSTER_ARRIVED in the warp's state and jumps to the next block. So does a wait that every
+        `cluster_arrived` in the warp's state and jumps to the next block. So does a wait that every
         thread of the cluster has arrived for (without a store); else (`must_wait`) its lanes leave
         the function as waiting: the active ones in the divergent copy (`_wait`), else the whole
         warp. Both are first reported to observers and the detector as arrivals."""
         b, frame, following = self.b, self.frame, block.successors[-1]
         self._record_arrival(index, on, I64(CLUSTER_BARRIER), I64(0))
         if "arrive" in instruction.operation.modifiers:
-            at = frame.context.state(CLUSTER_ARRIVED)
+            at = frame.context.state(WarpState.cluster_arrived)
             b.store(b.or_(frame.get(at), b.zext(self.lanes.bits(on), I64)), at)
             self.control.edges.jump(copy, following, block.index)
             return
@@ -163,16 +154,16 @@ class BarrierCode:
         """Emits the wait of a barrier that returns a count (`bar.red`), which begins a basic block:
         stores in VOTE 1 plus the number of executing lanes whose predicate is true (for `and`:
         false), and suspends at this same block. Emits nothing for another instruction; at run time
-        nothing happens without executing lanes, or if they resume after the wait (SYNC_DONE, which
-        is cleared)."""
+        nothing happens without executing lanes, or if they resume after the wait (`sync_done`,
+        which is cleared)."""
         instruction = self.frame.program.instructions[block.start]
         if not is_reducing_barrier(instruction):
             return
         b, frame = self.b, self.frame
-        passed = frame.get(frame.context.table(SYNC_DONE))
-        b.store(I64(0), frame.context.table(SYNC_DONE))
+        passed = frame.get(frame.context.table(WarpTable.sync_done))
+        b.store(I64(0), frame.context.table(WarpTable.sync_done))
         on = self.operands.execution_mask(instruction)
-        # SYNC_DONE is set when the lanes resume here after the wait: they must not wait again.
+        # `sync_done` is set when the lanes resume here after the wait: they must not wait again.
         must_wait = b.and_(b.icmp_unsigned("==", passed, I64(0)), self.lanes.any(on))
         with b.if_then(must_wait):
             number, threads = self._operands(block.start, instruction, on)
@@ -180,17 +171,17 @@ class BarrierCode:
             if instruction.operation.modifiers["op"] == "and":
                 counted = b.not_(counted)
             lanes = self.lanes.popcount(self.lanes.bits(b.and_(counted, on)))
-            b.store(b.add(lanes, I64(1)), frame.context.table(VOTE))
+            b.store(b.add(lanes, I64(1)), frame.context.table(WarpTable.vote))
             self._wait(block.start, number, threads, block.index)
 
     def count_result(self, instruction: Instruction) -> tuple[Value, ScalarType]:
         """Returns the value and type of a counting barrier's result, from the number of counted
-        threads of the block that VOTE holds after the wait (plus 1), and resets VOTE: that number
-        (`popc`, a U32 in 32 lanes), or a predicate: true if it is 0 (`and`, which counts false
-        predicates) or above 0 (`or`)."""
+        threads of the block that `vote` holds after the wait (plus 1), and resets `vote`: that
+        number (`popc`, a U32 in 32 lanes), or a predicate: true if it is 0 (`and`, which counts
+        false predicates) or above 0 (`or`)."""
         b, frame = self.b, self.frame
-        total = b.sub(frame.get(frame.context.table(VOTE)), I64(1))
-        b.store(I64(0), frame.context.table(VOTE))
+        total = b.sub(frame.get(frame.context.table(WarpTable.vote)), I64(1))
+        b.store(I64(0), frame.context.table(WarpTable.vote))
         op = instruction.operation.modifiers["op"]
         if op == "popc":
             return self.lanes.splat(b.trunc(total, I32)), U32
@@ -201,7 +192,7 @@ class BarrierCode:
         SPLIT_BARRIER for the active lanes alone if threads are scheduled independently, else with
         BARRIER for the whole warp (before compute capability 7.0, where a barrier counts warps)."""
         if self.frame.variant.independent:
-            self.frame.context.set_state(INSTRUCTION, I64(index))
+            self.frame.context.set_state(WarpState.instruction, I64(index))
             self._store_operands(number, threads)
             self.control.suspension.suspend(Status.SPLIT_BARRIER, block)
         else:
@@ -212,7 +203,11 @@ class BarrierCode:
         """Stores, in the warp's state, the instruction, number and thread count of the barrier at
         which the warp as a whole waits.
         """
-        words = {INSTRUCTION: I64(index), BARRIER: number, BARRIER_THREADS: threads}
+        words = {
+            WarpState.instruction: I64(index),
+            WarpState.barrier: number,
+            WarpState.barrier_threads: threads,
+        }
         for word, value in words.items():
             self.frame.context.set_state(word, value)
 
@@ -220,8 +215,8 @@ class BarrierCode:
         """Stores, in the warp's table, the number and thread count of the barrier at which the
         running split waits.
         """
-        self.b.store(number, self.frame.context.table(ARGUMENT))
-        self.b.store(threads, self.frame.context.table(ARGUMENT_2))
+        self.b.store(number, self.frame.context.table(WarpTable.argument))
+        self.b.store(threads, self.frame.context.table(WarpTable.argument_2))
 
     def _operands(self, index: int, instruction: Instruction, on: Value) -> tuple[Value, Value]:
         """Returns the barrier's number and the number of threads that it waits for, 0 for all, from

@@ -93,7 +93,6 @@ class ClusterCode:
             frame.pointer(Slot.SLOTS_AT),
             frame.pointer(Slot.STATES_BASE),
             frame.pointer(Slot.CONTEXTS_BASE),
-            b.lshr(frame.slot(Slot.CONTEXT_BYTES), I64(3)),
             frame.warp,
             b.zext(b.load(frame.active.live, typ=I32), I64),
             b.zext(self.lanes.bits(on), I64),

@@ -32,7 +32,7 @@ from warploom.lower.control.warp_order import WarpOrder
 from warploom.lower.frame.blocks import Blocks, Copy
 from warploom.lower.frame.frame import Frame
 from warploom.lower.frame.spills import SpillCode
-from warploom.simt.warp_table import ARRIVED
+from warploom.simt.warp_table import StackNode
 
 
 class ControlFlow:
@@ -62,7 +62,7 @@ class ControlFlow:
 
     def finish(self) -> dict[int, ir.Block]:
         """Emits the code that the copies of blocks share: the warp's end, reconvergence points,
-        resume entries and exits. Returns the entries of a resumed warp by the RESUME value of its
+        resume entries and exits. Returns the entries of a resumed warp by the `resume` value of its
         state: a site (numbered barrier) or FROM_TABLE; an empty dictionary if no warp can be
         suspended. To be called after all blocks have been emitted, as their jumps create these
         entries."""
@@ -184,6 +184,6 @@ class ControlFlow:
         if copy is Copy.DIVERGENT:
             with b.if_then(b.icmp_signed(">=", frame.get(frame.nodes.top), I64(0))):
                 self.simt_stack.add_lanes(
-                    frame.nodes.node(frame.get(frame.nodes.top), ARRIVED), gone_bits
+                    frame.nodes.node(frame.get(frame.nodes.top), StackNode.arrived), gone_bits
                 )
         self.edges.jump(Copy.CONVERGENT if copy is Copy.REGION else copy, following, block)

@@ -21,7 +21,7 @@ from warploom.lower.control.layout_recovery import LayoutRecovery
 from warploom.lower.control.simt_stack import SimtStackCode
 from warploom.lower.frame.blocks import Copy
 from warploom.program.uses import reads
-from warploom.simt.warp_table import ARRIVED, NONE
+from warploom.simt.warp_table import NONE, StackNode
 
 
 class DivergenceCode:
@@ -75,7 +75,7 @@ class DivergenceCode:
         b.branch(joined)
         b.position_at_end(joined)
         self.simt_stack.add_lanes(
-            self.frame.nodes.node(self.frame.get(self.frame.nodes.top), ARRIVED), waiting
+            self.frame.nodes.node(self.frame.get(self.frame.nodes.top), StackNode.arrived), waiting
         )
         self._run_diverged(mask, first, block)
 

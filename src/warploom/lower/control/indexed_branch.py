@@ -19,7 +19,7 @@ from warploom.lower.control.simt_stack import call_depth
 from warploom.lower.frame.blocks import Copy
 from warploom.lower.frame.operands import Operands
 from warploom.program.cfg import ProgramBlock, indexed_targets
-from warploom.simt.warp_table import ARGUMENT, MASK, NONE
+from warploom.simt.warp_table import NONE, WarpTable
 
 BAD_INDEX = 5
 """The kind of a fault at an index without a target (`machine.faults.fault_errors`)."""
@@ -125,9 +125,11 @@ class IndexedBranchCode:
         target_block = call(lanes, "take_indexed_branch", *arguments, level)
         is_bad = b.icmp_signed("==", target_block, I64(NONE))
         with b.if_then(is_bad, likely=False):
-            self._fault(index, indices, b.trunc(frame.get(frame.context.table(ARGUMENT)), I32))
+            self._fault(
+                index, indices, b.trunc(frame.get(frame.context.table(WarpTable.argument)), I32)
+            )
         together, diverged = self._append("together"), self._append("parted")
-        after = frame.get(frame.context.table(MASK))
+        after = frame.get(frame.context.table(WarpTable.mask))
         # Different indices may select one block: then the mask has not changed, and no lane waits.
         b.cbranch(b.icmp_signed("==", before, after), together, diverged)
         b.position_at_end(together)

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from warploom.core.types import PRED
 from warploom.helpers.calls import call
-from warploom.helpers.layout_recovery import ENTRY_WORDS
+from warploom.helpers.layout_recovery import ShapedRegister
 from warploom.isa.instruction import Register
 from warploom.llvm.lanes import I1, I64, Value, constant_table
 from warploom.lower.control.masked_loops import MaskedLoopCode
@@ -84,17 +84,18 @@ class LayoutRecovery:
         if not words:
             return I1(1)
         table = constant_table(frame.module, f"shapes{index}", words)
-        count, active = I64(len(words) // ENTRY_WORDS), self.b.zext(frame.active.bits(), I64)
+        count, active = (
+            I64(len(words) // ShapedRegister.WORDS),
+            self.b.zext(frame.active.bits(), I64),
+        )
         recovered = call(
             frame.lanes, "reshape_registers", frame.context_registers.base(), table, count, active
         )
         return self.b.icmp_signed("!=", recovered, I64(0))
 
     def _descriptor_of(self, register: Register) -> list[int]:
-        """Returns the words of a register in the helper's table (`helpers.layout_recovery`): bit
-        offset, bits from lane to lane and bits of a value of its slot of 32 lanes; the same of its
-        short slot, by run; number of runs and stride of its shape. A 128-bit register has an entry
-        for each half."""
+        """Returns the words of a register in the helper's table (`ShapedRegister`). A 128-bit
+        register has an entry for each half."""
         frame, bits = self.frame, register.type.bits
         shape, places = frame.position.shapes[register], frame.context_layout
         by_lane, shaped = 8 * places.by_lane[register], 8 * places.shaped[register]

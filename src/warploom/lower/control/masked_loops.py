@@ -18,7 +18,7 @@ from warploom.llvm.lanes import I32, I64, Value, storage_type, zero
 from warploom.lower.control.simt_stack import SimtStackCode
 from warploom.lower.frame.frame import Frame
 from warploom.program.masked_loops import MaskedRegion
-from warploom.simt.warp_table import ARRIVED, NONE
+from warploom.simt.warp_table import NONE, StackNode
 
 
 class MaskedLoopCode:
@@ -122,7 +122,7 @@ class MaskedLoopCode:
                 first = frame.get(self._first_exit[region])
                 self.simt_stack.push(region.point, I64(NONE), I32(0), first)
                 top = frame.get(frame.nodes.top)
-                self.simt_stack.add_lanes(frame.nodes.node(top, ARRIVED), exited)
+                self.simt_stack.add_lanes(frame.nodes.node(top, StackNode.arrived), exited)
                 self._store_exited(region, live, self.lanes.mask(exited))
         frame.active.set(inside)
 

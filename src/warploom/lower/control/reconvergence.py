@@ -16,7 +16,7 @@ from warploom.lower.control.layout_recovery import LayoutRecovery
 from warploom.lower.control.simt_stack import SimtStackCode
 from warploom.lower.control.suspension import Suspension
 from warploom.lower.frame.blocks import Blocks, Copy
-from warploom.simt.warp_table import ARRIVED, EXPECTED, OTHER_BLOCK, OTHER_MASK
+from warploom.simt.warp_table import StackNode
 
 
 class ReconvergenceCode:
@@ -62,7 +62,7 @@ class ReconvergenceCode:
         )
         b.position_at_end(gathers)
         node = self._join_node(index)
-        expected = frame.get(frame.nodes.node(node, EXPECTED))
+        expected = frame.get(frame.nodes.node(node, StackNode.expected))
         frame.active.set(b.trunc(expected, I32))
         self.simt_stack.count_reconvergence(self.simt_stack.branch(node), I64(1))
         self.simt_stack.pop(node)
@@ -83,12 +83,16 @@ class ReconvergenceCode:
         node's number."""
         b, frame = self.b, self.frame
         node = frame.get(frame.nodes.top)
-        arrived = self.simt_stack.add_lanes(frame.nodes.node(node, ARRIVED), frame.active.bits())
+        arrived = self.simt_stack.add_lanes(
+            frame.nodes.node(node, StackNode.arrived), frame.active.bits()
+        )
         self._other_side(point, node)
         # Without suspension a warp has no other split: after the other side, all lanes have
         # arrived.
         if self._suspends:
-            missing = b.icmp_unsigned("!=", arrived, frame.get(frame.nodes.node(node, EXPECTED)))
+            missing = b.icmp_unsigned(
+                "!=", arrived, frame.get(frame.nodes.node(node, StackNode.expected))
+            )
             with b.if_then(missing, likely=False):
                 self.suspension.suspend(Status.RECONVERGING, point)
         return node
@@ -108,7 +112,7 @@ class ReconvergenceCode:
         b.cbranch(b.icmp_signed(">=", frame.get(frame.nodes.top), I64(0)), inside, outer)
         b.position_at_end(inside)
         node = self._join_node(self.blocks.program.exit)
-        expected = b.trunc(frame.get(frame.nodes.node(node, EXPECTED)), I32)
+        expected = b.trunc(frame.get(frame.nodes.node(node, StackNode.expected)), I32)
         frame.active.set(expected)
         self.simt_stack.pop(node)
         b.branch(inner)
@@ -121,22 +125,22 @@ class ReconvergenceCode:
 
     def _other_side(self, point: int, node: Value) -> None:
         """Emits the switch to a node's other side, if it has lanes that have not run: makes them
-        active, clears OTHER_MASK so that they run once, and jumps to their block in the divergent
+        active, clears `other_mask` so that they run once, and jumps to their block in the divergent
         copy. Code goes on where no side is left. Emits nothing at a point whose branches have no
         second side."""
         b, frame, blocks = self.b, self.frame, self._points[point]
         if not blocks:
             return
-        at = frame.nodes.node(node, OTHER_MASK)
+        at = frame.nodes.node(node, StackNode.other_mask)
         waiting = b.trunc(frame.get(at), I32)
         switch, done = self.blocks.append(f"switch{point}"), self.blocks.append(f"done{point}")
         b.cbranch(b.icmp_unsigned("!=", waiting, I32(0)), switch, done)
         b.position_at_end(switch)
         frame.active.set(waiting)
         b.store(I64(0), at)
-        chosen = frame.get(frame.nodes.node(node, OTHER_BLOCK))
+        chosen = frame.get(frame.nodes.node(node, StackNode.other_block))
         # `blocks` are all possible first blocks of a side with this point; the first serves as
-        # default, since OTHER_BLOCK always is one of them.
+        # default, since `other_block` always is one of them.
         targets = b.switch(chosen, self.blocks.copies[Copy.DIVERGENT, blocks[0]])
         for block in blocks[1:]:
             targets.add_case(I64(block), self.blocks.copies[Copy.DIVERGENT, block])

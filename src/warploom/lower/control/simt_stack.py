@@ -6,17 +6,7 @@ from __future__ import annotations
 
 from warploom.llvm.lanes import I1, I32, I64, Value, constant_table
 from warploom.lower.frame.frame import Frame
-from warploom.simt.warp_table import (
-    ARRIVED,
-    BRANCH,
-    EXPECTED,
-    LEVEL,
-    NONE,
-    OTHER_BLOCK,
-    OTHER_MASK,
-    PARENT,
-    POINT,
-)
+from warploom.simt.warp_table import NONE, StackNode
 
 
 class SimtStackCode:
@@ -44,16 +34,16 @@ class SimtStackCode:
         # each possible split (`simt.warp_table.node_count`).
         b.store(b.and_(free, b.sub(free, I64(1))), frame.nodes.free)
         words = {
-            POINT: I64(point),
-            EXPECTED: b.zext(frame.active.bits(), I64),
-            ARRIVED: I64(0),
-            OTHER_BLOCK: other,
-            OTHER_MASK: b.zext(other_mask, I64),
-            BRANCH: branch,
-            PARENT: frame.get(frame.nodes.top),
+            StackNode.point: I64(point),
+            StackNode.expected: b.zext(frame.active.bits(), I64),
+            StackNode.arrived: I64(0),
+            StackNode.other_block: other,
+            StackNode.other_mask: b.zext(other_mask, I64),
+            StackNode.branch: branch,
+            StackNode.parent: frame.get(frame.nodes.top),
         }
         if self.program.depth is not None:
-            words[LEVEL] = call_depth(frame)
+            words[StackNode.level] = call_depth(frame)
         place = frame.nodes.node_at(node)
         for word, value in words.items():
             b.store(value, self.lanes.slot(place, word))
@@ -70,7 +60,9 @@ class SimtStackCode:
             return here
         # Reads node 0 if the point differs: the stack may be empty then, and its top (-1) no index.
         node = b.select(here, frame.get(frame.nodes.top), I64(0))
-        same = b.icmp_signed("==", frame.get(frame.nodes.node(node, LEVEL)), call_depth(frame))
+        same = b.icmp_signed(
+            "==", frame.get(frame.nodes.node(node, StackNode.level)), call_depth(frame)
+        )
         return b.and_(here, same)
 
     def are_together(self) -> Value:
@@ -80,7 +72,7 @@ class SimtStackCode:
         return b.and_(whole, b.icmp_signed("<", frame.get(frame.nodes.top), I64(0)))
 
     def add_lanes(self, place: Value, bits: Value) -> Value:
-        """Adds lanes (an i32) to the 64-bit mask at an address, such as a node's ARRIVED; returns
+        """Adds lanes (an i32) to the 64-bit mask at an address, such as a node's `arrived`; returns
         the new mask.
         """
         total = self.b.or_(self.frame.get(place), self.b.zext(bits, I64))
@@ -90,7 +82,7 @@ class SimtStackCode:
     def branch(self, node: Value) -> Value:
         """Returns the number of the branch instruction that pushed a node, NONE for all but one of
         several nodes of one branch."""
-        return self.frame.get(self.frame.nodes.node(node, BRANCH))
+        return self.frame.get(self.frame.nodes.node(node, StackNode.branch))
 
     def count_reconvergence(self, branch: Value, amount: Value) -> None:
         """Adds an amount (i64) to the counter of reconvergences of branch instruction `branch` (a
@@ -106,7 +98,7 @@ class SimtStackCode:
         """Frees a node, and makes its parent the innermost one."""
         b, frame = self.b, self.frame
         b.store(b.or_(frame.get(frame.nodes.free), b.shl(I64(1), node)), frame.nodes.free)
-        frame.nodes.set_top(frame.get(frame.nodes.node(node, PARENT)))
+        frame.nodes.set_top(frame.get(frame.nodes.node(node, StackNode.parent)))
 
 
 def call_depth(frame: Frame) -> Value:

@@ -20,8 +20,8 @@ from warploom.lower.control.warp_order import WarpOrder
 from warploom.lower.frame.blocks import Blocks, Copy
 from warploom.lower.frame.spills import SpillCode
 from warploom.program.uses import member_mask
-from warploom.simt.schedule_layout import FROM_TABLE, RESUME
-from warploom.simt.warp_table import BLOCK, LIVE, MASK, SYNC_DONE, TOP
+from warploom.simt.schedule_layout import FROM_TABLE, WarpState
+from warploom.simt.warp_table import WarpTable
 
 
 class Suspension:
@@ -79,12 +79,14 @@ class Suspension:
         if (status, is_whole) not in self._exits:
             name = f"leave.{status.name.lower()}{'.saved' if is_whole else ''}"
             self._exits[status, is_whole] = self.blocks.append(name)
-        b.store(I64(index) if isinstance(index, int) else index, frame.context.table(BLOCK))
+        b.store(
+            I64(index) if isinstance(index, int) else index, frame.context.table(WarpTable.block)
+        )
         b.branch(self._exits[status, is_whole])
 
     def wait_together(self, block: int, instruction: int, plain_number: int | None) -> None:
         """Emits the wait of the warp as a whole at a barrier at the end of `block`: saves it, and
-        sets its resume point to the barrier's site (its number in RESUME). `plain_number` is the
+        sets its resume point to the barrier's site (its number in `resume`). `plain_number` is the
         barrier's number if that is a constant and it waits for all threads: then a call in warp
         order runs the next warp; None for other barriers. Code continues where the caller has to
         return to the schedule."""
@@ -93,7 +95,7 @@ class Suspension:
         site = self.sites.setdefault(block, block + 1)
         if plain_number is not None:
             self.warp_order.wait(site, instruction, plain_number)
-        self.frame.context.set_state(RESUME, I64(site))
+        self.frame.context.set_state(WarpState.resume, I64(site))
 
     def wait_in_region(self, block: int) -> None:
         """Emits the wait of a warp in a region version, at a barrier of all threads at the end of
@@ -127,12 +129,12 @@ class Suspension:
             self.b.position_at_end(block)
             if not saved:
                 self.spills.save_head()
-            self.frame.context.set_state(RESUME, I64(FROM_TABLE))
+            self.frame.context.set_state(WarpState.resume, I64(FROM_TABLE))
             self.frame.leave(status)
 
     def emit_resumes(self) -> dict[int, ir.Block]:
         """Emits the entries of a resumed warp: one for each site (barrier) at which it waits as a
-        whole, in the main copy, and one for splits (FROM_TABLE). Returns them by the RESUME value
+        whole, in the main copy, and one for splits (FROM_TABLE). Returns them by the `resume` value
         in the warp's state."""
         resumes: dict[int, ir.Block] = {}
         for block, site in self.sites.items():
@@ -178,14 +180,16 @@ class Suspension:
         resume_block = self.blocks.append("take.up")
         b.position_at_end(resume_block)
         self.spills.restore_head()
-        index = frame.get(frame.context.table(BLOCK))
+        index = frame.get(frame.context.table(WarpTable.block))
         if frame.variant.baseline:
             self._resume_at(index, self.blocks.main)
             return resume_block
         all_living = b.icmp_signed(
-            "==", frame.get(frame.context.table(MASK)), frame.get(frame.context.table(LIVE))
+            "==",
+            frame.get(frame.context.table(WarpTable.mask)),
+            frame.get(frame.context.table(WarpTable.live)),
         )
-        no_nodes = b.icmp_signed("<", frame.get(frame.context.table(TOP)), I64(0))
+        no_nodes = b.icmp_signed("<", frame.get(frame.context.table(WarpTable.top)), I64(0))
         copies = Copy.CONVERGENT, Copy.DIVERGENT
         # All living lanes are together if the split has all of them and no node waits for any.
         switches = {copy: self.blocks.append(f"take.up.{copy.value}") for copy in copies}
@@ -213,7 +217,7 @@ class Suspension:
     def _resume_together(self, block_index: int) -> ir.Block:
         """Emits the block in which all living lanes resume at a basic block: in the convergent copy
         if registers have their shapes, else in the divergent one (`LayoutRecovery.recover`). Clears
-        SYNC_DONE if the block begins with an instruction with a member mask. Returns the LLVM
+        `sync_done` if the block begins with an instruction with a member mask. Returns the LLVM
         block."""
         block = self.blocks.append(f"take.up.{block_index}")
         with self.b.goto_block(block):
@@ -221,6 +225,6 @@ class Suspension:
             if member_mask(self.blocks.program.instructions[first]) is not None:
                 # The convergent copy does not test whether lanes have waited for their member mask:
                 # all are active.
-                self.b.store(I64(0), self.frame.context.table(SYNC_DONE))
+                self.b.store(I64(0), self.frame.context.table(WarpTable.sync_done))
             self.b.branch(self.layout_recovery.recover(block_index))
         return block

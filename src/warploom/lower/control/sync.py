@@ -9,9 +9,9 @@ from warploom.lower.control.control import ControlFlow
 from warploom.lower.frame.operands import Operands
 from warploom.program.cfg import ProgramBlock
 from warploom.program.uses import gathering_mask, member_mask
-from warploom.simt.schedule_layout import INSTRUCTION, POLICY
+from warploom.simt.schedule_layout import Plan, WarpState
 from warploom.simt.split_policy import ADVERSARIAL
-from warploom.simt.warp_table import ARGUMENT, SYNC_DONE
+from warploom.simt.warp_table import WarpTable
 
 
 class SyncCode:
@@ -19,7 +19,6 @@ class SyncCode:
     (`shfl.sync`, `mma.sync` of the whole warp), which begins its basic block."""
 
     def __init__(self, control: ControlFlow, operands: Operands) -> None:
-        """Keeps the emitters that it uses; emits no code."""
         self.control, self.operands = control, operands
         self.frame, self.lanes, self.b = control.frame, control.lanes, control.lanes.b
         self.program = control.program
@@ -28,8 +27,8 @@ class SyncCode:
         """Emits, at the begin of a basic block whose first instruction waits for lanes
         (`gathering_mask`: it has a member mask and, but for matrix instructions, no guard), the
         wait for the living lanes of its member mask (the lowest active lane's): if some are not
-        active, the active lanes are suspended with SYNC_WAIT, the mask in ARGUMENT and the
-        instruction in the warp's state, unless they have waited already (SYNC_DONE, which is
+        active, the active lanes are suspended with SYNC_WAIT, the mask in `argument` and the
+        instruction in the warp's state, unless they have waited already (`sync_done`, which is
         cleared). Emits nothing for other blocks, or without independent thread scheduling."""
         instruction = self.program.instructions[block.start]
         mask = gathering_mask(instruction)
@@ -40,16 +39,16 @@ class SyncCode:
         live = b.zext(b.load(frame.active.live, typ=I32), I64)
         active = b.zext(frame.active.bits(), I64)
         missing = b.and_(b.and_(members, live), b.not_(active))
-        has_waited = frame.get(frame.context.table(SYNC_DONE))
-        b.store(I64(0), frame.context.table(SYNC_DONE))
-        # SYNC_DONE is set when lanes resume here after the wait: they do not wait again, though
+        has_waited = frame.get(frame.context.table(WarpTable.sync_done))
+        b.store(I64(0), frame.context.table(WarpTable.sync_done))
+        # `sync_done` is set when lanes resume here after the wait: they do not wait again, though
         # members may still be missing.
         must_wait = b.and_(
             b.icmp_unsigned("!=", missing, I64(0)), b.icmp_unsigned("==", has_waited, I64(0))
         )
         with b.if_then(must_wait, likely=False):
-            b.store(members, frame.context.table(ARGUMENT))
-            frame.context.set_state(INSTRUCTION, I64(block.start))
+            b.store(members, frame.context.table(WarpTable.argument))
+            frame.context.set_state(WarpState.instruction, I64(block.start))
             self.control.suspension.suspend(Status.SYNC_WAIT, block.index)
 
     def after(self, block: ProgramBlock) -> None:
@@ -63,7 +62,7 @@ class SyncCode:
         ):
             return
         b, frame = self.b, self.frame
-        policy = frame.get(self.lanes.slot(frame.pointer(Slot.PLAN_AT), POLICY))
+        policy = frame.get(self.lanes.slot(frame.pointer(Slot.PLAN_AT), Plan.policy))
         adversarial = b.icmp_unsigned("==", policy, I64(ADVERSARIAL))
         count = self.lanes.popcount(frame.active.bits())
         several = b.icmp_unsigned(">", count, I64(1))

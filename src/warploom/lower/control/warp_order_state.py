@@ -12,7 +12,7 @@ from warploom.lower.frame.frame import Frame
 from warploom.simt.warp_table import NONE
 
 END = 0
-"""The site at which a warp ends. Other sites are numbered from 1, as in the RESUME value of a
+"""The site at which a warp ends. Other sites are numbered from 1, as in the `resume` value of a
 warp's state."""
 
 

@@ -10,7 +10,7 @@ from llvmlite import ir
 from warploom.abi.environment import Slot, Status
 from warploom.llvm.lanes import I1, I64
 from warploom.lower.control.warp_order_state import END, WarpOrderState
-from warploom.simt.schedule_layout import STATUS
+from warploom.simt.schedule_layout import WarpState
 from warploom.simt.warp_table import NONE
 
 MOST_RESTARTS = 64
@@ -75,7 +75,7 @@ class WarpSwitch:
         at, site = frame.get(self.state.at), frame.get(self.state.site)
         with b.if_else(b.icmp_unsigned("==", at, I64(END)), likely=False) as (ended, waits):
             with ended:
-                frame.context.set_state(STATUS, I64(Status.ENDED))
+                frame.context.set_state(WarpState.status, I64(Status.ENDED))
                 b.store(I1(1), frame.active.fewer)
             with waits:
                 first = b.icmp_signed("==", site, I64(NONE))
@@ -107,7 +107,9 @@ class WarpSwitch:
         b.position_at_end(check_fewer)
         b.cbranch(b.load(self.state.fewer_before, typ=I1), check_ended, self.state.turn)
         b.position_at_end(check_ended)
-        ended = b.icmp_unsigned("==", frame.get(frame.context.state(STATUS)), I64(Status.ENDED))
+        ended = b.icmp_unsigned(
+            "==", frame.get(frame.context.state(WarpState.status)), I64(Status.ENDED)
+        )
         b.cbranch(ended, next_block, self.state.turn)
         b.position_at_end(self.state.over)
         if self.state.scheduled:

@@ -16,7 +16,7 @@ from warploom.abi.environment import Slot
 from warploom.llvm.lanes import I8, I32, I64, LANES, Value, vector
 from warploom.lower.frame.frame import Frame
 from warploom.simt.product_groups import CAPACITY
-from warploom.simt.schedule_layout import POLICY, SEED
+from warploom.simt.schedule_layout import Plan
 from warploom.simt.split_policy import ADVERSARIAL, RANDOM
 
 
@@ -87,7 +87,7 @@ class InFlightCode:
         """
         b, frame = self.b, self.frame
         plan = frame.pointer(Slot.PLAN_AT)
-        policy, seed = (frame.get(self.lanes.slot(plan, word)) for word in (POLICY, SEED))
+        policy, seed = (frame.get(self.lanes.slot(plan, word)) for word in (Plan.policy, Plan.seed))
         number = b.add(b.add(seed, frame.slot(Slot.BLOCK)), frame.warp)
         odd = b.icmp_unsigned("!=", b.and_(number, I64(1)), I64(0))
         drawn = b.and_(b.icmp_unsigned("==", policy, I64(RANDOM)), odd)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from warploom.llvm.lanes import I64, LANES, Value
 from warploom.lower.frame.function_frame import FunctionFrame
 from warploom.lower.frame.warp_context import WarpContext
-from warploom.simt.warp_table import NODE_WORDS, NODES_AT, NONE, POINT, node_count
+from warploom.simt.warp_table import NONE, StackNode, WarpTable, node_count
 
 ALL_NODES = (1 << node_count(LANES)) - 1
 
@@ -16,21 +16,21 @@ class NodeTable:
     the running warp's context.
 
     `top`: the address of the innermost node's number, or NONE. `point`: the address of that node's
-    reconvergence block, a copy of POINT in a register. `free`: the address of the unused nodes, as
-    bits."""
+    reconvergence block, a copy of `point` in a register. `free`: the address of the unused nodes,
+    as bits."""
 
     def __init__(self, frame: FunctionFrame, context: WarpContext) -> None:
         self.frame, self.lanes, self.context = frame, frame.lanes, context
         self.top, self.point, self.free = (frame.variable(I64) for _ in range(3))
 
     def node(self, node: Value, word: int) -> Value:
-        """Returns the address of a word (such as POINT) of a node."""
+        """Returns the address of a word (such as `StackNode.point`) of a node."""
         return self.lanes.slot(self.node_at(node), word)
 
     def node_at(self, node: Value) -> Value:
         """Returns the address of a node, given by its number (an i64)."""
-        index = self.lanes.b.mul(node, I64(NODE_WORDS))
-        return self.lanes.slot(self.context.at(8 * NODES_AT), index)
+        index = self.lanes.b.mul(node, I64(StackNode.WORDS))
+        return self.lanes.slot(self.context.at(8 * WarpTable.WORDS), index)
 
     def set_top(self, node: Value) -> None:
         """Makes a node, or NONE, the innermost one, and copies its reconvergence block (for NONE:
@@ -39,6 +39,6 @@ class NodeTable:
         # For NONE (-1) node 0 is read and the value discarded, which needs no branch.
         none = b.icmp_signed("<", node, I64(0))
         index_or_zero = b.select(none, I64(0), node)
-        point = b.select(none, I64(NONE), self.frame.get(self.node(index_or_zero, POINT)))
+        point = b.select(none, I64(NONE), self.frame.get(self.node(index_or_zero, StackNode.point)))
         b.store(node, self.top)
         b.store(point, self.point)

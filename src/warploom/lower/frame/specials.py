@@ -13,7 +13,7 @@ from warploom.helpers.calls import call
 from warploom.isa.special import LAUNCH_WIDE, SPECIAL_REGISTERS
 from warploom.llvm.lanes import I32, I64, LANES, Value, undefined, vector
 from warploom.lower.frame.frame import Frame
-from warploom.simt.schedule_layout import CLOCK_READ, ISSUED, TIMED
+from warploom.simt.schedule_layout import CLOCK_READ, WarpState
 
 
 class Specials:
@@ -42,14 +42,14 @@ class Specials:
     def _shared_by_warp(self, name: str) -> Value:
         """Returns the value of a special register that is uniform in a warp, a scalar of its type:
         a constant if its table says so (`fixed`; 0 for `%gridid`), else computed from the
-        environment. Reading a clock sets TIMED in the warp's state to CLOCK_READ, by which the
+        environment. Reading a clock sets `timed` in the warp's state to CLOCK_READ, by which the
         scheduler recognises spinning on time."""
         b, special = self.b, SPECIAL_REGISTERS[name]
         type = ir.IntType(special.type.bits)
         if special.fixed is not None:
             return type(special.fixed)
         if special.clock_bit is not None:
-            self.frame.context.set_state(TIMED, I64(CLOCK_READ))
+            self.frame.context.set_state(WarpState.timed, I64(CLOCK_READ))
             return b.trunc(b.lshr(self._clock(), I64(special.clock_bit)), type)
         base, _, part = name.partition(".")
         if base in ("%ntid", "%ctaid", "%nctaid"):
@@ -109,7 +109,7 @@ class Specials:
         from this one to the end of the block are subtracted.
         """
         b = self.b
-        before = self.frame.get(self.frame.context.state(ISSUED))
+        before = self.frame.get(self.frame.context.state(WarpState.issued))
         used = b.sub(self.frame.slot(Slot.FUEL), self.frame.get(self.frame.fuel.left))
         return b.sub(b.add(before, used), I64(self.frame.position.remaining))
 

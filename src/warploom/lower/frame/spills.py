@@ -16,8 +16,7 @@ from warploom.llvm.opt_level import is_long
 from warploom.lower.frame.frame import Frame
 from warploom.lower.frame.in_flight import InFlightCode
 from warploom.lower.frame.node_table import ALL_NODES
-from warploom.simt.warp_table import FREE, LIVE, NONE, TOP
-from warploom.simt.warp_table import MASK as ACTIVE
+from warploom.simt.warp_table import NONE, WarpTable
 
 
 class SpillCode:
@@ -29,8 +28,6 @@ class SpillCode:
     be in flight (`lower.frame.in_flight`)."""
 
     def __init__(self, frame: Frame, *, delays: bool) -> None:
-        """Takes the places of registers in a convergent warp's form from the frame's context
-        layout."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
         self._is_long, self._delays = is_long(frame.program), delays
         self._together = frame.context_layout.together
@@ -39,8 +36,8 @@ class SpillCode:
         """Writes to the context that no node of the SIMT stack is in use: lanes have reconverged.
         Called in kernels with spilled registers, where `save_convergent` does not store the
         stack."""
-        self.b.store(I64(NONE), self.frame.context.table(TOP))
-        self.b.store(I64(ALL_NODES), self.frame.context.table(FREE))
+        self.b.store(I64(NONE), self.frame.context.table(WarpTable.top))
+        self.b.store(I64(ALL_NODES), self.frame.context.table(WarpTable.free))
 
     # ---- all lanes together ---------------------------------------------------------------------
 
@@ -78,7 +75,7 @@ class SpillCode:
         the kernel is too long for LLVM's optimiser or code is baseline code."""
         b, frame = self.b, self.frame
         self._set_convergent(
-            I32(-1) if whole else b.trunc(frame.get(frame.context.table(LIVE)), I32)
+            I32(-1) if whole else b.trunc(frame.get(frame.context.table(WarpTable.live)), I32)
         )
         # Dead registers are set to zero for LLVM's optimiser only, which large kernels and baseline
         # code do not run.
@@ -127,24 +124,28 @@ class SpillCode:
         stack and unused nodes.
         """
         self._save_lanes()
-        self.b.store(self.frame.get(self.frame.nodes.top), self.frame.context.table(TOP))
-        self.b.store(self.frame.get(self.frame.nodes.free), self.frame.context.table(FREE))
+        self.b.store(self.frame.get(self.frame.nodes.top), self.frame.context.table(WarpTable.top))
+        self.b.store(
+            self.frame.get(self.frame.nodes.free), self.frame.context.table(WarpTable.free)
+        )
 
     def _save_lanes(self) -> None:
         """Saves the active and the live mask."""
         b, frame = self.b, self.frame
-        b.store(b.zext(frame.active.bits(), I64), frame.context.table(ACTIVE))
-        b.store(b.zext(b.load(frame.active.live, typ=I32), I64), frame.context.table(LIVE))
+        b.store(b.zext(frame.active.bits(), I64), frame.context.table(WarpTable.mask))
+        b.store(
+            b.zext(b.load(frame.active.live, typ=I32), I64), frame.context.table(WarpTable.live)
+        )
 
     def restore_head(self) -> None:
         """Restores active and live lanes and the SIMT stack from the head of the warp's table,
         which the scheduler may have changed since `save_head`.
         """
         b, frame = self.b, self.frame
-        frame.active.set(b.trunc(frame.get(frame.context.table(ACTIVE)), I32))
-        b.store(b.trunc(frame.get(frame.context.table(LIVE)), I32), frame.active.live)
-        b.store(frame.get(frame.context.table(FREE)), frame.nodes.free)
-        frame.nodes.set_top(frame.get(frame.context.table(TOP)))
+        frame.active.set(b.trunc(frame.get(frame.context.table(WarpTable.mask)), I32))
+        b.store(b.trunc(frame.get(frame.context.table(WarpTable.live)), I32), frame.active.live)
+        b.store(frame.get(frame.context.table(WarpTable.free)), frame.nodes.free)
+        frame.nodes.set_top(frame.get(frame.context.table(WarpTable.top)))
 
     def _registers_to_save(self, live: Iterable[Register]) -> list[Register]:
         """Returns the live registers, by name (not by hash, so that emitted code is reproducible),

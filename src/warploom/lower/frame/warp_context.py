@@ -7,7 +7,7 @@ from warploom.abi.context_layout import ContextLayout
 from warploom.abi.environment import Slot
 from warploom.llvm.lanes import I8, I64, Value
 from warploom.lower.frame.function_frame import FunctionFrame
-from warploom.simt.schedule_layout import STATE_WORDS
+from warploom.simt.schedule_layout import WarpState
 
 
 class WarpContext:
@@ -28,7 +28,7 @@ class WarpContext:
 
     def _states(self) -> Value:
         """Returns the address of this warp's state."""
-        index = self.lanes.b.mul(self.frame.warp, I64(STATE_WORDS))
+        index = self.lanes.b.mul(self.frame.warp, I64(WarpState.WORDS))
         return self.lanes.slot(self.frame.pointer(Slot.STATES_AT), index)
 
     def table(self, word: int) -> Value:

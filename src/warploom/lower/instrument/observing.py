@@ -14,8 +14,8 @@ from warploom.llvm.lanes import I32, I64, LANES, PTR, Lanes, Value, splat_consta
 from warploom.lower.frame.frame import Frame
 from warploom.lower.instrument.access_event import AccessEvent
 from warploom.program.effects.observed import KINDS, SPACES, is_observed_access, is_observed_branch
-from warploom.simt import event_layout as words
-from warploom.simt.schedule_layout import ENDED, STATE_WORDS, STATUS
+from warploom.simt.event_layout import ACCESS, BARRIER, BRANCH, ObservedEvent, ObserverTable
+from warploom.simt.schedule_layout import ENDED, WarpState
 
 CALLBACK = ir.FunctionType(ir.VoidType(), [PTR, PTR, PTR, PTR])
 """The signature `callback(event, source lines, state, failed)`; a callback sets `failed` if it
@@ -27,7 +27,7 @@ def has_block_ended(states: Any, warps: int) -> int:
     states. It is compiled as a helper, which `run` calls.
     """
     for warp in range(warps):
-        if states[warp * STATE_WORDS + STATUS] != ENDED:
+        if WarpState(states, 0, warp).status != ENDED:
             return 0
     return 1
 
@@ -46,13 +46,17 @@ def call_observer(
     for word, value in fields.items():
         b.store(value, lanes.slot(event, word), align=8)
     function = load(kind, ir.PointerType(CALLBACK))
-    tables = load(words.LINES_AT), load(words.STATE_AT), lanes.slot(table, words.FAILED)
+    tables = (
+        load(ObserverTable.lines_at),
+        load(ObserverTable.state_at),
+        lanes.slot(table, ObserverTable.failed),
+    )
     b.call(function, [event, *tables])
 
 
 def event_buffer(lanes: Lanes) -> Value:
     """Emits a buffer for an event; returns its address."""
-    return lanes.alloca(ir.ArrayType(I64, words.E_ADDRESSES + LANES), align=64)
+    return lanes.alloca(ir.ArrayType(I64, ObservedEvent.WORDS + LANES), align=64)
 
 
 class ObservingCode:
@@ -71,13 +75,13 @@ class ObservingCode:
             return
         active_addresses = self.b.select(event.mask, event.addresses, splat_constant(0, I64))
         fields = {
-            words.E_FIRST: I64(SPACES[access_type.space]),
-            words.E_SECOND: I64(KINDS[access_type.op]),
-            words.E_THIRD: I64(access_type.size),
-            words.E_LANES: I64(LANES),
-            words.E_ADDRESSES: active_addresses,
+            ObservedEvent.space: I64(SPACES[access_type.space]),
+            ObservedEvent.kind: I64(KINDS[access_type.op]),
+            ObservedEvent.size: I64(access_type.size),
+            ObservedEvent.lanes: I64(LANES),
+            ObservedEvent.addresses: active_addresses,
         }
-        self._call_if_some(words.ACCESS, index, self.lanes.bits(event.mask), fields)
+        self._call_if_some(ACCESS, index, self.lanes.bits(event.mask), fields)
 
     def branch(self, index: int, instruction: Instruction, guard: Value | None) -> None:
         """Emits the event of a branch with the active lanes and those that take it (all without a
@@ -86,16 +90,16 @@ class ObservingCode:
         if self._config.branches and is_observed_branch(self.frame.program, index, instruction):
             active = self.frame.active.bits()
             on = active if guard is None else self.b.and_(active, self.lanes.bits(guard))
-            fields = {words.E_FIRST: self.b.zext(on, I64)}
-            self._call_if_some(words.BRANCH, index, active, fields)
+            fields = {ObservedEvent.taken: self.b.zext(on, I64)}
+            self._call_if_some(BRANCH, index, active, fields)
 
     def barrier(self, index: int, on: Value, number: Value, threads: Value) -> None:
         """Emits the event that the lanes `on` arrive at barrier `number`, which waits for `threads`
         threads, if the observer receives barriers and there are such lanes.
         """
         if self._config.barriers:
-            fields = {words.E_FIRST: number, words.E_SECOND: threads}
-            self._call_if_some(words.BARRIER, index, self.lanes.bits(on), fields)
+            fields = {ObservedEvent.number: number, ObservedEvent.threads: threads}
+            self._call_if_some(BARRIER, index, self.lanes.bits(on), fields)
 
     def _call_if_some(self, kind: int, index: int, bits: Value, fields: dict[int, Value]) -> None:
         """Emits the call of the observer with an event of instruction `index`, taken if `bits` has
@@ -103,10 +107,10 @@ class ObservingCode:
         """
         frame = self.frame
         common = {
-            words.E_BLOCK: frame.slot(Slot.BLOCK),
-            words.E_WARP: frame.warp,
-            words.E_INSTRUCTION: I64(index),
-            words.E_MASK: self.b.zext(bits, I64),
+            ObservedEvent.block: frame.slot(Slot.BLOCK),
+            ObservedEvent.warp: frame.warp,
+            ObservedEvent.instruction: I64(index),
+            ObservedEvent.mask: self.b.zext(bits, I64),
         }
         with self.b.if_then(self.b.icmp_unsigned("!=", bits, I32(0))):
             table = frame.pointer(Slot.OBSERVER_AT)

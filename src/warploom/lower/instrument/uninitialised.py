@@ -20,7 +20,7 @@ from warploom.abi.environment import Slot
 from warploom.detector.records import DetectorState, ResidentBlock
 from warploom.llvm.lanes import I1, I32, I64, PTR, Lanes, Value, splat_constant, vector
 from warploom.llvm.masked_memory import gather
-from warploom.simt import schedule_layout
+from warploom.simt.schedule_layout import Plan
 
 WORD_SHIFT = 5
 """A word of the bitmap has bits for 32 bytes."""
@@ -52,7 +52,7 @@ def block_of(lanes: Lanes, environment: Value) -> DetectorBlock:
         b.inttoptr(_word(lanes, environment, int(slot)), PTR)
         for slot in (Slot.DETECTOR_AT, Slot.PLAN_AT)
     )
-    slot = _word(lanes, plan, schedule_layout.SLOT)
+    slot = _word(lanes, plan, Plan.slot)
     slot = b.select(b.icmp_signed(">", slot, I64(0)), slot, I64(0))
     size = _word(lanes, state, DetectorState.slot_words)
     start = b.add(_word(lanes, state, DetectorState.slots_at), b.mul(slot, size))

@@ -14,31 +14,42 @@ from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I64, vector
 from warploom.lower.frame.frame import Frame
 from warploom.lower.instrument.access_event import AccessEvent
+from warploom.simt.records import WordRecord
 
-HITS, SPACE, OPS, START, END, FIRST_WARP, LAST_WARP, LANES, WATCH_WORDS = range(9)
-"""The words of a watched range. HITS counts accesses of a warp that touch it: of SPACE
-(`SPACE_CODES`), by operations whose bits are in OPS, to bytes from START up to END, by warps of the
-launch from FIRST_WARP up to LAST_WARP, and by lanes whose bits are in LANES."""
+
+class WatchedRange(WordRecord):
+    """A watched range of memory."""
+
+    hits: int  # the number of accesses of a warp that touch it
+    space: int  # (`SPACE_CODES`)
+    ops: int  # the bits of operations
+    start: int
+    end: int
+    first_warp: int  # of the launch
+    last_warp: int  # up to this one
+    lanes: int  # as bits
+
 
 LOAD, STORE, ATOMIC = 1, 2, 4
 OP_BITS = {"load": LOAD, "store": STORE, "atomic": ATOMIC}
 
 
-def watch_access(watch: Any, addresses: Any, lanes: int, kind: int, warp: int) -> int:
-    """Adds 1 to HITS of the words `watch` if an access of a warp has the watched space, one of the
-    watched operations, a warp in the watched range, and some lane of `lanes` and LANES touches the
-    watched bytes. `kind` packs the space (8 bits), the bit of the operation (8 bits) and the bytes
-    of a lane. Returns 0, as all helpers."""
-    if kind & 255 != watch[SPACE] or kind >> 8 & 255 & watch[OPS] == 0:
+def watch_access(watch_words: Any, addresses: Any, lanes: int, kind: int, warp: int) -> int:
+    """Adds 1 to `hits` of a watched range if an access of a warp has the watched space, one of
+    the watched operations, a warp in the watched range, and some watched lane of `lanes` touches
+    the watched bytes. `kind` packs the space (8 bits), the bit of the operation (8 bits) and the
+    bytes of a lane. Returns 0, as all helpers."""
+    watch = WatchedRange(watch_words, 0)
+    if kind & 255 != watch.space or kind >> 8 & 255 & watch.ops == 0:
         return 0
-    if warp < watch[FIRST_WARP] or warp >= watch[LAST_WARP]:
+    if warp < watch.first_warp or warp >= watch.last_warp:
         return 0
-    size, wanted = kind >> 16, lanes & watch[LANES]
+    size, wanted = kind >> 16, lanes & watch.lanes
     for lane in range(32):
         if (wanted >> lane) & 1:
             address = addresses[lane]
-            if address < watch[END] and address + size > watch[START]:
-                watch[HITS] += 1
+            if address < watch.end and address + size > watch.start:
+                watch.hits += 1
                 return 0
     return 0
 

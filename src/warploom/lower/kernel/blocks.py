@@ -18,8 +18,8 @@ from warploom.isa.instruction import Space
 from warploom.llvm.lanes import I1, I8, I64, PTR, Value
 from warploom.lower.instrument.observing import call_observer, event_buffer
 from warploom.lower.kernel.environment import GridEnvironment
-from warploom.simt import schedule_layout
-from warploom.simt.event_layout import BLOCK_BEGIN, BLOCK_END, E_BLOCK
+from warploom.simt.event_layout import BLOCK_BEGIN, BLOCK_END, ObservedEvent
+from warploom.simt.schedule_layout import Plan, WarpState
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class GridBlocks:
 
     def _report(self, kind: int) -> None:
         """Reports an event of the current thread block to the observer."""
-        fields = {E_BLOCK: self.env.get(Slot.BLOCK)}
+        fields = {ObservedEvent.block: self.env.get(Slot.BLOCK)}
         call_observer(self.lanes, self.env.pointer(Slot.OBSERVER_AT), self._event, kind, fields)
 
     def make_current(self, plan: Value) -> None:
@@ -145,21 +145,22 @@ class GridBlocks:
         is another one or begins: its indices and the addresses of its states, contexts and memory,
         which its slot (place for a resident block) gives.
 
-        A block that begins (FRESH, which is cleared) takes over the slot of one that has ended,
+        A block that begins (`fresh`, which is cleared) takes over the slot of one that has ended,
         whose tensor memory is checked and whose copies are retired; then the memory is cleared and
         the begin reported. `only_warp_order` becomes true, and BLOCKS_DONE the number of blocks
         begun."""
         b = self.b
-        fresh = b.icmp_unsigned("!=", self.env.word(plan, schedule_layout.FRESH), I64(0))
-        block = self.env.word(plan, schedule_layout.CURRENT_BLOCK)
+        fresh = b.icmp_unsigned("!=", self.env.word(plan, Plan.fresh), I64(0))
+        block = self.env.word(plan, Plan.current_block)
         differs = b.icmp_unsigned("!=", block, self.env.get(Slot.BLOCK))
         with b.if_then(b.or_(fresh, differs), likely=False):
             self.set_current(block)
-            slot, warps = self.env.word(plan, schedule_layout.SLOT), self.env.get(Slot.WARPS)
+            slot, warps = self.env.word(plan, Plan.slot), self.env.get(Slot.WARPS)
+            stride = self.env.word(plan, Plan.table_stride)
             first = b.mul(slot, warps)
             sizes = {
-                Slot.STATES_AT: b.mul(first, I64(8 * schedule_layout.STATE_WORDS)),
-                Slot.CONTEXTS_AT: b.mul(first, self.env.get(Slot.CONTEXT_BYTES)),
+                Slot.STATES_AT: b.mul(first, I64(8 * WarpState.WORDS)),
+                Slot.CONTEXTS_AT: b.mul(b.shl(first, I64(3)), stride),
                 Slot.SHARED_AT: b.mul(slot, self.env.get(Slot.SHARED_STRIDE)),
                 Slot.LOCAL_AT: b.mul(slot, self._local_bytes()),
             }
@@ -170,9 +171,9 @@ class GridBlocks:
                 start = self.env.get(Slot.SHARED_AT)
                 self.check_freed(start, I64(1))
                 self.retire(start, b.add(start, self.env.get(Slot.SHARED_STRIDE)))
-                b.store(I64(0), self.lanes.slot(plan, schedule_layout.FRESH))
+                b.store(I64(0), self.lanes.slot(plan, Plan.fresh))
                 b.store(I1(1), self.only_warp_order)
                 self.clear_memory()
                 self.report_begin()
                 at = self.env.at(Slot.BLOCKS_DONE)
-                b.store(self.env.word(plan, schedule_layout.NEXT_BLOCK), at)
+                b.store(self.env.word(plan, Plan.next_block), at)

@@ -8,7 +8,7 @@ from llvmlite import ir
 from warploom.abi.environment import Slot
 from warploom.llvm.folding import FoldingBuilder
 from warploom.llvm.lanes import I64, PTR, Lanes, Value
-from warploom.simt import schedule_layout
+from warploom.simt.schedule_layout import WarpState
 
 
 class GridEnvironment:
@@ -43,7 +43,7 @@ class GridEnvironment:
 
     def state(self, warp: Value) -> Value:
         """Returns the address of the state of a warp of the current thread block."""
-        index = self.b.mul(warp, I64(schedule_layout.STATE_WORDS))
+        index = self.b.mul(warp, I64(WarpState.WORDS))
         return self.lanes.slot(self.pointer(Slot.STATES_AT), index)
 
     def word(self, plan: Value, word: int) -> Value:

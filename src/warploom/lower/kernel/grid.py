@@ -27,6 +27,7 @@ from warploom.llvm.lanes import I1, I64, PTR, Value
 from warploom.lower.kernel.blocks import BlockOptions, GridBlocks
 from warploom.lower.kernel.environment import GridEnvironment
 from warploom.simt import schedule_layout
+from warploom.simt.schedule_layout import Plan, WarpState
 from warploom.simt.warp_table import NONE
 
 FURTHEST = (1 << 63) - 1
@@ -54,8 +55,8 @@ class GridOptions:
 class GridFunction:
     """Emits `run`, which the host calls, into a module that has the function `warp`. A turn is what
     a warp runs before the scheduler chooses again. In its methods, `plan` and `slots` are pointers
-    to the schedule's arrays (`simt.schedule_layout`), `stride` is the distance of two warps'
-    contexts in words, `turn` the LLVM block of the loop's next turn."""
+    to the schedule's arrays (`simt.schedule_layout`), `turn` is the LLVM block of the loop's next
+    turn."""
 
     def __init__(self, module: ir.Module, options: GridOptions, blocks: BlockOptions) -> None:
         """Declares `run`, whose arguments `first` and `last` (exclusive) delimit the thread blocks
@@ -147,7 +148,6 @@ class GridFunction:
         b = self.b
         plan, slots = self.env.pointer(Slot.PLAN_AT), self.env.pointer(Slot.SLOTS_AT)
         states, contexts = self.env.pointer(Slot.STATES_BASE), self.env.pointer(Slot.CONTEXTS_BASE)
-        stride = b.lshr(self.env.get(Slot.CONTEXT_BYTES), I64(3))
         self.blocks.prepare_schedule()
         # BLOCK is -1 at the first call of a launch; `run` is called again after a pause.
         with b.if_then(b.icmp_signed("==", self.env.get(Slot.BLOCK), I64(-1))):
@@ -158,8 +158,8 @@ class GridFunction:
         b.position_at_end(turn)
         self.env.return_if(self._must_pause(), I64(int(Status.PAUSED)))
         if self.options.slices:
-            self._continue_turn(plan, stride, turn)
-        warp = call(self.lanes, "choose_warp", plan, slots, states, contexts, stride)
+            self._continue_turn(plan, turn)
+        warp = call(self.lanes, "choose_warp", plan, slots, states, contexts)
         is_deadlock = b.icmp_signed("==", warp, I64(schedule_layout.DEADLOCK))
         self.env.return_if(is_deadlock, I64(int(Status.DEADLOCK)))
         chosen = self.env.append("going")
@@ -167,31 +167,27 @@ class GridFunction:
         b.position_at_end(chosen)
         self.blocks.make_current(plan)
         if self.options.sites is not None:
-            self._warp_order(plan, slots, stride, warp, turn)
+            self._warp_order(plan, slots, warp, turn)
         if self.options.slices:
-            self._run_slice(plan, warp, self.env.word(plan, schedule_layout.LENGTH), stride, turn)
+            self._run_slice(plan, warp, self.env.word(plan, Plan.length), turn)
         else:
-            self._end_turn(plan, warp, self._run_turn(plan, warp), stride)
+            self._end_turn(plan, warp, self._run_turn(plan, warp))
             b.branch(turn)
         b.position_at_end(ended)
         self.blocks.retire(I64(0), I64(FURTHEST))
-        self.blocks.check_freed(
-            self.env.get(Slot.SHARED_BASE), self.env.word(plan, schedule_layout.SLOTS)
-        )
+        self.blocks.check_freed(self.env.get(Slot.SHARED_BASE), self.env.word(plan, Plan.slots))
         b.ret(I64(int(Status.ENDED)))
 
-    def _continue_turn(self, plan: Value, stride: Value, turn: ir.Block) -> None:
+    def _continue_turn(self, plan: Value, turn: ir.Block) -> None:
         """Emits the next slice of the turn of warp IN_TURN - 1, if IN_TURN is not 0: an interrupted
         turn is continued before another warp is chosen.
         """
         b, inside = self.b, self.env.get(Slot.IN_TURN)
         with b.if_then(b.icmp_unsigned("!=", inside, I64(0)), likely=False):
             warp = b.sub(inside, I64(1))
-            self._run_slice(plan, warp, self.env.get(Slot.TURN_LEFT), stride, turn)
+            self._run_slice(plan, warp, self.env.get(Slot.TURN_LEFT), turn)
 
-    def _run_slice(
-        self, plan: Value, warp: Value, left: Value, stride: Value, turn: ir.Block
-    ) -> None:
+    def _run_slice(self, plan: Value, warp: Value, left: Value, turn: ir.Block) -> None:
         """Emits a slice of a warp's turn: at most SLICE of its `left` instructions (an i64), then
         the branch to `turn`. If it returns TURN_END only because the slice is used up, TURN_LEFT
         and IN_TURN (the warp's number plus 1) keep the rest for `_continue_turn`; otherwise (it
@@ -208,12 +204,10 @@ class GridFunction:
         paused = b.and_(paused, b.not_(waited))
         with b.if_then(b.not_(paused)):
             b.store(I64(0), self.env.at(Slot.IN_TURN))
-            self._end_turn(plan, warp, status, stride)
+            self._end_turn(plan, warp, status)
         b.branch(turn)
 
-    def _warp_order(
-        self, plan: Value, slots: Value, stride: Value, warp: Value, turn: ir.Block
-    ) -> None:
+    def _warp_order(self, plan: Value, slots: Value, warp: Value, turn: ir.Block) -> None:
         """Emits the run of all warps of the block in warp order, from one barrier to others, if
         possible, and then branches to `turn`; if `warp_order_start` returns NONE, code falls
         through. `end_warp_order` stores the warps' states; a warp that stopped before a barrier
@@ -255,28 +249,22 @@ class GridFunction:
         b.position_at_end(over)
         b.store(I1(0), self.blocks.only_warp_order)
         block = self.env.pointer(Slot.STATES_AT), self.env.pointer(Slot.CONTEXTS_AT)
-        call(
-            self.lanes,
-            "end_warp_order",
-            plan,
-            self.env.environment,
-            *block,
-            self.options.sites,
-            stride,
-        )
+        arguments = plan, self.env.environment, *block, self.options.sites
+        call(self.lanes, "end_warp_order", *arguments)
         # `end_warp_order` has written all states but that of a warp which stopped within its
         # region.
         b.cbranch(whole, turn, left)
         b.position_at_end(left)
-        self._end_turn(plan, stopped, status, stride)
+        self._end_turn(plan, stopped, status)
         b.branch(turn)
         b.position_at_end(separately)
 
-    def _end_turn(self, plan: Value, warp: Value, status: Value, stride: Value) -> None:
+    def _end_turn(self, plan: Value, warp: Value, status: Value) -> None:
         """Emits the call `end_turn`, which records in the schedule why a warp of the current block
         has returned (`status`); reports the end of a block when its last warp has ended, to an
         observer."""
-        context = self.lanes.slot(self.env.pointer(Slot.CONTEXTS_AT), self.b.mul(warp, stride))
+        index = self.b.mul(warp, self.env.word(plan, Plan.table_stride))
+        context = self.lanes.slot(self.env.pointer(Slot.CONTEXTS_AT), index)
         words = I64(self.options.lasting_bytes // 8)
         call(self.lanes, "end_turn", plan, self.env.state(warp), context, status, words)
         if self.blocks.options.observes.block_ends:
@@ -292,15 +280,13 @@ class GridFunction:
         budget and adds them to the warp's clock (ISSUED). Returns the status of `warp`; `run`
         returns LIMIT if the budget falls below 0."""
         b = self.b
-        length = (
-            self.env.word(plan, schedule_layout.LENGTH) if instructions is None else instructions
-        )
+        length = self.env.word(plan, Plan.length) if instructions is None else instructions
         b.store(length, self.env.at(Slot.FUEL))
         if instructions is not None:
             b.store(length, self.env.at(Slot.GIVEN))
         status = self._run(warp)
         used = b.sub(length, self.env.get(Slot.FUEL))
-        self.lanes.add_to(self.lanes.slot(self.env.state(warp), schedule_layout.ISSUED), used)
+        self.lanes.add_to(self.lanes.slot(self.env.state(warp), WarpState.issued), used)
         left = b.sub(self.env.get(Slot.BUDGET), used)
         b.store(left, self.env.at(Slot.BUDGET))
         self.env.return_if(b.icmp_signed("<", left, I64(0)), I64(int(Status.LIMIT)))

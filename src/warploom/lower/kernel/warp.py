@@ -45,7 +45,7 @@ from warploom.lower.loops.strided_loops import StridedLoopCode
 from warploom.lower.loops.warp_loop_schedule import WarpLoopCode
 from warploom.lower.operations.member_masks import MemberMaskCode
 from warploom.program.cfg import ProgramBlock, range_without_branch
-from warploom.simt.schedule_layout import RESUME
+from warploom.simt.schedule_layout import WarpState
 
 
 class WarpFunction:
@@ -156,11 +156,13 @@ class WarpFunction:
     def _emit_entry(self) -> None:
         """Emits the jump from the entry block to the code of warp order, which begins the warp
         (END, always where warps cannot suspend) or resumes it at the resume point in its state
-        (RESUME)."""
+        (`resume`)."""
         entered = self.frame.function.append_basic_block("entered")
         self.b.position_at_end(entered)
         resume_point = (
-            self.frame.get(self.frame.context.state(RESUME)) if self.suspends else I64(END)
+            self.frame.get(self.frame.context.state(WarpState.resume))
+            if self.suspends
+            else I64(END)
         )
         self.control.warp_order.enter(resume_point)
         self.frame.prologue.b.branch(entered)

@@ -28,7 +28,7 @@ from warploom.lower.instructions import InstructionCode
 from warploom.lower.loops.warp_loop import WarpLoopBody
 from warploom.lower.loops.warp_loop_counts import WarpLoopCounts
 from warploom.lower.loops.warp_loop_guards import WarpLoopCheck, WarpLoopPlan
-from warploom.simt.schedule_layout import STATUS
+from warploom.simt.schedule_layout import WarpState
 
 
 class WarpLoopCode:
@@ -184,7 +184,7 @@ class WarpLoopCode:
         launch without a schedule.
         """
         if self.warp_order.state.scheduled:
-            self.frame.context.set_state(STATUS, I64(Status.ENDED))
+            self.frame.context.set_state(WarpState.status, I64(Status.ENDED))
 
     # ---- one of several -------------------------------------------------------------------------
 

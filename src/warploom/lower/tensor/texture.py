@@ -12,41 +12,17 @@ from warploom.abi.environment import SPACE_CODES, Slot, Status
 from warploom.core.types import PRED, U64, ScalarType
 from warploom.helpers.calls import call
 from warploom.isa.instruction import Address, Instruction, Operand, Space, Symbol
-from warploom.llvm.lanes import (
-    I8,
-    I64,
-    LANES,
-    PTR,
-    Value,
-    lane_type,
-    splat_constant,
-    vector,
-)
+from warploom.llvm.lanes import I8, I64, LANES, PTR, Value, lane_type, splat_constant, vector
 from warploom.lower.access.memory import MemoryCode
 from warploom.program.requests.texture import texel_request
-from warploom.texture.descriptors import (
-    BASE,
-    DATA_ROWS,
-    FAULT_ADDRESS,
-    FAULT_KIND,
-    FAULT_LANE,
-    FAULT_SIZE,
-    HANDLE_ROW,
-    RESULT_ROW,
-    SAMPLER_ROW,
-    SCRATCH_WORDS,
-    VALUE_ROW,
-    X_ROW,
-)
+from warploom.texture.descriptors import TexelOperands, TexelScratch, TextureHeader
 from warploom.texture.requests import NO_PATH
 
-ROW_BYTES = 8 * LANES
-
 RECORD = {
-    Slot.FAULT_KIND: FAULT_KIND,
-    Slot.FAULT_LANE: FAULT_LANE,
-    Slot.FAULT_ADDRESS: FAULT_ADDRESS,
-    Slot.FAULT_SIZE: FAULT_SIZE,
+    Slot.FAULT_KIND: TexelScratch.fault_kind,
+    Slot.FAULT_LANE: TexelScratch.fault_lane,
+    Slot.FAULT_ADDRESS: TexelScratch.fault_address,
+    Slot.FAULT_SIZE: TexelScratch.fault_size,
 }
 """The words in which the rules report a fault, by the environment's slot of its record."""
 
@@ -65,18 +41,18 @@ class TextureCode:
         exits if they fault; returns its destinations with the values of result rows. The predicate
         that texels are resident is always true."""
         request = texel_request(instruction)
-        rows = {HANDLE_ROW: self._handle(request.handle, on)}
+        rows = {TexelOperands.handle: self._handle(request.handle, on)}
         if request.sampler is not None:
-            rows[SAMPLER_ROW] = self._handle(request.sampler, on)
+            rows[TexelOperands.sampler] = self._handle(request.sampler, on)
         for row, operand, type in request.inputs:
             bits = self.b.bitcast(self.operands.read(operand, type), vector(ir.IntType(type.bits)))
             rows[row] = self.b.zext(bits, vector(I64)) if type.bits < 64 else bits
         zero = splat_constant(0, I64)
-        for row in (*rows, *range(X_ROW, VALUE_ROW)):
+        for row in (*rows, *range(TexelOperands.x, TexelOperands.value, LANES)):
             self.b.store(rows.get(row, zero), self._row(row), align=64)
         self._serve(index, request.request, on)
         results = [
-            (target, self._result(RESULT_ROW + i, type), type)
+            (target, self._result(TexelOperands.result + LANES * i, type), type)
             for i, (target, type) in enumerate(request.results)
         ]
         if request.resident is not None:
@@ -115,7 +91,7 @@ class TextureCode:
         space = row.space if row else Space.TEXTURE
         path = frame.layout.rules.path(space.value, row.op) if row else None
         table = frame.pointer(Slot.TEXTURES_AT)
-        start = b.load(self.lanes.slot(table, BASE), typ=I64)
+        start = b.load(self.lanes.slot(table, TextureHeader.base), typ=I64)
         arguments = table, b.inttoptr(start, PTR), self._row(0), self._scratch(0)
         if self.memory.instruments.detector is not None:
             self.memory.instruments.detector.events.texels(index, on, arguments, request)
@@ -144,8 +120,8 @@ class TextureCode:
     # ---- places ---------------------------------------------------------------------------------
 
     def _row(self, row: int) -> Value:
-        """Returns the address of a row of operands or results."""
-        return self.b.gep(self._row_buffer, [I64(ROW_BYTES * row)], source_etype=I8)
+        """Returns the address of the row of operands or results at an offset of `TexelOperands`."""
+        return self.b.gep(self._row_buffer, [I64(8 * row)], source_etype=I8)
 
     def _scratch(self, word: int) -> Value:
         """Returns the address of a scratch word, through which the rules report a fault."""
@@ -154,10 +130,10 @@ class TextureCode:
     @cached_property
     def _row_buffer(self) -> Value:
         """Returns the stack buffer of operand and result rows, each of 32 words."""
-        size = ir.ArrayType(I8, ROW_BYTES * DATA_ROWS)
+        size = ir.ArrayType(I8, 8 * TexelOperands.WORDS)
         return self.frame.prologue.alloca(size, align=64)
 
     @cached_property
     def _words(self) -> Value:
         """Returns the buffer of scratch words."""
-        return self.frame.prologue.alloca(ir.ArrayType(I64, SCRATCH_WORDS), align=64)
+        return self.frame.prologue.alloca(ir.ArrayType(I64, TexelScratch.WORDS), align=64)

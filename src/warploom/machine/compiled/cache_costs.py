@@ -17,26 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warploom.abi.environment import CountLayout
-from warploom.abi.range_cache import (
-    AHEAD,
-    FIRST,
-    HEADER,
-    KEY,
-    LEADER,
-    PITCHES,
-    RUNS,
-    STEP,
-    WITHIN,
-    RangeCacheLayout,
-    entries_of,
-)
+from warploom.abi.range_cache import RangeCacheEntry, RangeCacheHeader, RangeCacheLayout, entries_of
 from warploom.cost.address_pattern import AddressPattern, active_lanes
-from warploom.cost.fields import (
-    EXAMPLE_ADDRESSES,
-    EXAMPLE_COST,
-    EXAMPLE_MASK,
-    TRANSACTIONS,
-)
+from warploom.cost.fields import EXAMPLE_ADDRESSES, EXAMPLE_COST, EXAMPLE_MASK, TRANSACTIONS
 from warploom.isa.instruction import Space
 from warploom.machine.compiled.access_costs import RowRule, row_rule
 from warploom.machine.tally import Counts, Tally
@@ -81,8 +64,8 @@ def add_range_cache_costs(tally: Tally, layout: CountLayout, words: Words) -> No
     """Adds to a tally the costs of the accesses that range caches counted, and skips caches that no
     access has filled; `words` are a worker's lane sets and caches (`abi.range_cache`)."""
     for row, cache_at in layout.caches.places.items():
-        # LEADER is 0 in a cache that no access has filled.
-        if words[cache_at + LEADER]:
+        # `leader` is 0 in a cache that no access has filled.
+        if RangeCacheHeader(words, cache_at).leader:
             _add_row(tally, layout, row, words)
 
 
@@ -93,19 +76,19 @@ def _add_row(tally: Tally, layout: CountLayout, row: int, words: Words) -> None:
     of 32 consecutive words. The costliest of them (in transactions) becomes the record's example if
     it costs more than the present one."""
     caches, cache_at = layout.caches, layout.caches.places[row]
-    header, leader = words[cache_at : cache_at + HEADER], int(words[cache_at + LEADER])
+    header = RangeCacheHeader(words, cache_at)
     rule = row_rule(layout.program, layout.rows[row], layout.rules)
-    entries = _entries(caches, row, words, leader)
+    entries = _entries(caches, row, words, header.leader)
     # Shape (entries, elements in a unit): accesses by the offset of the first address.
     times = entries[:, caches.counts :]
     # The guard of a group is that of its leader, which counts for all members; a member counts in
     # its own cache only when it runs without the group.
-    if leader != cache_at:
+    if header.leader != cache_at:
         times = times + _entries(caches, row, words, cache_at)[:, caches.counts :]
     for number in np.flatnonzero(times.any(axis=1)):
-        entry, places = entries[number], np.flatnonzero(times[number])
+        entry, places = RangeCacheEntry(entries[number], 0), np.flatnonzero(times[number])
         # A key is the active mask, and above it the number of the warp's layout.
-        lanes, steps = int(entry[KEY]) & ALL_LANES, _steps(header, entry)
+        lanes, steps = entry.key & ALL_LANES, _steps(header, entry)
         first = steps[0]
         if layout.rows[row].space is Space.LOCAL:
             # Local memory is interleaved by lane: the lanes access consecutive words, of one unit.
@@ -130,17 +113,17 @@ def _entries(caches: RangeCacheLayout, row: int, words: Words, start: int) -> Wo
     own cache, or of that of its group's leader, whose entries are as long (they access as many
     bytes)."""
     shape = entries_of(caches.sets), caches.entry(row)
-    return words[start + HEADER : start + HEADER + math.prod(shape)].reshape(shape)
+    return words[start + RangeCacheHeader.WORDS :][: math.prod(shape)].reshape(shape)
 
 
-def _first_address(entry: Words, place: int, size: int, unit: int) -> int:
+def _first_address(entry: RangeCacheEntry, place: int, size: int, unit: int) -> int:
     """Returns the first address of an access that `entry` counted at `place` (in elements of `size`
     bytes) of the unit: the entry's FIRST, or if it counts at several places, the address at this
-    place that is nearest to FIRST."""
-    first = int(entry[FIRST])
-    if entry[WITHIN] < size:
+    place that is nearest to `first`."""
+    first = entry.first
+    if entry.within < size:
         return first
-    # The entry counts several places, and FIRST may be at another one: the nearest at this one.
+    # The entry counts several places, and `first` may be at another one: the nearest at this one.
     distance = place * size - first
     return first + distance - unit * round(distance / unit)
 
@@ -154,11 +137,11 @@ def _store_example(record: Counts, lanes: int, addresses: list[int]) -> None:
     )
 
 
-def _steps(header: Words, entry: Words) -> tuple[int, ...]:
+def _steps(header: RangeCacheHeader, entry: RangeCacheEntry) -> tuple[int, ...]:
     """Returns the byte offset of each of the 32 lanes from its group's first address:
-    `header[AHEAD]`, the member's offset in its group, plus the pitch of the lane's run plus, for
-    each lane before it in the run, the entry's STEP."""
-    runs = int(header[RUNS])
-    pitches = entry[PITCHES : PITCHES + runs].reshape(runs, 1)
-    lanes = pitches + np.arange(LANES // runs) * entry[STEP]
-    return tuple((header[AHEAD] + lanes).ravel().tolist())
+    `ahead`, the member's offset in its group, plus the pitch of the lane's run plus, for
+    each lane before it in the run, the entry's `step`."""
+    runs = header.runs
+    pitches = entry.pitches[:runs].reshape(runs, 1)
+    lanes = pitches + np.arange(LANES // runs) * entry.step
+    return tuple((header.ahead + lanes).ravel().tolist())

@@ -277,7 +277,7 @@ class CompiledEngine:
         if log is not None:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
         if observer is not None:
-            work.environment[Slot.OBSERVER_AT] = int(observer.table.ctypes.data)
+            work.environment[Slot.OBSERVER_AT] = int(observer.table.words.ctypes.data)
         [status] = run_all([work], progress)
         return work, Status(status)
 

@@ -15,7 +15,8 @@ from warploom.machine.compiled.launch_template import LaunchBuffers, LaunchTempl
 from warploom.program.program import Program
 from warploom.simt import schedule_layout
 from warploom.simt.convergence import park
-from warploom.simt.warp_table import MASK, NONE, READY
+from warploom.simt.schedule_layout import WarpState
+from warploom.simt.warp_table import NONE, READY, WarpTable
 
 _NO_BLOCK = -2
 """A number that no thread block has, so that the grid code sets up the environment for the block
@@ -33,19 +34,19 @@ def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate)
     copied = np.ones(len(Slot), bool)
     # Addresses point into the arena, and the new arena is elsewhere.
     copied[after.address_slots] = False
-    copied[Slot.CONTEXT_BYTES] = False
     new.environment[copied] = old.environment[copied]
     # Everything from the plan up to the arrays of the block slots has one layout in both codes.
     same_layout = slice(after.starts[Slot.PLAN_AT], after.starts[Slot.STATES_BASE])
     new.arena[same_layout] = old.arena[same_layout]
+    new.plan.table_stride = after.kernel.context_bytes // 8
     # Without suspended warps there are no contexts to convert.
     if not after.kernel.suspends:
         return new  # it paused between two blocks
     new.environment[Slot.BLOCK] = _NO_BLOCK
-    used = int(old.plan[schedule_layout.MOST_RESIDENT])
+    used = old.plan.most_resident
     for base in (Slot.STATES_BASE, Slot.SHARED_BASE, Slot.LOCAL_BASE):
         _slot_bytes(after, new, base, used)[...] = _slot_bytes(before, old, base, used)
-    warps = used * after.bytes_per_slot[Slot.STATES_BASE] // (8 * schedule_layout.STATE_WORDS)
+    warps = used * after.bytes_per_slot[Slot.STATES_BASE] // (8 * WarpState.WORDS)
     source, target = (
         _slot_bytes(launch_template, buffers, Slot.CONTEXTS_BASE, used).reshape(warps, -1)
         for launch_template, buffers in ((before, old), (after, new))
@@ -70,13 +71,12 @@ def _slot_bytes(
 def _resume_from_tables(program: Program, states: np.ndarray, tables: np.ndarray) -> None:
     """Marks warps that wait at a barrier, or continue after one, to resume from their state tables:
     parks the active lanes in the table, at the basic block after the barrier, and writes FROM_TABLE
-    as RESUME to the warp's scheduler state. `states` and `tables` have a row for each warp."""
-    sites = states[:, schedule_layout.RESUME]
+    as `resume` to the warp's scheduler state. `states` and `tables` have a row for each warp."""
+    sites = states[:, WarpState.resume]
     for warp in np.flatnonzero(sites > 0):
         # A site is 1 plus the number of the basic block that ends there; the last successor is the
         # fall-through.
         following = program.blocks[int(sites[warp]) - 1].successors[-1]
-        table = tables[warp]
-        active = int(table[MASK])
-        park(table, following, active, node=NONE, status=READY, argument=0, argument_2=0)
+        table = WarpTable(tables[warp], 0)
+        park(table, following, table.mask, node=NONE, status=READY, argument=0, argument_2=0)
         sites[warp] = schedule_layout.FROM_TABLE

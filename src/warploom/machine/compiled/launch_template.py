@@ -29,8 +29,8 @@ from warploom.machine.warp_layouts import thread_indices, warp_layouts
 from warploom.program.requests.tensor_memory import queue_words
 from warploom.program.services import service_of
 from warploom.shapes.operand_shapes import RUNS, warp_layout_of
-from warploom.simt import schedule_layout
 from warploom.simt.lane_counts import ALL_LANES
+from warploom.simt.schedule_layout import Plan, WarpState
 
 Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -89,8 +89,9 @@ class LaunchTemplate:
         suspends runs in one slot. Queues of late copies are only there if the kernel has such
         copies and an order policy may delay them."""
         plan = launch.schedule.plan(launch, kernel.program)
+        plan.table_stride = kernel.context_bytes // 8
         # Code that never suspends runs its blocks one after the other in a single slot.
-        slots = int(plan[schedule_layout.SLOTS]) if kernel.suspends else 1
+        slots = plan.slots if kernel.suspends else 1
         environment = np.zeros(len(Slot), np.int64)
         initial = _initial_arrays(kernel, launch, plan)
         initial[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)  # no block is in any slot
@@ -186,7 +187,7 @@ class LaunchBuffers:
         self._caches = by_row[rows * ROW_WIDTH :]
         self._fill()
         self.environment = self.words(0, len(Slot))
-        self.plan = self.words(launch_template.starts[Slot.PLAN_AT], schedule_layout.LAYOUT_WORDS)
+        self.plan = Plan(self.words(launch_template.starts[Slot.PLAN_AT], Plan.WORDS), 0)
         self._bounds = self.words(launch_template.starts[Slot.CACHE_AT], 2 * max(1, rows))
         # Parameters, globals and slots follow one another, so each ends where the next starts.
         ends = launch_template.starts[Slot.GLOBALS_AT]
@@ -203,9 +204,7 @@ class LaunchBuffers:
         """Restores the initial state for the next launch. Of the arrays that each block slot has,
         only the slots that the last launch used are cleared."""
         launch_template = self._launch_template
-        used = (
-            int(self.plan[schedule_layout.MOST_RESIDENT]) if launch_template.kernel.suspends else 1
-        )
+        used = self.plan.most_resident if launch_template.kernel.suspends else 1
         self.arena[launch_template.counts_at : launch_template.starts[Slot.STATES_BASE]] = 0
         for base, size in launch_template.bytes_per_slot.items():
             self.arena[launch_template.starts[base] :][: used * size] = 0
@@ -254,14 +253,14 @@ first block slot; initially they are equal."""
 
 
 def _initial_arrays(
-    kernel: CompiledKernel, launch: Launch, plan: Words
+    kernel: CompiledKernel, launch: Launch, plan: Plan
 ) -> dict[Slot, npt.NDArray[Any]]:
     """Returns, by the environment slot of their address, the arrays that do not begin as zeros
     (schedule layout, special registers, thread indices), and those that each launch fills in
     (parameters, module globals)."""
     specials = launch_values(kernel.program, launch)
     return {
-        Slot.PLAN_AT: plan,
+        Slot.PLAN_AT: plan.words,
         Slot.SPECIALS_AT: np.array([specials[name] for name in LAUNCH_WIDE], np.uint32),
         Slot.TIDS_AT: _thread_indices(launch.block),
         Slot.PARAMETERS_AT: np.zeros(len(launch.parameters), np.uint8),
@@ -274,7 +273,7 @@ def _bytes_per_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
     resident block has (states, contexts, shared and local memory); all begin as zeros."""
     warps = launch.warps_per_block
     return {
-        Slot.STATES_BASE: 8 * warps * schedule_layout.STATE_WORDS,
+        Slot.STATES_BASE: 8 * warps * WarpState.WORDS,
         Slot.CONTEXTS_BASE: kernel.context_bytes * warps,
         Slot.SHARED_BASE: shared_stride(kernel.program, launch),
         Slot.LOCAL_BASE: local_stride(kernel.program.local_bytes) * warps,
@@ -292,7 +291,6 @@ def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
         Slot.BLOCK: -1,
         Slot.SHARED_STRIDE: shared_stride(kernel.program, launch),
         Slot.SHARED_BYTES: all_shared_bytes(kernel.program, launch),
-        Slot.CONTEXT_BYTES: kernel.context_bytes,
         Slot.THREADS: launch.threads_per_block,
         Slot.WARPS: warps,
         Slot.LOCAL_BYTES: local_stride(kernel.program.local_bytes) * warps,

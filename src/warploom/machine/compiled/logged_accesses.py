@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi import log as words
+from warploom.abi.log import LogAccess, ScatteredRow
 from warploom.core.unique_rows import unique_rows
 from warploom.machine.compiled.logs import Log
 from warploom.machine.launch import WARP_SIZE
@@ -23,17 +23,17 @@ def distinct_accesses(log: Log, rows: Words, bases: Words) -> tuple[Words, Words
     distances from their bases. A distinct access is a row of instruction, kind, lanes, and the
     distance of each of 32 lanes, 0 for inactive ones.
     """
-    kept = rows[:, [words.A_INSTRUCTION, words.A_KIND, words.A_LANES, words.A_STRIDE]]
-    first = rows[:, words.A_FIRST] - bases
+    kept = rows[:, [LogAccess.instruction, LogAccess.kind, LogAccess.lanes, LogAccess.stride]]
+    first = rows[:, LogAccess.first] - bases
     # Rows are compared before strides are expanded to lanes, while they are short.
-    short, _, of_short = unique_rows(np.column_stack([kept, first, rows[:, words.A_SCATTERED]]))
+    short, _, of_short = unique_rows(np.column_stack([kept, first, rows[:, LogAccess.scattered]]))
     lanes, stride, first, scattered = short[:, 2:].T
     numbers = np.arange(WARP_SIZE)
-    # The lowest active lane, whose address is A_FIRST: its bit is a power of 2.
+    # The lowest active lane, whose address is `first`: its bit is a power of 2.
     leaders = np.log2((lanes & -lanes).astype(np.float64)).astype(np.int64)
     distances = (numbers - leaders[:, None]) * stride[:, None]
     single = scattered != NONE
-    region = log.rows(words.SCATTERED, words.SCATTERED_AT, words.SCATTERED_WORDS)
+    region = log.rows(log.head.scattered, ScatteredRow.WORDS)
     distances[single] = region[scattered[single]]
     is_active = (lanes[:, None] >> numbers) & 1
     offsets = np.where(is_active, first[:, None] + distances, 0)

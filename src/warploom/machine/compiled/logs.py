@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi import log as words
+from warploom.abi.log import KNOWN, LogAccess, LogEntry, LogGuard, LogHead, LogRegion, ScatteredRow
 from warploom.machine.launch import Launch
-from warploom.simt import warp_table
+from warploom.simt.warp_table import NONE
 
 Words = npt.NDArray[np.int64]
 
@@ -34,52 +34,48 @@ class Log:
     ) -> Log:
         """Returns an empty log for a launch, of which the first `warps` warps and `steps`
         instructions of each are recorded, and only warps of `blocks` if that is given (numbers that
-        no block has are ignored): the others get the log number NONE and count in LEFT_WARPS.
+        no block has are ignored): the others get the log number NONE and count in `left_warps`.
         Regions have space for `warps * steps` entries, at most MOST_ENTRIES; those of scattered
         addresses and of control words have a fixed size."""
         launched = launch.blocks * launch.warps_per_block
         entries = min(MOST_ENTRIES, max(1, warps * steps))
         sizes = {
-            (words.ENTRY_CAPACITY, words.ENTRIES_AT): (entries, words.ENTRY_WORDS),
-            (words.GUARD_CAPACITY, words.GUARDS_AT): (entries, words.GUARD_WORDS),
-            (words.ACCESS_CAPACITY, words.ACCESSES_AT): (entries, words.ACCESS_WORDS),
-            (words.SCATTERED_CAPACITY, words.SCATTERED_AT): (MOST_SCATTERED, words.SCATTERED_WORDS),
-            (words.CONTROL_CAPACITY, words.CONTROLS_AT): (MOST_CONTROL_WORDS, 1),
-            (words.WARP_CAPACITY, words.NUMBERS_AT): (launched, 1),
-            (words.STEP_CAPACITY, words.STEPS_AT): (launched, 1),
+            "entries": (entries, LogEntry.WORDS),
+            "guards": (entries, LogGuard.WORDS),
+            "accesses": (entries, LogAccess.WORDS),
+            "scattered": (MOST_SCATTERED, ScatteredRow.WORDS),
+            "controls": (MOST_CONTROL_WORDS, 1),
         }
-        total = words.HEAD_WORDS + words.KNOWN + sum(rows * width for rows, width in sizes.values())
-        data = np.zeros(total, np.int64)
-        offset = words.HEAD_WORDS + words.KNOWN
-        data[words.KNOWN_AT] = words.HEAD_WORDS
-        for (capacity, start_word), (rows, width) in sizes.items():
-            data[capacity], data[start_word] = rows, offset
+        offset = LogHead.WORDS + KNOWN
+        total = offset + sum(rows * width for rows, width in sizes.values()) + 2 * launched
+        log = cls(np.zeros(total, np.int64))
+        head = log.head
+        for name, (rows, width) in sizes.items():
+            region: LogRegion = getattr(head, name)
+            region.capacity, region.start = rows, offset
             offset += rows * width
-        # These two regions have a word for every launched warp; their capacities are the limits.
-        data[words.WARP_CAPACITY], data[words.STEP_CAPACITY] = warps, steps
-        data[words.CURRENT] = warp_table.NONE
-        log = cls(data)
+        head.known_at, head.current = LogHead.WORDS, NONE
+        head.warp_capacity, head.step_capacity = warps, steps
+        head.numbers_at, head.steps_at = offset, offset + launched
         if blocks is not None:
             excluded = np.ones(launch.blocks, bool)
             excluded[[block for block in blocks if 0 <= block < launch.blocks]] = False
             # Warps of other blocks have the number NONE, with which compiled code records nothing.
-            log.numbers(launch)[np.repeat(excluded, launch.warps_per_block)] = warp_table.NONE
-            data[words.LEFT_WARPS] = int(excluded.sum()) * launch.warps_per_block
+            log.numbers(launch)[np.repeat(excluded, launch.warps_per_block)] = NONE
+            head.left_warps = int(excluded.sum()) * launch.warps_per_block
         return log
 
-    def rows(self, count: int, start_word: int, width: int) -> Words:
-        """Returns a view of the rows of a region that were written, shape (rows, width); `count`
-        and `start_word` are the indices of the header words with their number and with the region's
-        offset."""
-        start, rows = int(self.data[start_word]), int(self.data[count])
-        return self.data[start : start + rows * width].reshape(rows, width)
+    @property
+    def head(self) -> LogHead:
+        """Returns the header."""
+        return LogHead(self.data, 0)
 
-    def region(self, start_word: int, length: int) -> Words:
-        """Returns a view of the first `length` words of the region whose offset is in header word
-        `start_word`."""
-        return self.data[int(self.data[start_word]) :][:length]
+    def rows(self, region: LogRegion, width: int) -> Words:
+        """Returns a view of the rows of a region that were written, shape (rows, width)."""
+        end = region.start + region.count * width
+        return self.data[region.start : end].reshape(region.count, width)
 
     def numbers(self, launch: Launch) -> Words:
         """Returns a view of the log numbers of warps: for each warp of the launch, one more than
         its number in the log, 0 before it has one, NONE if it is not to be recorded."""
-        return self.region(words.NUMBERS_AT, launch.blocks * launch.warps_per_block)
+        return self.data[self.head.numbers_at :][: launch.blocks * launch.warps_per_block]

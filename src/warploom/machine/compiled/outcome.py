@@ -13,6 +13,7 @@ from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error, 
 from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
 from warploom.machine.launch import shared_bytes
 from warploom.machine.tally import Tally
+from warploom.simt.schedule_layout import WarpState, table_of
 
 ALL_ONES = (1 << 64) - 1
 ACCESSES = {
@@ -97,8 +98,8 @@ def _deadlock(work: WorkerLaunch) -> Exception:
             program,
             block,
             warp,
-            work.states[slot * warps + warp],
-            work.tables[slot * warps + warp],
+            WarpState(work.states, 0, slot * warps + warp),
+            table_of(work.buffers.plan, work.tables, slot * warps + warp),
         )
     ]
     return deadlock_error(program, work.launch, waiting, work.started)

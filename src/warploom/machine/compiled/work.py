@@ -20,6 +20,8 @@ from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.services import Services
 from warploom.simt import schedule_layout
+from warploom.simt.schedule_layout import WarpState, table_of
+from warploom.simt.warp_table import WarpTable
 
 LIMIT_STEP = 1 << 20
 """The most warp instructions that run between two checks of `max_instructions`."""
@@ -61,7 +63,7 @@ class WorkerLaunch:
         (`cost.caches`)."""
         buffers = launch_template.buffers()
         plan, environment = buffers.plan, buffers.environment
-        plan[schedule_layout.NEXT_BLOCK], plan[schedule_layout.BLOCKS] = blocks.start, blocks.stop
+        plan.next_block, plan.blocks = blocks.start, blocks.stop
         buffers.parameters[: len(launch.parameters)] = np.frombuffer(launch.parameters, np.uint8)
         if launch.globals:
             buffers.globals[: len(launch.globals)] = launch.globals
@@ -176,7 +178,7 @@ class WorkerLaunch:
     @property
     def started(self) -> int:
         """Returns the number of the first block that has not begun."""
-        return int(self.buffers.plan[schedule_layout.NEXT_BLOCK])
+        return self.buffers.plan.next_block
 
     @cached_property
     def slots(self) -> Words:
@@ -185,33 +187,32 @@ class WorkerLaunch:
 
     @cached_property
     def states(self) -> Words:
-        """Returns the scheduler states of all warps in the slots, shape (warps, STATE_WORDS)."""
+        """Returns the scheduler states of all warps in the slots (`WarpState`)."""
         warps = self._slots * self.launch.warps_per_block
-        words = self._array(Slot.STATES_BASE, warps * schedule_layout.STATE_WORDS)
-        return words.reshape(warps, schedule_layout.STATE_WORDS)
+        return self._array(Slot.STATES_BASE, warps * WarpState.WORDS)
 
     @cached_property
     def tables(self) -> Words:
         """Returns the contexts of all warps in the slots, shape (warps, 64-bit words of a context);
         each begins with the warp's state table."""
         warps, size = self._slots * self.launch.warps_per_block, self.kernel.context_bytes // 8
-        return self._array(Slot.CONTEXTS_BASE, warps * size).reshape(warps, size)
+        return self._array(Slot.CONTEXTS_BASE, warps * size)
 
     @property
     def faulted(self) -> int:
         """Returns the index of the instruction at which a fault was found."""
         return int(self.environment[Slot.FAULT_INSTRUCTION])
 
-    def unfinished(self) -> dict[int, Words]:
+    def unfinished(self) -> dict[int, WarpTable]:
         """Returns the state tables of the resident blocks' warps that have not ended, by their
         number in the launch (block * warps per block + warp)."""
         warps = self.launch.warps_per_block
         return {
-            block * warps + warp: self.tables[slot * warps + warp]
+            block * warps + warp: table_of(self.buffers.plan, self.tables, slot * warps + warp)
             for slot, block in enumerate(self.slots.tolist())
             if block >= 0
             for warp in range(warps)
-            if self.states[slot * warps + warp][schedule_layout.STATUS] != schedule_layout.ENDED
+            if WarpState(self.states, 0, slot * warps + warp).status != schedule_layout.ENDED
         }
 
     @property

@@ -16,43 +16,14 @@ import numpy.typing as npt
 
 from warploom.core.errors import DeadlockError, WaitingGroup
 from warploom.isa.kinds import OpKind
+from warploom.machine.lanes_off import nodes_in_use, parked_records
 from warploom.machine.launch import Launch
 from warploom.program.accesses import accesses
 from warploom.program.cfg import ProgramBlock
 from warploom.program.program import Program
 from warploom.simt.member_masks import synced_lanes
-from warploom.simt.schedule_layout import (
-    ARRIVALS,
-    BARRIER,
-    BARRIER_THREADS,
-    BARRIER_WAIT,
-    BARRIERS,
-    CLUSTER_BARRIER,
-    ENDED,
-    INSTRUCTION,
-    STATUS,
-)
-from warploom.simt.warp_table import (
-    ARRIVED,
-    AT_BARRIER,
-    AT_SYNC,
-    FREE,
-    LANES,
-    LIVE,
-    MASK,
-    NONE,
-    PARKED,
-    POINT,
-    S_ARGUMENT,
-    S_ARGUMENT_2,
-    S_BLOCK,
-    S_MASK,
-    S_STATUS,
-    S_VOTE,
-    node_at,
-    node_count,
-    split_at,
-)
+from warploom.simt.schedule_layout import BARRIER_WAIT, BARRIERS, CLUSTER_BARRIER, ENDED, WarpState
+from warploom.simt.warp_table import AT_BARRIER, AT_SYNC, NONE, Split, WarpTable
 
 Words = npt.NDArray[np.int64]
 SPINS = "a value that no runnable thread can change"
@@ -87,67 +58,55 @@ class WaitingLanes:
 
 
 def waiting_lanes(
-    program: Program, block: int, warp: int, state: Words, table: Words
+    program: Program, block: int, warp: int, state: WarpState, table: WarpTable
 ) -> Iterator[WaitingLanes]:
     """Yields what the lanes of a warp wait for, from its scheduler state and its state table: the
     warp as a whole at a barrier, else each split (diverged lanes with one program counter) that is
     parked, and the lanes that wait at each reconvergence point but the exit. First yields, for each
     barrier, the threads that have arrived without waiting; only these if the warp has ended."""
     for barrier in range(BARRIERS):
-        if state[ARRIVALS + barrier]:
-            yield WaitingLanes(block, warp, 0, NONE, "", barrier, int(state[ARRIVALS + barrier]))
-    if state[STATUS] == ENDED:
+        if state.arrivals[barrier]:
+            yield WaitingLanes(block, warp, 0, NONE, "", barrier, int(state.arrivals[barrier]))
+    if state.status == ENDED:
         return
     # The warp waits as a whole, so its splits wait for nothing else.
-    if state[STATUS] == BARRIER_WAIT:
-        awaited = int(state[BARRIER]), int(state[BARRIER_THREADS])
-        offset = int(state[INSTRUCTION])
-        yield WaitingLanes(
-            block, warp, int(table[MASK]), offset, _awaited_at_barrier(*awaited), *awaited
-        )
+    if state.status == BARRIER_WAIT:
+        awaited = state.barrier, state.barrier_threads
+        offset = state.instruction
+        yield WaitingLanes(block, warp, table.mask, offset, _awaited_at_barrier(*awaited), *awaited)
         return
-    for split in range(int(table[LANES])):
-        if int(table[PARKED]) >> split & 1:
-            yield _parked_lanes(program, block, warp, table, table[split_at(table, split) :])
-    for node in range(node_count(int(table[LANES]))):
-        offset = node_at(node)
-        if (
-            not int(table[FREE]) >> node & 1
-            and table[offset + ARRIVED]
-            and _is_before_exit(program, table, offset)
-        ):
-            start = program.blocks[int(table[offset + POINT])].start
-            lanes = int(table[offset + ARRIVED])
-            yield WaitingLanes(block, warp, lanes, start, "lanes that parted from them before")
-
-
-def _is_before_exit(program: Program, table: Words, at: int) -> bool:
-    """Returns true if the SIMT-stack node at offset `at` of a state table reconverges before the
-    exit block; lanes at a node of the exit block have ended and wait for nothing."""
-    return int(table[at + POINT]) < program.exit
+    for split in parked_records(table):
+        yield _parked_lanes(program, block, warp, table, split)
+    for node in nodes_in_use(table):
+        # Lanes that wait at the exit block have ended.
+        if node.arrived and node.point < program.exit:
+            start = program.blocks[node.point].start
+            yield WaitingLanes(
+                block, warp, node.arrived, start, "lanes that parted from them before"
+            )
 
 
 def _parked_lanes(
-    program: Program, block: int, warp: int, table: Words, split: Words
+    program: Program, block: int, warp: int, table: WarpTable, split: Split
 ) -> WaitingLanes:
     """Returns the lanes of a parked split, whose record in the state table begins `split`, with
     what they wait for and the instruction at which they do: a barrier (with its number and the
     number of threads that it awaits); else, at the first instruction of the block where they
     resume, the lanes of a member mask, or a value in memory that their loop polls (SPINS); LOOPS if
     the loop reads nothing."""
-    status, lanes, start = int(split[S_STATUS]), int(split[S_MASK]), int(split[S_BLOCK])
+    status, lanes, start = split.status, split.mask, split.block
     if status == AT_BARRIER:
         # For a split at a barrier, these words hold its number and the threads that it awaits.
-        barrier, threads = int(split[S_ARGUMENT]), int(split[S_ARGUMENT_2])
+        barrier, threads = split.argument, split.argument_2
         # A barrier ends its basic block, so the split resumes in the next one. A barrier with a
         # vote is instead the first instruction of the block where the split resumes.
         end = program.blocks[start].start if start < program.exit else len(program.instructions)
-        position = end if split[S_VOTE] else end - 1
+        position = end if split.vote else end - 1
         waits_for = _awaited_at_barrier(barrier, threads)
         return WaitingLanes(block, warp, lanes, position, waits_for, barrier, threads)
     first = program.blocks[start].start
     if status == AT_SYNC:
-        members = int(split[S_ARGUMENT])
+        members = split.argument
         return WaitingLanes(block, warp, lanes, first, _awaited_members(table, members))
     return WaitingLanes(
         block, warp, lanes, first, SPINS if _reads_in_loop(program, start) else LOOPS
@@ -189,10 +148,10 @@ def _reachable(edges: Mapping[int, Sequence[int]], start: int) -> set[int]:
     return reachable
 
 
-def _awaited_members(table: Words, members: int) -> str:
+def _awaited_members(table: WarpTable, members: int) -> str:
     """Returns the text that names a member mask and those of its live lanes that have not
     arrived."""
-    missing = members & int(table[LIVE]) & ~int(synced_lanes(table, members))
+    missing = members & table.live & ~synced_lanes(table, members)
     return f"the lanes of member mask {members:#010x}, of which {_mask_text(missing)} have not come"
 
 

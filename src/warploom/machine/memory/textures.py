@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from warploom.machine.memory.finalizers import FinalizerLock
 from warploom.texture import descriptors as d
+from warploom.texture.descriptors import TextureHeader, TextureRow
 
 Words = npt.NDArray[np.int64]
 
@@ -80,7 +81,7 @@ class TextureTable:
     def _forget(self, handle: int) -> None:
         """Overwrites a handle's row with zeros, a row of no kind, which texture instructions reject
         as an invalid handle, and drops the cached table; the caller holds the lock."""
-        self._rows[handle - d.HANDLE_TAG] = np.zeros(d.ROW_WORDS, np.int64)
+        self._rows[handle - d.HANDLE_TAG] = np.zeros(TextureRow.WORDS, np.int64)
         self._table = None
 
     @property
@@ -104,10 +105,9 @@ class TextureTable:
         if table is not None:
             return table
         with self._lock:
-            header = np.zeros(d.HEADER_WORDS, np.int64)
-            header[d.COUNT], header[d.BASE] = len(self._rows), self._base
-            header[d.SIZE] = self._size
-            words = np.concatenate([header, *self._rows])
+            words = np.concatenate([np.zeros(TextureHeader.WORDS, np.int64), *self._rows])
+            header = TextureHeader(words, 0)
+            header.count, header.base, header.size = len(self._rows), self._base, self._size
             self._table = table = LocatedTable(words, int(words.ctypes.data))
             return table
 
@@ -115,14 +115,13 @@ class TextureTable:
 def _row(description: TextureDescription, base: int) -> Words:
     """Returns the row of a description in the table (`texture.descriptors`); level addresses are
     relative to `base`."""
-    row = np.zeros(d.ROW_WORDS, np.int64)
-    row[d.KIND], row[d.GEOMETRY] = description.kind, d.GEOMETRIES.index(description.geometry)
-    row[d.FORMAT], row[d.COMPONENTS] = d.FORMATS.index(description.format), description.components
-    row[d.WIDTH], row[d.HEIGHT], row[d.DEPTH] = description.extents
-    row[d.LAYERS], row[d.LEVELS] = description.layers, len(description.levels)
-    row[d.AS_FLOAT], row[d.SAMPLER] = description.as_float, description.sampler
-    row[d.BORDER : d.BORDER + 4] = description.border
-    row[d.LEVEL_AT : d.LEVEL_AT + len(description.levels)] = [
-        address - base for address in description.levels
-    ]
-    return row
+    words = np.zeros(TextureRow.WORDS, np.int64)
+    row = TextureRow(words, 0)
+    row.kind, row.geometry = description.kind, d.GEOMETRIES.index(description.geometry)
+    row.format, row.components = d.FORMATS.index(description.format), description.components
+    row.width, row.height, row.depth = description.extents
+    row.layers, row.levels = description.layers, len(description.levels)
+    row.as_float, row.sampler = description.as_float, description.sampler
+    row.border[:] = description.border
+    row.level_at[: row.levels] = [address - base for address in description.levels]
+    return words

@@ -25,9 +25,6 @@ from warploom.machine.reference.preconditions import check_word
 from warploom.machine.reference.state import Bytes, Warp
 from warploom.program.accesses import accesses
 from warploom.program.effects.tensor_waits import wait_request
-from warploom.simt.schedule_layout import (
-    CHANGES,
-)
 
 
 def load(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
@@ -57,8 +54,8 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     as a predicate): each lane in turn, in the order of the policy, reads, combines and writes,
     element by element, after a check of the old value, which may raise a fault; then the result, if
     there is one, is written to the registers. A lane that a sanitizer suppresses counts as having
-    read 0. Adds to CHANGES the number of elements that changed. A test of an mbarrier's phase that
-    fails in a lane sets `warp.failed_wait`."""
+    read 0. Adds to `changes` the number of elements that changed. A test of an mbarrier's phase
+    that fails in a lane sets `warp.failed_wait`."""
     operation = instruction.operation
     type = operation.modifiers.scalar()
     count = len(operation.spec.destinations)
@@ -91,7 +88,7 @@ def atomic(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
             new = int(evaluate(term, arguments, 1)[0])
             lane_access.store.write(address_of_element, new.to_bytes(type.bytes, "little"))
             old_values[element_index][lane] = old
-            warp.run.plan[CHANGES] += new != old
+            warp.run.plan.changes += new != old
     if count:
         answer = operation.answer(len(operand_values))
         for element_index, element in enumerate(elements_of(instruction.operands[0])):
@@ -143,12 +140,12 @@ def scatter(
 ) -> None:
     """Stores the bytes `data[lane]` of each lane of `mask` at its address, after checks and
     counting (`lane_accesses`); if lanes store to one address, the value of one lasts
-    (`_surviving_stores`). Adds 1 to CHANGES, by which deadlocks are found, unless `mask` is 0."""
+    (`_surviving_stores`). Adds 1 to `changes`, by which deadlocks are found, unless `mask` is 0."""
     for lane_access in _surviving_stores(
         warp, lane_accesses(warp, request, addresses_by_lane, mask, data.tobytes())
     ):
         lane_access.store.write(lane_access.address, data[lane_access.lane].tobytes())
-    warp.run.plan[CHANGES] += mask != 0
+    warp.run.plan.changes += mask != 0
 
 
 def _in_atomic_order(warp: Warp, accesses_by_lane: Sequence[LaneAccess]) -> list[LaneAccess]:

@@ -17,23 +17,11 @@ from warploom.machine.reference.operands import guard_mask, read, write
 from warploom.machine.reference.state import Warp
 from warploom.program.uses import is_reducing_barrier, sources
 from warploom.simt import clusters, schedule_layout
-from warploom.simt.schedule_layout import (
-    RUNNABLE,
-)
-from warploom.simt.warp_table import (
-    ARGUMENT,
-    ARGUMENT_2,
-    BLOCK,
-    LIVE,
-    MASK,
-    NONE,
-    SYNC_DONE,
-    TOP,
-    VOTE,
-)
+from warploom.simt.schedule_layout import RUNNABLE
+from warploom.simt.warp_table import NONE
 
 WHOLE = 1
-"""The RESUME value of a converged warp: it continues at its block without reading its table."""
+"""The `resume` value of a converged warp: it continues at its block without reading its table."""
 
 
 def wait_to_vote(warp: Warp) -> int:
@@ -41,13 +29,13 @@ def wait_to_vote(warp: Warp) -> int:
     (`bar.red`), to resume at it, after storing in VOTE 1 plus the number of them whose predicate is
     true (for `and`: false). Returns the status of the warp: why it waits; RUNNABLE if the next
     instruction is no such barrier, no lane executes it, or these lanes have waited already
-    (SYNC_DONE, which is cleared). Raises the fault of a bad barrier."""
+    (`sync_done`, which is cleared). Raises the fault of a bad barrier."""
     table, index = warp.splits.table, warp.next
     instruction = warp.run.program.instructions[index]
     if not is_reducing_barrier(instruction):
         return RUNNABLE
-    if table[SYNC_DONE]:
-        table[SYNC_DONE] = 0
+    if table.sync_done:
+        table.sync_done = 0
         return RUNNABLE
     mask = warp.splits.active & guard_mask(warp, instruction)
     if not mask:
@@ -55,7 +43,7 @@ def wait_to_vote(warp: Warp) -> int:
     predicate = to_mask(read(warp, instruction.operands[-1], PRED))
     # `and` counts the lanes whose predicate is false: its result is true if the count stays 0.
     counted = ~predicate if instruction.operation.modifiers["op"] == "and" else predicate
-    table[VOTE] = 1 + (counted & mask).bit_count()
+    table.vote = 1 + (counted & mask).bit_count()
     return _wait_at_barrier(warp, index, instruction, mask, warp.splits.block, together=False)
 
 
@@ -63,7 +51,7 @@ def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int)
     """Executes a barrier for the lanes of `mask`; returns RUNNABLE if the warp continues after it
     (always for no lanes at a block's barrier), else why it waits. A barrier of the warp, or with a
     vote, has been waited for (`wait_to_vote`), so only the vote's result is written. `bar.arrive`
-    stores its barrier and thread count as ARGUMENT and ARGUMENT_2, and where the lanes go on as
+    stores its barrier and thread count as `argument` and `argument_2`, and where the lanes go on as
     BLOCK, and returns ARRIVED_ONLY: the scheduler counts the lanes, which do not wait. Raises the
     fault of a bad barrier."""
     if instruction.operation.kind is OpKind.WARP_BARRIER:
@@ -78,12 +66,12 @@ def execute_barrier(warp: Warp, index: int, instruction: Instruction, mask: int)
     table, next_block = warp.splits.table, warp.run.program.blocks[warp.splits.block].successors[-1]
     if "arrive" in instruction.operation.modifiers:
         number, threads = _operands(warp, index, instruction, mask)
-        table[ARGUMENT], table[ARGUMENT_2] = number, threads
+        table.argument, table.argument_2 = number, threads
         _report_arrival(warp, index, mask, number, threads)
-        table[BLOCK] = next_block
+        table.block = next_block
         return schedule_layout.ARRIVED_ONLY
     # Converged with no reconvergence pending: the warp can wait as a whole.
-    together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
+    together = bool(table.top == NONE and table.mask == table.live)
     return _wait_at_barrier(warp, index, instruction, mask, next_block, together=together)
 
 
@@ -98,20 +86,20 @@ def _report_arrival(warp: Warp, index: int, mask: int, number: int, threads: int
 
 def _execute_cluster_barrier(warp: Warp, index: int, instruction: Instruction, mask: int) -> int:
     """Executes `barrier.cluster` for the lanes of `mask`, whose arrival or wait is reported
-    (`_report_arrival`): an arrival is stored in the warp's CLUSTER_ARRIVED, a wait suspends the
+    (`_report_arrival`): an arrival is stored in the warp's `cluster_arrived`, a wait suspends the
     warp if its lanes have arrived at the current phase, and others of the cluster have not; returns
     the status of the warp."""
     run, table = warp.run, warp.splits.table
     if mask:
         _report_arrival(warp, index, mask, schedule_layout.CLUSTER_BARRIER, 0)
     if "arrive" in instruction.operation.modifiers:
-        warp.state[schedule_layout.CLUSTER_ARRIVED] |= mask
+        warp.state.cluster_arrived |= mask
         return RUNNABLE
-    warp_index = int(run.plan[schedule_layout.SLOT]) * run.launch.warps_per_block + warp.number
+    warp_index = run.plan.slot * run.launch.warps_per_block + warp.number
     state = (run.plan, run.slots, run.states, run.tables)
-    if not clusters.must_wait(*state, warp_index, int(table[LIVE]), mask):
+    if not clusters.must_wait(*state, warp_index, table.live, mask):
         return RUNNABLE
-    together = bool(table[TOP] == NONE and table[MASK] == table[LIVE])
+    together = bool(table.top == NONE and table.mask == table.live)
     next_block = run.program.blocks[warp.splits.block].successors[-1]
     barrier_operands = (schedule_layout.CLUSTER_BARRIER, 0)
     return _suspend(warp, index, barrier_operands, next_block, together=together)
@@ -134,16 +122,16 @@ def _suspend(
     """Stores the basic block where lanes resume, the instruction `index` at which they wait, and
     the barrier that they wait for (its number and thread count). If the warp waits as a whole
     (`together`, or without independent threads), the barrier stands in its scheduler state, where
-    RESUME becomes WHOLE for `together`, else FROM_TABLE; returns BARRIER_WAIT. Otherwise the
+    `resume` becomes WHOLE for `together`, else FROM_TABLE; returns BARRIER_WAIT. Otherwise the
     barrier stands as arguments in the warp's table; returns SPLIT_BARRIER."""
     (number, threads), state, table = barrier_operands, warp.state, warp.splits.table
-    table[BLOCK] = block
-    state[schedule_layout.INSTRUCTION] = index
-    if together or not warp.run.plan[schedule_layout.INDEPENDENT]:
-        state[schedule_layout.BARRIER], state[schedule_layout.BARRIER_THREADS] = number, threads
-        state[schedule_layout.RESUME] = WHOLE if together else schedule_layout.FROM_TABLE
+    table.block = block
+    state.instruction = index
+    if together or not warp.run.plan.independent:
+        state.barrier, state.barrier_threads = number, threads
+        state.resume = WHOLE if together else schedule_layout.FROM_TABLE
         return schedule_layout.BARRIER_WAIT
-    table[ARGUMENT], table[ARGUMENT_2] = number, threads
+    table.argument, table.argument_2 = number, threads
     return schedule_layout.SPLIT_BARRIER
 
 
@@ -171,8 +159,8 @@ def _write_vote(warp: Warp, instruction: Instruction, mask: int) -> None:
     clears VOTE, the block's count of lanes that counted plus 1: `popc` is that count, `and` true if
     it is 0 (it counts false ones), `or` true if it is more."""
     table = warp.splits.table
-    total = int(table[VOTE]) - 1
-    table[VOTE] = 0
+    total = table.vote - 1
+    table.vote = 0
     answers = {"popc": (total, U32), "and": (total == 0, PRED), "or": (total > 0, PRED)}
     value, type = answers[instruction.operation.modifiers.text("op", "")]
     write(

@@ -31,19 +31,18 @@ from warploom.machine.reference.state import (
 from warploom.machine.reference.turns import Choose, choice_from_list, runnable_warps
 from warploom.machine.reference.warp import begin_turn, step_in_turn
 from warploom.simt import schedule_layout, scheduling
-from warploom.simt.schedule_layout import RUNNABLE, Words
-from warploom.simt.warp_table import table_words
+from warploom.simt.schedule_layout import RUNNABLE, Plan, WarpState, Words, table_of
 
 
-def schedule_arrays(launch: Launch, plan: Words) -> tuple[Words, Words, Words]:
+def schedule_arrays(launch: Launch, plan: Plan) -> tuple[Words, Words, Words]:
     """Returns the arrays of the schedule, of Python integers, before a launch begins: the block in
     each slot (DONE: none yet), and the scheduler state and the table of each warp in the slots, all
     zero."""
     # Python integers, because masks of 64 lanes do not fit a signed word.
-    slots: Words = np.full((int(plan[schedule_layout.SLOTS]),), schedule_layout.DONE, np.object_)
+    slots: Words = np.full(plan.slots, schedule_layout.DONE, np.object_)
     warps = len(slots) * launch.warps_per_block
-    states: Words = np.zeros((warps, schedule_layout.STATE_WORDS), np.object_)
-    tables: Words = np.zeros((warps, table_words(launch.warp_size)), np.object_)
+    states: Words = np.zeros(warps * WarpState.WORDS, np.object_)
+    tables: Words = np.zeros(warps * plan.table_stride, np.object_)
     return slots, states, tables
 
 
@@ -118,7 +117,7 @@ class Grid:
         number = scheduling.next_warp(run.plan, run.slots, run.states, run.tables)
         if self.choose is not None and number >= 0:
             # The chooser records every turn, also those that it does not decide.
-            self.choose([(int(run.plan[schedule_layout.CURRENT_BLOCK]), number)])
+            self.choose([(run.plan.current_block, number)])
         return number
 
     def step(self) -> None:
@@ -135,14 +134,14 @@ class Grid:
 
     def _handle_status(self, warp: Warp, status: int) -> None:
         """Makes a warp the running one if its status is RUNNABLE, else ends its turn: adds the
-        instructions that it used to its ISSUED, and passes the scheduler the status and a digest of
-        its registers, by which a warp that spins is recognised. If the warp has ended, reports the
-        end of its block to the observer (`_observe_end`)."""
+        instructions that it used to its `issued`, and passes the scheduler the status and a digest
+        of its registers, by which a warp that spins is recognised. If the warp has ended, reports
+        the end of its block to the observer (`_observe_end`)."""
         if status == RUNNABLE:
             self.warp = warp
             return
         self.warp = None
-        warp.state[schedule_layout.ISSUED] += warp.used
+        warp.state.issued += warp.used
         scheduling.after_run(
             self.run.plan, warp.state, warp.splits.table, status, self.digest(warp)
         )
@@ -152,36 +151,35 @@ class Grid:
     def _observe_end(self, ended_warp: Warp) -> None:
         """Reports the end of the block of `ended_warp` to the observer, if all its warps have
         ended."""
-        warps = self.resident[int(self.run.plan[schedule_layout.SLOT])]
-        if all(warp.state[schedule_layout.STATUS] == schedule_layout.ENDED for warp in warps):
+        warps = self.resident[self.run.plan.slot]
+        if all(warp.state.status == schedule_layout.ENDED for warp in warps):
             assert self.run.observer is not None
             self.run.observer.block_ends(ended_warp.block.number)
 
     def _current(self, number: int) -> Warp:
-        """Returns warp `number` of the block in the current slot; if that block is new (FRESH), it
-        is begun first."""
-        if self.run.plan[schedule_layout.FRESH]:
+        """Returns warp `number` of the block in the current slot; if that block is new (`fresh`),
+        it is begun first."""
+        if self.run.plan.fresh:
             self._begin_block()
-        return self.resident[int(self.run.plan[schedule_layout.SLOT])][number]
+        return self.resident[self.run.plan.slot][number]
 
     def _begin_block(self) -> None:
         """Begins the block that has entered the current slot: completes or drops the late copies of
         the slot's last block, creates the block's shared memory (a cluster's with its first block,
-        kept for later ones of these slots) and warps, and reports it to the observer; clears FRESH.
-        Raises the fault of tensor memory that the last block has not freed."""
+        kept for later ones of these slots) and warps, and reports it to the observer; clears
+        `fresh`. Raises the fault of tensor memory that the last block has not freed."""
         run, plan, warps = self.run, self.run.plan, self.run.launch.warps_per_block
-        slot, plan[schedule_layout.FRESH] = int(plan[schedule_layout.SLOT]), 0
+        slot, plan.fresh = plan.slot, 0
         # The slot's last block has ended; its asynchronous copies must not write to the new one.
         if slot in self.resident:
             tensors.retire_block(run, self.resident[slot][0].block)
         leader_slot = slot - slot % run.launch.cluster_blocks
         if leader_slot not in self.clusters:
             self.clusters[leader_slot] = new_cluster(run)
-        block = new_block(run, int(plan[schedule_layout.CURRENT_BLOCK]), self.clusters[leader_slot])
-        first_state = slot * warps
+        block = new_block(run, plan.current_block, self.clusters[leader_slot])
         self.resident[slot] = [
-            new_warp(block, i, run.states[first_state + i], run.tables[first_state + i])
-            for i in range(warps)
+            new_warp(block, i, WarpState(run.states, 0, row), table_of(plan, run.tables, row))
+            for i, row in enumerate(range(slot * warps, (slot + 1) * warps))
         ]
         if run.observer is not None:
             run.observer.block_begins(block.number)
@@ -234,4 +232,4 @@ def _deadlock(
 
 
 def _started(run: LaunchState) -> int:
-    return int(run.plan[schedule_layout.NEXT_BLOCK])
+    return run.plan.next_block

@@ -23,11 +23,9 @@ from warploom.machine.reference.state import Warp
 from warploom.program.cfg import indexed_targets
 from warploom.program.uses import gathering_mask, member_mask
 from warploom.simt import schedule_layout, scheduling
-from warploom.simt.schedule_layout import (
-    RUNNABLE,
-)
+from warploom.simt.schedule_layout import RUNNABLE
 from warploom.simt.split_policy import ADVERSARIAL, CONVERGE
-from warploom.simt.warp_table import ARGUMENT, BLOCK, LIVE, NONE, SYNC_DONE
+from warploom.simt.warp_table import NONE
 
 
 def enter_block(warp: Warp, block: int) -> int:
@@ -53,32 +51,32 @@ def enter_block(warp: Warp, block: int) -> int:
 def _wait_for_members(warp: Warp) -> int:
     """Returns SYNC_WAIT if the next instruction waits for the lanes of a member mask
     (`gathering_mask`; that of the lowest active lane) and some of them that are live are not here;
-    stores the mask in the table's ARGUMENT, and the instruction in the scheduler state. Else
+    stores the mask in the table's `argument`, and the instruction in the scheduler state. Else
     returns RUNNABLE: always without independent thread scheduling, and if the lanes have waited
-    already and were merged (SYNC_DONE, which is cleared)."""
+    already and were merged (`sync_done`, which is cleared)."""
     run, table = warp.run, warp.splits.table
     instruction = run.program.instructions[warp.next]
     mask = gathering_mask(instruction)
-    if mask is None or not run.plan[schedule_layout.INDEPENDENT]:
+    if mask is None or not run.plan.independent:
         return RUNNABLE
-    if table[SYNC_DONE]:
-        table[SYNC_DONE] = 0
+    if table.sync_done:
+        table.sync_done = 0
         return RUNNABLE
     members = int(read(warp, mask, B32)[lowest(warp.splits.active)])
-    if members & int(table[LIVE]) & ~warp.splits.active == 0:
+    if members & table.live & ~warp.splits.active == 0:
         return RUNNABLE
-    table[ARGUMENT] = members
-    warp.state[schedule_layout.INSTRUCTION] = warp.next
+    table.argument = members
+    warp.state.instruction = warp.next
     return schedule_layout.SYNC_WAIT
 
 
 def jump(warp: Warp, block: int) -> int:
     """Enters a basic block, but at a back edge (to this or an earlier block) first ends the turn,
-    TURN_END, if it has used more than LENGTH instructions or a test of an mbarrier's phase has
+    TURN_END, if it has used more than `length` instructions or a test of an mbarrier's phase has
     failed in it; `block` is then stored as where the lanes resume. Returns the status."""
     is_back_edge = block <= warp.splits.block and block != warp.splits.exit
-    if is_back_edge and (warp.failed_wait or warp.used > warp.run.plan[schedule_layout.LENGTH]):
-        warp.splits.table[BLOCK] = block
+    if is_back_edge and (warp.failed_wait or warp.used > warp.run.plan.length):
+        warp.splits.table.block = block
         return schedule_layout.TURN_END
     return enter_block(warp, block)
 
@@ -95,7 +93,7 @@ def advance(warp: Warp) -> int:
     # The adversarial policy separates lanes right after the instruction for which they converged:
     # code must not rely on them staying together.
     if member_mask(program.instructions[warp.next]) is not None and _rediverges(warp):
-        warp.splits.table[BLOCK] = block.successors[-1]
+        warp.splits.table.block = block.successors[-1]
         return schedule_layout.DIVERGED
     return jump(warp, block.successors[-1])
 
@@ -104,7 +102,7 @@ def _rediverges(warp: Warp) -> bool:
     """Returns true if the policy separates lanes after an instruction with a member mask: the
     adversarial one with independent threads, if several lanes are active."""
     plan = warp.run.plan
-    adversarial = plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] == ADVERSARIAL
+    adversarial = plan.independent and plan.policy == ADVERSARIAL
     return bool(adversarial) and warp.splits.active.bit_count() > 1
 
 
@@ -154,13 +152,13 @@ def branch_by_index(warp: Warp, index: int, instruction: Instruction, mask: int)
         block.successors[-1] if block.successors else point
     )  # no target: every lane faults
     # `split_targets` replaces each lane's index by its target, and stores a lane whose index is
-    # invalid in ARGUMENT.
+    # invalid in `argument`.
     lane_targets = indices.copy()
     first = splits.split_targets(
         index, point, lane_targets, targets, mask, fall_through, warp.level
     )
     if first == NONE:
-        lane = int(splits.table[ARGUMENT])
+        lane = splits.table.argument
         fault = Fault(
             *(FaultKind.BAD_INDEX, index, warp.block.number, warp.number, lane, int(indices[lane]))
         )
@@ -176,8 +174,8 @@ def _run_side(warp: Warp, block: int) -> int:
     status of that jump. With independent thread scheduling and a policy other than CONVERGE, which
     interleaves the sides, ends the turn instead: returns DIVERGED."""
     plan = warp.run.plan
-    if plan[schedule_layout.INDEPENDENT] and plan[schedule_layout.POLICY] != CONVERGE:
-        warp.splits.table[BLOCK] = block
+    if plan.independent and plan.policy != CONVERGE:
+        warp.splits.table.block = block
         return schedule_layout.DIVERGED
     return jump(warp, block)
 

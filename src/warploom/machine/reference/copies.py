@@ -36,9 +36,6 @@ from warploom.program.accesses import (
     space_of,
 )
 from warploom.program.effects.completions import completion
-from warploom.simt.schedule_layout import (
-    CHANGES,
-)
 
 
 def copy_async(warp: Warp, index: int, instruction: Instruction, mask: int, on: Values) -> None:
@@ -79,7 +76,7 @@ def _copy_lanes(
     index, size = to_shared.index, to_shared.size
     target, source = endpoints
     source_addresses = addresses(warp, source)
-    # Lanes that copy all bytes read them in one request, as hardware does.
+    # As hardware does.
     whole = mask & to_mask(copied_bytes == size)
     data = gather(warp, AccessRequest(index, Space.GLOBAL, "load", size), source_addresses, whole)
     for offset in range(size):
@@ -200,7 +197,7 @@ def _complete_mbarriers(
 ) -> None:
     """Subtracts arrived bytes, `amounts` by lane, from the transaction count (tx-count) of the
     mbarrier at each lane's address, after a check that one is there, which raises a fault; adds 1
-    to CHANGES unless `mask` is 0."""
+    to `changes` unless `mask` is 0."""
     for lane_access in lane_accesses(warp, request, addresses_by_lane, mask):
         old = int.from_bytes(lane_access.store.read(lane_access.address, U64.bytes), "little")
         precondition = COMPLETE_TX.spec.memory_precondition
@@ -214,7 +211,7 @@ def _complete_mbarriers(
         arguments = [collect([old], U64), amounts[lane_access.lane : lane_access.lane + 1]]
         new = int(evaluate(COMPLETE_TX.combine(1), arguments, 1)[0])
         lane_access.store.write(lane_access.address, new.to_bytes(U64.bytes, "little"))
-    warp.run.plan[CHANGES] += mask != 0
+    warp.run.plan.changes += mask != 0
 
 
 def _bytes_to_read(warp: Warp, instruction: Instruction, size: int) -> Values:

@@ -6,8 +6,6 @@ machines must agree with it on every register, byte of memory and count.
 
 from __future__ import annotations
 
-import numpy as np
-
 from warploom.cost.device_rules import MemoryOptions, access_rules
 from warploom.cost.fields import EXAMPLE_COST, TRANSACTIONS
 from warploom.devices.catalog import find_device
@@ -55,8 +53,7 @@ class ReferenceEngine:
         for row, record in zip(tally.rows, tally.records, strict=True):
             record[EXAMPLE_COST] = common_cost(program, row, self._rules)[TRANSACTIONS]
         rows = {(row.instruction, row.space): i for i, row in enumerate(tally.rows)}
-        # Python's integers, since bit 63 of a mask of 64 lanes would be a sign bit.
-        plan = launch.schedule.plan(launch, program).astype(np.object_)
+        plan = launch.schedule.plan(launch, program)
         caches = empty_caches(self._spec, self._rules, program, launch, memory)
         slots, states, tables = schedule_arrays(launch, plan)
         run = LaunchState(

@@ -11,7 +11,15 @@ from warploom.isa.instruction import Instruction
 from warploom.machine.observation import ObservedLaunch
 from warploom.machine.reference.state import Warp, WarpAccess
 from warploom.program.effects.observed import KINDS, SPACES, is_observed_access, is_observed_branch
-from warploom.simt import event_layout as words
+from warploom.simt.event_layout import (
+    ACCESS,
+    BARRIER,
+    BLOCK_BEGIN,
+    BLOCK_END,
+    BRANCH,
+    ObservedEvent,
+    ObserverTable,
+)
 
 _CALLBACK = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
 
@@ -24,8 +32,8 @@ class ObserverCalls:
         """Wraps the observer's functions, by event kind, so that Python can call them; None for a
         kind without one."""
         self._launch = launch
-        self._event = np.zeros(words.E_ADDRESSES + lanes, np.int64)
-        functions = launch.table[: len(words.KINDS)].tolist()
+        self._event = np.zeros(ObservedEvent.WORDS + lanes, np.int64)
+        functions = launch.table.callbacks.tolist()
         self._functions: list[Callable[..., None] | None] = [
             _CALLBACK(address) if address else None for address in functions
         ]
@@ -34,32 +42,32 @@ class ObserverCalls:
         """Reports an access of a warp to one space, if that is global, shared, local or constant
         memory and the instruction does not implement a call."""
         if is_observed_access(warp.run.program, access.instruction, access.space):
-            self._event[words.E_ADDRESSES :] = 0
+            self._event[ObservedEvent.WORDS :] = 0
             for lane, address in zip(access.lanes, access.addresses, strict=True):
-                self._event[words.E_ADDRESSES + lane] = address
+                self._event[ObservedEvent.WORDS + lane] = address
             mask = sum(1 << lane for lane in access.lanes)
             details = SPACES[access.space], KINDS[access.op], access.size, warp.size
-            self._call_for_warp(words.ACCESS, warp, access.instruction, mask, *details)
+            self._call_for_warp(ACCESS, warp, access.instruction, mask, *details)
 
     def branch(self, warp: Warp, index: int, instruction: Instruction, mask: int) -> None:
         """Reports a branch (`bra`, `brx`) with the active lanes and those of `mask`, which take it;
         nothing for other instructions and branches that implement calls."""
         if is_observed_branch(warp.run.program, index, instruction):
-            self._call_for_warp(words.BRANCH, warp, index, warp.splits.active, mask)
+            self._call_for_warp(BRANCH, warp, index, warp.splits.active, mask)
 
     def barrier(self, warp: Warp, index: int, mask: int, number: int, threads: int) -> None:
         """Reports lanes that arrive at barrier `number`, which awaits `threads` threads (0: all);
         nothing for an empty mask."""
         if mask:
-            self._call_for_warp(words.BARRIER, warp, index, mask, number, threads)
+            self._call_for_warp(BARRIER, warp, index, mask, number, threads)
 
     def block_begins(self, block: int) -> None:
         """Reports a thread block that begins."""
-        self._call(words.BLOCK_BEGIN, block)
+        self._call(BLOCK_BEGIN, block)
 
     def block_ends(self, block: int) -> None:
         """Reports a thread block whose warps have all ended."""
-        self._call(words.BLOCK_END, block)
+        self._call(BLOCK_END, block)
 
     def _call_for_warp(self, kind: int, warp: Warp, index: int, mask: int, *fields: int) -> None:
         """Calls the function for events of a kind with the place in a warp (block, warp,
@@ -74,6 +82,6 @@ class ObserverCalls:
             return
         for word, value in enumerate(fields):  # masks of 64 lanes have all bits
             self._event[word] = np.uint64(value).astype(np.int64)
-        failed = table[words.FAILED :].ctypes.data
-        pointers = int(table[words.LINES_AT]), int(table[words.STATE_AT]), failed
+        failed = table.words[ObserverTable.failed :].ctypes.data
+        pointers = table.lines_at, table.state_at, failed
         function(self._event.ctypes.data, *pointers)

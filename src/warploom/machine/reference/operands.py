@@ -23,10 +23,7 @@ from warploom.machine.reference import exact
 from warploom.machine.reference.lanes import Values, resized, splat, to_mask
 from warploom.machine.reference.state import Warp
 from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW
-from warploom.simt.schedule_layout import (
-    CLOCK_READ,
-    TIMED,
-)
+from warploom.simt.schedule_layout import CLOCK_READ
 
 WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
 """The generic address at which a space begins; other spaces begin at 0."""
@@ -60,7 +57,7 @@ def guard_mask(warp: Warp, instruction: Instruction) -> int:
 
 def special(warp: Warp, name: str) -> Values:
     """Returns the value of a special register in each lane: fixed, computed from the warp's clock,
-    or from `warp.specials`. Reading the clock is recorded in the scheduler state (TIMED), for the
+    or from `warp.specials`. Reading the clock is recorded in the scheduler state (`timed`), for the
     detection of deadlocks."""
     register = SPECIAL_REGISTERS[name]
     if register.fixed is not None:
@@ -68,7 +65,7 @@ def special(warp: Warp, name: str) -> Values:
     if register.clock_bit is not None:
         # Deadlock detection looks for repeated register states, and a warp that reads the clock
         # never repeats one: the scheduler has to know.
-        warp.state[TIMED] = CLOCK_READ
+        warp.state.timed = CLOCK_READ
         return splat(warp.clock >> register.clock_bit, register.type, warp.size)
     return warp.specials[name]
 

@@ -15,27 +15,8 @@ from dataclasses import dataclass, field
 
 from warploom.simt.convergence import pop, push
 from warploom.simt.indexed_branch import Words, take_indexed_branch
-from warploom.simt.schedule_layout import (
-    ENDED,
-    RECONVERGING,
-    RUNNABLE,
-)
-from warploom.simt.warp_table import (
-    ARRIVED,
-    BLOCK,
-    BRANCH,
-    EXPECTED,
-    LEVEL,
-    LIVE,
-    MASK,
-    NONE,
-    OTHER_BLOCK,
-    OTHER_MASK,
-    POINT,
-    TOP,
-    Table,
-    node_at,
-)
+from warploom.simt.schedule_layout import ENDED, RECONVERGING, RUNNABLE
+from warploom.simt.warp_table import NONE, WarpTable, node_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +33,24 @@ class Splits:
     reconvergence points; `exit` is the number of the virtual exit block. `reconverged` collects the
     branch instructions whose lanes have reconverged, until `control` counts and clears them."""
 
-    table: Table
+    table: WarpTable
     exit: int
     reconverged: list[int] = field(default_factory=list[int])
 
     @property
     def active(self) -> int:
         """Returns the mask of active lanes."""
-        return int(self.table[MASK])
+        return self.table.mask
 
     @property
     def live(self) -> int:
         """Returns the mask of lanes that have not exited."""
-        return int(self.table[LIVE])
+        return self.table.live
 
     @property
     def block(self) -> int:
         """Returns the basic block of the active lanes."""
-        return int(self.table[BLOCK])
+        return self.table.block
 
     def diverge(
         self, branch: int, point: int, first: BranchSide, other: BranchSide, level: int
@@ -88,8 +69,8 @@ class Splits:
             if not self._gathers_at(point, level):
                 # The other side has nothing to run: its block and mask are 0.
                 push(self.table, point, self.active, 0, 0, branch, level)
-            self.table[node_at(self.table[TOP]) + ARRIVED] |= other.mask
-        self.table[MASK] = first.mask
+            node_of(self.table, self.table.top).arrived |= other.mask
+        self.table.mask = first.mask
 
     def split_targets(
         self,
@@ -105,7 +86,7 @@ class Splits:
         `lane_targets` has each lane's index, and is overwritten with its block, `targets` the
         blocks, `on` the mask of lanes that jump; the others go to block `fall_through`. Lanes
         reconverge at block `point`; `level` is their call depth. Returns the basic block of the
-        lanes that run first; NONE, with the lane in ARGUMENT, if an index selects no target."""
+        lanes that run first; NONE, with the lane in `argument`, if an index selects no target."""
         return take_indexed_branch(
             self.table, lane_targets, on, targets, len(targets), fall_through, point, branch, level
         )
@@ -113,12 +94,12 @@ class Splits:
     def _gathers_at(self, block: int, level: int) -> bool:
         """Returns true if the active lanes' innermost SIMT-stack node reconverges at that block,
         and, except at the exit, at that call depth."""
-        table, top = self.table, self.table[TOP]
-        if top == NONE or table[node_at(top) + POINT] != block:
+        table, top = self.table, self.table.top
+        if top == NONE or node_of(table, top).point != block:
             return False
         # Lanes in a recursive call may pass the same block deeper in the stack; they do not
         # reconverge there.
-        return block == self.exit or table[node_at(top) + LEVEL] == level
+        return block == self.exit or node_of(table, top).level == level
 
     def arrive(self, block: int, level: int) -> int:
         """Enters `block` with the active lanes, at call depth `level`, and reconverges as far as
@@ -128,27 +109,27 @@ class Splits:
         RECONVERGING if the active ones wait for others; ENDED if no live lane is left."""
         table = self.table
         if block == self.exit:
-            table[LIVE] &= ~table[MASK]
+            table.live &= ~table.mask
         # A block may end several nested branches.
         while self._gathers_at(block, level):
-            top = int(table[TOP])
-            at = node_at(top)
-            table[at + ARRIVED] |= table[MASK]
+            top = table.top
+            node = node_of(table, top)
+            node.arrived |= table.mask
             # The other side of the branch has not run: it becomes active.
-            if table[at + OTHER_MASK]:
-                table[MASK], block = table[at + OTHER_MASK], int(table[at + OTHER_BLOCK])
-                table[at + OTHER_MASK] = 0
+            if node.other_mask:
+                table.mask, block = node.other_mask, node.other_block
+                node.other_mask = 0
                 break
-            if table[at + ARRIVED] != table[at + EXPECTED]:
+            if node.arrived != node.expected:
                 return RECONVERGING
-            table[MASK] = table[at + EXPECTED]
-            if block != self.exit and table[at + BRANCH] != NONE:
-                self.reconverged.append(int(table[at + BRANCH]))
+            table.mask = node.expected
+            if block != self.exit and node.branch != NONE:
+                self.reconverged.append(node.branch)
             pop(table, top)
-        table[BLOCK] = block
+        table.block = block
         if block != self.exit:
             return RUNNABLE
-        return RECONVERGING if table[LIVE] else ENDED
+        return RECONVERGING if table.live else ENDED
 
     def exit_lanes(self, mask: int) -> None:
         """Exits some of the active lanes, but not all: takes them out of the live and the active
@@ -156,8 +137,8 @@ class Splits:
         nodes that contain them reconverge at the kernel's exit, as a point that lanes can miss by
         exiting is not a post-dominator, so that no other node waits for them.)"""
         table = self.table
-        table[LIVE] &= ~mask
-        table[MASK] &= ~mask
+        table.live &= ~mask
+        table.mask &= ~mask
         # Exited lanes count as arrived, so that the others do not wait for them.
-        if table[TOP] != NONE:
-            table[node_at(table[TOP]) + ARRIVED] |= mask
+        if table.top != NONE:
+            node_of(table, table.top).arrived |= mask

@@ -40,8 +40,8 @@ from warploom.machine.services import Services
 from warploom.machine.tally import Tally
 from warploom.program.program import Program
 from warploom.program.requests.tensor_memory import queue_words
-from warploom.simt.schedule_layout import ISSUED, Words
-from warploom.simt.warp_table import Table
+from warploom.simt.schedule_layout import Plan, WarpState, Words
+from warploom.simt.warp_table import WarpTable
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -206,7 +206,7 @@ class LaunchState:
     tally: Tally
     rows: dict[tuple[int, Space], int]
     rules: AccessRules
-    plan: Words
+    plan: Plan
     slots: Words
     caches: Words
     states: Words
@@ -272,7 +272,7 @@ class Warp:
     block: ThreadBlock
     number: int
     splits: Splits
-    state: Words
+    state: WarpState
     registers: dict[str, Values]
     specials: dict[str, Values]
     local: Bytes
@@ -302,7 +302,7 @@ class Warp:
     def clock(self) -> int:
         """Returns the number of instructions that the warp has issued before the current one,
         hidden ones left out: the value of `%clock`."""
-        return int(self.state[ISSUED]) + self.used - 1
+        return self.state.issued + self.used - 1
 
     @property
     def existing(self) -> int:
@@ -343,7 +343,7 @@ def new_cluster(run: LaunchState) -> Bytes:
     return np.zeros(max(size, 1), np.uint8)
 
 
-def new_warp(block: ThreadBlock, number: int, state: Words, table: Table) -> Warp:
+def new_warp(block: ThreadBlock, number: int, state: WarpState, table: WarpTable) -> Warp:
     """Returns a warp whose registers and private memory are zero; `state` and `table`, its rows of
     the launch's arrays, stay as the schedule has initialised them."""
     run, size = block.run, block.run.launch.warp_size

@@ -23,12 +23,7 @@ from warploom.machine.memory.host_memory import host_memory
 from warploom.machine.reference.lanes import Values
 from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import TensorWork, Warp
-from warploom.machine.reference.tensors import (
-    access_row,
-    new_scratch,
-    new_work,
-    tensor_fault,
-)
+from warploom.machine.reference.tensors import access_row, new_scratch, new_work, tensor_fault
 from warploom.program.requests.tensor_memory import (
     RequestOperand,
     TensorMemoryRequest,
@@ -86,7 +81,8 @@ def wait(warp: Warp, instruction: Instruction) -> None:
     if instruction.operation.kind is OpKind.TENSOR_WAIT_LOADS:
         _complete_loads(warp)
     elif instruction.operation.kind is OpKind.TENSOR_WAIT_STORES:
-        wait_stores(host_memory(), new_scratch(warp, first_lane=0), warp.run.plan, warp.run.queue)
+        plan, queue = warp.run.plan.words, warp.run.queue
+        wait_stores(host_memory(), new_scratch(warp, first_lane=0), plan, queue)
 
 
 def _complete_loads(warp: Warp) -> None:
@@ -109,7 +105,7 @@ def _issue_tensor_memory(warp: Warp, issued: _Issued) -> None:
             scratch,
             values,
             record,
-            run.plan,
+            run.plan.words,
             run.queue,
             work,
             issued.mask,

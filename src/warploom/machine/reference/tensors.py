@@ -74,7 +74,7 @@ def execute_tensor_request(
                 scratch,
                 table.rows,
                 *rows,
-                warp.run.plan,
+                warp.run.plan.words,
                 warp.run.queue,
                 work,
                 active_lanes,
@@ -158,7 +158,8 @@ def before_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
             mask >> first_lane & ALL_LANES,
         )
         work = new_work(warp.run)
-        arrays = (new_scratch(warp, first_lane), warp.run.plan, warp.run.queue, warp.run.held, work)
+        run = warp.run
+        arrays = (new_scratch(warp, first_lane), run.plan.words, run.queue, run.held, work)
         wait_copies(host_memory(), lanes, *arrays, active_lanes, int(request.by_parity))
 
 
@@ -170,7 +171,8 @@ def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
         return
     for first_lane in range(0, warp.size, LANES):
         work = new_work(warp.run)
-        arrays = (new_scratch(warp, first_lane), warp.run.plan, warp.run.queue, warp.run.held, work)
+        run = warp.run
+        arrays = (new_scratch(warp, first_lane), run.plan.words, run.queue, run.held, work)
         active_lanes = mask >> first_lane & ALL_LANES
         group_copies(
             host_memory(), *arrays, active_lanes, request.action, request.left, request.groups
@@ -231,11 +233,11 @@ def deferring(
     IssueScratch(scratch, 0).allocations = table.count
     inputs = operand_rows.reshape(-1), scratch, table.rows
     kind = copy.action, copy.groups
-    is_held = hold_copies(host_memory(), *inputs, run.plan, run.held, mask, *kind)
+    is_held = hold_copies(host_memory(), *inputs, run.plan.words, run.held, mask, *kind)
     # An exception in the statements ends the launch, so the entry that was begun may stay.
     yield
     if is_held:
-        defer_copies(host_memory(), run.plan, run.held)
+        defer_copies(host_memory(), run.plan.words, run.held)
 
 
 def address_words(warp: Warp, operand: Operand) -> Words:

@@ -15,17 +15,7 @@ from warploom.machine.reference.operands import addresses, read, write
 from warploom.machine.reference.state import TexelWork, Warp
 from warploom.program.requests.texture import texel_request
 from warploom.simt.lane_counts import ALL_LANES
-from warploom.texture.descriptors import (
-    DATA_ROWS,
-    FAULT_ADDRESS,
-    FAULT_KIND,
-    FAULT_LANE,
-    FAULT_SIZE,
-    HANDLE_ROW,
-    RESULT_ROW,
-    SAMPLER_ROW,
-    SCRATCH_WORDS,
-)
+from warploom.texture.descriptors import TexelOperands, TexelScratch
 from warploom.texture.requests import NO_PATH, serve_texels
 
 
@@ -35,19 +25,19 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
     and writes its results to registers; a residency predicate is always true. Raises the fault that
     `serve_texels` records in the scratch words."""
     request, run = texel_request(instruction), warp.run
-    operand_rows = np.zeros((DATA_ROWS, warp.size), np.uint64)
-    operand_rows[HANDLE_ROW] = _handles(warp, request.handle)
+    operand_rows = np.zeros((TexelOperands.WORDS // LANES, warp.size), np.uint64)
+    operand_rows[TexelOperands.handle // LANES] = _handles(warp, request.handle)
     if request.sampler is not None:
-        operand_rows[SAMPLER_ROW] = _handles(warp, request.sampler)
-    for row, operand, type in request.inputs:
-        operand_rows[row] = resized(read(warp, operand, type), 64)
+        operand_rows[TexelOperands.sampler // LANES] = _handles(warp, request.sampler)
+    for offset, operand, type in request.inputs:
+        operand_rows[offset // LANES] = resized(read(warp, operand, type), 64)
     space = next((s for s in (Space.TEXTURE, Space.SURFACE) if (index, s) in run.rows), None)
     counts, path = np.zeros(RECORD_WIDTH, np.int64), NO_PATH
     if space is not None:
         counts = run.tally.rows_of_rules[run.rows[index, space]]
         rule_path = run.rules.path(space.value, run.tally.rows[run.rows[index, space]].op)
         path = NO_PATH if rule_path is None else rule_path
-    scratch = np.zeros(SCRATCH_WORDS, np.int64)
+    scratch = np.zeros(TexelScratch.WORDS, np.int64)
     launch_position = (path, warp.block.number)
     for first_lane in range(0, warp.size, LANES):
         lanes, active_lanes = (
@@ -61,13 +51,14 @@ def texels(warp: Warp, index: int, instruction: Instruction, mask: int, on: Valu
         tables = (run.memory.textures.table().words, run.memory.bytes, lanes, scratch, counts)
         with np.errstate(all="ignore"):
             failed = serve_texels(
-                *tables, run.caches, run.plan, active_lanes, request.request, *launch_position
+                *tables, run.caches, run.plan.words, active_lanes, request.request, *launch_position
             )
         if failed:
-            scratch[FAULT_LANE] += first_lane
-            raise _fault(warp, index, space or Space.TEXTURE, scratch.tolist())
-        operand_rows[:, first_lane : first_lane + LANES] = lanes.reshape(DATA_ROWS, LANES)
-    for row, (target, type) in enumerate(request.results, RESULT_ROW):
+            fault = TexelScratch(scratch, 0)
+            fault.fault_lane += first_lane
+            raise _fault(warp, index, space or Space.TEXTURE, fault)
+        operand_rows[:, first_lane : first_lane + LANES] = lanes.reshape(-1, LANES)
+    for row, (target, type) in enumerate(request.results, TexelOperands.result // LANES):
         value = operand_rows[row] != 0 if type == PRED else resized(operand_rows[row], type.bits)
         write(warp, target, value, type, on)
     if request.resident is not None:
@@ -88,9 +79,9 @@ def _handles(warp: Warp, operand: Operand) -> Values:
     return read(warp, operand, U64)
 
 
-def _fault(warp: Warp, index: int, space: Space, scratch: list[int]) -> Exception:
+def _fault(warp: Warp, index: int, space: Space, scratch: TexelScratch) -> Exception:
     """Returns the error of the fault of instruction `index` that the scratch words record."""
-    kind, lane = FaultKind(scratch[FAULT_KIND]), scratch[FAULT_LANE]
-    position = (index, warp.block.number, warp.number, lane)
-    fault = Fault(kind, *position, scratch[FAULT_ADDRESS], scratch[FAULT_SIZE], space)
+    position = (index, warp.block.number, warp.number, scratch.fault_lane)
+    address, size = scratch.fault_address, scratch.fault_size
+    fault = Fault(FaultKind(scratch.fault_kind), *position, address, size, space)
     return fault_error(fault, warp.run.program, warp.run.launch, None)

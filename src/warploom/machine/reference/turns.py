@@ -11,6 +11,7 @@ from warploom.simt import schedule_layout as p
 from warploom.simt.block_barriers import complete_barrier_if_full, complete_full_barriers
 from warploom.simt.clusters import end_block
 from warploom.simt.convergence import release_more_lanes
+from warploom.simt.schedule_layout import WarpState, table_of
 from warploom.simt.scheduling import can_start, enter_slot
 from warploom.simt.waiting_splits import has_ready
 from warploom.simt.warp_table import NONE
@@ -33,12 +34,12 @@ def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Wa
     Does nothing and returns none for clusters, whose blocks start and wait together: the schedule
     decides there."""
     plan = run.plan
-    if plan[p.CLUSTER] > 1:
+    if plan.cluster > 1:
         return []
-    if plan[p.TOUCHED_BARRIER] != NONE:
-        first_state = plan[p.SLOT] * plan[p.WARPS]
-        complete_barrier_if_full(plan, run.states, run.tables, first_state, plan[p.TOUCHED_BARRIER])
-        plan[p.TOUCHED_BARRIER] = NONE
+    if plan.touched_barrier != NONE:
+        first_state = plan.slot * plan.warps
+        complete_barrier_if_full(plan, run.states, run.tables, first_state, plan.touched_barrier)
+        plan.touched_barrier = NONE
     # A block that ends frees its slot for another, so repeat until no block can start.
     while True:
         while can_start(plan) and enter_slot(plan, run.slots, run.states, run.tables):
@@ -51,27 +52,27 @@ def runnable_warps(run: LaunchState, begin_block: Callable[[], None]) -> list[Wa
 def _runnable_in_slot(run: LaunchState, slot: int) -> list[WarpId]:
     """Returns the runnable warps of the block in a slot, none for an empty slot; if there are none,
     releases its full barriers and tries again, or ends the block if all its warps have ended, which
-    frees the slot, ends the count of stuck blocks (STUCK_BLOCKS) and, if the slot was the current
-    one, leaves none current (SLOT)."""
+    frees the slot, ends the count of stuck blocks (`stuck_blocks`) and, if the slot was the current
+    one, leaves none current (`slot`)."""
     plan, block = run.plan, int(run.slots[slot])
     if block < 0:
         return []
     running = _runnable_without_release(run, slot)
     if running:
         return running
-    outcome = complete_full_barriers(plan, run.states, run.tables, slot * plan[p.WARPS])
+    outcome = complete_full_barriers(plan, run.states, run.tables, slot * plan.warps)
     if outcome == p.ENDED:
         end_block(plan, run.slots, slot)
-        plan[p.STUCK_BLOCKS] = 0
-        if plan[p.SLOT] == slot:
-            plan[p.SLOT] = NONE
+        plan.stuck_blocks = 0
+        if plan.slot == slot:
+            plan.slot = NONE
     return _runnable_without_release(run, slot) if outcome == p.RUNNABLE else []
 
 
 def _runnable_without_release(run: LaunchState, slot: int) -> list[WarpId]:
     """Returns the warps in a slot that can run without a barrier being released (`_can_run`, which
     may make more of their lanes ready)."""
-    warps, block = int(run.plan[p.WARPS]), int(run.slots[slot])
+    warps, block = run.plan.warps, int(run.slots[slot])
     return [(block, number) for number in range(warps) if _can_run(run, slot * warps + number)]
 
 
@@ -81,9 +82,9 @@ def _can_run(run: LaunchState, index: int) -> bool:
     one that resumes from its table of splits, some split must be ready. With independent thread
     scheduling, if none is, `release_more_lanes` makes more lanes ready: those of complete member
     masks, of other sides of branches, or that wait for reconvergence."""
-    state, table = run.states[index], run.tables[index]
-    if state[p.STATUS] != p.RUNNABLE or state[p.RESUME] != p.FROM_TABLE:
-        return bool(state[p.STATUS] == p.RUNNABLE)
-    if run.plan[p.INDEPENDENT] and not has_ready(table):
-        release_more_lanes(table, run.plan[p.CHANGES], run.plan[p.EXIT])
+    state, table = WarpState(run.states, 0, index), table_of(run.plan, run.tables, index)
+    if state.status != p.RUNNABLE or state.resume != p.FROM_TABLE:
+        return bool(state.status == p.RUNNABLE)
+    if run.plan.independent and not has_ready(table):
+        release_more_lanes(table, run.plan.changes, run.plan.exit)
     return bool(has_ready(table))

@@ -48,7 +48,7 @@ from warploom.program.program import PARAMETERS
 from warploom.program.uses import member_mask
 from warploom.simt.address_windows import BLOCK_BITS, WINDOW_SIZE
 from warploom.simt.register_pool import set_registers
-from warploom.simt.schedule_layout import RUNNABLE, SLOT, TURN_END, WARPS
+from warploom.simt.schedule_layout import RUNNABLE, TURN_END, WarpState
 
 
 def begin_turn(warp: Warp) -> int:
@@ -241,8 +241,7 @@ def _set_registers(warp: Warp, index: int, instruction: Instruction, mask: int, 
     count = instruction.operands[0]
     assert isinstance(count, Immediate)
     run, grows = warp.run, int("inc" in instruction.operation.modifiers.values.values())
-    first_warp = int(run.plan[SLOT] * run.plan[WARPS])
-    states = run.states[first_warp : first_warp + int(run.plan[WARPS])]
+    states = run.states[run.plan.slot * run.plan.warps * WarpState.WORDS :]
     error = set_registers(run.plan, states, warp.number, count.value, grows)
     if error:
         position = index, warp.block.number, warp.number, lanes_of(mask)[0], count.value, error

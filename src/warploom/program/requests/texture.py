@@ -2,7 +2,7 @@
 operands.
 
 Both machines evaluate the operands and pass them to `texture.requests`; `texture.descriptors`
-defines the fields and the numbers of operands (`*_ROW`).
+defines the fields, and the record of operands.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from warploom.isa.instruction import Instruction, Operand, Pair, Vector
 from warploom.isa.kinds import OpKind
 from warploom.isa.spec import Modifiers
 from warploom.texture import descriptors as d
+from warploom.texture.descriptors import LANES, TexelOperands
 
 RequestOperand = tuple[int, Operand, ScalarType]
-"""An operand: its number in the request, the PTX operand, and the type to read it as."""
+"""An operand: its offset in the record, the PTX operand, and the type to read it as."""
 
 AXES = {
-    "1d": (d.X_ROW,),
-    "2d": (d.X_ROW, d.Y_ROW),
-    "3d": (d.X_ROW, d.Y_ROW, d.Z_ROW),
-    "a1d": (d.LAYER_ROW, d.X_ROW),
-    "a2d": (d.LAYER_ROW, d.X_ROW, d.Y_ROW),
-    "cube": (d.X_ROW, d.Y_ROW, d.Z_ROW),
-    "acube": (d.LAYER_ROW, d.X_ROW, d.Y_ROW, d.Z_ROW),
+    "1d": (TexelOperands.x,),
+    "2d": (TexelOperands.x, TexelOperands.y),
+    "3d": (TexelOperands.x, TexelOperands.y, TexelOperands.z),
+    "a1d": (TexelOperands.layer, TexelOperands.x),
+    "a2d": (TexelOperands.layer, TexelOperands.x, TexelOperands.y),
+    "cube": (TexelOperands.x, TexelOperands.y, TexelOperands.z),
+    "acube": (TexelOperands.layer, TexelOperands.x, TexelOperands.y, TexelOperands.z),
 }
-"""Maps geometries to the numbers of their coordinates, in the order of the instruction's operands.
+"""Maps geometries to the offsets of their coordinates, in the order of the instruction's operands.
 """
 
 LEVELS = {"level": d.GIVEN_LEVEL, "grad": d.GRADIENTS}
@@ -38,7 +39,7 @@ MODES = {"trap": d.TRAP, "clamp": d.CLAMPED, "zero": d.ZERO}
 @dataclass(frozen=True)
 class TexelRequest:
     """An encoded instruction and its operands. `handle` and `sampler` are addresses, or a value (of
-    istypep). `results` are the operands that it writes, from RESULT_ROW on, with their types.
+    istypep). `results` are the operands that it writes, from `result` on, with their types.
     `resident`, if present, is a predicate that receives true: all texels are in memory."""
 
     request: int
@@ -77,12 +78,12 @@ def _fetch(instruction: Instruction) -> TexelRequest:
     level = next((LEVELS[name] for name in LEVELS if name in modifiers), d.BASE_LEVEL)
     request |= _field(d.LOD, level)
     if level == d.GIVEN_LEVEL:
-        inputs.append((d.LOD_ROW, others.pop(0), coordinate_type))
+        inputs.append((TexelOperands.lod, others.pop(0), coordinate_type))
     elif level == d.GRADIENTS:
-        inputs += _spatial(modifiers, d.DX_ROW, others.pop(0), F32)
-        inputs += _spatial(modifiers, d.DY_ROW, others.pop(0), F32)
+        inputs += _spatial(modifiers, TexelOperands.dx, others.pop(0), F32)
+        inputs += _spatial(modifiers, TexelOperands.dy, others.pop(0), F32)
     if others:
-        inputs += _spatial(modifiers, d.OFFSET_ROW, others[0], S32)
+        inputs += _spatial(modifiers, TexelOperands.offset, others[0], S32)
     resident = None
     if isinstance(target, Pair):
         target, resident = target.first, target.second
@@ -110,7 +111,7 @@ def _query(instruction: Instruction) -> TexelRequest:
     request = _field(d.OP, d.QUERY) | _field(
         d.COMPONENT, d.QUERIES.index(modifiers.text("query", ""))
     )
-    inputs = tuple((d.LOD_ROW, operand, S32) for operand in level)
+    inputs = tuple((TexelOperands.lod, operand, S32) for operand in level)
     return TexelRequest(request, handle, None, inputs, ((target, B32),))
 
 
@@ -129,7 +130,9 @@ def _surface(instruction: Instruction) -> TexelRequest:
         request |= _field(d.SIGNED, modifiers.scalar().is_signed)
     inputs = _coordinates(modifiers, texels, S32)
     if source is not None:
-        inputs += [(d.VALUE_ROW + i, e, type) for i, e in enumerate(elements(source))]
+        inputs += [
+            (TexelOperands.value + LANES * i, e, type) for i, e in enumerate(elements(source))
+        ]
     results = tuple((element, type) for element in elements(target)) if target else ()
     return TexelRequest(request, _handles(texels)[0], None, tuple(inputs), results)
 
@@ -170,17 +173,17 @@ def _coordinates(modifiers: Modifiers, texels: Operand, type: ScalarType) -> lis
     left out, and the layer is unsigned where the others are floats."""
     rows = AXES[modifiers.text("geom", "")]
     coordinates = elements(elements(texels)[-1])
-    types = (U32 if row == d.LAYER_ROW and type is F32 else type for row in rows)
+    types = (U32 if row == TexelOperands.layer and type is F32 else type for row in rows)
     return list(zip(rows, coordinates, types, strict=False))
 
 
 def _spatial(
     modifiers: Modifiers, first: int, operand: Operand, type: ScalarType
 ) -> list[RequestOperand]:
-    """Returns the operands for the spatial axes of a texture access, in request rows from `first`
+    """Returns the operands for the spatial axes of a texture access, in rows from offset `first`
     on: the first elements of `operand`, in which a layer would follow them."""
-    count = sum(row != d.LAYER_ROW for row in AXES[modifiers.text("geom", "")])
-    return [(first + i, e, type) for i, e in enumerate(elements(operand)[:count])]
+    count = sum(row != TexelOperands.layer for row in AXES[modifiers.text("geom", "")])
+    return [(first + LANES * i, e, type) for i, e in enumerate(elements(operand)[:count])]
 
 
 ENCODERS: dict[OpKind, Callable[[Instruction], TexelRequest]] = {

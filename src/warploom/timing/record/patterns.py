@@ -16,14 +16,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi import log as words
-from warploom.abi.access_kinds import (
-    lane_bytes,
-    operation_number,
-    space_number,
-    with_lane_bytes,
-)
-from warploom.abi.log import OPS, SPACES, TEXEL_SPACES
+from warploom.abi.access_kinds import lane_bytes, operation_number, space_number, with_lane_bytes
+from warploom.abi.log import OPS, SPACES, TEXEL_SPACES, LogAccess
 from warploom.abi.log_copies import AT_BARRIER, COPY_ADD, COPY_IN, COPY_OUT
 from warploom.cost import caches
 from warploom.cost.address_pattern import AddressPattern
@@ -87,8 +81,8 @@ class PatternTable:
         """Returns, for each of the `rows` of a log's accesses, the number of its pattern, and its
         base in bytes: the first lane's address rounded down to a multiple of `unit`, 0 in local
         memory. New patterns are added to the table."""
-        first = rows[:, words.A_FIRST]
-        local = space_number(rows[:, words.A_KIND]) == SPACES.index(Space.LOCAL)
+        first = rows[:, LogAccess.first]
+        local = space_number(rows[:, LogAccess.kind]) == SPACES.index(Space.LOCAL)
         base = np.where(local, 0, first - first % self._rules.unit)
         distinct, index = distinct_accesses(log, rows, base)
         numbers = [

@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi import log as words
 from warploom.abi.access_kinds import operation_number, space_number
-from warploom.abi.log import OPS, SPACES
+from warploom.abi.log import LEFT_OUT, LOST, OPS, SPACES, LogAccess, LogEntry
 from warploom.core.unique_rows import hash_rows, unique_rows
 from warploom.isa.instruction import Space
 from warploom.isa.spec import Unit
@@ -96,9 +95,9 @@ class RecordBuilder:
         span = slice(blocks.start * warps, blocks.stop * warps)
         count = self.launch.blocks * warps
         numbers = log.numbers(self.launch)
-        incomplete = (numbers <= 0) | (log.region(words.STEPS_AT, count) == words.LEFT_OUT)
-        rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
-        lost_warps = np.unique(rows[rows[:, words.E_MARKS] & words.LOST != 0, words.E_WARP]) + 1
+        incomplete = (numbers <= 0) | (log.data[log.head.steps_at :][:count] == LEFT_OUT)
+        rows = log.rows(log.head.entries, LogEntry.WORDS)
+        lost_warps = np.unique(rows[rows[:, LogEntry.marks] & LOST != 0, LogEntry.warp]) + 1
         incomplete |= np.isin(numbers, lost_warps)
         # Numbers in the log count from 1, the warps of its entries from 0.
         broken = incomplete[span].reshape(-1, warps).any(axis=1)
@@ -176,23 +175,23 @@ class RecordBuilder:
         blocks, and for what is dropped: all iterations of polling loops but the last, and jumps
         back. Also appends to `_poll_counts` how many entries of load polling loops each warp
         retains."""
-        rows = log.rows(words.ENTRIES, words.ENTRIES_AT, words.ENTRY_WORDS)
+        rows = log.rows(log.head.entries, LogEntry.WORDS)
         numbers = log.numbers(self.launch)
         # `numbers` has, by warp of the launch, 1 plus its number in the log (0: none); `launched`
         # is the inverse.
         launched_slots = np.flatnonzero(numbers > 0)
         launched = np.zeros(len(launched_slots), np.int64)
         launched[numbers[launched_slots] - 1] = launched_slots
-        warp = launched[rows[:, words.E_WARP]] - blocks.start * self.launch.warps_per_block
+        warp = launched[rows[:, LogEntry.warp]] - blocks.start * self.launch.warps_per_block
         inside = np.flatnonzero(warp < len(blocks) * self.launch.warps_per_block)
         order = inside[np.argsort(warp[inside], kind="stable")]
-        entries = np.stack([warp[order], rows[order, words.E_BLOCK]], axis=1)
+        entries = np.stack([warp[order], rows[order, LogEntry.block]], axis=1)
         if self._is_polling.any():
             counted = ~self._is_jump_back[entries[:, 1]]
             order, entries = order[counted], entries[counted]
-            last = last_iterations(entries, rows[order, words.E_MASK], self._is_polling)
+            last = last_iterations(entries, rows[order, LogEntry.mask], self._is_polling)
             order, entries = order[last], entries[last]
-        lanes, live = rows[order, words.E_MASK], rows[order, words.E_LIVE]
+        lanes, live = rows[order, LogEntry.mask], rows[order, LogEntry.live]
         partial = partial_barrier_arrivals(entries, lanes, live, self._ends_with_barrier)
         count = len(blocks) * self.launch.warps_per_block
         self._poll_counts.append(
@@ -214,25 +213,27 @@ class RecordBuilder:
         the base to its first address. `entries` and `entry_positions` are those of `_sort_entries`.
         Left out are accesses of dropped entries, and lanes' accesses by bulk copies, which are also
         logged as copies."""
-        rows = log.rows(words.ACCESSES, words.ACCESSES_AT, words.ACCESS_WORDS)
-        entry = entry_positions[rows[:, words.A_ENTRY]]
-        by_lanes = operation_number(rows[:, words.A_KIND]) < len(OPS)
-        entry[by_lanes & self._is_bulk[rows[:, words.A_INSTRUCTION]]] = -1  # logged as a copy, too
+        rows = log.rows(log.head.accesses, LogAccess.WORDS)
+        entry = entry_positions[rows[:, LogAccess.entry]]
+        by_lanes = operation_number(rows[:, LogAccess.kind]) < len(OPS)
+        entry[
+            by_lanes & self._is_bulk[rows[:, LogAccess.instruction]]
+        ] = -1  # logged as a copy, too
         phase_id, arrivals, owner = self._mbarrier_phases(rows, entry, entries, first)
         # Sorted by entry, those to drop (-1) are first: the next line cuts them off.
-        order = np.lexsort((rows[:, words.A_INSTRUCTION], entry))
+        order = np.lexsort((rows[:, LogAccess.instruction], entry))
         order = order[np.searchsorted(entry[order], 0) :]
         rows, entry, owner = rows[order], entry[order], owner[order]
         phase_id, arrivals = phase_id[order], arrivals[order]
         warp = entries[entry, E_WARP]
         pattern, base = self.patterns.of(log, rows)
-        offset = rows[:, words.A_FIRST] % self.patterns.unit
+        offset = rows[:, LogAccess.first] % self.patterns.unit
         base = base + self._address_offsets(rows, warp)
         site = self._site_numbers(rows)
         columns = (
             entry,
             pattern,
-            rows[:, words.A_INSTRUCTION],
+            rows[:, LogAccess.instruction],
             site,
             base,
             phase_id,
@@ -254,10 +255,10 @@ class RecordBuilder:
         block = np.where(
             in_record, first + entries[entry, E_WARP] // self.launch.warps_per_block, 0
         )
-        phase_place = np.where(in_record, rows[:, words.A_PHASE], NONE)
+        phase_place = np.where(in_record, rows[:, LogAccess.phase], NONE)
         stride = shared_stride(self.program, self.launch)
         owner, phase = owners_of(self.launch, stride, block, phase_place)
-        waits = self._phase_waits[rows[:, words.A_INSTRUCTION]]
+        waits = self._phase_waits[rows[:, LogAccess.instruction]]
         return *phases_of(owner, phase, waits), owner - block
 
     def _address_offsets(self, rows: Words, warp: Words) -> Words:
@@ -265,16 +266,16 @@ class RecordBuilder:
         (numbered from the first block not yet added): local memory gets addresses of its own for
         each warp, from LOCAL_BASE on; global and constant addresses, which are the host's, become
         distances from `origin`; 0 for other spaces."""
-        local = space_number(rows[:, words.A_KIND]) == SPACES.index(Space.LOCAL)
+        local = space_number(rows[:, LogAccess.kind]) == SPACES.index(Space.LOCAL)
         first = self.blocks * self.launch.warps_per_block
         local_bytes = (first + warp) * (local_lines(self.program) * LINE_BYTES)
-        is_absolute = np.isin(space_number(rows[:, words.A_KIND]), _ABSOLUTE)
+        is_absolute = np.isin(space_number(rows[:, LogAccess.kind]), _ABSOLUTE)
         return np.where(local, LOCAL_BASE + local_bytes, np.where(is_absolute, -self.origin, 0))
 
     def _site_numbers(self, rows: Words) -> Words:
         """Returns the numbers of the sites of accesses: a site is an instruction and a kind of
         access. New ones get the next numbers, and are stored in `_sites`."""
-        keys = rows[:, words.A_INSTRUCTION] << 32 | rows[:, words.A_KIND]
+        keys = rows[:, LogAccess.instruction] << 32 | rows[:, LogAccess.kind]
         distinct, index = np.unique(keys, return_inverse=True)
         numbers = [self._sites.setdefault(key, len(self._sites)) for key in distinct.tolist()]
         return np.array(numbers, np.int64)[index.reshape(-1)]
