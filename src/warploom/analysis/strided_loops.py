@@ -12,8 +12,9 @@ emitted code checks and counts them once per batch of iterations.
 
 Two iterations of the instructions that advance determine the addresses of all further ones. So one
 check covers a batch of iterations (`lower.loops.strided_loops`). A loop qualifies if its blocks run
-in one fixed order. Not handled: loops in which lanes wait for others, call, or diverge other than
-by leaving; addresses with a step that changes (`x[i * i]`), or that are loaded."""
+in one fixed order. Not handled: loops in which lanes wait for others, call, read the clock, execute
+matrix or texture instructions, or diverge other than by leaving; addresses with a step that changes
+(`x[i * i]`), or that are loaded."""
 
 from __future__ import annotations
 
@@ -72,8 +73,9 @@ INVARIANT, ADVANCING, NONLINEAR = Recurrence(), Recurrence(advances=True), Recur
 
 def staying_relation(program: Program, loop: Iterable[int], index: int, compared: int) -> str:
     """Returns the relation (`lt`, `ge`, ..., also of unsigned numbers) of the operands of
-    comparison `compared` (an instruction) with which lanes stay in a loop at the branch that ends
-    block `index`: the comparison's own, or its negation if lanes for which it holds leave."""
+    comparison `compared` (an instruction) with which lanes stay in a loop at the guarded branch
+    that ends block `index`: the comparison's own, or its negation if lanes for which it holds
+    leave."""
     block = program.blocks[index]
     guard = program.instructions[block.stop - 1].guard
     assert guard is not None
@@ -85,17 +87,20 @@ def staying_relation(program: Program, loop: Iterable[int], index: int, compared
 
 def straight_line_loops(program: Program, shapes: RegisterShapes) -> Iterator[tuple[int, ...]]:
     """Yields the blocks of each loop that qualifies, in the order of an iteration: all of its
-    blocks run one after the other in each, and lie in the same masked regions. Yields nothing for
-    programs with calls that are not inlined."""
+    blocks run one after the other in each, and lie in the same masked regions, and all of its
+    instructions can be in a batch (`_is_lane_independent`). Yields nothing for programs with calls
+    that are not inlined."""
     if program.depth is not None:
         return
     for header, inside in natural_loops(program, predecessors(program)).items():
-        blocks = _block_order(program, header, inside)
+        blocks = _batchable_block_order(program, header, inside)
         if blocks is not None and len({shapes.around(block) for block in blocks}) == 1:
             yield blocks
 
 
-def _block_order(program: Program, header: int, inside: set[int]) -> tuple[int, ...] | None:
+def _batchable_block_order(
+    program: Program, header: int, inside: set[int]
+) -> tuple[int, ...] | None:
     """Returns the blocks of a loop in the order in which each iteration runs all of them; None if
     some block has not exactly one successor in the loop (it branches inside), if blocks are left
     over, or if an instruction cannot be in a batch (`_is_lane_independent`)."""

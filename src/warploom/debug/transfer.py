@@ -93,7 +93,8 @@ class _Transfer:
         return grid
 
     def _begin_in_turn(self, grid: Grid) -> None:
-        """Have the warp go on that is in the midst of its turn, if one is."""
+        """Makes the warp that is in the middle of its turn, if one is, the running one of the
+        grid."""
         environment, plan = self.work.environment, self.run.plan
         number = int(environment[Slot.IN_TURN]) - 1
         if number < 0:
@@ -101,7 +102,7 @@ class _Transfer:
         warp = grid.resident[plan.slot][number]
         used = plan.length - int(environment[Slot.TURN_LEFT])
         warp.state.issued -= used
-        grid.resume_at(warp, used)
+        grid.enter_mid_turn(warp, used)
 
     def _warps(self, grid: Grid, slot: int, number: int) -> list[Warp]:
         """Return the warps of the block in a slot."""

@@ -37,8 +37,9 @@ def check_global(
     cache: Any,
 ) -> int:
     """Checks that each active lane's access of `size` bytes is inside of one live allocation,
-    aligned, and, if `write` is set, not to constant memory. Returns 0, or 1 with the first of these
-    faults of the lowest failing lane recorded in `environment`.
+    aligned, and, if `write` is set, not to constant memory. Returns 0, or 1 with the fault of the
+    lowest failing lane recorded in `environment`: its first in the order out of bounds, misaligned,
+    read-only.
 
     `cache` is the inline cache of the instruction, which no other uses (a store must not find the
     constant memory of a load): the bounds (start, end) of the allocation that was looked up last.
@@ -90,9 +91,9 @@ def find_bounds(address: int, write: int, environment: Any, allocations: Any, ca
 
 
 def check_span(addresses: Any, mask: int, size: int, limit: int, environment: Any) -> int:
-    """Checks that each active lane's access of `size` bytes is aligned and ends at or below
-    `limit`, the size of its space. Returns 0, or 1 with the fault of the lowest failing lane
-    recorded in `environment`."""
+    """Checks that each active lane's access of `size` bytes ends at or below `limit`, the size of
+    its space, and is aligned. Returns 0, or 1 with the fault of the lowest failing lane recorded in
+    `environment`: out of bounds rather than misaligned if it is both."""
     for lane in range(32):
         if (mask >> lane) & 1:
             address = addresses[lane]

@@ -71,9 +71,10 @@ def find(kind: str, key: str) -> bytes | None:
 
 
 def store(kind: str, key: str, content: bytes) -> None:
-    """Writes an entry atomically: another process sees all of it or nothing. One write in 64 also
-    removes the oldest entries beyond MOST_BYTES (1 GiB). Writes nothing if the folder is another
-    user's or others can write to it; an OSError (a full disk, a read-only folder) is ignored."""
+    """Writes an entry (the SHA-256 of `content`, then `content`) atomically: another process sees
+    all of it or nothing. For one name in 64, also removes the least recently used files beyond
+    MOST_BYTES (1 GiB). Writes nothing if the folder is of a user other than this one and root, or
+    others can write to it; an OSError (a full disk, a read-only folder) is ignored."""
     import tempfile
 
     path = _path(kind, key)
@@ -203,7 +204,8 @@ def _numba_version() -> str:
 
 
 def _remove_oldest(folder: Path, most: int) -> None:
-    """Removes the least recently used entries until the folder has at most `most` bytes."""
+    """Removes the least recently used files of a folder, entries or not, until those left have at
+    most `most` bytes."""
     with os.scandir(folder) as entries:
         files = [(entry.stat(), entry.path) for entry in entries if entry.is_file()]
     oldest_first = sorted((stat.st_mtime, stat.st_size, path) for stat, path in files)

@@ -63,14 +63,15 @@ declare void @llvm.set.rounding(i32)
 
 
 def _suffix(type: ir.Type) -> str:
-    """Returns the suffix for a vector type in an intrinsic's name (`v32f32`)."""
+    """Returns the suffix for a vector type in an intrinsic's name: `v32f32`; `v32half`, `v32i64`,
+    as all elements but float and double keep their names. The type must be a vector."""
     vector: ir.VectorType = type  # type: ignore[assignment]
     return f"v{vector.count}{mangled(vector.element)}"
 
 
 def _type_text(suffix: str) -> str:
-    """Returns a vector type as IR spells it, from an intrinsic's suffix: `v32f32` is
-    `<32 x float>`."""
+    """Returns a vector type as IR spells it, from its `_suffix`: `v32f32` is `<32 x float>`. Only
+    the elements f32 and f64 change; a suffix that is not of a vector fails an assertion."""
     match = re.fullmatch(r"v(\d+)(\w+)", suffix)
     assert match, suffix
     count, element = match.groups()

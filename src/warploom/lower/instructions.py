@@ -64,8 +64,10 @@ class InstructionCode:
         guards: Guards,
     ) -> None:
         """Creates the emitters of all kinds of instructions, which share the frame and its
-        operands. Under an order policy (`memory.functions.shuffles`) loads of tensor memory may
-        complete late, and in programs that need a completion queue asynchronous copies, too."""
+        operands; some allocate stack slots at the function's entry. Under an order policy
+        (`memory.functions.shuffles`) they are created with `delays` for loads of tensor memory,
+        which may complete late, and, if the program needs a completion queue, for asynchronous
+        copies."""
         self.control, self.barriers, self.memory, self.guards = control, barriers, memory, guards
         self.frame, self.b = control.frame, control.b
         self.operands = memory.operands

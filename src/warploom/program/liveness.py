@@ -22,7 +22,8 @@ def live_in(
     registers: Sequence[Register],
 ) -> tuple[frozenset[Register], ...]:
     """Returns the registers that are live at the start of each block: backward data flow to a fixed
-    point. A guarded write leaves a register live."""
+    point. A guarded write leaves a register live. `registers` must have every register that
+    `instructions` read or write."""
     bits = {register.name: 1 << i for i, register in enumerate(registers)}
     effects = [_gen_and_kill(instructions[b.start : b.stop], bits) for b in blocks]
     live = [0] * (len(blocks) + 1)  # the last is the exit, where nothing is live
@@ -48,7 +49,8 @@ def live_in(
 
 def _gen_and_kill(instructions: Sequence[Instruction], bits: dict[str, int]) -> tuple[int, int]:
     """Returns the bit masks of the registers that a block reads before an unguarded instruction of
-    it writes them (gen), and of all that its unguarded instructions write (kill)."""
+    it writes them (gen), and of all that its unguarded instructions write (kill). `bits` has the
+    bit of each of its registers, by name."""
     read, written = set[str](), set[str]()
     for instruction in instructions:
         for register in reads(instruction):

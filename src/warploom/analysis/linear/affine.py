@@ -191,8 +191,9 @@ class LinearAnalysis:
     ) -> LinearValue:
         """Returns the value of an instruction's destination number `position`, in a state: a kernel
         parameter for its load, unknown for other memory, the source for `mov` and `cvta`, the
-        evaluated term for instructions that compute, unknown for all others. Unless it comes from
-        memory, it may point into the allocations that its sources may point into."""
+        evaluated term for instructions that compute, unknown for all others. It may point into the
+        allocations that its sources may point into; from memory, a kernel parameter into the one
+        that contains it, any other value into any, or none if narrower than a pointer."""
         operation, operands = instruction.operation, instruction.operands
         if operation.kind is OpKind.LOAD:
             return self._loaded(instruction, position)
@@ -216,8 +217,9 @@ class LinearAnalysis:
 
     def _loaded(self, instruction: Instruction, position: int) -> LinearValue:
         """Returns the value that a `ld` writes to destination number `position`: the constant of
-        the launch, its bytes read as an unsigned number, if its address is the name of a kernel
-        parameter; an unknown value for all other memory."""
+        the launch, its bytes read as an unsigned number, if its address begins with the name of a
+        kernel parameter (`_constant`); an unknown value for all other memory
+        (`_unknown_from_memory`)."""
         address = instruction.operands[1]
         if not (isinstance(address, Address) and isinstance(address.base, Symbol)):
             return self._unknown_from_memory(instruction)
@@ -230,8 +232,8 @@ class LinearAnalysis:
         return self._constant(bits)
 
     def _unknown_from_memory(self, instruction: Instruction) -> LinearValue:
-        """Returns the unknown value of a load: it points into no allocation if the instruction's
-        type is narrower than a pointer (64 bits), else perhaps into any."""
+        """Returns the unknown value that a load or an atomic returns: it points into no allocation
+        if the instruction's type is narrower than a pointer (64 bits), else perhaps into any."""
         modifiers = instruction.operation.modifiers
         narrow = "type" in modifiers.values and modifiers.scalar().bits < POINTER_BITS
         return LinearValue(None, frozenset() if narrow else None)

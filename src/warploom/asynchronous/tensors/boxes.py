@@ -232,9 +232,9 @@ def move_row(memory: Memory, entry: RequestEntry, start: int, size: int) -> None
 
 @jitable
 def pack_row(memory: Memory, entry: RequestEntry, start: int) -> None:
-    """Stores a row of the type b6x16_p32 that `find_row` has located: packs 6-bit elements, each in
-    the low bits of a byte of shared memory from offset `start` on, densely in global memory. Bytes
-    outside of the tensor are skipped."""
+    """Stores a row of the type b6x16_p32 that `find_row` has located: packs 6-bit elements densely
+    in global memory, each from the low bits of a byte of the block's shared memory, which the
+    tensor map swizzles, from offset `start` on. Bytes outside of the tensor are skipped."""
     global_offset, shared_offset = entry.row_address - ORIGIN, entry.shared - ORIGIN
     size = global_group_bytes(B6X16_P32)
     for position in range(entry.row_from, entry.row_to):

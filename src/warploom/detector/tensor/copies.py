@@ -172,8 +172,8 @@ def add_to_phase(state: DetectorState, barrier: BarrierShadow, phase: int) -> No
 @jitable
 def signal_and_count_copy(state: DetectorState, key: int, word: int) -> None:
     """Records that the bytes of the current thread's last copy have arrived at the mbarrier of key
-    `key`, whose value is `word` (`signal_mbarrier`), and, in any case, that its next copy begins.
-    """
+    `key`, whose value is `word`, if an operation on that was recorded (`signal_mbarrier`). Counts
+    the copy also if not: the thread's next one gets a new number."""
     signal_mbarrier(state, key, word)
     ThreadKnowledge(state, state.current_lane_at).copies += 1
 

@@ -76,8 +76,8 @@ class AccessMoves:
     def move(self, first_and_step: tuple[Value, Value] | None) -> None:
         """Loads into the data buffer or stores out of it, by the move of the access plan.
         `first_and_step` is the offset of the lowest active lane and the stride from lane to lane
-        (`cost.pattern_table`), None where the access was not counted by pattern.
-        """
+        (`cost.pattern_table`), None where the access was not counted by pattern: Move.BY_PATTERN
+        requires it, the other moves ignore it."""
         MOVES[self.access.plan.move](self, first_and_step)
 
     def by_pattern(self, first_and_step: tuple[Value, Value] | None) -> None:

@@ -26,7 +26,8 @@ class SimtStackCode:
         """Pushes a node, which becomes the innermost, for the active lanes, which diverge at
         instruction `branch` (i64) and reconverge at block `point`; of these, the lanes `other_mask`
         (i32) wait in it to begin at block `other` (NONE with an empty mask: no side waits). No lane
-        has arrived."""
+        has arrived. In programs with calls that are not inlined, the node also has the call depth.
+        The active mask does not change."""
         b, frame = self.b, self.frame
         free = frame.get(frame.nodes.free)
         node = self.lanes.intrinsic("llvm.cttz.i64", I64, [free, I1(1)])
@@ -52,8 +53,8 @@ class SimtStackCode:
 
     def gathers_at(self, point: int) -> Value:
         """Returns true (an i1) if the innermost node has this reconvergence point, in a program
-        with recursive calls only if pushed at the present depth of calls (but for the exit); false
-        if the stack is empty."""
+        with calls that are not inlined only if pushed at the present call depth (but for the exit);
+        false if the stack is empty."""
         b, frame = self.b, self.frame
         here = b.icmp_signed("==", frame.get(frame.nodes.point), I64(point))
         if self.program.depth is None or point == self.program.exit:
@@ -95,7 +96,7 @@ class SimtStackCode:
         self.lanes.add_to(self.lanes.slot(self.frame.counts, place), amount)
 
     def pop(self, node: Value) -> None:
-        """Frees a node, and makes its parent the innermost one."""
+        """Frees a node, and makes its parent the innermost one; the active mask does not change."""
         b, frame = self.b, self.frame
         b.store(b.or_(frame.get(frame.nodes.free), b.shl(I64(1), node)), frame.nodes.free)
         frame.nodes.set_top(frame.get(frame.nodes.node(node, StackNode.parent)))
@@ -103,7 +104,7 @@ class SimtStackCode:
 
 def call_depth(frame: Frame) -> Value:
     """Returns the call depth of the lowest active lane, as an i64, from the depth register of a
-    program with recursive calls (`program.calls`).
+    program with calls that are not inlined (`program.calls`). The program must have such calls.
     """
     depth, lanes = frame.program.depth, frame.lanes
     assert depth is not None

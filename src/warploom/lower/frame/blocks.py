@@ -1,4 +1,5 @@
-"""Creates the LLVM blocks of a warp function: two or three copies of each basic block.
+"""Creates the LLVM blocks of a warp function: up to three copies of each basic block (convergent,
+divergent, region).
 
 In the convergent copy all live lanes are active, but for those that have left a masked loop which
 others are in, and registers are values, uniform or affine where analysis says so. In the divergent

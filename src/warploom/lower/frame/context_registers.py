@@ -51,7 +51,9 @@ class ContextRegisters:
         """Returns the address of this warp's context, derived from the function's `contexts`
         argument: that is `noalias`, so LLVM knows that no store through another pointer changes
         registers."""
-        return self.frame.of_warp("registers", lambda: self.context.begin(self.frame.contexts))
+        return self.frame.of_warp(
+            "registers", lambda: self.context.start_address(self.frame.contexts)
+        )
 
     def _address(self, offset: int) -> Value:
         """Returns the address at an offset of this warp's context."""

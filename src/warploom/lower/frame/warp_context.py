@@ -38,13 +38,13 @@ class WarpContext:
     def at(self, offset: int) -> Value:
         """Returns the address at a byte offset of this warp's context, for all but registers."""
         base = self.frame.of_warp(
-            "context", lambda: self.begin(self.frame.pointer(Slot.CONTEXTS_AT))
+            "context", lambda: self.start_address(self.frame.pointer(Slot.CONTEXTS_AT))
         )
         return self.lanes.b.gep(base, [I64(offset)], source_etype=I8)
 
-    def begin(self, contexts: Value) -> Value:
-        """Returns the address of the running warp's context, from `contexts`, that of the block's
-        first warp."""
+    def start_address(self, contexts: Value) -> Value:
+        """Returns the address at which the running warp's context starts, computed from `contexts`,
+        that of the block's first warp."""
         b = self.lanes.b
         start = b.mul(self.frame.warp, I64(self._size))
         return b.gep(contexts, [start], source_etype=I8)

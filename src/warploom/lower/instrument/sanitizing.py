@@ -1,8 +1,8 @@
 """Emits calls that pass each access of a warp to the race detector (`detector`), in kernels
 compiled for that.
 
-An access that static analysis has found safe is not passed. One that is safe if shared memory is
-written, or if all threads use one barrier, tests that first:
+An access that static analysis has found safe is not passed unless it faults. One that is safe if
+shared memory is written, or if all threads use one barrier, tests that first:
 
     written = [low, high) of the access lies in the block's range of written bytes
     br written, access, rare;   rare: call @event.load.shared.b32x1...
@@ -96,8 +96,9 @@ class SanitizingCode:
         return self._select_rarely(self.b.icmp_unsigned("!=", fault, I64(0)), retry, fault)
 
     def filter(self, event: AccessEvent) -> Value:
-        """Emits the event of an access; returns the lanes that may perform it. Before a load or an
-        atomic, zeros are stored to its results in the data buffer, for lanes that may not."""
+        """Emits the event of an access (`access`); returns the mask of lanes that may perform it.
+        Before a load or an atomic, zeros are stored to its results in the data buffer, for lanes
+        that may not."""
         self._zero_results(event.access_type, event.memory)
         return self.access(event)
 
@@ -119,28 +120,30 @@ class SanitizingCode:
         return result
 
     def access(self, event: AccessEvent) -> Value:
-        """Emits the event of an access, taken at run time only under `_condition` if analysis has
-        found it safe but for that; returns the mask of lanes that may perform it: all without an
-        event. Emits nothing for spaces that the detector does not know (kernel parameters)."""
+        """Emits the event of an access, whether or not `must_check`, which callers test; at run
+        time it is skipped only where analysis has found the access safe under a condition that
+        holds (`_violates_condition`). Returns the mask of lanes that may perform the access: all
+        without an event. Emits nothing for spaces that the detector does not know (kernel
+        parameters)."""
         if event.access_type.space not in SPACES:
             return event.mask
-        condition = self._condition(event)
+        violation = self._violates_condition(event)
         emit = functools.partial(self._call_detector, event)
-        return emit() if condition is None else self._select_rarely(condition, emit, event.mask)
+        return emit() if violation is None else self._select_rarely(violation, emit, event.mask)
 
-    def _condition(self, event: AccessEvent) -> Value | None:
+    def _violates_condition(self, event: AccessEvent) -> Value | None:
         """Returns true (an i1) if an access that analysis has found safe under a condition violates
         it, so that the detector must check it: threads of a block have waited at different barriers
         (`aligned`), or it touches shared memory that may be unwritten (`written`). None for other
         accesses, which the detector always checks."""
-        conditions: list[Value] = []
+        violations: list[Value] = []
         if event.index in self._config.aligned:
             state = self.frame.pointer(Slot.DETECTOR_AT)
             misaligned = self.b.load(self.lanes.slot(state, DetectorState.not_aligned), typ=I64)
-            conditions.append(self.b.icmp_signed("!=", misaligned, I64(0)))
+            violations.append(self.b.icmp_signed("!=", misaligned, I64(0)))
         if event.index in self._config.written and event.access_type.space is Space.SHARED:
-            conditions.append(self._touches_unwritten(event))
-        return functools.reduce(self.b.or_, conditions) if conditions else None
+            violations.append(self._touches_unwritten(event))
+        return functools.reduce(self.b.or_, violations) if violations else None
 
     def _touches_unwritten(self, event: AccessEvent) -> Value:
         """Returns true (an i1) if some lanes access shared memory that may be unwritten, or outside

@@ -1,4 +1,5 @@
-"""Chooses between code that compiles fast and code that runs fast.
+"""Chooses between code that compiles fast and code that runs fast, by the time that a kernel's
+launches have spent in its code.
 
 A kernel begins in baseline code (`lower.baseline`), or, if it is recorded, observed, sanitized or
 debugged, in code that LLVM hardly optimises (level 0). It gets better code, one level after the

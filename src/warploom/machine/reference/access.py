@@ -193,13 +193,14 @@ def _access_request(
 ) -> AccessRequest:
     """Returns the description of the access of instruction number `index`, to one space (generic
     memory counts as one), of `size` bytes per lane: its space, kind of access ("load", "store" or
-    "atomic") and size, but neither lanes nor their addresses. `framed` is true if `address` begins
-    with a variable that is in the frame of a call. Asserts that `address` is an Address operand,
-    and that the instruction makes one access."""
+    "atomic") and size, but neither lanes nor their addresses. `of_call_parameters` is true if
+    `address` begins with a `.param` variable of a call (`VariableSlot.frame`). Asserts that
+    `address` is an Address operand, and that the instruction makes one access."""
     assert isinstance(address, Address)
     ((space, op),) = accesses(instruction)
-    framed = isinstance(address.base, Symbol) and warp.run.program.slots[address.base.name].frame
-    return AccessRequest(index, space, op, size, framed)
+    slots, base = warp.run.program.slots, address.base
+    of_call_parameters = isinstance(base, Symbol) and slots[base.name].frame
+    return AccessRequest(index, space, op, size, of_call_parameters)
 
 
 def _lane_addresses(warp: Warp, address: Operand) -> list[int]:

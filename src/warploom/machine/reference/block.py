@@ -86,8 +86,9 @@ class Grid:
 
     def begin(self) -> bool:
         """Begins the turn of the next runnable warp, selected by scheduler locking or the chooser
-        if they can, else by the schedule, unless a turn is in progress; returns False after ending
-        the launch if all blocks have ended. Raises DeadlockError if no warp can ever run again."""
+        if they can, else by the schedule, unless a turn is in progress; `step` executes it. Returns
+        False after ending the launch if all blocks have ended. Raises DeadlockError if no warp can
+        ever run again."""
         run = self.run
         while self.warp is None:
             chosen = locked_turn(run, self.locked) if self.locked else self._begin_chosen_turn()
@@ -126,9 +127,10 @@ class Grid:
         assert self.warp is not None
         self._handle_status(self.warp, step_in_turn(self.warp))
 
-    def resume_at(self, warp: Warp, used: int) -> None:
-        """Continues a warp at the basic block where its table has it, in the middle of a turn in
-        which it has executed `used` instructions."""
+    def enter_mid_turn(self, warp: Warp, used: int) -> None:
+        """Makes a warp the running one, in the middle of a turn in which it has executed `used`
+        instructions, at the start of the basic block where its table has it; `step` executes. The
+        turn ends if its lanes have to wait there (`enter_block`)."""
         warp.used = used
         self._handle_status(warp, enter_block(warp, warp.splits.block))
 

@@ -66,14 +66,14 @@ class ByteArea:
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
     """Describes a warp's access by instruction `index`: `op` (load, store, atomic) of `size` bytes
-    per lane in `space`, which may be generic. `framed` is true if the addresses are those of the
-    parameters of a call, which are in the thread's frame."""
+    per lane in `space`, which may be generic. `of_call_parameters` is true if the addresses are
+    those of the parameters or results of a call, offsets in the thread's frame."""
 
     index: int
     space: Space
     op: str
     size: int
-    framed: bool = False
+    of_call_parameters: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,17 +37,19 @@ def lane_accesses(
     data: bytes = b"",
 ) -> list[LaneAccess]:
     """Returns the accesses of the lanes of `mask`, lane l at `addresses_by_lane[l]`, after they
-    were checked, counted and reported to listener and observer; without those that a sanitizer
-    suppresses. Generic addresses, and those of other blocks of the cluster, are resolved. `data`
-    are the bytes of the operands, for the sanitizer. Raises the fault of the lowest lane that may
-    not access memory (in a cluster, shared memory first), before any access takes effect."""
+    were checked, counted and reported to listener and observer: in the order of lanes, or, with a
+    sanitizer, space by space without those that it suppresses. Accesses to parameters
+    (`of_call_parameters`, or of the kernel) are not passed to the sanitizer. Generic addresses, and
+    those of other blocks of the cluster, are resolved. `data` are the bytes of the operands, for
+    the sanitizer. Raises the fault of the first in this order that may not access memory (in a
+    cluster, shared memory first), before any access takes effect."""
     accesses_of_warp: list[LaneAccess] = []
     for lane in lanes_of(mask):
         space_of_lane, offset = _locate(request.space, addresses_by_lane[lane])
-        store = _store_of(warp, space_of_lane, lane, request.framed)
+        store = _store_of(warp, space_of_lane, lane, request.of_call_parameters)
         accesses_of_warp.append(LaneAccess(lane, space_of_lane, offset, store))
     # Before the checks, so that a sanitizer can report and suppress invalid accesses.
-    if warp.run.sanitizer is not None and not request.framed:
+    if warp.run.sanitizer is not None and not request.of_call_parameters:
         accesses_of_warp = _admitted(warp, request, accesses_of_warp, data)
     if _is_in_cluster(warp, request):
         accesses_of_warp = [
@@ -156,15 +158,15 @@ def _to_cluster_offset(warp: Warp, request: AccessRequest, lane_access: LaneAcce
     raise fault_error(fault, run.program, run.launch, block_memory)
 
 
-def _store_of(warp: Warp, space: Space, lane: int, framed: bool) -> ByteStore:
+def _store_of(warp: Warp, space: Space, lane: int, of_call_parameters: bool) -> ByteStore:
     """Returns the memory that a lane's access to a space addresses: the block's shared memory, the
-    thread's local memory, the frame of the call whose parameters it accesses (`framed`), the
-    kernel's parameters, else device memory."""
+    thread's local memory, the thread's frame with the parameters of calls, if it accesses these
+    (`of_call_parameters`), the kernel's parameters, else device memory."""
     if space is Space.SHARED:
         return ByteArea(warp.block.shared, "the block's shared memory")
     if space is Space.LOCAL:
         return ByteArea(warp.local[lane], "the thread's local memory")
-    if framed:
+    if of_call_parameters:
         return ByteArea(warp.frame[lane], "the parameters of the call")
     if space is Space.PARAM:
         parameters = np.frombuffer(warp.run.launch.parameters, np.uint8)
@@ -176,7 +178,8 @@ def peek(warp: Warp, request: AccessRequest, lane: int, address: int) -> bytes:
     """Returns the bytes that a lane sees at an address, for host callbacks: not counted, at any
     alignment. Raises KernelFault if they are not accessible."""
     space, offset = _locate(request.space, address)
-    lane_access = LaneAccess(lane, space, offset, _store_of(warp, space, lane, request.framed))
+    store = _store_of(warp, space, lane, request.of_call_parameters)
+    lane_access = LaneAccess(lane, space, offset, store)
     allocation = lane_access.store.find(offset)
     if allocation is None or offset + request.size > allocation.address + allocation.size:
         _check(warp, request, lane_access)
@@ -184,8 +187,9 @@ def peek(warp: Warp, request: AccessRequest, lane: int, address: int) -> bytes:
 
 
 def _check(warp: Warp, request: AccessRequest, lane_access: LaneAccess) -> None:
-    """Raises the fault of an access that is not within one allocation, not aligned to its size, or
-    not a load and in constant memory, the first of these; else does nothing."""
+    """Raises the fault of an access, the first in the order out of bounds (not within one
+    allocation), misaligned (to its size), read-only (not a load, in constant memory); else does
+    nothing."""
     size = request.size
     allocation = lane_access.store.find(lane_access.address)
     if allocation is None or lane_access.address + size > allocation.address + allocation.size:

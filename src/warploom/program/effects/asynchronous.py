@@ -102,9 +102,10 @@ AT_BARRIERS = {
 
 
 def _of_copies(instruction: Instruction) -> AsynchronousPart | None:
-    """Returns the role of an asynchronous copy, or of an instruction that commits or awaits copies;
-    None for others, for prefetches and `clusterlaunchcontrol.try_cancel`. Copies that signal an
-    mbarrier have it as their barrier."""
+    """Returns role and kind of an asynchronous copy or reduction (`cp.async` COPY; bulk and tensor
+    ones BULK; `st.async` and `red.async` SEND), with the mbarrier that it signals, if any; or of an
+    instruction that commits or awaits groups of COPY or BULK, with the number of groups that a wait
+    leaves pending. None for others, for prefetches and `clusterlaunchcontrol.try_cancel`."""
     operation = instruction.operation
     if operation.has(Effect.USES_TMA):
         if operation.kind in (OpKind.TENSOR_PREFETCH, OpKind.LAUNCH_CANCEL):

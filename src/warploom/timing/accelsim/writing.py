@@ -24,8 +24,8 @@ ZERO_REGISTER = 255
 
 class LaunchTrace:
     """Generates the blocks of a launch's trace. `ptx_record` is its record of PTX, with the active
-    lanes of each entry, `machine_record` that of its machine code; addresses of global memory count
-    from `origin`."""
+    lanes of each entry, `machine_record` that of its machine code; `origin` is added to its
+    addresses of global and constant memory."""
 
     def __init__(
         self,
@@ -114,8 +114,8 @@ class LaunchTrace:
     ) -> Iterator[TracedInstruction]:
         """Yields the lines of one execution of instruction `index` of the listing. `lane_accesses`
         are the accesses that it made, each as the bytes of a lane, the mask of lanes, and their
-        addresses: a line for each, with its own mask. Without any there is one line without
-        addresses, with `mask`, or with mask 0 for an instruction that accesses memory."""
+        addresses in the trace: a line for each, with its own mask. Without any there is one line
+        without addresses, with `mask`, or with mask 0 for an instruction that accesses memory."""
         pc, opcode, targets, sources, width = self._texts[index]
         for size, lanes, addresses in lane_accesses:
             yield TracedInstruction(pc, lanes, targets, opcode, sources, size, addresses)
@@ -127,8 +127,9 @@ class LaunchTrace:
     ) -> dict[int, list[tuple[int, int, tuple[int, ...]]]]:
         """Returns the accesses of an entry of the stream, those from number `first` to `stop`
         (exclusive) of the machine code's record, by the index of their instruction in the listing,
-        in order: for each the bytes of a lane, the mask of lanes, and their addresses in the trace.
-        `warp_words` are the warp's base addresses by site; in local memory they do not count."""
+        in order: for each the bytes of a lane, the mask of lanes, and their addresses in the trace,
+        which include the base of the space (`_bases`). `warp_words` are the warp's base addresses
+        by site; in local memory they do not count."""
         accesses: dict[int, list[tuple[int, int, tuple[int, ...]]]] = defaultdict(list)
         record = self._machine_record.record
         rows: list[list[int]] = record.accesses[first:stop].tolist()

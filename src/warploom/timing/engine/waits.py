@@ -216,7 +216,7 @@ def recheck_waits(arrays: EngineArrays, sm: SmState, warp: WarpSlot, now: int) -
 def wait_end(sm: SmState, warp: WarpSlot, pending_wait: int, now: int) -> int:
     """Returns the cycle, at least `now`, in which a fence or a wait for groups of copies, packed as
     in `pending_wait`, ends: a fence its cycles after the end of the warp's last memory instruction,
-    a wait with the last of the groups that it awaits. All ends must be known."""
+    a wait at the latest end of the groups that it awaits. All ends must be known."""
     if pending_wait & 1:
         return int(max(now, warp.last_end) + (pending_wait >> 1))
     return groups_end(sm, warp.at + WarpSlot.groups, warp.copy_group, (pending_wait >> 1) - 1, now)
@@ -224,9 +224,9 @@ def wait_end(sm: SmState, warp: WarpSlot, pending_wait: int, now: int) -> int:
 
 @jitable
 def groups_end(sm: SmState, end_times: int, group: int, pending: int, now: int) -> int:
-    """Returns the cycle, at least `now`, in which all groups before the open one (number `group`)
-    have ended, except the newest `pending`; `end_times` is the offset of the ring buffer of the
-    last GROUPS groups' ends, older ones having ended."""
+    """Returns the latest of `now` and the ends (cycles) of all groups before the open one (number
+    `group`) but the newest `pending`: ends need not rise with the number. `end_times` is the offset
+    of the ring buffer of the last GROUPS groups' ends, older ones having ended."""
     until = now
     for age in range(pending, w.GROUPS):
         number = group - 1 - age

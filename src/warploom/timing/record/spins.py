@@ -36,8 +36,9 @@ _ALLOWED_UNITS = (*PURE, Unit.MEMORY, Unit.CONTROL)
 
 def polling_loops(program: Program) -> dict[int, int]:
     """Returns the polling loops of a program: by index of the basic block, the index of its last
-    instruction that polls (a load that other threads' writes can change, or a test of an mbarrier).
-    They are loops of one basic block, perhaps with one that jumps back, which do nothing else."""
+    instruction that polls (`_is_poll`: a load that observes other threads' writes, or a test of an
+    mbarrier). They are loops of one basic block, perhaps with a second that is one unguarded jump
+    back, without effects (`_polling_instruction`)."""
     polls = ((block.index, _polling_instruction(program, block)) for block in program.blocks)
     return {index: instruction for index, instruction in polls if instruction >= 0}
 
@@ -86,10 +87,11 @@ def _is_loop(program: Program, block: ProgramBlock) -> bool:
 
 
 def _polling_instruction(program: Program, block: ProgramBlock) -> int:
-    """Returns the index of the last polling instruction of a basic block that is a polling loop,
-    perhaps with another block that jumps back; -1 for other blocks. Such a loop polls at least
-    once, else only loads, computes and waits, and writes no register that is live at its start: the
-    next iteration would then not repeat this one."""
+    """Returns the index of the last polling instruction (`_is_poll`) of a basic block that is a
+    polling loop, perhaps with another block that is one unguarded jump back; -1 for other blocks.
+    Such a loop polls at least once, else only loads, computes and waits, has no store or atomic,
+    and writes no register that is live at its start: the next iteration would then not repeat this
+    one."""
     code = program.instructions[block.start : block.stop]
     written = {register for instruction in code for register in writes(instruction)}
     if written & set(program.live_in[block.index]) or not _is_loop(program, block):
