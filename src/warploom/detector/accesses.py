@@ -255,7 +255,9 @@ def record_lanes(
                     writes = int(event.op != LOAD)
                     if flags & COMPARES:
                         at = state.current_base + state.current_address
-                        writes = compare_succeeds(event, memory, at, addresses, data, lane, swapped)
+                        writes = compare_succeeds(
+                            event, memory, at, addresses, data, lane, swapped, order
+                        )
                     swapped |= writes << lane
                     record_lane_access(
                         state, event, memory, addresses, data, lane, allocation, writes
@@ -321,14 +323,23 @@ def record_lane_access(
 
 @jitable
 def compare_succeeds(
-    event: DetectorEvent, memory: Any, at: int, addresses: Any, data: Any, lane: int, swapped: int
+    event: DetectorEvent,
+    memory: Any,
+    at: int,
+    addresses: Any,
+    data: Any,
+    lane: int,
+    swapped: int,
+    order: int,
 ) -> int:
     """Returns whether a lane's compare-and-swap will store: its first operand, in `data`, equals
     the old value. That is in `memory` at byte `at` on the host or, if other lanes of the event have
-    swapped at the same address (mask `swapped`), what the highest of these stored."""
+    swapped at the same address (mask `swapped`), what the last of these in `order` (packed as by
+    `lane_order`) stored."""
     size = event.size
     swapper = -1
-    for other in range(32):
+    for step in range(32):
+        other = (order + step * (order >> 5)) % 32
         if swapped >> other & 1 and addresses[other] == addresses[lane]:
             swapper = other
     for byte in range(size):

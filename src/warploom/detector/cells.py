@@ -316,40 +316,38 @@ def record_strong_access(
     value: int,
 ) -> None:
     """Records a strong access, which writes `value`, in the cell's list of wide accesses
-    (`is_strong_at_gpu_scope`), or in its list of all others: in place of a record of the same op
-    and flags or, if there is none to replace, as the new head.
-
-    Of the first MERGE_DEPTH records, the first with its op and flags is replaced that it makes
-    redundant (`supersedes`). Without `exact`, records of two threads are enough, as for weak reads:
-    a record with its op and flags behind the head is replaced even if it is not redundant; if the
-    head has them, nothing is recorded for another thread of the head's warp."""
+    (`is_strong_at_gpu_scope`), or in its list of all others: in place of a record that is alike (of
+    the same op, flags and bytes) and redundant (`supersedes`), with `exact` among the first
+    MERGE_DEPTH, else as the new head. Without `exact`, two records that are alike are enough, as
+    for weak reads: a third replaces the second if it is farther from the first (`thread_distance`),
+    else is dropped."""
     lists = cell.lists
     at_gpu_scope, bytes_ = is_strong_at_gpu_scope(access_word), access_word >> BYTES_AT & ALL_BYTES
     head = lists >> 32 if at_gpu_scope else lists & LOW
-    node, seen = AccessNode(state, head), 0
-    op = access_word >> OP_AT & OP_BITS
-    while node.at and seen < MERGE_DEPTH:
-        other_interval, other_thread, other_access = (node.interval, node.thread, node.access)
-        alike = (
-            other_access >> OP_AT & OP_BITS == op
-            and other_access >> FLAGS_AT & STRONG
-            and other_access >> FLAGS_AT == access_word >> FLAGS_AT
-        )
-        if alike and (
-            supersedes(state, other_interval, other_thread, other_access, bytes_)
-            or (state.exact == 0 and seen > 0)
-        ):
-            node.interval, node.thread, node.access = (interval_word, thread_word, access_word)
-            node.value = value
-            return
-        if (
-            alike
-            and state.exact == 0
-            and thread_distance(other_interval, other_thread, interval_word, thread_word)
-            == SAME_WARP
-        ):
-            return
+    # Indices of records; 0 for none.
+    first, second, seen = 0, 0, 0
+    node = AccessNode(state, head)
+    while node.at and second == 0 and (seen < MERGE_DEPTH or state.exact == 0):
+        # Alike: no bit differs but those of the instruction.
+        if (node.access ^ access_word) >> OP_AT == 0:
+            record = ShadowRecord(node, node.at + AccessNode.interval)
+            if supersedes(state, record.interval, record.thread, record.access, bytes_):
+                write_record(record, interval_word, thread_word, access_word)
+                record.value = value
+                return
+            if first == 0:
+                first = record.at
+            elif state.exact == 0:
+                second = record.at
         node = AccessNode(state, node.next)
         seen += 1
+    if second:
+        one, other = ShadowRecord(state, first), ShadowRecord(state, second)
+        if distance_between(state, first, second) < thread_distance(
+            one.interval, one.thread, interval_word, thread_word
+        ):
+            write_record(other, interval_word, thread_word, access_word)
+            other.value = value
+        return
     head = push_record(state, head, interval_word, thread_word, access_word, value)
     cell.lists = head << 32 | lists & LOW if at_gpu_scope else lists >> 32 << 32 | head

@@ -1,7 +1,7 @@
 """Checks and records one lane's access to cells of the race detector on a fast path before
 `cells.check_and_record`, for words that one thread at a time accesses, or that are only read.
 Returns 0 where the general code has to decide; where it does not, the cell is as the general code
-would leave it (but for relaxed accesses in a narrow scope, `try_record_words`)."""
+would leave it."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from warploom.detector.layout import (
     OP_AT,
     OP_BITS,
     SHARED,
+    STRONG,
     THREAD_BITS,
     TIME_AT,
 )
@@ -49,11 +50,11 @@ def try_record_words(
 ) -> int:
     """Records the current thread's access, which is weak or relaxed (`memory_words.FAST_FLAGS`), in
     the cells from index `cells` on, which belong to `line`. A wide one
-    (`cells.is_strong_at_gpu_scope`) is not recorded: two retained ones must make it redundant; a
-    relaxed one that is not wide is recorded as if it were weak. Returns whether it did; 0, with
-    words before maybe recorded, if the cells have to be checked one by one: the line is not in
-    cells or, in shared memory, of an earlier interval or block, a cell has records that barriers do
-    not order, or no two retained ones make a wide access redundant."""
+    (`cells.is_strong_at_gpu_scope`) is not recorded: two retained ones must make it redundant.
+    Returns whether it did; 0, with words before maybe recorded, if the cells have to be checked one
+    by one: the access is relaxed but not wide, the line is not in cells or, in shared memory, of an
+    earlier interval or block, a cell has records that barriers do not order, or no two retained
+    ones make a wide access redundant."""
     shared = int(state.current_space == SHARED)
     if line.count != IN_CELLS:
         return 0
@@ -64,18 +65,18 @@ def try_record_words(
     size, offset, bytes_ = event.size, state.current_address & 3, ALL_BYTES
     if size < 4:
         bytes_ = (1 << size) - 1 << offset
-    access_word = pack_access(
-        state,
-        event.op,
-        bytes_,
-        InstructionSite(state, state.sites_at, event.instruction).flags,
-    )
+    flags = InstructionSite(state, state.sites_at, event.instruction).flags
+    access_word = pack_access(state, event.op, bytes_, flags)
+    wide = is_strong_at_gpu_scope(access_word)
+    # The lists have all strong accesses that are recorded: `check_cells` relies on that.
+    if flags & STRONG and not wide:
+        return 0
     for word in range((size + 3) // 4):
         cell = ShadowCell(state, cells, word)
         # Words before this one are recorded already; to record them again changes nothing.
         if not is_cell_ordered(state, cell, access_word):
             return 0
-        if is_strong_at_gpu_scope(access_word):
+        if wide:
             strong = AccessNode(state, cell.lists >> 32)
             if not retained_pair_covers_strong(state, strong, access_word):
                 return 0

@@ -186,15 +186,15 @@ class CacheModel:
     def sets(self, name: str, device_bytes: int, ways: int) -> int:
         """Returns the number of sets of the cache `name` ("L1" or "L2"), which has `device_bytes`
         bytes on the device, or the model's own `bytes`, rounded down; 0 for a cache that the device
-        lacks. `ways` must not be 0. Raises WarploomError if it lacks one of which something is
-        chosen, for ways below 0 or above MOST_WAYS, own bytes that make no set, dirty lines of L1,
-        and a dirty share beyond 0 to 1."""
+        lacks. Raises WarploomError if it lacks one of which something is chosen, for ways below 1
+        or above MOST_WAYS, own bytes that make no set, dirty lines of L1, and a dirty share beyond
+        0 to 1."""
         size = device_bytes if self.bytes is None else self.bytes
         if self != CacheModel() and not device_bytes:
             raise WarploomError(
                 f"the launch uses no {name} on this device, so there is nothing to choose of it"
             )
-        sets = size // (LINE_BYTES * ways)
+        sets = size // (LINE_BYTES * max(ways, 1))
         if not 1 <= ways <= MOST_WAYS or (self.bytes is not None and sets < 1):
             raise WarploomError(
                 f"a {name} of {size:,} bytes with {ways} ways cannot be. Give it 1 to {MOST_WAYS}"

@@ -181,8 +181,8 @@ def commit_or_wait(warp: Warp, instruction: Instruction, mask: int) -> None:
 
 def retire_block(run: LaunchState, block: ThreadBlock) -> None:
     """Completes the late copies in bulk groups (from shared to global memory) of a thread block
-    that has ended, and drops its others, since another block may have its memory next; late stores
-    to tensor memory stay queued. Raises the fault of tensor memory that it has not freed."""
+    that has ended, and drops its others and its late stores to tensor memory, since another block
+    may have its memory next. Raises the fault of tensor memory that it has not freed."""
     stride = shared_stride(run.program, run.launch)
     start = int(block.cluster.ctypes.data) + block.rank * stride
     if run.program.has_tensor_memory:
@@ -193,10 +193,8 @@ def retire_block(run: LaunchState, block: ThreadBlock) -> None:
             kind, index = FaultKind.STILL_ALLOCATED, unfreed - 1
             fault = Fault(kind, index, block.number, warp=0, lane=0, space=Space.SHARED)
             raise fault_error(fault, run.program, run.launch, None)
-    if _has_incomplete_copies(run):
-        work = new_work(run)
-        end = start + max(1, len(block.shared))
-        retire_copies(host_memory(), run.queue, run.held, work, start, end)
+    if RequestQueue(run.queue, 0).stores or _has_incomplete_copies(run):
+        retire_copies(host_memory(), run.queue, run.held, new_work(run), start, start + stride)
 
 
 def _has_incomplete_copies(run: LaunchState) -> bool:

@@ -115,8 +115,8 @@ def kernel_files(path: str | Path) -> tuple[Path, ...]:
 
 def read_kernel(path: Path) -> tuple[KernelHead, Iterator[TracedBlock]]:
     """Returns the head of a kernel's trace, read at once, and an iterator that reads its blocks
-    lazily. Raises WarploomError for a file that is unreadable or malformed (ValueError for a
-    block's index or a warp's number); in the blocks, only on iteration."""
+    lazily. Raises WarploomError for a file that is unreadable or malformed; in the blocks, only on
+    iteration."""
     lines = _lines(path)
     head = _read_head(path, lines)
     return head, _read_blocks(path, head, lines)
@@ -186,9 +186,9 @@ _MARK = re.compile(r"(thread block|warp|insts) = ([\d,]+)")
 def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator[TracedBlock]:
     """Yields the blocks of a kernel's trace, each once its `#END_TB` is read, from the `lines`
     after its head; other comments, and marks such as the count of instructions, are skipped. Raises
-    WarploomError for malformed instructions, instructions outside of a warp, warps outside of a
-    block, and a file that ends inside of a block; ValueError for a block's index that is not three
-    numbers, or a warp's number that is several."""
+    WarploomError for malformed instructions, a block's index that is not three numbers, a warp's
+    number that is not one, instructions outside of a warp, warps outside of a block, and a file
+    that ends inside of a block."""
     index: Dim3 | None = None
     warps: dict[int, list[TracedInstruction]] = {}
     warp = -1
@@ -204,12 +204,16 @@ def _read_blocks(path: Path, head: KernelHead, lines: Iterator[str]) -> Iterator
             if warp < 0:
                 raise WarploomError(f"{path} has an instruction outside of a warp: {line!r}")
             warps[warp].append(parse_line(line, has_line=head.has_lines, has_position=has_position))
-        elif mark is not None and mark[1] == "thread block":
-            index = _triple(mark[2])
-        elif mark is not None and mark[1] == "warp":
+        elif mark is not None and mark[1] != "insts":
+            try:
+                if mark[1] == "thread block":
+                    index = _triple(mark[2])
+                    continue
+                warp = int(mark[2])
+            except ValueError:
+                raise WarploomError(f"{path} has a malformed number: {line!r}") from None
             if index is None:
                 raise WarploomError(f"{path} has a warp outside of a block: {line!r}")
-            warp = int(mark[2])
             warps[warp] = []
     if index is not None:
         raise WarploomError(f"{path} ends in the midst of block {index}")

@@ -193,7 +193,8 @@ def _set_cache_parameters(
     min_latency = min(first_answer, timing.latency_atomic)
     if sizes.clusters and sizes.phases:
         min_latency = min(min_latency, timing.latency_cluster)
-    l1_ways, l2_ways = policies.l1.ways or L1_WAYS, policies.l2.ways or L2_WAYS
+    l1_ways = L1_WAYS if policies.l1.ways is None else policies.l1.ways
+    l2_ways = L2_WAYS if policies.l2.ways is None else policies.l2.ways
     l2_bytes = device.l2_bytes if has_l2 else 0
     params.l1_ways = l1_ways
     params.l2_ways = l2_ways

@@ -127,17 +127,17 @@ def _logic(name: str, modifiers: Modifiers) -> str:
 
 
 def _convert(modifiers: Modifiers) -> str:
-    """Returns the class of a conversion: between integers FREE to 32 bits from 32 or 64, else
-    "int32"; of others, from or to floats, "convert64" if either type has 64 bits, else "convert".
-    Types whose names are not a letter and a number (`bf16`, `e4m3x2`) do not count, so that one
-    between these, or with an integer, is "int32"."""
-    kinds = [value for value in modifiers.values.values() if value[1:].isdigit()]
-    integers = all(kind[0] in "usb" for kind in kinds)
-    if integers:
+    """Returns the class of a conversion: between integers FREE to 32 bits from 32 or 64 without
+    `.sat`, else "int32"; of others, from or to floats, "convert64" if either type has 64 bits, else
+    "convert"."""
+    # All types have a digit in their names, and no other modifier has.
+    kinds = [kind for kind in modifiers.values.values() if any(map(str.isdigit, kind))]
+    widths = [kind[1:] for kind in kinds]
+    if all(kind[0] in "usb" and width.isdigit() for kind, width in zip(kinds, widths, strict=True)):
         # A conversion to 32 bits from 32 or 64 takes the low register: free.
-        narrows = len(kinds) == 2 and int(kinds[0][1:]) <= 32 <= int(kinds[1][1:])
-        return FREE if narrows and kinds[0][1:] == "32" else "int32"
-    return "convert64" if any(kind[1:] == "64" for kind in kinds) else "convert"
+        takes_low = widths in (["32", "32"], ["32", "64"]) and "sat" not in modifiers
+        return FREE if takes_low else "int32"
+    return "convert64" if "64" in widths else "convert"
 
 
 def _move(instruction: Instruction) -> str:
