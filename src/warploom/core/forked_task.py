@@ -54,7 +54,11 @@ class ForkedTask:
         """Starts `work` in a forked process. Returns None where processes cannot be forked (other
         systems than Linux), if there is but one core, while half the cores have tasks already, or
         if the system refuses a process."""
-        if sys.platform != "linux" or len(cls._running) >= len(os.sched_getaffinity(0)) // 2:
+        if sys.platform != "linux":
+            return None
+        # Nobody may ask for the result of a task any more.
+        running = [task for task in tuple(cls._running) if not task.is_done()]
+        if len(running) >= len(os.sched_getaffinity(0)) // 2:
             return None
         try:
             return cls._fork(work)

@@ -18,7 +18,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     TrackEvent,
 )
 
-from warploom.timing.readings import CopyInFlight, WarpState
+from warploom.timing.readings import CopyInFlight, StateInterval
 from warploom.timing.result import Timing
 
 SEQUENCE = 1
@@ -78,7 +78,7 @@ class _Writer:
         packet.track_descriptor.parent_uuid = PROCESS
         packet.track_descriptor.name = name
 
-    def state(self, state: WarpState, timing: Timing) -> None:
+    def state(self, state: StateInterval, timing: Timing) -> None:
         """Write a slice from when the state began to when it ended."""
         self._slice(SLOTS + state.slot, state.state.replace("_", " "), state, timing)
 
@@ -94,7 +94,9 @@ class _Writer:
             ends[track] = copy.until
             self._slice(COPIES + track, "copy", copy, timing)
 
-    def _slice(self, track: int, name: str, span: WarpState | CopyInFlight, timing: Timing) -> None:
+    def _slice(
+        self, track: int, name: str, span: StateInterval | CopyInFlight, timing: Timing
+    ) -> None:
         packet = self._packet(span.since)
         event = packet.track_event
         event.type, event.track_uuid = TrackEvent.TYPE_SLICE_BEGIN, track
@@ -126,7 +128,7 @@ class _Writer:
         return packet
 
 
-def _issued(states: Sequence[WarpState]) -> list[tuple[int, float]]:
+def _issued(states: Sequence[StateInterval]) -> list[tuple[int, float]]:
     """Issues per cycle, window by window."""
     issues = [state.since for state in states if state.state == "selected"]
     if not issues:
@@ -137,7 +139,7 @@ def _issued(states: Sequence[WarpState]) -> list[tuple[int, float]]:
     return [(number * WINDOW, count / WINDOW) for number, count in enumerate(counts)]
 
 
-def _resident(states: Sequence[WarpState]) -> list[tuple[int, int]]:
+def _resident(states: Sequence[StateInterval]) -> list[tuple[int, int]]:
     """Returns the number of slots that have a warp, whenever that changes."""
     changes: dict[int, int] = {}
     spans: dict[tuple[int, int], tuple[int, int]] = {}

@@ -1,9 +1,9 @@
 """Declares the types of what the model of time reports of a launch (roofs, states of warps, copies
 in flight), for modules that read a result.
 
-`Roof`, `WarpState` and `CopyInFlight` are parts of a result. `TimedLaunch` is the interface through
-which `timing.roofs` (what bounds a kernel) and `timing.traced` (modelled time in a trace) read a
-result. `timing.result.Timing` implements it and imports both modules, so neither imports it.
+`Roof`, `StateInterval` and `CopyInFlight` are parts of a result. `TimedLaunch` is the interface
+through which `timing.roofs` (what bounds a kernel) and `timing.traced` (modelled time in a trace)
+read a result. `timing.result.Timing` implements it and imports both modules, so neither imports it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Roof(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WarpState:
+class StateInterval:
     """Holds an interval in which one warp was in one state: the cycles from `since` to `until`,
     before or while the warp issued the PTX instruction with the index `instruction`.
 
@@ -131,7 +131,7 @@ class TimedLaunch(Protocol):
     @cached_property
     def roofs(self) -> tuple[Roof, ...]: ...
 
-    def timeline(self, sm: int = 0) -> list[WarpState]: ...
+    def timeline(self, sm: int = 0) -> list[StateInterval]: ...
 
     def copies(self, sm: int = 0) -> list[CopyInFlight]: ...
 

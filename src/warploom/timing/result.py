@@ -14,7 +14,7 @@ from warploom.devices.timing import TimingSpec
 from warploom.observe.trace import Trace
 from warploom.timing import layout as w
 from warploom.timing.pipeline import Pipeline, pipeline_of
-from warploom.timing.readings import CopyInFlight, NamedCode, Roof, WarpState
+from warploom.timing.readings import CopyInFlight, NamedCode, Roof, StateInterval
 from warploom.timing.record.record import Record
 from warploom.timing.record.visits import VisitCounter
 from warploom.timing.records import (
@@ -341,7 +341,7 @@ class Timing:
         ]
         return {time.line: time for time in sorted(lines, key=lambda time: -time.stalled)}
 
-    def timeline(self, sm: int = 0) -> list[WarpState]:
+    def timeline(self, sm: int = 0) -> list[StateInterval]:
         """Returns the states of every warp of an SM (number `sm` of `sms`) as intervals, in the
         order in which they were recorded, without copies in flight, up to the number of events
         (states and copies) that `timeline=` of `time` reserved; empty without that."""
@@ -349,7 +349,7 @@ class Timing:
         events = events[events[:, TimelineEvent.state] != w.IN_FLIGHT]
         instructions = self._work.ptx_instructions[events[:, TimelineEvent.op]].tolist()
         rows: list[list[int]] = events.tolist()
-        states: list[WarpState] = []
+        states: list[StateInterval] = []
         visits: dict[int, VisitCounter] = {}
         for row, instruction in zip(rows, instructions, strict=True):
             slot, warp, state, since, until, operation = row
@@ -357,7 +357,7 @@ class Timing:
                 visits[warp] = VisitCounter(self._record, self._work, warp)
             visit = visits[warp].nth(operation, selected=state == w.SELECTED)
             name = w.REASONS[state]
-            states.append(WarpState(slot, warp, name, since, until, instruction, visit))
+            states.append(StateInterval(slot, warp, name, since, until, instruction, visit))
         return states
 
     def copies(self, sm: int = 0) -> list[CopyInFlight]:
