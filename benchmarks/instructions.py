@@ -62,21 +62,25 @@ def made_with() -> dict[str, str]:
     return {**found, "C library": " ".join(platform.libc_ver())}
 
 
-def counted() -> Counts:
-    """Instructions a launch, by workload, of its `kernel` and its `host`.
+def counted(*, small: bool = False) -> Counts:
+    """Instructions a launch, by workload, of its `kernel` and its `host`; if `small`, of SMALL
+    alone.
 
     Raises CalledProcessError where one of the processes fails.
     """
     with tempfile.TemporaryDirectory() as folder:
-        own = [__file__, "--launch", folder]
+        own = [__file__, "--launch", folder, *(["--small"] if small else [])]
         callgrind.run(own)
-        return dict(_differences(callgrind.count(own, Path(folder))))
+        names = SMALL if small else WORKLOADS
+        return dict(_differences([*names], callgrind.count(own, Path(folder))))
 
 
-def _differences(parts: list[dict[str, int]]) -> Iterator[tuple[str, dict[str, int]]]:
+def _differences(
+    names: list[str], parts: list[dict[str, int]]
+) -> Iterator[tuple[str, dict[str, int]]]:
     """What a launch takes; there are three parts for each workload: how it was prepared, FEW
     launches and MANY launches, of a large one none and one."""
-    for number, name in enumerate(WORKLOADS):
+    for number, name in enumerate(names):
         _, few, many = parts[3 * number : 3 * number + 3]
         if name in LARGE:
             yield name, {"kernel": many["kernel"]}
@@ -84,11 +88,11 @@ def _differences(parts: list[dict[str, int]]) -> Iterator[tuple[str, dict[str, i
             yield name, {kind: (many[kind] - few[kind]) // (MANY - FEW) for kind in many}
 
 
-def launch(folder: Path) -> None:
-    """Launch every workload FEW and then MANY times, large ones once, each in a part of callgrind's
-    counts; PTX is kept in `folder`, for its compiler is slow under valgrind."""
+def launch(folder: Path, made: dict[str, Make]) -> None:
+    """Launch every workload of `made` FEW and then MANY times, large ones once, each in a part of
+    callgrind's counts; PTX is kept in `folder`, for its compiler is slow under valgrind."""
     gpu = wl.Device("h100", workers=1)
-    launchers = {name: make(gpu, folder) for name, make in WORKLOADS.items()}
+    launchers = {name: make(gpu, folder) for name, make in made.items()}
     for launcher in launchers.values():
         launcher()
     counts = callgrind.Callgrind(folder)
@@ -140,10 +144,11 @@ def _kernel(gpu: wl.Device, source: Path, name: str, folder: Path) -> wl.Kernel:
 
 
 def grown(now: Counts, before: Counts) -> list[str]:
-    """Says what takes more than it did, by more than GROWTH."""
+    """Says which of the workloads in `now` take more than they did, by more than GROWTH."""
     return [
         f"{name}: {kind} takes {now[name][kind]:,} instructions a launch, {count:,} before"
         for name, kinds in before.items()
+        if name in now
         for kind, count in kinds.items()
         if now[name][kind] > GROWTH[kind] * count
     ]
@@ -153,9 +158,10 @@ def main() -> None:
     options = argparse.ArgumentParser(description="Count instructions of launches.")
     options.add_argument("--record", action="store_true", help=f"write {KEPT.name}")
     options.add_argument("--launch", type=Path, help=argparse.SUPPRESS)
+    options.add_argument("--small", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.launch:
-        launch(given.launch)
+        launch(given.launch, SMALL if given.small else WORKLOADS)
         return
     if not shutil.which("valgrind"):
         raise SystemExit(callgrind.MISSING)

@@ -16,11 +16,12 @@ import pytest
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="counted for x86-64")
 @pytest.mark.heavy
 @pytest.mark.usefixtures("full_optimisation")
-def test_no_launch_takes_a_twentieth_more_instructions() -> None:
+@pytest.mark.parametrize("small", [True, pytest.param(False, marks=pytest.mark.nightly)])
+def test_no_launch_takes_a_twentieth_more_instructions(small: bool) -> None:
     kept = json.loads(instructions.KEPT.read_text())
     if kept["made with"] != (here := instructions.made_with()):
         pytest.skip(f"counted with {kept['made with']}, here is {here}")
-    assert not instructions.grown(instructions.counted(), kept["counts"])
+    assert not instructions.grown(instructions.counted(small=small), kept["counts"])
 
 
 def test_growth_is_found_beyond_a_twentieth_and_on_the_host_beyond_a_tenth() -> None:

@@ -235,7 +235,7 @@ def _copied(kernel: Kernel, operation: Operation) -> None:
         kernel.put("b64", "%at")
 
 
-@pytest.mark.parametrize("part", some_now(range(KERNELS), 3))
+@pytest.mark.parametrize("part", some_now(range(KERNELS), 5))
 def test_both_machines_move_the_same(part: int) -> None:
     rng = random.Random(part)
     kernel = Kernel(rng, functions=ECHO)

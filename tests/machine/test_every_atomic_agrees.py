@@ -42,7 +42,7 @@ def add(kernel: Kernel, operation: Operation, *, alone: bool) -> None:
         kernel.put("b64", "%at")
 
 
-@pytest.mark.parametrize("part", some_now(range(KERNELS), 3))
+@pytest.mark.parametrize("part", some_now(range(KERNELS), 5))
 def test_both_machines_leave_the_same(part: int) -> None:
     rng = random.Random(part)
     kernel = Kernel(rng)

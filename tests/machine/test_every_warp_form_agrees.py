@@ -145,7 +145,7 @@ def kernel(rng: random.Random) -> Kernel:
     return made
 
 
-@pytest.mark.parametrize("part", some_now(range(KERNELS), 3))
+@pytest.mark.parametrize("part", some_now(range(KERNELS), 5))
 def test_both_machines_do_the_same(part: int) -> None:
     rng = random.Random(part)
     made = kernel(rng)

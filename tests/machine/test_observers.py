@@ -107,7 +107,7 @@ class Observed:
 
 
 def test_both_machines_make_the_same_calls_in_the_same_order(random_examples: int) -> None:
-    @settings(max_examples=random_examples)
+    @settings(max_examples=random_examples // 2)
     @given(
         text=kernels(),
         shape=st.sampled_from([(1, 32), (3, 20), (2, 70)]),

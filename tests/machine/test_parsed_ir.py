@@ -38,7 +38,7 @@ def test_machines_agree_on_code_from_parsed_ir(
 ) -> None:
     monkeypatch.setattr(emission, "warp_ir", passes_on_text)
 
-    @settings(max_examples=2 * random_examples)
+    @settings(max_examples=random_examples)
     @given(drawn=KERNELS, schedule=schedules())
     def agree(drawn: tuple[str, tuple[int, int]], schedule: Schedule) -> None:
         text, block = drawn

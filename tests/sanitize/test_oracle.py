@@ -241,11 +241,11 @@ def test_detector_and_oracle_agree(first: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(20, 520, 20))]
+    "first", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(10, 520, 10))]
 )
 def test_detector_and_oracle_agree_on_signals_and_fences(first: int) -> None:
     """Warps are interrupted before half of the instructions, so that signals go to and fro."""
-    for seed in range(first, first + 20):
+    for seed in range(first, first + 10):
         text = fenced_program(seed)
         places = range(7, 7 + 3 * text.count("@%p"))
         interrupts = tuple(place for place in places if Random(seed + place).random() < 0.5)
@@ -280,11 +280,11 @@ def test_detector_and_oracle_agree_on_many_with_barriers(first: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(10, 520, 10))]
+    "first", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(5, 520, 5))]
 )
 def test_detector_and_oracle_agree_on_clusters(first: int) -> None:
     """Warps are interrupted before half of the instructions."""
-    for seed in range(first, first + 10):
+    for seed in range(first, first + 5):
         text = cluster_program(seed)
         places = range(9, 9 + 3 * text.count("@%p"))
         interrupts = tuple(place for place in places if Random(seed + place).random() < 0.5)

@@ -9,7 +9,7 @@ from _pytest.mark import ParameterSet
 from compare import FINDINGS, compared, names, record, verdicts
 from records import HERE, read_record, write_record
 
-EVERY = 6
+EVERY = 12
 """One kernel of so many runs outside of the nightly job."""
 
 MOST_INSTRUCTIONS_OFF = 0.15
