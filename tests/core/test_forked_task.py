@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -90,9 +91,18 @@ def test_a_forked_child_of_the_program_has_no_part_in_a_task() -> None:
     task = started(lambda: time.sleep(0.3) or b"result")
     child = os.fork()
     if child == 0:
-        os._exit(0 if task.is_done() and task.result() is None else 1)
+        forgotten = task.is_forgotten and task.is_done() and task.result() is None
+        os._exit(0 if forgotten else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert waited(task) == b"result"
+    assert not task.is_forgotten
+
+
+def test_threads_may_ask_at_once() -> None:
+    for _ in range(20):
+        task = started(lambda: b"result")
+        with ThreadPoolExecutor(4) as threads:
+            assert [*threads.map(waited, [task] * 4)] == [b"result"] * 4
 
 
 PROGRAM = """

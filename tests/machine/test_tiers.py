@@ -283,3 +283,17 @@ def test_a_running_launch_goes_on_in_better_code(
     assert left() == expected
     lowest = "baseline" if watch == "not watched" else "level 0"
     assert [*dict.fromkeys(efforts)] == [lowest, "level 1", "level 3"]
+
+
+def test_a_program_that_is_forked_compiles_anew(tiers: Callable[[], Tiers]) -> None:
+    one = tiers()
+    baseline = one.kernel()
+    one.add_seconds(baseline, 0.06)
+    one.kernel()
+    assert one.is_compiling
+    child = os.fork()
+    if child == 0:
+        one.kernel()  # forgets the task
+        os._exit(0 if improved(one, baseline).effort is Effort.LESS else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert improved(one, baseline).effort is Effort.LESS

@@ -36,7 +36,9 @@ DONE = b"."
 
 
 class ForkedTask:
-    """A function that runs in a forked process. `result` has its result once `is_done`."""
+    """A function that runs in a forked process. `result` has its result once `is_done`.
+    `is_forgotten`: this process was forked from the one that started the task, which alone gets the
+    result."""
 
     _running: ClassVar[set[ForkedTask]] = set()
 
@@ -44,6 +46,8 @@ class ForkedTask:
         """Keeps the file descriptors of a process: of the file that it writes its result to, of the
         pipe that it writes DONE to, and of the pipe whose closing ends it."""
         self._files = (result, done, alive)
+        self.is_forgotten = False
+        self._looking = threading.Lock()
         self._succeeded: bool | None = None
         self._bytes: bytes | None = None
         self._running.add(self)
@@ -91,18 +95,28 @@ class ForkedTask:
         return cls(result, done, alive)
 
     def is_done(self) -> bool:
-        """Returns whether the process has ended; then frees what it needed."""
+        """Returns whether the process has ended; then frees what it needed. Returns False while
+        another thread is here, which reads the result."""
         if self._succeeded is not None:
             return True
+        if not self._looking.acquire(blocking=False):
+            return False
         try:
-            self._succeeded = os.read(self._files[1], 1) == DONE
+            if self._succeeded is None:
+                self._finish(os.read(self._files[1], 1) == DONE)
+            return True
         except BlockingIOError:
             return False
-        if self._succeeded:
+        finally:
+            self._looking.release()
+
+    def _finish(self, succeeded: bool) -> None:
+        """Reads the result of a process that has ended, if it `succeeded`, and closes the files."""
+        if succeeded:
             size = os.fstat(self._files[0]).st_size
             self._bytes = os.pread(self._files[0], size, 0)
         self._close()
-        return True
+        self._succeeded = succeeded
 
     def result(self) -> bytes | None:
         """Returns what the function returned, once the process has ended; None if it raised an
@@ -112,8 +126,8 @@ class ForkedTask:
     def forget(self) -> None:
         """Drops the task in a forked child: the result belongs to the parent."""
         if self._succeeded is None:
-            self._succeeded = False
-            self._close()
+            self.is_forgotten = True
+            self._finish(False)
 
     def _close(self) -> None:
         """Closes the files, which ends a process that still runs."""

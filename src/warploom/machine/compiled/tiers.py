@@ -188,8 +188,11 @@ class Tiers:
 
     def _load(self, task: ForkedTask) -> None:
         """Loads what a forked process has compiled. There will be no better code if it could not:
-        the kernel is too long, or the process was killed."""
+        the kernel is too long, or the process was killed. A program that was forked meanwhile
+        begins anew."""
         entry, self._task = task.result(), None
+        if task.is_forgotten:
+            return
         kernel = None
         if entry is not None:
             with self._lock, interrupts_held(), compiling():
