@@ -25,11 +25,11 @@ that runs next."""
 
 def hand_over(before: LaunchTemplate, old: LaunchBuffers, after: LaunchTemplate) -> LaunchBuffers:
     """Returns new buffers for code of template `after` that continue the paused launch in the
-    buffers `old` of template `before`. Copies the environment (but for addresses in the arena and
-    the size of contexts) and all arrays from the schedule up to the block slots' (arguments,
-    globals, counts among them). If the code suspends warps, also copies the states, shared and
-    local memory of all block slots that were used, and the common leading part of their contexts;
-    then no block is current, and warps resume from their tables of splits."""
+    buffers `old` of template `before`. Copies the environment (but for addresses in the arena) and
+    all arrays from the plan up to the block slots' (arguments, globals, counts among them); the
+    plan gets the size of the new code's contexts. If the code suspends warps, also copies the
+    states, shared and local memory of all block slots that were used, and the common leading part
+    of their contexts; then no block is current, and warps resume from their tables of splits."""
     new = after.buffers()
     copied = np.ones(len(Slot), bool)
     # Addresses point into the arena, and the new arena is elsewhere.

@@ -193,7 +193,7 @@ class WorkerLaunch:
 
     @cached_property
     def tables(self) -> Words:
-        """Returns the contexts of all warps in the slots, shape (warps, 64-bit words of a context);
+        """Returns the contexts of all warps in the slots, one behind the other in 64-bit words;
         each begins with the warp's state table."""
         warps, size = self._slots * self.launch.warps_per_block, self.kernel.context_bytes // 8
         return self._array(Slot.CONTEXTS_BASE, warps * size)
