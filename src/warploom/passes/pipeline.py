@@ -96,9 +96,9 @@ PIPELINE: tuple[WarpPass, ...] = (
     WarpPass(Pass.VERSIONS, make_fast_versions),
     WarpPass("plans", complete_plans),
     WarpPass(Pass.STRIDED_LOOPS, find_strided_loops),
-    WarpPass(Pass.REGION_VERSIONS, mark_region_versions),
     WarpPass("block-shapes", find_block_shapes),
     WarpPass(Pass.WARP_LOOPS, find_warp_loops),
     WarpPass(Pass.STATIC_SCHEDULE, find_static_schedule),
+    WarpPass(Pass.REGION_VERSIONS, mark_region_versions),
 )
 """All passes, in order."""

@@ -24,6 +24,13 @@ def divergence_points(ir: WarpIR) -> DivergencePoints:
     )
 
 
+def barrier_regions(ir: WarpIR) -> frozenset[int]:
+    """Returns the blocks between the entry or a barrier and the next barrier, unless they have too
+    many instructions (`DivergencePoints.region_versions`); none without barriers, or if no register
+    has a shape."""
+    return divergence_points(ir).region_versions if ir.shapes else frozenset()
+
+
 def find_reconvergence(ir: WarpIR) -> WarpIR:
     """Adds, as `reconvergence`, whether the warp can be suspended, the blocks that diverged lanes
     can execute (all, if registers have shapes), and those where they reconverge, wait for their

@@ -15,19 +15,20 @@ from dataclasses import replace
 from warploom.analysis.warp_loops import warp_loops
 from warploom.ir.warp_ir import WarpIR
 from warploom.passes.block_shapes import can_run_warp_loops
+from warploom.passes.reconvergence import barrier_regions
 from warploom.passes.warp_loop_accesses import planned_warp_loop
 
 
 def find_warp_loops(ir: WarpIR) -> WarpIR:
     """Adds the paths between barriers that can run as one loop over the warps of a thread block,
-    through blocks that have a region version, with their access groups (`warp_loops`): the first
-    path from the entry and from each barrier. One with accesses that cannot be planned
+    through `barrier_regions`, with their access groups (`warp_loops`): the first path from the
+    entry and from each barrier. One with accesses that cannot be planned
     (`planned_warp_loop`) is dropped; changes nothing unless `can_run_warp_loops`."""
     if not can_run_warp_loops(ir):
         return ir
     predicated_bodies, warp_layout = ir.predicated_blocks.values(), ir.variant.warp_layout
     found = warp_loops(
-        ir.program, ir.region_versions(), predicated_bodies, warp_layout, ir.uniformity
+        ir.program, barrier_regions(ir), predicated_bodies, warp_layout, ir.uniformity
     )
     planned = (planned_warp_loop(ir, warp_loop) for warp_loop in found)
     return replace(ir, warp_loops=tuple(path for path in planned if path is not None))
