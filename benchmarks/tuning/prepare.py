@@ -46,7 +46,7 @@ STEPS = {
     "program": ("warploom.program.build:build",),
     "emission": ("warploom.compilation.emission:emit_ir",),
     "LLVM": ("warploom.llvm.objects:object_of", "warploom.compilation.jit:_load"),
-    "first blocks": ("warploom.machine.compiled.running:run_all",),
+    "first blocks": ("warploom.machine.compiled.work:WorkerLaunch.run",),
     "record": (
         "warploom.timing.record.records:RecordBuilder.add",
         "warploom.timing.record.records:RecordBuilder.record",

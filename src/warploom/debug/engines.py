@@ -21,9 +21,9 @@ from warploom.compilation.jit import CompiledKernel
 from warploom.debug.target import Target
 from warploom.ir.variant import Debugging
 from warploom.lower.instrument.watchpoints import WatchedRange
-from warploom.machine.compiled.configurations import Configuration
 from warploom.machine.compiled.engine import CompiledEngine
-from warploom.machine.compiled.launch_template import CURRENT_BLOCK_SLOTS, LaunchTemplate
+from warploom.machine.compiled.initial_contents import CURRENT_BLOCK_SLOTS
+from warploom.machine.compiled.launch_template import LaunchTemplate, TieredTemplate
 from warploom.machine.compiled.tiers import Tiers
 from warploom.machine.compiled.work import WorkerLaunch
 from warploom.program.program import Program
@@ -121,16 +121,16 @@ class BlockEngine:
         self._following, self._rate = 0, 0.0
 
     @cached_property
-    def _configuration(self) -> Configuration:
+    def _template(self) -> TieredTemplate:
         launch = self._target.compiled_launch
         debugging = None if self._watch is None else Debugging(steps=False, watches=True)
         tiers = self._compiled.tiers(self._target.program, launch, debugging=debugging)
-        return Configuration(tiers, launch)
+        return TieredTemplate(tiers, launch)
 
     @property
     def kernel(self) -> CompiledKernel:
         """Return the machine code."""
-        return self._configuration.launch_template().kernel
+        return self._template.current().kernel
 
     def load(self, state: State) -> None:
         assert isinstance(state, BetweenBlocks)
@@ -150,12 +150,12 @@ class BlockEngine:
         last = min(self.last, self._following + max(1, count))
         part = range(self._following, last)
         work = WorkerLaunch.prepare(
-            self._configuration.launch_template(),
+            self._template.current(),
             self._target.compiled_launch,
             self._target.memory,
             _NO_CACHES,
             part,
-            self._configuration,
+            self._template,
         )
         hits = 0
         if self._watch is not None:

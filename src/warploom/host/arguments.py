@@ -246,12 +246,23 @@ class _Packing:
             wanted = "a Buffer, a NumPy array or " if self._takes_pointers else ""
             hint = f"takes {wanted}an integer, such as int(x)"
             raise self._refuse(value, hint) from None
-        lowest, highest = -(1 << (type.bits - 1)), (1 << (type.bits - type.is_signed)) - 1
-        if strict and self.source.type is not None and not self.source.type.pointers:
-            lowest, highest = self.source.type.element.range
+        lowest, highest = self._declared_range if strict else self._range
         if not lowest <= number <= highest:
             raise self._refuse(value, f"takes integers from {lowest} to {highest}")
-        return (number & ((1 << type.bits) - 1)).to_bytes(type.bytes, "little")
+        return (number & ((1 << type.bits) - 1)).to_bytes(type.bits // 8, "little")
+
+    @cached_property
+    def _range(self) -> tuple[int, int]:
+        """Returns the least and the largest integer that the PTX type takes."""
+        type = self.parameter.type
+        return -(1 << (type.bits - 1)), (1 << (type.bits - type.is_signed)) - 1
+
+    @cached_property
+    def _declared_range(self) -> tuple[int, int]:
+        """Returns the least and the largest integer that the type of the source takes, that of PTX
+        where it is unknown or a pointer."""
+        type = self.source.type
+        return self._range if type is None or type.pointers else type.element.range
 
     def _refuse(self, value: Any, reason: str) -> LaunchError:
         shown = repr(value)

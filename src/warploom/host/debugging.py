@@ -39,14 +39,15 @@ class Quit(BaseException):
         self.position = 0
 
 
-_attached: list[Debugger] = []
+attached: list[Debugger] = []
+"""The debugger that `attach` has set, if there is one."""
 
 
 def attach(debugger: Debugger | None) -> None:
     """Have a debugger run the launches that it wants from now on; None: nobody."""
-    _attached[:] = [] if debugger is None else [debugger]
+    attached[:] = [] if debugger is None else [debugger]
 
 
 def debugger_of(kernel: LoadedKernel) -> Debugger | None:
     """Return the debugger that wants the launches of a kernel, if there is one."""
-    return next((each for each in _attached if each.wants(kernel)), None)
+    return next((each for each in attached if each.wants(kernel)), None)

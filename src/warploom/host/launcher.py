@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -31,11 +31,16 @@ from warploom.host.engines import (
     watched,
 )
 from warploom.host.launch_options import LaunchOptions, turns_of
-from warploom.host.launch_work import Work, sanitized_launch, work_of
 from warploom.host.local_memory import local_bytes
 from warploom.host.option_types import Engine
 from warploom.host.prepare import Configuration, prepare
-from warploom.host.ready_launch import LaunchableKernel, ReadyLaunch
+from warploom.host.ready_launch import (
+    LaunchableKernel,
+    ReadyLaunch,
+    Work,
+    sanitized_launch,
+    work_of,
+)
 from warploom.host.run import Done, Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.launch import Launch
@@ -62,7 +67,6 @@ class Launcher:
     stream: Stream | None
     shared_bytes: int
 
-    @checked("kernel[grid, block](...)")
     def __call__(
         self,
         *args: Any,
@@ -76,6 +80,15 @@ class Launcher:
         LaunchError for what does not fit, KernelFault, DeadlockError or InstructionLimit for what
         the kernel did.
         """
+        if options or progress is not None:
+            return self._call_with_options(*args, progress=progress, **options)
+        return self._run(self._ready(args, options), None, options)
+
+    @checked("kernel[grid, block](...)")
+    def _call_with_options(
+        self, *args: Any, progress: Progress | None, **options: Unpack[LaunchOptions]
+    ) -> Run:
+        """Launches with options that are checked first."""
         return self._run(self._ready(args, options), progress, options)
 
     @checked("kernel[grid, block].packed(...)")
@@ -232,25 +245,25 @@ class Launcher:
     def _launch(self, options: LaunchOptions, args: tuple[Any, ...] = ()) -> Launch:
         """Return the launch without its arguments, with the local memory that is among them. Raises
         LaunchError for what the device cannot do."""
-        local = local_bytes(args)
+        local = local_bytes(args) if self.kernel.takes_local_memory else 0
         if local and self.shared_bytes:
             raise LaunchError(
                 f"{self.kernel.name} has {self.shared_bytes} bytes of dynamic shared memory and"
                 f" LocalMemory among its arguments; give it all as LocalMemory"
             )
-        asked = Configuration(
-            self.grid,
-            self.block,
-            self.shared_bytes + local,
-            options.get("max_instructions"),
-            bool(options.get("cooperative")),
-            options.get("schedule"),
-            options.get("seed"),
-            frozenset(options.get("interrupts", ())),
-            turns_of(options.get("turns", ())),
-            as_dims(options.get("cluster_dims")),
-        )
-        return prepare(self.kernel, asked)
+        asked = Configuration(self.grid, self.block, self.shared_bytes + local)
+        if options:
+            asked = replace(
+                asked,
+                max_instructions=options.get("max_instructions"),
+                cooperative=bool(options.get("cooperative")),
+                schedule=options.get("schedule"),
+                seed=options.get("seed"),
+                interrupts=frozenset(options.get("interrupts", ())),
+                turns=turns_of(options.get("turns", ())),
+                cluster=as_dims(options.get("cluster_dims")),
+            )
+        return self.kernel.prepared.get(asked) or prepare(self.kernel, asked)
 
     def _pack(self, args: tuple[Any, ...], options: LaunchOptions) -> Arguments:
         """Return the parameter block of the arguments. Raises LaunchError for those that do not

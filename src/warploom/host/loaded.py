@@ -12,6 +12,7 @@ from warploom.host.programs.assembly import Assembly, NoAssembly
 from warploom.host.programs.builds import Builds
 from warploom.host.programs.resources import Resources
 from warploom.host.programs.signatures import Parameter, signature_of
+from warploom.isa.instruction import Space
 from warploom.machine.launch import Launch, shared_bytes
 from warploom.machine.memory.module_globals import ModuleGlobals
 from warploom.program.program import Program
@@ -68,6 +69,11 @@ class LoadedKernel:
         """Makes the parameter blocks of its launches."""
         parameters = self.function.parameters
         return Packer(self.program, parameters, self.signature, self.context.memory)
+
+    @cached_property
+    def takes_local_memory(self) -> bool:
+        """Returns whether a parameter points to shared memory, as OpenCL's `__local` ones do."""
+        return any(one.pointer_space is Space.SHARED for one in self.function.parameters)
 
     @cached_property
     def signature(self) -> tuple[Parameter, ...]:

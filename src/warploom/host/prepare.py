@@ -38,14 +38,13 @@ class Configuration:
 
 
 def prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:
-    """Return the launch without its arguments. Raises LaunchError for what the device cannot do."""
-    known = kernel.prepared.get(asked)
-    if known is None:
-        known = _prepare(kernel, asked)
-        while len(kernel.prepared) >= KEPT:
-            kernel.prepared.pop(next(iter(kernel.prepared)), None)
-        kernel.prepared[asked] = known
-    return known
+    """Returns a launch without its arguments, and keeps it in `kernel.prepared`, from which the
+    oldest beyond KEPT is dropped. Raises LaunchError for what the device cannot do."""
+    launch = _prepare(kernel, asked)
+    while len(kernel.prepared) >= KEPT:
+        kernel.prepared.pop(next(iter(kernel.prepared)), None)
+    kernel.prepared[asked] = launch
+    return launch
 
 
 def _prepare(kernel: LoadedKernel, asked: Configuration) -> Launch:

@@ -1,29 +1,44 @@
-"""A launch with its arguments: what is done before it runs, and after it."""
+"""A launch with its arguments: what runs it (the engine, or one that debugs, checks, records or
+observes it), and what is done before and after it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from warploom.core.errors import LaunchError
+from warploom.host import debugging
 from warploom.host.arguments import Arguments
 from warploom.host.core_files.saving import CoreSaver
-from warploom.host.engines import Execute, Progress
+from warploom.host.debugging import Debugger
+from warploom.host.engines import Execute, Progress, checking_engine, find_engine
+from warploom.host.launch_options import LaunchOptions
 from warploom.host.loaded import LoadedKernel
 from warploom.host.run import Done, Execution, Run
-from warploom.machine.cancellation import Cancellation
-from warploom.machine.compiled.compile_time import compile_seconds
+from warploom.host.stream import Stream
+from warploom.machine.compiled.compile_time import compile_time
 from warploom.machine.launch import Launch
-from warploom.program.program import PARAMETERS
+from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.observation import Observation
+from warploom.machine.tally import Tally
+from warploom.machine.turn import Cancellation
+from warploom.program.effects.synchronising import triggers_launch
+from warploom.program.program import PARAMETERS, Program
 from warploom.sanitize.findings import Finding
+from warploom.sanitize.stream_order import HOST, IssuedWork
+
+if TYPE_CHECKING:
+    from warploom.sanitize.launching import SanitizedLaunch
 
 WORKSPACE_BYTES = 8
 
 Result = TypeVar("Result")
+Work = Callable[[], Execution]
 
 
 @dataclass(frozen=True)
@@ -92,9 +107,9 @@ class ReadyLaunch:
         context.turn.take(self.cancellation)
         try:
             program = kernel.program
-            started, compiled = time.perf_counter(), compile_seconds()
+            started, compiled = time.perf_counter(), compile_time.seconds
             counted = execute(program, self.launch, context.memory, progress)
-            compiled = compile_seconds() - compiled
+            compiled = compile_time.seconds - compiled
             seconds = time.perf_counter() - started - compiled
         finally:
             context.turn.give_back()
@@ -105,3 +120,113 @@ class ReadyLaunch:
         if hooks.on_run is not None:
             hooks.on_run(Run(kernel, self.launch, Done(execution)))
         return execution
+
+
+def work_of(
+    ready: ReadyLaunch, options: LaunchOptions, stream: Stream | None, progress: Progress | None
+) -> tuple[Work, IssuedWork | None]:
+    """Return what runs a launch with its options, and its place among the work of streams where
+    that is kept. Raises LaunchError for an observer beside a debugger or tools."""
+    kernel, context = ready.kernel, ready.kernel.context
+    tools, observation = options.get("sanitize"), options.get("observe")
+    tools = context.sanitize if tools is None else tools
+    debugger = debugging.debugger_of(kernel) if debugging.attached else None
+    if observation is not None and (debugger is not None or tools):
+        raise LaunchError(
+            f"{kernel.name} cannot be observed and {'sanitized' if tools else 'debugged'}"
+            f" in one launch. Launch it once for each."
+        )
+    if debugger is not None:
+        return partial(ready.execute, _debugged(kernel, debugger), progress), None
+    if tools:
+        programmatic = bool(options.get("programmatic"))
+        issued = _issued(kernel, stream, tools, programmatic=programmatic)
+        return partial(_sanitized, ready, tuple(tools), issued, progress), issued
+    if ready.launch.schedule.needs_reference:
+        return partial(ready.execute, _reference(kernel, observation), progress), None
+    if context.record:
+        return partial(_timed, ready, observation, progress), None
+    if observation is not None:
+        return partial(ready.execute, _observed(kernel, observation), progress), None
+    return partial(ready.execute, context.engine, progress), None
+
+
+def sanitized_launch(
+    ready: ReadyLaunch, tools: tuple[str, ...], issued: IssuedWork | None = None
+) -> SanitizedLaunch:
+    """Return what runs a launch with some tools, `issued` among the work of streams."""
+    from warploom.sanitize.launching import SanitizedLaunch
+
+    context = ready.kernel.context
+    engine, streams = context.checking_engine, context.streams
+    if ready.launch.schedule.needs_reference:
+        engine = checking_engine("reference", context.spec, context.options)
+    return SanitizedLaunch(engine, tools, context.memory.unwritten, streams, issued)
+
+
+def _sanitized(
+    ready: ReadyLaunch, tools: tuple[str, ...], issued: IssuedWork | None, progress: Progress | None
+) -> Execution:
+    """Run the launch with the detector of `warploom.sanitize` at its side."""
+    checked = sanitized_launch(ready, tools, issued)
+    return ready.execute(checked.execute, progress, checked.findings)
+
+
+def _timed(
+    ready: ReadyLaunch, observation: Observation | None, progress: Progress | None
+) -> Execution:
+    """Run the launch and keep the record that timing needs."""
+    from warploom.host.records.timing import TimedRun
+
+    timed = TimedRun(ready.kernel, observation)
+    execution = ready.execute(timed.execute, progress)
+    return replace(execution, record=timed.record, executed_blocks=timed.executed_blocks)
+
+
+def _debugged(kernel: LoadedKernel, debugger: Debugger) -> Execute:
+    """Returns what runs a launch under a debugger."""
+
+    def execute(
+        program: Program, launch: Launch, memory: DeviceMemory, progress: Progress | None
+    ) -> Callable[[], Tally]:
+        return debugger.execute(kernel, program, launch, memory)
+
+    return execute
+
+
+def _reference(kernel: LoadedKernel, observation: Observation | None) -> Execute:
+    """Return the reference machine, calling the observer if there is one."""
+    if observation is not None:
+        return _observed(kernel, observation, "reference")
+    return find_engine("reference", kernel.context.spec, kernel.context.options, 1)
+
+
+def _observed(kernel: LoadedKernel, observation: Observation, engine: str = "") -> Execute:
+    """Return the engine of that name, else the device's, calling an observer."""
+    from warploom.host.observing import observed
+
+    context = kernel.context
+    return observed(engine or context.engine_name, context.spec, context.options, observation)
+
+
+def _issued(
+    kernel: LoadedKernel, stream: Stream | None, tools: Sequence[str], *, programmatic: bool
+) -> IssuedWork | None:
+    """Return the place of a launch among the work of streams; None where it need not be kept:
+    nobody looks for races, or there is one stream, in which no launch lets the next begin."""
+    if "race" not in tools:
+        return None
+    streams = kernel.context.streams
+    queue = stream or streams.order.current
+    if stream is not None:
+        streams.order.add(stream, blocking=False)
+    if queue is not None and any(map(triggers_launch, kernel.program.instructions)):
+        streams.order.note_trigger()
+    if not streams.order.several:
+        return None
+    if queue is None:
+        issued = streams.order.issue(HOST)
+    else:
+        issued = streams.order.issue_launch(queue, programmatic=programmatic)
+    streams.begin(issued)
+    return issued

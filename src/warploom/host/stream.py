@@ -15,8 +15,7 @@ from typing import Generic, TypeVar
 
 from warploom.core.errors import LaunchError
 from warploom.core.forked import forget_in_child
-from warploom.machine.cancellation import Cancellation
-from warploom.machine.turn import refuse_in_callback
+from warploom.machine.turn import Cancellation, refuse_in_callback
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ import numpy as np
 from warploom.asynchronous.tensor_memory.layout import BLOCK_BYTES
 from warploom.core.errors import Dim3
 from warploom.isa.kinds import Needs
-from warploom.machine.cancellation import Cancellation
+from warploom.machine.turn import Cancellation
 from warploom.program.program import Program
 from warploom.simt.placement import sm_of
 from warploom.simt.schedule_layout import Plan

@@ -3,7 +3,7 @@
 `LaunchLock` is a ticket lock: a launch to a stream draws a ticket when it is called and runs when
 all launches with lower tickets have ended, though streams have threads of their own. `callback`
 marks host code that runs in the middle of a kernel (the output callback of printf), from which a
-launch would deadlock.
+launch would deadlock. `Cancellation` stops the launch that runs.
 """
 
 from __future__ import annotations
@@ -11,9 +11,35 @@ from __future__ import annotations
 from collections import OrderedDict
 from threading import Condition, Lock, local
 
-from warploom.core.errors import LaunchError
+from warploom.core.errors import LaunchCancelled, LaunchError
 from warploom.core.forked import forget_in_child
-from warploom.machine.cancellation import Cancellation
+
+
+class Cancellation:
+    """A flag that one thread sets and the thread of a launch polls: compiled code each time that it
+    returns to the host or calls it, the reference machine before each instruction."""
+
+    __slots__ = ("requested",)
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def request(self) -> None:
+        """Requests that the launch stops at its next poll."""
+        self.requested = True
+
+    def check(self) -> None:
+        """Raises LaunchCancelled if a stop was requested."""
+        if self.requested:
+            raise cancellation_error()
+
+
+def cancellation_error() -> LaunchCancelled:
+    """Returns the error that a poll raises, or the compiled engine returns, for a launch that was
+    stopped before its end."""
+    return LaunchCancelled(
+        "the launch was cancelled before it ended: its results are incomplete. Launch it again."
+    )
 
 
 class _CurrentTicket(local):

@@ -20,9 +20,9 @@ LEAST = 0.01
 
 
 class BaselineSeconds:
-    """Keeps the seconds of one kernel in the cache on disk: written whenever they have grown by a
-    quarter, so that nothing has to be done at the end of a process. If two processes write at once,
-    one of them counts."""
+    """Keeps the seconds of one kernel in the cache on disk. They are to be written when they reach
+    `due`, a quarter more than what was written last, so that nothing has to be done at the end of a
+    process. If two processes write at once, one of them counts."""
 
     def __init__(self, key: str) -> None:
         """Reads the seconds of earlier processes, 0 if the cache has none; `key` is that of the
@@ -30,10 +30,9 @@ class BaselineSeconds:
         self._key = key
         found = disk_cache.find(KIND, key)
         self.before: float = 0.0 if found is None else _CONTENT.unpack(found)[0]
-        self._written = self.before
+        self.due = max(LEAST, 1.25 * self.before)
 
-    def update(self, seconds: float) -> None:
-        """Writes the seconds of all processes so far if they have grown enough."""
-        if seconds >= max(LEAST, 1.25 * self._written):
-            self._written = seconds
-            disk_cache.store(KIND, self._key, _CONTENT.pack(seconds))
+    def write(self, seconds: float) -> None:
+        """Writes the seconds of all processes so far."""
+        self.due = 1.25 * seconds
+        disk_cache.store(KIND, self._key, _CONTENT.pack(seconds))

@@ -29,16 +29,20 @@ WAYS = {L1: 4, TEXTURE: 4, CONSTANT: 4, L2: 16}
 """The associativity of each cache. Estimates: NVIDIA does not publish them."""
 
 
+NO_CACHES = np.zeros(1, np.int64)
+"""The array of a launch whose rules do not count caches, so that nothing reads it."""
+
+
 def empty_caches(
     spec: DeviceSpec, rules: AccessRules, program: Program, launch: Launch, memory: DeviceMemory
 ) -> npt.NDArray[np.int64]:
     """Returns the array of the simulated caches (`cost.caches`), empty: a header (the number of
     SMs, the base of device memory, of each level its start, sets, ways and words per SM), then the
     lines, all 0, of L1, texture and constant cache, once for each SM that can have a block, and of
-    L2 once. The size of L1 is what the launch's shared memory leaves of it. A single word if the
-    rules do not count caches."""
+    L2 once. The size of L1 is what the launch's shared memory leaves of it. NO_CACHES if the rules
+    do not count caches."""
     if not rules.caches:
-        return np.zeros(1, np.int64)
+        return NO_CACHES
     sizes = {
         L1: l1_bytes(spec, shared_bytes(program, launch), launch),
         TEXTURE: spec.texture_cache_bytes,

@@ -8,13 +8,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 
-class _Spent(threading.local):
-    """Holds the compile time of each thread, in seconds."""
+class CompileTime(threading.local):
+    """Holds the seconds that each thread has spent on compiling so far."""
 
     seconds = 0.0
 
 
-_spent = _Spent()
+compile_time = CompileTime()
 
 
 @contextmanager
@@ -24,9 +24,4 @@ def compiling() -> Generator[None]:
     try:
         yield
     finally:
-        _spent.seconds += time.perf_counter() - started
-
-
-def compile_seconds() -> float:
-    """Returns the seconds that this thread has spent on compiling so far."""
-    return _spent.seconds
+        compile_time.seconds += time.perf_counter() - started

@@ -9,7 +9,7 @@ code is left to `compilation`, running it to `machine.compiled.running`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -22,15 +22,14 @@ from warploom.devices.spec import DeviceSpec
 from warploom.ir.options import PRINT_VARIABLE, disabled
 from warploom.ir.variant import Debugging, KernelVariant, Observing, Sanitizing, Size
 from warploom.isa.kinds import Needs
-from warploom.machine.compiled.caches import empty_caches
-from warploom.machine.compiled.configurations import Configuration
+from warploom.machine.compiled.caches import NO_CACHES, empty_caches
 from warploom.machine.compiled.counted import Counted
-from warploom.machine.compiled.launch_template import LaunchTemplate
+from warploom.machine.compiled.launch_template import LaunchTemplate, TieredTemplate
 from warploom.machine.compiled.logs import Log
 from warploom.machine.compiled.outcome import check_limit, error_of
-from warploom.machine.compiled.running import Progress, run_all
+from warploom.machine.compiled.running import Progress, run_with_threads
 from warploom.machine.compiled.tiers import Tiers
-from warploom.machine.compiled.work import WorkerLaunch
+from warploom.machine.compiled.work import Words, WorkerLaunch
 from warploom.machine.compiled.workers import serial_reason_of, split_blocks
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
     from warploom.ir.plan_listing import PlannedAccess
     from warploom.ir.warp_ir import WarpIR
 
-MOST_CONFIGURATIONS = 64
-"""The number of launch configurations that are cached."""
+MOST_TEMPLATES = 64
+"""The number of launch templates that are cached."""
 
 
 class CompiledEngine:
@@ -69,7 +68,8 @@ class CompiledEngine:
             from warploom.passes.pipeline import printed_passes  # the compiler
 
             printed_passes()  # a name that is none is an error even if nothing is compiled
-        self._configurations: dict[tuple[object, ...], Configuration] = {}
+        self._simulates_caches = self._rules.caches
+        self._templates: dict[tuple[object, ...], TieredTemplate] = {}
 
     def kernel(
         self, program: Program, launch: Launch, *, records: bool = False, baseline: bool = False
@@ -180,25 +180,41 @@ class CompiledEngine:
             program.cache[key] = size_for_static_schedule(program, block)
         return cast("Size | None", program.cache[key])
 
-    def _configuration(
+    def _template(
         self, program: Program, launch: Launch, sanitizes: Sanitizing | None = None
-    ) -> Configuration:
-        """Returns the configuration of launches like this one (program, grid, block and so on, and
-        what a detector checks), created on first use; then the oldest beyond MOST_CONFIGURATIONS is
-        evicted and its buffers freed."""
-        # A configuration keeps its program alive, so no other program gets that id.
+    ) -> TieredTemplate:
+        """Returns the template of launches like this one (program, grid, block and so on, and what
+        a detector checks), created on first use; then the oldest beyond MOST_TEMPLATES is evicted
+        and its buffers freed."""
+        # A template keeps its program alive, so no other program gets that id.
         key = id(program), launch.configuration, sanitizes
-        configuration = self._configurations.get(key)
-        if configuration is None:
+        template = self._templates.get(key)
+        if template is None:
             variant = self._variant(program, launch, records=False, sanitizes=sanitizes)
-            configuration = Configuration(self._tiers(program, variant), launch)
+            template = TieredTemplate(self._tiers(program, variant), launch)
             # Dictionaries keep insertion order, so the first key is the oldest.
-            while len(self._configurations) >= MOST_CONFIGURATIONS:
-                oldest = self._configurations.pop(next(iter(self._configurations)), None)
+            while len(self._templates) >= MOST_TEMPLATES:
+                oldest = self._templates.pop(next(iter(self._templates)), None)
                 if oldest is not None:
                     oldest.drop_buffers()
-            self._configurations[key] = configuration
-        return configuration
+            self._templates[key] = template
+        return template
+
+    def _caches(self, program: Program, launch: Launch, memory: DeviceMemory) -> Words:
+        """Returns the simulated caches before a launch, NO_CACHES if the rules do not count
+        them."""
+        if not self._simulates_caches:
+            return NO_CACHES
+        return empty_caches(self._spec, self._rules, program, launch, memory)
+
+    def _run_parts(self, works: Sequence[WorkerLaunch], progress: Progress | None) -> list[int]:
+        """Runs each worker's part of a launch and returns the Status in which each ended; one part
+        of a kernel that does not call the host in this thread, others as `run_with_threads`
+        does."""
+        [first, *others] = works
+        if others or progress is not None or first.launch_template.calls_host:
+            return run_with_threads(works, progress)
+        return [first.run(first.launch.cancellation)]
 
     def launch(
         self,
@@ -224,18 +240,19 @@ class CompiledEngine:
         DeadlockError, InstructionLimit, LaunchCancelled, or the exception of a host callback, for
         the first part that did not end; with `max_instructions`, the tally is built here, since
         only it shows that the last slice exceeded the limit."""
-        configuration = self._configuration(program, launch)
-        launch_template = configuration.launch_template()
-        caches = empty_caches(self._spec, self._rules, program, launch, memory)
-        serial_reason = ""
+        template = self._template(program, launch)
+        launch_template = template.current()
+        caches = self._caches(program, launch, memory)
+        serial_reason, parts = "", [range(launch.blocks)]
         if self._workers > 1:
-            serial_reason = serial_reason_of(program, launch, memory, caches=self._rules.caches)
-        parts = split_blocks(launch.blocks, 1 if serial_reason else self._workers)
+            serial_reason = serial_reason_of(program, launch, memory, caches=self._simulates_caches)
+            if not serial_reason:
+                parts = split_blocks(launch.blocks, self._workers)
         works = [
-            WorkerLaunch.prepare(launch_template, launch, memory, caches, part, configuration)
+            WorkerLaunch.prepare(launch_template, launch, memory, caches, part, template)
             for part in parts
         ]
-        for work, status in zip(works, run_all(works, progress), strict=True):
+        for work, status in zip(works, self._run_parts(works, progress), strict=True):
             if status != Status.ENDED:
                 raise error_of(work, Status(status))
         counted = Counted.of(works, serial_reason)
@@ -266,19 +283,19 @@ class CompiledEngine:
         exception for the status."""
         wanted = None if observer is None else observer.observation.wanted
         tiers = self.tiers(program, launch, records=log is not None, observes=wanted)
-        configuration = None if baseline else Configuration(tiers, launch)
-        if configuration is None:
+        template = None if baseline else TieredTemplate(tiers, launch)
+        if template is None:
             launch_template = LaunchTemplate.of(tiers.baseline(), launch)
         else:
-            launch_template = configuration.launch_template()
-        caches = empty_caches(self._spec, self._rules, program, launch, memory)
+            launch_template = template.current()
+        caches = self._caches(program, launch, memory)
         part = range(launch.blocks) if blocks is None else blocks
-        work = WorkerLaunch.prepare(launch_template, launch, memory, caches, part, configuration)
+        work = WorkerLaunch.prepare(launch_template, launch, memory, caches, part, template)
         if log is not None:
             work.environment[Slot.LOG_AT] = int(log.data.ctypes.data)
         if observer is not None:
             work.environment[Slot.OBSERVER_AT] = int(observer.table.words.ctypes.data)
-        [status] = run_all([work], progress)
+        [status] = self._run_parts([work], progress)
         return work, Status(status)
 
     def sanitize(
@@ -294,16 +311,9 @@ class CompiledEngine:
         whose state is at address `detector`; returns the worker's launch in its final state, and
         the status in which it ended. A fault, a deadlock, a cancellation (PAUSED) or a failed host
         callback is not raised here: `error_of` returns the exception for the status."""
-        configuration = self._configuration(program, launch, wanted)
-        caches = empty_caches(self._spec, self._rules, program, launch, memory)
-        work = WorkerLaunch.prepare(
-            configuration.launch_template(),
-            launch,
-            memory,
-            caches,
-            range(launch.blocks),
-            configuration,
-        )
+        template, part = self._template(program, launch, wanted), range(launch.blocks)
+        caches = self._caches(program, launch, memory)
+        work = WorkerLaunch.prepare(template.current(), launch, memory, caches, part, template)
         work.environment[Slot.DETECTOR_AT] = detector
-        [status] = run_all([work], progress)
+        [status] = self._run_parts([work], progress)
         return work, Status(status)

@@ -22,11 +22,11 @@ from warploom.abi.environment import Slot, local_stride
 from warploom.core.errors import Allocation
 from warploom.cost.address_pattern import interleaved
 from warploom.isa.instruction import Space, Vector
-from warploom.machine.cancellation import Cancellation
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error
 from warploom.machine.launch import WARP_SIZE
 from warploom.machine.memory.allocation_table import AllocationTable
 from warploom.machine.services import ServiceCall, Services
+from warploom.machine.turn import Cancellation
 from warploom.program.services import service_of
 from warploom.simt.address_windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 

@@ -7,39 +7,37 @@ megabytes for a long kernel, are zeros but for one column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warploom.abi.environment import ROW_WIDTH, CountLayout, Slot, local_stride
-from warploom.abi.range_cache import LAYOUT_SHIFT
+from warploom.abi.environment import ROW_WIDTH, Slot
 from warploom.asynchronous.late_copies.entries import LIST_WORDS
 from warploom.compilation.jit import CompiledKernel
-from warploom.cost.fields import EXAMPLE_COST, TRANSACTIONS
-from warploom.helpers.range_cache_filling import find_or_insert_set
+from warploom.cost.fields import EXAMPLE_COST
 from warploom.isa.kinds import Needs
-from warploom.isa.special import LAUNCH_WIDE
-from warploom.machine.compiled.access_costs import common_cost
+from warploom.isa.spec import Unit
+from warploom.machine.compiled.initial_contents import (
+    ALIGNMENT,
+    CURRENT_BLOCK_SLOTS,
+    Words,
+    bytes_per_slot_of,
+    common_costs,
+    environment_values,
+    full_lane_sets_of,
+    initial_arrays,
+    lay_out,
+)
 from warploom.machine.compiled.pace import Pace
-from warploom.machine.launch import Launch, all_shared_bytes, launch_values, shared_stride
-from warploom.machine.warp_layouts import thread_indices, warp_layouts
+from warploom.machine.compiled.tiers import Tiers
+from warploom.machine.launch import Launch
 from warploom.program.requests.tensor_memory import queue_words
 from warploom.program.services import service_of
-from warploom.shapes.operand_shapes import RUNS, warp_layout_of
-from warploom.simt.lane_counts import ALL_LANES
-from warploom.simt.schedule_layout import Plan, WarpState
+from warploom.simt.schedule_layout import Plan
 
-Words = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
-
-NO_LIMIT = 1 << 62
-
-ALIGNMENT = 128
-"""The alignment of every array, in bytes."""
-
 
 REUSED_BYTES = 1 << 27
 """Buffers of up to this size are kept for the next launch: clearing the part that was used is
@@ -59,9 +57,10 @@ class LaunchTemplate:
       environment holds; `address_slots`: these slots, sorted. `counts_at` and `rows_at`: the
       offsets of counts and access records, which have no slot.
     - `start`: the first bytes of the arena, with offsets in place of addresses; the arena has zeros
-      from there up to `size`, but for `costs`, one in each access record (see `_common_costs`).
+      from there up to `size`, but for `costs`, one in each access record (see `common_costs`).
     - `bytes_per_slot`: the bytes of each array that every resident block has, by environment slot.
-    - `calls_host`: the kernel calls printf, malloc, assert or free. `launched_warps`: the number of
+    - `calls_host`: the kernel calls printf, malloc, assert or free. `reads_textures`: it has
+      instructions on textures or surfaces. `launched_warps`: the number of
       warps. `pace`: how many instructions a launch runs per call. `full_lane_sets`: the lane sets
       that the range caches start with.
     """
@@ -77,6 +76,7 @@ class LaunchTemplate:
     address_slots: npt.NDArray[np.intp]
     bytes_per_slot: Mapping[Slot, int]
     calls_host: bool
+    reads_textures: bool
     launched_warps: int
     full_lane_sets: Words
     pace: Pace = field(default_factory=Pace)
@@ -93,9 +93,9 @@ class LaunchTemplate:
         # Code that never suspends runs its blocks one after the other in a single slot.
         slots = plan.slots if kernel.suspends else 1
         environment = np.zeros(len(Slot), np.int64)
-        initial = _initial_arrays(kernel, launch, plan)
+        initial = initial_arrays(kernel, launch, plan)
         initial[Slot.SLOTS_AT] = np.full(slots, -1, np.int64)  # no block is in any slot
-        bytes_per_slot = _bytes_per_slot(kernel, launch)
+        bytes_per_slot = bytes_per_slot_of(kernel, launch)
         # Two words of cached bounds (16 bytes) for each access record.
         zeros = {Slot.CACHE_AT: 16 * max(1, len(kernel.layout.rows))}
         if launch.schedule.shuffles and Needs.COMPLETION_QUEUE in kernel.program.needs:
@@ -107,12 +107,12 @@ class LaunchTemplate:
         sizes = (*(array.nbytes for array in contents), *count_bytes, *zeros.values())
         # In this order: environment, nonzero arrays, counts, access records, zeroed arrays. `clear`
         # and `hand_over` treat neighbouring arrays as one range.
-        offsets, end = _lay_out(sizes)
+        offsets, end = lay_out(sizes)
         counts_at, rows_at = offsets[len(contents) : len(contents) + 2]
         addressed_offsets = (*offsets[1 : len(contents)], *offsets[len(contents) + 2 :])
         starts = dict(zip((*initial, *zeros), addressed_offsets, strict=True))
         starts |= {slot_at: starts[base] for base, slot_at in CURRENT_BLOCK_SLOTS.items()}
-        for slot, value in (*_values(kernel, launch).items(), *starts.items()):
+        for slot, value in (*environment_values(kernel, launch).items(), *starts.items()):
             environment[slot] = value
         image = np.zeros(counts_at, np.uint8)
         for array, offset in zip(contents, offsets, strict=False):
@@ -125,13 +125,14 @@ class LaunchTemplate:
             counts_at,
             rows_at,
             image,
-            _common_costs(kernel.layout),
+            common_costs(kernel.layout),
             end,
             address_slots,
             bytes_per_slot,
             any(service_of(instruction) for instruction in kernel.program.instructions),
+            any(one.operation.spec.unit is Unit.TEXTURE for one in kernel.program.instructions),
             launch.blocks * launch.warps_per_block,
-            _full_lane_sets(launch.block, kernel.layout.caches.sets),
+            full_lane_sets_of(launch.block, kernel.layout.caches.sets),
         )
 
     def buffers(self) -> LaunchBuffers:
@@ -231,97 +232,38 @@ class LaunchBuffers:
         return self.arena[start : start + 8 * count].view(np.int64)
 
 
-def _lay_out(sizes: Iterable[int]) -> tuple[list[int], int]:
-    """Returns the offsets of arrays of these sizes, in bytes, one after the other at multiples of
-    ALIGNMENT, and the end of the last, rounded up."""
-    offsets: list[int] = []
-    end = 0
-    for size in sizes:
-        offsets.append(end)
-        end += -(-size // ALIGNMENT) * ALIGNMENT
-    return offsets, end
+@dataclass
+class TieredTemplate:
+    """Holds the code tiers of the launches of a kernel that differ from `launch` only in their
+    arguments, and the launch template of the code that they choose."""
 
+    tiers: Tiers
+    launch: Launch
+    _template: LaunchTemplate | None = None
 
-CURRENT_BLOCK_SLOTS = {
-    Slot.SHARED_BASE: Slot.SHARED_AT,
-    Slot.LOCAL_BASE: Slot.LOCAL_AT,
-    Slot.CONTEXTS_BASE: Slot.CONTEXTS_AT,
-    Slot.STATES_BASE: Slot.STATES_AT,
-}
-"""The environment slot with the address of the current block's array, by the slot with that of the
-first block slot; initially they are equal."""
+    def current(self) -> LaunchTemplate:
+        """Returns the template for a launch in the code that the tiers choose now. It is cached;
+        when the code has changed since, it is rebuilt and the buffers of the old one are freed."""
+        kernel, template = self.tiers.kernel(), self._template
+        if template is not None and template.kernel is kernel:
+            return template
+        self.drop_buffers()
+        self._template = LaunchTemplate.of(kernel, self.launch)
+        return self._template
 
+    def better(self, launch_template: LaunchTemplate) -> LaunchTemplate | None:
+        """Returns the template of better code in which a running launch should continue; None if
+        there is none yet (`Tiers.improve_when_due`). Launches whose order a policy chooses, and
+        launches with clusters, finish in baseline code if they began in it."""
+        self.tiers.improve_when_due()
+        if self.tiers.current in (None, launch_template.kernel):
+            return None
+        variant = self.tiers.variant
+        if launch_template.kernel.baseline and (variant.shuffles or variant.clusters):
+            return None
+        return self.current()
 
-def _initial_arrays(
-    kernel: CompiledKernel, launch: Launch, plan: Plan
-) -> dict[Slot, npt.NDArray[Any]]:
-    """Returns, by the environment slot of their address, the arrays that do not begin as zeros
-    (schedule layout, special registers, thread indices), and those that each launch fills in
-    (parameters, module globals)."""
-    specials = launch_values(kernel.program, launch)
-    return {
-        Slot.PLAN_AT: plan.words,
-        Slot.SPECIALS_AT: np.array([specials[name] for name in LAUNCH_WIDE], np.uint32),
-        Slot.TIDS_AT: _thread_indices(launch.block),
-        Slot.PARAMETERS_AT: np.zeros(len(launch.parameters), np.uint8),
-        Slot.GLOBALS_AT: np.array(launch.globals, np.uint64),
-    }
-
-
-def _bytes_per_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
-    """Returns, by the environment slot of its address, the size in bytes of each array that a
-    resident block has (states, contexts, shared and local memory); all begin as zeros."""
-    warps = launch.warps_per_block
-    return {
-        Slot.STATES_BASE: 8 * warps * WarpState.WORDS,
-        Slot.CONTEXTS_BASE: kernel.context_bytes * warps,
-        Slot.SHARED_BASE: shared_stride(kernel.program, launch),
-        Slot.LOCAL_BASE: local_stride(kernel.program.local_bytes) * warps,
-    }
-
-
-def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
-    """Returns the initial values of environment slots that hold no address: the instruction budget
-    (NO_LIMIT without `max_instructions`), -1 as the current block, a block's bytes of shared memory
-    (and their stride) and local memory, a warp's bytes of context, threads and warps of a block,
-    block and grid dimensions."""
-    warps = launch.warps_per_block
-    return {
-        Slot.BUDGET: NO_LIMIT if launch.max_instructions is None else launch.max_instructions,
-        Slot.BLOCK: -1,
-        Slot.SHARED_STRIDE: shared_stride(kernel.program, launch),
-        Slot.SHARED_BYTES: all_shared_bytes(kernel.program, launch),
-        Slot.THREADS: launch.threads_per_block,
-        Slot.WARPS: warps,
-        Slot.LOCAL_BYTES: local_stride(kernel.program.local_bytes) * warps,
-        **dict(zip((Slot.NTID_X, Slot.NTID_Y, Slot.NTID_Z), launch.block, strict=True)),
-        **dict(zip((Slot.NCTAID_X, Slot.NCTAID_Y, Slot.NCTAID_Z), launch.grid, strict=True)),
-    }
-
-
-def _common_costs(layout: CountLayout) -> Words:
-    """Returns the transactions of the common access (`common_cost`) of each access record, its
-    initial EXAMPLE_COST: only a costlier access is kept as the record's example."""
-    costs = (common_cost(layout.program, row, layout.rules) for row in layout.rows)
-    return np.fromiter((cost[TRANSACTIONS] for cost in costs), np.int64, len(layout.rows))
-
-
-def _full_lane_sets(block: tuple[int, int, int], sets: int) -> Words:
-    """Returns the table of `sets` keys (mask and layout) with which range caches begin: full warps
-    of the first warp layouts of the block, at most half of `sets`, each at its hashed place, else
-    zeros; of layout 0 alone if a warp is one run of lanes. So masks at the edge of a grid, which
-    may come first, cannot fill the table (`abi.range_cache`)."""
-    has_runs = RUNS[warp_layout_of(block)] > 1
-    layouts = min(1 + max(warp_layouts(block)), sets // 2) if has_runs else 1
-    keys = np.zeros(sets, np.int64)
-    keys[0] = ALL_LANES
-    for layout in range(1, layouts):
-        find_or_insert_set(keys, ALL_LANES | layout << LAYOUT_SHIFT, sets)
-    return keys
-
-
-def _thread_indices(block: tuple[int, int, int]) -> npt.NDArray[np.uint32]:
-    """Returns the thread indices of a block (x of all warps' lanes, then y, then z), followed by
-    the layout number of each warp (`Slot.TIDS_AT`)."""
-    layouts = np.array(warp_layouts(block), np.uint32)
-    return np.concatenate((thread_indices(block).reshape(-1), layouts))
+    def drop_buffers(self) -> None:
+        """Frees the buffers that are kept for later launches."""
+        if self._template is not None:
+            self._template.drop_buffers()

@@ -6,13 +6,13 @@ from warploom.abi.environment import SPACE_CODES, Slot, Status
 from warploom.core.errors import Allocation
 from warploom.isa.instruction import Space
 from warploom.isa.preconditions import PRECONDITIONS
-from warploom.machine.cancellation import cancellation_error
 from warploom.machine.compiled.work import WorkerLaunch
 from warploom.machine.faults.deadlock import deadlock_error, waiting_lanes
 from warploom.machine.faults.fault_errors import Fault, FaultKind, fault_error, limit_error
 from warploom.machine.faults.tensor_faults import NAMES as TENSOR_FAULTS
 from warploom.machine.launch import shared_bytes
 from warploom.machine.tally import Tally
+from warploom.machine.turn import cancellation_error
 from warploom.simt.schedule_layout import WarpState, table_of
 
 ALL_ONES = (1 << 64) - 1

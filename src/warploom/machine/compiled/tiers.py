@@ -152,8 +152,8 @@ class Tiers:
         """Adds the time that a launch has run in a kernel's code, if launches still begin in it."""
         if kernel is self._current and not self._is_final:
             self.seconds += seconds
-            if kernel.baseline:
-                self._kept_seconds.update(self.seconds)
+            if kernel.effort is Effort.NONE and self.seconds >= self._kept_seconds.due:
+                self._kept_seconds.write(self.seconds)
 
     @property
     def is_compiling(self) -> bool:

@@ -4,6 +4,7 @@ slice."""
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,13 +13,13 @@ import numpy.typing as npt
 
 from warploom.abi.environment import Slot, Status
 from warploom.compilation.jit import CompiledKernel
-from warploom.machine.compiled.configurations import Configuration
 from warploom.machine.compiled.handover import hand_over
 from warploom.machine.compiled.host_callbacks import HostCallbacks
-from warploom.machine.compiled.launch_template import LaunchBuffers, LaunchTemplate
+from warploom.machine.compiled.launch_template import LaunchBuffers, LaunchTemplate, TieredTemplate
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.services import Services
+from warploom.machine.turn import Cancellation
 from warploom.simt import schedule_layout
 from warploom.simt.schedule_layout import WarpState, table_of
 from warploom.simt.warp_table import WarpTable
@@ -33,7 +34,7 @@ Words = npt.NDArray[np.int64]
 class WorkerLaunch:
     """One worker's part of a launch, with its buffers: `blocks` is the range of its thread blocks.
 
-    `keep_alive` holds arrays that only the environment points to. `configuration` offers better
+    `keep_alive` holds arrays that only the environment points to. `tiered` offers better
     code while the launch runs; None if the launch ends in the code in which it began. Errors,
     traces and the debugger read the warps' states from it afterwards.
     """
@@ -45,7 +46,7 @@ class WorkerLaunch:
     buffers: LaunchBuffers
     host_callbacks: HostCallbacks | None
     keep_alive: tuple[object, ...]
-    configuration: Configuration | None = None
+    tiered: TieredTemplate | None = None
 
     @classmethod
     def prepare(
@@ -55,22 +56,24 @@ class WorkerLaunch:
         memory: DeviceMemory,
         caches: Words,
         blocks: range,
-        configuration: Configuration | None = None,
+        tiered: TieredTemplate | None = None,
     ) -> WorkerLaunch:
         """Returns a part that is ready to run: buffers from the template, with its range of blocks,
-        parameters, module globals, tables of allocations and textures, and host callbacks if the
-        kernel calls the host; `caches` is the array of the counted memory caches
-        (`cost.caches`)."""
+        parameters, module globals, the table of allocations, that of textures if the kernel reads
+        some, and host callbacks if it calls the host; `caches` is the array of the counted memory
+        caches (`cost.caches`)."""
         buffers = launch_template.buffers()
         plan, environment = buffers.plan, buffers.environment
         plan.next_block, plan.blocks = blocks.start, blocks.stop
         buffers.parameters[: len(launch.parameters)] = np.frombuffer(launch.parameters, np.uint8)
         if launch.globals:
             buffers.globals[: len(launch.globals)] = launch.globals
-        table, textures = memory.table(), memory.textures.table()
+        table = memory.table()
         environment[Slot.ALLOCATIONS_AT] = table.address
         environment[Slot.ALLOCATIONS] = table.count
-        environment[Slot.TEXTURES_AT] = textures.address
+        textures = memory.textures.table() if launch_template.reads_textures else None
+        if textures is not None:
+            environment[Slot.TEXTURES_AT] = textures.address
         # The number of the next block, from which the progress of this part is computed.
         environment[Slot.BLOCKS_DONE] = blocks.start
         environment[Slot.HIERARCHY_AT] = caches.ctypes.data
@@ -88,8 +91,18 @@ class WorkerLaunch:
             buffers,
             host_callbacks,
             keep_alive,
-            configuration,
+            tiered,
         )
+
+    def run(self, stop: Cancellation | None, report: Callable[[], None] | None = None) -> int:
+        """Runs the part slice by slice until it ends or `stop` is requested; calls `report` at each
+        pause. Returns its last Status."""
+        while (status := self.run_slice()) == Status.PAUSED:
+            if stop is not None and stop.requested:
+                break
+            if report is not None:
+                report()
+        return status
 
     def run_slice(self) -> int:
         """Runs the part for about as many instructions as the pace says (whole blocks, at least
@@ -115,8 +128,8 @@ class WorkerLaunch:
         counts, rows = start + launch_template.counts_at, start + launch_template.rows_at
         started = time.perf_counter()
         status = kernel.run(start, counts, rows, first_block, last_block)
-        if self.configuration is not None:
-            self.configuration.tiers.add_seconds(kernel, time.perf_counter() - started)
+        if self.tiered is not None:
+            self.tiered.tiers.add_seconds(kernel, time.perf_counter() - started)
         # The code ended the blocks of this slice, not the whole part.
         if not kernel.suspends and status == Status.ENDED and last_block < self.blocks.stop:
             status = Status.PAUSED
@@ -131,9 +144,9 @@ class WorkerLaunch:
         """Moves a paused launch to better code if there is some. From baseline code it converts its
         buffers, gives the old ones back, and sets up the host callbacks for the new environment;
         other code of the variant has the same layout."""
-        if self.configuration is None:
+        if self.tiered is None:
             return
-        new_template = self.configuration.better_template(self.launch_template)
+        new_template = self.tiered.better(self.launch_template)
         if new_template is None:
             return
         old_template, old_buffers = self.launch_template, self.buffers
