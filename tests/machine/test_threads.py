@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from warploom.machine.compiled.threads import Runner
 
 SECONDS = 60.0
@@ -34,6 +36,20 @@ def test_two_borrowers_have_two_runners() -> None:
     one, other = Runner.borrow(), Runner.borrow()
     assert one is not other
     assert (ran(one, 1), ran(other, 2)) == (1, 2)
+
+
+def test_the_exception_of_a_job_is_raised_where_its_result_is_taken() -> None:
+    runner = Runner.borrow()
+
+    def job() -> int:
+        raise MemoryError("no buffers")
+
+    runner.start(job)
+    assert runner.wait_until_idle(SECONDS)
+    with pytest.raises(MemoryError, match="no buffers"):
+        runner.give_back()
+    assert Runner.borrow() is runner
+    assert ran(runner, 4) == 4
 
 
 def test_a_runner_has_ended_only_when_its_job_has() -> None:

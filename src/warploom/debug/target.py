@@ -12,6 +12,7 @@ from warploom.devices.spec import DeviceSpec
 from warploom.isa.kinds import Needs
 from warploom.machine.launch import WARP_SIZE, Launch
 from warploom.machine.memory.device_memory import DeviceMemory
+from warploom.machine.turn import Cancellation
 from warploom.program.program import Program
 from warploom.program.services import service_of
 
@@ -63,7 +64,7 @@ class Target:
     ) -> Target:
         """Return the target of a launch."""
         output = Output(launch.output or sys.stdout.write)
-        unbounded = replace(launch, output=output.take, cancellation=None)
+        unbounded = replace(launch, output=output.take, cancellation=Cancellation())
         return cls(program, unbounded, memory, spec, options, output)
 
     @property

@@ -8,7 +8,7 @@ parameter bytes is left to `host`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class Launch:
     cooperative: bool = False
     grid_workspace: int = 0
     warp_size: int = WARP_SIZE
-    cancellation: Cancellation | None = None
+    cancellation: Cancellation = field(default_factory=Cancellation, compare=False)
     cluster: Dim3 = (1, 1, 1)
     explicit_cluster: bool = False
     registers: int = 0
@@ -135,8 +135,8 @@ class Launch:
         grid_workspace: int = 0,
         cancellation: Cancellation | None = None,
     ) -> Launch:
-        """Returns a copy of this launch with these four fields (0 and None where one is not
-        passed); the other fields are kept."""
+        """Returns a copy of this launch with these four fields, where they are not passed 0 and a
+        cancellation of its own; the other fields are kept."""
         # `dataclasses.replace` is slow, and every launch makes a copy. Positional arguments are in
         # the order of the fields.
         return Launch(
@@ -151,7 +151,7 @@ class Launch:
             self.cooperative,
             grid_workspace,
             self.warp_size,
-            cancellation,
+            cancellation or Cancellation(),
             self.cluster,
             self.explicit_cluster,
             self.registers,

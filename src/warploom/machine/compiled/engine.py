@@ -214,7 +214,7 @@ class CompiledEngine:
         [first, *others] = works
         if others or progress is not None or first.launch_template.calls_host:
             return run_with_threads(works, progress)
-        return [first.run(first.launch.cancellation)]
+        return [first.run()]
 
     def launch(
         self,

@@ -51,16 +51,17 @@ class HostCallbacks:
         services: Services,
         forget_bounds: Callable[[], None],
         environment: npt.NDArray[np.int64],
+        cancellation: Cancellation,
     ) -> None:
         """`services` executes the device functions; `forget_bounds` invalidates the bounds of
-        allocations that range caches hold; `environment` is the worker's."""
+        allocations that range caches hold; `environment` is the worker's. `cancellation`, that of
+        the launch, is polled before each call: a kernel that calls the host endlessly may never
+        pause by itself."""
         self.services, self.environment = services, environment
         self._forget_bounds = forget_bounds
         self.error: BaseException | None = None
         self._yielded = time.monotonic()
-        self.stop = Cancellation()
-        """Polled before each call: a kernel that calls the host endlessly may never pause by
-        itself."""
+        self._cancellation = cancellation
         self._published: AllocationTable | None = None
 
     @cached_property
@@ -80,7 +81,7 @@ class HostCallbacks:
         an exception or a cancellation, which is stored in `error`."""
         try:
             self._yield_interpreter()
-            self.stop.check()
+            self._cancellation.check()
             self._call_service(warp, instruction, mask, data)
         # An exception cannot propagate through machine code; the host raises it after the launch.
         except BaseException as error:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from warploom.machine.compiled.cores import bind
 
 Job = Callable[[], int]
-"""A function that a pooled thread runs; it returns a status number and must not raise."""
+"""A function that a pooled thread runs; it returns a status number."""
 
 
 class Runner:
@@ -27,6 +27,7 @@ class Runner:
         self._thread: int | None = None
         self._bound_from: set[int] | None = None
         self._result = 0
+        self._error: BaseException | None = None
         # Two locks as binary semaphores: free means that a job is ready, or done.
         self._job_ready, self._job_done = _thread.allocate_lock(), _thread.allocate_lock()
         self._job_ready.acquire()
@@ -61,10 +62,12 @@ class Runner:
         return self._job is None or self._job_done.acquire(timeout=seconds)
 
     def give_back(self) -> int:
-        """Returns the result of the job, which must have ended (`wait_until_idle`), and puts the
-        runner back into the pool."""
-        result = self._result
+        """Returns the result of the job, which must have ended (`wait_until_idle`), or raises the
+        exception that it raised; puts the runner back into the pool."""
+        result, error, self._error = self._result, self._error, None
         self._idle.append(self)
+        if error is not None:
+            raise error
         return result
 
     def _serve(self) -> None:
@@ -79,7 +82,12 @@ class Runner:
                 bind(self._thread, self._bound_from)
                 self._bound_from = None
             if self._job is not None:
-                self._result = self._job()
+                try:
+                    self._result = self._job()
+                # Raised again where the job was started: without a result the caller would wait
+                # for ever.
+                except BaseException as error:
+                    self._error = error
             self._job = None
             self._job_done.release()
 

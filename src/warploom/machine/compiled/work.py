@@ -19,7 +19,6 @@ from warploom.machine.compiled.launch_template import LaunchBuffers, LaunchTempl
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
 from warploom.machine.services import Services
-from warploom.machine.turn import Cancellation
 from warploom.simt import schedule_layout
 from warploom.simt.schedule_layout import WarpState, table_of
 from warploom.simt.warp_table import WarpTable
@@ -80,7 +79,9 @@ class WorkerLaunch:
         host_callbacks = None
         if launch_template.calls_host:
             services = Services(launch_template.kernel.program, launch, memory)
-            host_callbacks = HostCallbacks(services, buffers.forget_bounds, environment)
+            host_callbacks = HostCallbacks(
+                services, buffers.forget_bounds, environment, launch.cancellation
+            )
             environment[Slot.SERVICE_AT] = host_callbacks.address
         keep_alive = caches, table, textures
         return cls(
@@ -94,12 +95,11 @@ class WorkerLaunch:
             tiered,
         )
 
-    def run(self, stop: Cancellation | None, report: Callable[[], None] | None = None) -> int:
-        """Runs the part slice by slice until it ends or `stop` is requested; calls `report` at each
-        pause. Returns its last Status."""
-        while (status := self.run_slice()) == Status.PAUSED:
-            if stop is not None and stop.requested:
-                break
+    def run(self, report: Callable[[], None] | None = None) -> int:
+        """Runs the part slice by slice until it ends or its launch is cancelled; calls `report` at
+        each pause. Returns its last Status."""
+        cancellation = self.launch.cancellation
+        while (status := self.run_slice()) == Status.PAUSED and not cancellation.requested:
             if report is not None:
                 report()
         return status
@@ -155,11 +155,12 @@ class WorkerLaunch:
             return
         self.buffers = hand_over(old_template, old_buffers, new_template)
         if self.host_callbacks is not None:
-            stop = self.host_callbacks.stop
             self.host_callbacks = HostCallbacks(
-                self.host_callbacks.services, self.buffers.forget_bounds, self.environment
+                self.host_callbacks.services,
+                self.buffers.forget_bounds,
+                self.environment,
+                self.launch.cancellation,
             )
-            self.host_callbacks.stop = stop
             # The old callback object writes to the old environment.
             self.environment[Slot.SERVICE_AT] = self.host_callbacks.address
         old_template.give_back(old_buffers)

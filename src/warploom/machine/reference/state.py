@@ -235,8 +235,7 @@ class LaunchState:
         """Counts a warp instruction that is about to execute, with its active lanes and those whose
         guard holds (masks); hidden instructions are not counted. Raises InstructionLimit if the
         launch has used up `max_instructions`, and LaunchCancelled if it should stop."""
-        if self.launch.cancellation is not None:
-            self.launch.cancellation.check()
+        self.launch.cancellation.check()
         if instruction in self.program.hidden:
             return
         limit = self.launch.max_instructions
