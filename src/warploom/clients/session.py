@@ -27,7 +27,7 @@ from warploom.host.device import Device
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.loaded import LoadedKernel
 from warploom.host.programs.names import source_name
-from warploom.host.run import Done, Execution, Run
+from warploom.host.run import Execution, Run
 from warploom.report.export import as_json
 from warploom.sanitize.findings import ERROR, LEAK, Finding
 from warploom.sanitize.leaks import LiveAllocation, alive_on_heap, leaks
@@ -74,7 +74,7 @@ class KernelRuns:
 
             first = self.runs[0]
             tally = combined_tally([run.counted for run in self.runs])
-            done = Done(Execution(lambda: tally, self.seconds, self.compile_seconds))
+            done = Execution(lambda: tally, self.seconds, self.compile_seconds)
             self.runs = [Run(first.kernel, first.launch, done)]
         return self.runs[0]
 

@@ -41,7 +41,7 @@ from warploom.host.ready_launch import (
     sanitized_launch,
     work_of,
 )
-from warploom.host.run import Done, Execution, Run
+from warploom.host.run import Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.launch import Launch
 from warploom.machine.memory.device_memory import DeviceMemory
@@ -103,7 +103,7 @@ class Launcher:
         work, issued = work_of(ready, options, self.stream, progress)
         work = ready.begin(work)
         if self.stream is None:
-            return Run(self.kernel, ready.launch, Done(work()))
+            return Run(self.kernel, ready.launch, work())
         return self._submit(self.stream, ready, work, issued)
 
     def _submit(
@@ -171,7 +171,7 @@ class Launcher:
         ready = self._ready(args, options)
         timed = TimedRun(self.kernel, keeps_masks=True)
         work = ready.begin(partial(ready.execute, timed.execute))
-        run = Run(self.kernel, ready.launch, Done(work()))
+        run = Run(self.kernel, ready.launch, work())
         assert timed.record is not None
         write_trace(folder, run, timed.record)
         return run

@@ -19,7 +19,7 @@ from warploom.host.debugging import Debugger
 from warploom.host.engines import Execute, Progress, checking_engine, find_engine
 from warploom.host.launch_options import LaunchOptions
 from warploom.host.loaded import LoadedKernel
-from warploom.host.run import Done, Execution, Run
+from warploom.host.run import Execution, Run
 from warploom.host.stream import Stream
 from warploom.machine.compiled.compile_time import compile_time
 from warploom.machine.launch import Launch
@@ -118,7 +118,7 @@ class ReadyLaunch:
             context.memory.unwritten.clear()  # it may have written anything
         execution = Execution(counted, seconds, compiled, findings=tuple(findings or ()))
         if hooks.on_run is not None:
-            hooks.on_run(Run(kernel, self.launch, Done(execution)))
+            hooks.on_run(Run(kernel, self.launch, execution))
         return execution
 
 

@@ -84,6 +84,16 @@ class Execution:
         """Returns what was counted, put together when it is first asked for."""
         return self.counted()
 
+    def result(self) -> Execution:
+        """Returns itself, as the outcome of a launch that has ended."""
+        return self
+
+    def done(self) -> bool:
+        return True
+
+    def cancel(self) -> None:
+        """Does nothing: the launch has ended."""
+
 
 class Outcome(Protocol):
     """The end of a launch, now or later."""
@@ -93,22 +103,6 @@ class Outcome(Protocol):
     def done(self) -> bool: ...
 
     def cancel(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class Done:
-    """The outcome of a launch that was waited for."""
-
-    execution: Execution
-
-    def result(self) -> Execution:
-        return self.execution
-
-    def done(self) -> bool:
-        return True
-
-    def cancel(self) -> None:
-        """Does nothing: it has ended."""
 
 
 class Run:

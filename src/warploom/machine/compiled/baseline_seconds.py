@@ -20,7 +20,7 @@ LEAST = 0.01
 
 
 class BaselineSeconds:
-    """Keeps the seconds of one kernel in the cache on disk. They are to be written when they reach
+    """Keeps the seconds of one kernel in the cache on disk. They are to be written when they come to
     `due`, a quarter more than what was written last, so that nothing has to be done at the end of a
     process. If two processes write at once, one of them counts."""
 
