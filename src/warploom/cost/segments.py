@@ -32,17 +32,19 @@ of 32 lanes."""
 
 @jitable
 def global_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to global memory on 1.0 and 1.1: lane k of a half-warp must
-    access word k of an aligned segment, or each lane takes a transaction of 32 bytes, as with words
-    of 1 or 2 bytes (`move_in_order`)."""
+    """Adds the costs of an access to global memory on compute capability 1.0 and 1.1: one request
+    with its sectors, lines and bytes (`count_touched`), and the transactions of `move_in_order`:
+    one or two for a half-warp whose lane k accesses word k of an aligned segment, else one of 32
+    bytes for each active lane."""
     count_touched(addresses, mask, size, record)
     move_in_order(addresses, mask, size, 0, record)
 
 
 @jitable
 def global_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to global memory on 1.2 and 1.3: a transaction for each segment
-    that the lanes of a half-warp touch, shrunk to the used part."""
+    """Adds the costs of an access to global memory on compute capability 1.2 and 1.3: one request
+    with its sectors, lines and bytes (`count_touched`), and the transactions of `move_by_halves`:
+    one for each segment that the lanes of a half-warp touch, shrunk to the used part."""
     count_touched(addresses, mask, size, record)
     move_by_halves(addresses, mask, size, 0, record)
 
@@ -72,7 +74,8 @@ def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, recor
     """Adds the transactions of an access at `addresses + offset` by the rule of 1.0 and 1.1.
 
     A half-warp in order moves its words in one transaction of 64 (4-byte words) or 128 bytes (8),
-    or two of 128 (16). Otherwise, and for words of 1 or 2 bytes, it moves 32 bytes for each lane.
+    or two of 128 (16). Otherwise, and for words of 1 or 2 bytes, it takes one transaction of 32
+    bytes for each active lane, also for lanes in one segment.
     """
     for first in range(0, 32, HALF):
         half = mask & (HALF_MASK << first)

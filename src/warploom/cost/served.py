@@ -77,7 +77,7 @@ def _segments(
     addresses: Sequence[int], lanes: Lanes, size: int, *, bytes_: int, grouped: bool
 ) -> Iterator[ServedTransaction]:
     """Yields a transaction for each segment of `bytes_` bytes that the lanes touch; if `grouped`,
-    separately for the lanes whose words fill 128 bytes."""
+    separately for each aligned group of 128 // `size` lanes (at most 32)."""
     for group in _groups(lanes, min(WARP, 128 // size) if grouped else WARP):
         for segment, inside in _lanes_by_segment(addresses, group, bytes_).items():
             yield ServedTransaction(segment * bytes_, bytes_, inside)
