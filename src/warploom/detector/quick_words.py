@@ -51,10 +51,10 @@ def try_record_words(
     """Records the current thread's access, which is weak or relaxed (`memory_words.FAST_FLAGS`), in
     the cells from index `cells` on, which belong to `line`. A wide one
     (`cells.is_strong_at_gpu_scope`) is not recorded: two retained ones must make it redundant.
-    Returns whether it did; 0, with words before maybe recorded, if the cells have to be checked one
-    by one: the access is relaxed but not wide, the line is not in cells or, in shared memory, of an
-    earlier interval or block, a cell has records that barriers do not order, or no two retained
-    ones make a wide access redundant."""
+    Returns 1 if the access is recorded or redundant; 0, with words before maybe recorded, if
+    `memory_words.check_cells` has to check and record it: the access is relaxed but not wide, the
+    line is not in cells or, in shared memory, of an earlier interval or block, a cell has records
+    that barriers do not order, or no two retained ones make a wide access redundant."""
     shared = int(state.current_space == SHARED)
     if line.count != IN_CELLS:
         return 0

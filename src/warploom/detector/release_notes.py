@@ -60,7 +60,7 @@ def acquire_release(state: DetectorState, release: ReleaseRecord) -> None:
 @jitable
 def set_with_release(state: DetectorState, release: ReleaseRecord) -> int:
     """Returns a block set of what a release record knows of its own block and of others; 0 if the
-    pool is exhausted."""
+    pool has no space for the entry of its own block."""
     # A count and one entry, whose fields are in the order of `block` to `synced`.
     single_set = allocate(state, 7)
     if single_set == 0:

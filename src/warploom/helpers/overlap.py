@@ -65,6 +65,8 @@ def emit_count_segments(lanes: Lanes, arguments: Sequence[Value]) -> list[Value]
             return [lanes.b.ctpop(_group_bits(lanes, bits, size)) for size in (1, 4)]
 
         def count_steps() -> list[Value]:
+            """Emits the counts of keys that rise from lane to lane by the changes between lanes
+            (`if_rising`), of others by `compare`."""
             return if_rising(lanes, keys, on, (1, 4), compare)
 
         return _if_in_window(lanes, keys, on, count_bits, count_steps)
