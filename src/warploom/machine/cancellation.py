@@ -13,6 +13,7 @@ class Cancellation:
     __slots__ = ("requested",)
 
     def __init__(self) -> None:
+        """Begins with no stop requested."""
         self.requested = False
 
     def request(self) -> None:

@@ -182,12 +182,14 @@ class TensorCode:
 
     @cached_property
     def _words(self) -> Value:
-        """Returns the buffer of scratch words."""
+        """Returns the stack buffer of the scratch words (`IssueScratch`, 64-bit) that the helpers
+        of copies read and write, allocated on first use."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, IssueScratch.WORDS), align=64)
 
     @cached_property
     def _discarded_counts(self) -> Value:
-        """Returns a buffer for the costs of accesses that are not counted."""
+        """Returns a stack buffer of the size of an access record, allocated on first use: helpers
+        add the costs of accesses that are not counted to it instead of a record."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, RECORD_WIDTH), align=64)
 
 
@@ -197,7 +199,8 @@ class TensorWaitCode:
     """
 
     def __init__(self, tensors: TensorCode, *, delays: bool) -> None:
-        """Shares the operands and the frame of `tensors`; emits nothing."""
+        """Shares the operands and the frame of `tensors`; emits nothing. `delays`: the code is for
+        schedules in which copies may complete late."""
         self.tensors, self.operands = tensors, tensors.operands
         self.frame, self.lanes, self.b = tensors.frame, tensors.lanes, tensors.b
         self.delays = delays
@@ -243,8 +246,8 @@ class TensorWaitCode:
         """Wraps the code of a copy that may complete late: `hold_copies` saves the bytes that it
         will overwrite, and behind it `defer_copies` keeps the new ones until the copy completes and
         puts the old ones back; the latter only if the former held any at run time. `rows` are its
-        operands by row. If `copy` is None, as for copies that complete at once, or none may
-        complete late, nothing is emitted around the code."""
+        operands by row (without one for the mbarrier, that is -1). If `copy` is None, as for copies
+        that complete at once, or none may complete late, nothing is emitted around the code."""
         if copy is None or not self.delays:
             yield
             return
@@ -274,8 +277,8 @@ class TensorWaitCode:
             call(self.lanes, "defer_copies", self.tensors.host_memory, *arguments)
 
     def _wait(self, wait: WaitRequest, bits: Value) -> None:
-        """Emits the call that completes the copies for which lanes (`bits`, an i64) wait at an
-        mbarrier, whose address and phase or parity are passed in operand rows."""
+        """Emits stores of an mbarrier's address and of the phase or parity in operand rows, and the
+        call that completes the copies for which lanes (`bits`, an i64) wait there."""
         value = self.operands.read(wait.value, wait.type)
         if wait.type.bits < 64:
             value = self.b.zext(value, vector(I64))

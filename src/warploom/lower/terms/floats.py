@@ -19,9 +19,8 @@ _INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
 def lower_comparison(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits a comparison of two values, by the type of the arguments; of floats it is false with a
-    NaN (ordered).
-    """
+    """Emits a comparison of two values as lanes of i1, signed, unsigned or of floats by the type of
+    the arguments; of floats each comparison, `ne` too, is false with a NaN (ordered)."""
     sign, type = _ORDERED[term.op], term.args[0].type
     if type.is_float:
         return vectors.b.fcmp_ordered(sign, *args)
@@ -42,12 +41,13 @@ def lower_arithmetic(vectors: Vectors, term: Term, args: list[Value]) -> Value:
 
 
 def lower_float_minimum(vectors: Vectors, term: Term, args: list[Value]) -> Value:
-    """Emits the minimum or maximum of two floats; of a number and a NaN, the number."""
+    """Emits the minimum or maximum (the node's operation) of two floats by `llvm.minimumnum` or
+    `llvm.maximumnum`: of a number and a NaN the number, and -0 is below +0."""
     return vectors.intrinsic(_MINIMUM[term.op], args)
 
 
 def lower_is_nan(vectors: Vectors, _term: Term, args: list[Value]) -> Value:
-    """Emits a test for NaN."""
+    """Emits a test for NaN, as lanes of i1."""
     return vectors.b.fcmp_unordered("uno", args[0], args[0])
 
 

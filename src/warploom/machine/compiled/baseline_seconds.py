@@ -33,7 +33,8 @@ class BaselineSeconds:
         self._written = self.before
 
     def update(self, seconds: float) -> None:
-        """Writes the seconds of all processes so far if they have grown enough."""
+        """Writes `seconds`, the sum over all processes so far, to the cache if it is at least LEAST
+        and 1.25 times the number last read or written."""
         if seconds >= max(LEAST, 1.25 * self._written):
             self._written = seconds
             disk_cache.store(KIND, self._key, _CONTENT.pack(seconds))

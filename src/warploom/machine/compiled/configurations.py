@@ -31,9 +31,10 @@ class Configuration:
         return self._launch_template
 
     def better_template(self, launch_template: LaunchTemplate) -> LaunchTemplate | None:
-        """Returns the template of better code in which a running launch should continue; None if
-        there is none yet (`Tiers.improve_when_due`). Launches whose order a policy chooses, and
-        launches with clusters, finish in baseline code if they began in it."""
+        """Starts a compilation that is due, or loads one that is done (`Tiers.improve_when_due`);
+        returns the template of the current code, in which a launch that runs in `launch_template`
+        should continue, None if there is no other code than its own. Launches whose order a policy
+        chooses, and launches with clusters, finish in baseline code if they began in it (None)."""
         self.tiers.improve_when_due()
         if self.tiers.current in (None, launch_template.kernel):
             return None

@@ -227,7 +227,7 @@ class LaunchBuffers:
         self._caches[self._launch_template.kernel.layout.caches.entry_capacities()] = 0
 
     def words(self, start: int, count: int) -> Words:
-        """Returns `count` 64-bit words from byte `start` on."""
+        """Returns a view of `count` 64-bit words of the arena from byte `start` on."""
         return self.arena[start : start + 8 * count].view(np.int64)
 
 
@@ -282,9 +282,9 @@ def _bytes_per_slot(kernel: CompiledKernel, launch: Launch) -> dict[Slot, int]:
 
 def _values(kernel: CompiledKernel, launch: Launch) -> Mapping[Slot, int]:
     """Returns the initial values of environment slots that hold no address: the instruction budget
-    (NO_LIMIT without `max_instructions`), -1 as the current block, a block's bytes of shared memory
-    (and their stride) and local memory, a warp's bytes of context, threads and warps of a block,
-    block and grid dimensions."""
+    (NO_LIMIT without `max_instructions`), -1 as the current block, a block's bytes of shared
+    memory, the distance between two blocks', a block's bytes of local memory, threads and warps of
+    a block, block and grid dimensions."""
     warps = launch.warps_per_block
     return {
         Slot.BUDGET: NO_LIMIT if launch.max_instructions is None else launch.max_instructions,

@@ -52,6 +52,7 @@ def _run_with_threads(
             work.host_callbacks.stop = stop
 
     def report() -> None:
+        """Calls `progress` with the blocks done of all parts and the launch's number of blocks."""
         progress(sum(map(_blocks_done, works)), works[0].launch.blocks)
 
     try:

@@ -59,8 +59,9 @@ class WorkerLaunch:
     ) -> WorkerLaunch:
         """Returns a part that is ready to run: buffers from the template, with its range of blocks,
         parameters, module globals, tables of allocations and textures, and host callbacks if the
-        kernel calls the host; `caches` is the array of the counted memory caches
-        (`cost.caches`)."""
+        kernel calls the host; `caches` is the array of the counted memory caches (`cost.caches`).
+        Without `configuration` the part ends in the code in which it began, and the engine does not
+        count its seconds."""
         buffers = launch_template.buffers()
         plan, environment = buffers.plan, buffers.environment
         plan.next_block, plan.blocks = blocks.start, blocks.stop
@@ -163,10 +164,12 @@ class WorkerLaunch:
 
     @property
     def kernel(self) -> CompiledKernel:
+        """Returns the code that the part runs in now."""
         return self.launch_template.kernel
 
     @property
     def environment(self) -> Words:
+        """Returns the environment in the part's buffers (words by `Slot`)."""
         return self.buffers.environment
 
     @property
@@ -217,6 +220,7 @@ class WorkerLaunch:
 
     @property
     def _slots(self) -> int:
+        """Returns the number of slots for resident blocks."""
         return self.launch_template.slots
 
     def _array(self, slot: Slot, words: int) -> Words:

@@ -49,6 +49,7 @@ class Heap:
 
     @sizes.setter
     def sizes(self, sizes: dict[int, int]) -> None:
+        """Replaces the bytes of the allocations by address, and computes `used` from them."""
         self._sizes = dict(sizes)
         self.used = sum(sizes.values())
 

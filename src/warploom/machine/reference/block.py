@@ -101,9 +101,10 @@ class Grid:
         return True
 
     def _begin_chosen_turn(self) -> int | None:
-        """Begins a turn of the warp that the chooser selects among the runnable ones; returns its
-        number, or None if the schedule decides: there is no chooser, no runnable warp, it selects
-        none, or one that cannot run."""
+        """Begins a turn of the warp that the chooser selects among the runnable ones, which first
+        begins every block that has a free slot (`runnable_warps`); returns its number, or None if
+        the schedule decides: there is no chooser, no runnable warp, it selects none, or one that
+        cannot run."""
         if self.choose is None:
             return None
         runnable = runnable_warps(self.run, self._begin_block)
@@ -234,4 +235,5 @@ def _deadlock(
 
 
 def _started(run: LaunchState) -> int:
+    """Returns the number of thread blocks that have started: the number of the next one."""
     return run.plan.next_block

@@ -71,9 +71,10 @@ def _wait_for_members(warp: Warp) -> int:
 
 
 def jump(warp: Warp, block: int) -> int:
-    """Enters a basic block, but at a back edge (to this or an earlier block) first ends the turn,
-    TURN_END, if it has used more than `length` instructions or a test of an mbarrier's phase has
-    failed in it; `block` is then stored as where the lanes resume. Returns the status."""
+    """Enters a basic block, but at a back edge (to this or an earlier block, the exit block
+    excepted) first ends the turn, TURN_END, if it has used more than `length` instructions (the
+    turn's, in the plan) or a test of an mbarrier's phase has failed in it; `block` is then stored
+    as where the lanes resume. Returns the status: RUNNABLE, TURN_END, or why the lanes wait."""
     is_back_edge = block <= warp.splits.block and block != warp.splits.exit
     if is_back_edge and (warp.failed_wait or warp.used > warp.run.plan.length):
         warp.splits.table.block = block

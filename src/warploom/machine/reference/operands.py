@@ -48,7 +48,8 @@ def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
 
 def guard_mask(warp: Warp, instruction: Instruction) -> int:
     """Returns the mask of lanes, active or not, whose guard predicate allows them to execute the
-    instruction; all without a guard."""
+    instruction; all lanes without a guard. Of a negated guard, the bits above the lanes are set too
+    (the integer is negative): callers combine it with a mask of lanes."""
     if instruction.guard is None:
         return (1 << warp.size) - 1
     holds = to_mask(warp.registers[instruction.guard.register.name])
