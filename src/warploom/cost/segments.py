@@ -51,9 +51,10 @@ def global_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -
 
 @jitable
 def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory on 1.0 and 1.1: one request with the sectors,
-    lines and bytes of all its words (`count_touched_local`), and transactions by the rule of global
-    memory (`move_in_order`), for one 4-byte word of each lane after the other."""
+    """Adds the costs of an access to local memory on compute capability 1.0 and 1.1: one request
+    with the sectors, lines and bytes of all its words (`count_touched_local`), and transactions by
+    the rule of global memory (`move_in_order`), for one 4-byte word of each lane after the other.
+    """
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
         move_in_order(addresses, mask, min(size, 4), WORD_STRIDE * word, record)
@@ -61,9 +62,10 @@ def local_in_order(addresses: Addresses, mask: int, size: int, record: Ints) -> 
 
 @jitable
 def local_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) -> None:
-    """Adds the costs of an access to local memory on 1.2 and 1.3: one request with the sectors,
-    lines and bytes of all its words (`count_touched_local`), and transactions by the rule of global
-    memory (`move_by_halves`), for one 4-byte word of each lane after the other."""
+    """Adds the costs of an access to local memory on compute capability 1.2 and 1.3: one request
+    with the sectors, lines and bytes of all its words (`count_touched_local`), and transactions by
+    the rule of global memory (`move_by_halves`), for one 4-byte word of each lane after the other.
+    """
     count_touched_local(addresses, mask, size, record)
     for word in range(max(1, size // 4)):
         move_by_halves(addresses, mask, min(size, 4), WORD_STRIDE * word, record)
@@ -71,7 +73,8 @@ def local_by_halves(addresses: Addresses, mask: int, size: int, record: Ints) ->
 
 @jitable
 def move_in_order(addresses: Addresses, mask: int, size: int, offset: int, record: Ints) -> None:
-    """Adds the transactions of an access at `addresses + offset` by the rule of 1.0 and 1.1.
+    """Adds the transactions of an access at `addresses + offset` by the rule of compute capability
+    1.0 and 1.1.
 
     A half-warp in order moves its words in one transaction of 64 (4-byte words) or 128 bytes (8),
     or two of 128 (16). Otherwise, and for words of 1 or 2 bytes, it takes one transaction of 32
@@ -106,7 +109,8 @@ def is_in_order(addresses: Addresses, half: int, first: int, size: int, offset: 
 
 @jitable
 def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, record: Ints) -> None:
-    """Adds the transactions of an access at `addresses + offset` by the rule of 1.2 and 1.3.
+    """Adds the transactions of an access at `addresses + offset` by the rule of compute capability
+    1.2 and 1.3.
 
     Until all lanes are served: takes the segment of the lowest remaining lane (32 bytes for words
     of 1 byte, 64 for 2, 128 for more), serves every lane in it, and halves it, down to 32 bytes,
@@ -137,7 +141,8 @@ def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, reco
 @jitable
 def shrunk(segment: int, lowest: int, end: int) -> int:
     """Returns the bytes that are moved of a segment of `segment` bytes whose bytes from `lowest` up
-    to `end` are used: the segment is halved, down to 32, while one half has all of them."""
+    to `end` (exclusive) are used: the segment is halved, down to 32, while one half has all of
+    them."""
     while segment > 32:
         half = segment // 2
         if lowest >= half:

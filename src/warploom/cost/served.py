@@ -84,8 +84,9 @@ def _segments(
 
 
 def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[ServedTransaction]:
-    """Yields the transactions of 1.0 and 1.1: for a half-warp in order its words together (16 bytes
-    per lane: in two transactions), else, and for words of 1 or 2 bytes, 32 bytes for each lane."""
+    """Yields the transactions of global memory on compute capability 1.0 and 1.1: for a half-warp
+    in order its words together (16 bytes per lane: in two transactions), else, and for words of 1
+    or 2 bytes, 32 bytes for each lane."""
     for half in _groups(lanes, HALF):
         first = half[0] // HALF * HALF
         start = addresses[half[0]] - (half[0] - first) * size
@@ -103,8 +104,8 @@ def _in_order(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Ser
 
 
 def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[ServedTransaction]:
-    """Yields the transactions of 1.2 and 1.3: for each half-warp the segments that its lanes touch,
-    shrunk to the used part."""
+    """Yields the transactions of global memory on compute capability 1.2 and 1.3: for each
+    half-warp the segments that its lanes touch, shrunk to the used part."""
     segment = min(32 * size, 128)
     for half in _groups(lanes, HALF):
         left = list(half)
@@ -214,8 +215,9 @@ def _banks_of_rows(
 def _half_warp_reads(
     addresses: Sequence[int], lanes: Lanes, size: int
 ) -> Iterator[ServedTransaction]:
-    """Yields the steps of a load on 1.x, for each half-warp and 4-byte word: each broadcasts the
-    word of the lowest remaining lane and serves one lane of every other bank."""
+    """Yields the steps of a load from shared memory on compute capability 1.x (with start and size
+    0), for each half-warp and 4-byte word: each broadcasts the word of the lowest remaining lane
+    and serves one lane of every other bank."""
     for half in _groups(lanes, HALF):
         for _ in range(max(1, size // 4)):
             left = list(half)
@@ -234,8 +236,8 @@ def _half_warp_reads(
 def _half_warp_writes(
     addresses: Sequence[int], lanes: Lanes, size: int
 ) -> Iterator[ServedTransaction]:
-    """Yields the steps of a store on 1.x: each serves one word of every bank, for each half-warp
-    and word."""
+    """Yields the steps of a store to shared memory on compute capability 1.x (with start and size
+    0): each serves one word of every bank, for each half-warp and word."""
     for half in _groups(lanes, HALF):
         for _ in range(max(1, size // 4)):
             yield from _passes(

@@ -311,8 +311,7 @@ def _is_consecutive(group: GroupDescriptor, bases: RunAddresses, key: int) -> bo
 @jitable
 def _extent(group: GroupDescriptor, bases: RunAddresses, key: int) -> tuple[int, int]:
     """Returns the byte range that the active lanes of a key access in all accesses of the group:
-    begin and end, as offsets from the first run's address.
-    """
+    begin and end (exclusive), as offsets from the first run's address."""
     start = _member(group, 0).offset
     stop = start
     for member in range(1, group.members):

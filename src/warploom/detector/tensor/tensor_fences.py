@@ -155,9 +155,9 @@ def check_fences(
 
 @jitable
 def is_unfenced(state: DetectorState, agent: int, time: int) -> int:
-    """Returns whether a load or a store of tensor memory by another warp's agent `agent`, number
-    `time`, is not known as passed on by a fence before a synchronisation. Never for other work,
-    whose commit is such a fence."""
+    """Returns whether the current thread does not know that load or store number `time` of tensor
+    memory by another warp's agent `agent` was followed by a `tcgen05.fence::before_thread_sync`; 0
+    for other work, whose commit is such a fence."""
     if agent >> AGENT_KIND_AT < LOADS_OF_WARP:
         return 0
     return 1 - includes_copy(current_agent_word(state, agent_index(state, agent) + FENCED), time)
