@@ -14,7 +14,7 @@ from warploom.lower.terms.integers import Node, builder_node
 
 _ORDERED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _INTRINSICS = {"fma": "fma", "fsqrt": "sqrt"}
-_MINIMUM = {"fmin": "minimumnum", "fmax": "maximumnum"}
+_EXTREMES = {"fmin": "minimumnum", "fmax": "maximumnum"}
 _INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
@@ -40,10 +40,10 @@ def lower_arithmetic(vectors: Vectors, term: Term, args: list[Value]) -> Value:
     return getattr(vectors.b, term.op)(*args)
 
 
-def lower_float_minimum(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+def lower_float_extreme(vectors: Vectors, term: Term, args: list[Value]) -> Value:
     """Emits the minimum or maximum (the node's operation) of two floats by `llvm.minimumnum` or
     `llvm.maximumnum`: of a number and a NaN the number, and -0 is below +0."""
-    return vectors.intrinsic(_MINIMUM[term.op], args)
+    return vectors.intrinsic(_EXTREMES[term.op], args)
 
 
 def lower_is_nan(vectors: Vectors, _term: Term, args: list[Value]) -> Value:
@@ -75,7 +75,7 @@ def lower_integral(vectors: Vectors, term: Term, args: list[Value]) -> Value:
 FLOATS: Mapping[str, Node] = {
     **dict.fromkeys(_ORDERED, lower_comparison),
     **dict.fromkeys(("fadd", "fsub", "fmul", "fdiv", *_INTRINSICS), lower_arithmetic),
-    **dict.fromkeys(_MINIMUM, lower_float_minimum),
+    **dict.fromkeys(_EXTREMES, lower_float_extreme),
     "is_nan": lower_is_nan,
     "canonical": lower_canonical,
     "fabs": lower_absolute,

@@ -15,7 +15,7 @@ from warploom.llvm.vectors import Vectors
 Node = Callable[[Vectors, Term, list[Value]], Value]
 """A function that lowers a node of a term, given the values of its arguments."""
 
-_COUNTING = {"popc": "ctpop", "brev": "bitreverse"}
+_BIT_INTRINSICS = {"popc": "ctpop", "brev": "bitreverse"}
 
 
 def builder_node(name: str) -> Node:
@@ -24,16 +24,16 @@ def builder_node(name: str) -> Node:
     return lambda vectors, _term, args: getattr(vectors.b, name)(*args)
 
 
-def lower_minimum(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+def lower_extreme(vectors: Vectors, term: Term, args: list[Value]) -> Value:
     """Emits the minimum or maximum (the node's operation) of two integers, by the type's
     signedness."""
     sign = "s" if term.type.is_signed else "u"
     return vectors.intrinsic(f"{sign}{term.op}", args)
 
 
-def lower_count(vectors: Vectors, term: Term, args: list[Value]) -> Value:
+def lower_bit_intrinsic(vectors: Vectors, term: Term, args: list[Value]) -> Value:
     """Emits a population count (`popc`) or a bit reversal (`brev`), by the node's operation."""
-    return vectors.intrinsic(_COUNTING[term.op], args)
+    return vectors.intrinsic(_BIT_INTRINSICS[term.op], args)
 
 
 def lower_leading_zeros(vectors: Vectors, term: Term, args: list[Value]) -> Value:
@@ -88,10 +88,10 @@ INTEGERS: Mapping[str, Node] = {
     "not": builder_node("not_"),
     "neg": builder_node("neg"),
     "select": builder_node("select"),
-    "min": lower_minimum,
-    "max": lower_minimum,
-    "popc": lower_count,
-    "brev": lower_count,
+    "min": lower_extreme,
+    "max": lower_extreme,
+    "popc": lower_bit_intrinsic,
+    "brev": lower_bit_intrinsic,
     "clz": lower_leading_zeros,
     "div": lower_division,
     "rem": lower_division,

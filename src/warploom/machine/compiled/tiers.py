@@ -83,11 +83,11 @@ class Tiers:
         if level:
             return self.optimised()
         if self._current is None:
-            self._current = self._first()
+            self._current = self._first_kernel()
         self.improve_when_due()
         return self._current
 
-    def _first(self) -> CompiledKernel:
+    def _first_kernel(self) -> CompiledKernel:
         """Returns the code that launches begin with in this process: the best on disk, which
         becomes the current code. If there is none, level 1, compiled now, if earlier processes have
         spent `_expected_seconds` in baseline code; else the lowest level. Takes over the seconds of
@@ -238,6 +238,7 @@ class Tiers:
 
     @property
     def _expected_seconds(self) -> float:
-        """Returns the seconds in the current code after which launches wait for better code."""
+        """Returns the seconds in the current code after which launches wait for better code: the
+        expected time to compile it, but at least SECONDS_IN."""
         expected = SECONDS + SECONDS_AN_INSTRUCTION * len(self.program.instructions)
         return max(expected, SECONDS_IN[self._level])

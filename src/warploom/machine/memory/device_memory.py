@@ -165,8 +165,8 @@ class DeviceMemory:
                 raise WarploomError(f"{address:#x} is not the start of a live allocation")
 
     def drop(self, address: int) -> None:
-        """Frees an allocation from a finalizer, which may run in the middle of another call; does
-        nothing if it is freed already."""
+        """Frees an allocation from a finalizer, which may run in the middle of another call: now,
+        or as soon as the lock is released. Does nothing if it is freed already."""
         self._lock.run_locked(partial(self._free_or_retain, address))
 
     def begin_launch(self) -> int:

@@ -31,8 +31,8 @@ WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
 
 def read(warp: Warp, operand: Operand, type: ScalarType) -> Values:
     """Returns the operand's bits in each lane as an instruction of type `type` reads them: of a
-    register, literal, special register, negated predicate or symbol. Raises TypeError for
-    others."""
+    register, literal, special register, negated predicate or symbol (its address). Raises TypeError
+    for others."""
     if isinstance(operand, Register):
         return resized(warp.registers[operand.name], type.bits)
     if isinstance(operand, Immediate):
