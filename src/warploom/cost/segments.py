@@ -135,11 +135,13 @@ def move_by_halves(addresses: Addresses, mask: int, size: int, offset: int, reco
                     remaining ^= 1 << lane
                     lowest = min(lowest, address - start)
                     end = max(end, address - start + np.uint64(size))
-            add_transactions(shrunk(segment, int(np.int64(lowest)), int(np.int64(end))), 1, record)
+            add_transactions(
+                shrunk_bytes(segment, int(np.int64(lowest)), int(np.int64(end))), 1, record
+            )
 
 
 @jitable
-def shrunk(segment: int, lowest: int, end: int) -> int:
+def shrunk_bytes(segment: int, lowest: int, end: int) -> int:
     """Returns the bytes that are moved of a segment of `segment` bytes whose bytes from `lowest` up
     to `end` (exclusive) are used: the segment is halved, down to 32, while one half has all of
     them."""

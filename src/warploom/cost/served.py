@@ -18,7 +18,7 @@ import numpy as np
 
 from warploom.cost.constant import word_shift
 from warploom.cost.paired_banks import count_return_cycles
-from warploom.cost.segments import shrunk
+from warploom.cost.segments import shrunk_bytes
 
 WARP, HALF = 32, 16
 
@@ -114,7 +114,7 @@ def _by_halves(addresses: Sequence[int], lanes: Lanes, size: int) -> Iterator[Se
             inside = [lane for lane in left if start <= addresses[lane] < start + segment]
             lowest = min(addresses[lane] for lane in inside) - start
             end = max(addresses[lane] for lane in inside) - start + size
-            moved = shrunk(segment, lowest, end)
+            moved = shrunk_bytes(segment, lowest, end)
             yield ServedTransaction(start + lowest // moved * moved, moved, _mask(inside))
             left = [lane for lane in left if lane not in inside]
 

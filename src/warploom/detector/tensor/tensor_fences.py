@@ -50,7 +50,7 @@ one is at 0); which fences are missing."""
 
 
 @jitable
-def warp_index(state: DetectorState, warp: int) -> int:
+def warp_words_index(state: DetectorState, warp: int) -> int:
     """Returns the index, in a vector clock, of the first agent word of a warp's loads and stores of
     tensor memory."""
     # After the words of threads and three agent words for each.
@@ -68,7 +68,7 @@ def wait_for_moves(state: DetectorState, event: DetectorEvent, stores: int) -> N
         left &= left - 1
         warp = WarpKnowledge(state, state.current_warp_at)
         warp.waited_for[stores] = warp.begun[stores]
-        agent_word = current_clock(state) + warp_index(state, state.current_warp) + 2 * stores
+        agent_word = current_clock(state) + warp_words_index(state, state.current_warp) + 2 * stores
         state.words[agent_word] = join_agent_word(state.words[agent_word], warp.waited_for[stores])
 
 
@@ -84,7 +84,7 @@ def fence_before(state: DetectorState, event: DetectorEvent) -> None:
         left &= left - 1
         warp, clock = WarpKnowledge(state, state.current_warp_at), current_clock(state)
         for stores in range(2):
-            agent_word = clock + warp_index(state, state.current_warp) + 2 * stores + FENCED
+            agent_word = clock + warp_words_index(state, state.current_warp) + 2 * stores + FENCED
             state.words[agent_word] = join_agent_word(
                 state.words[agent_word], warp.waited_for[stores]
             )
