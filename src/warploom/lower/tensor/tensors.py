@@ -48,6 +48,7 @@ class TensorCode:
     the helpers that execute copies."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Shares the operands, frame and IR builder of `memory`; emits nothing."""
         self.memory, self.operands = memory, memory.operands
         self.frame, self.lanes, self.b = memory.frame, memory.lanes, memory.b
 

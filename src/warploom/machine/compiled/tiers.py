@@ -131,8 +131,8 @@ class Tiers:
         return Compilation(self.program, self.rules, self.variant, level)
 
     def baseline(self) -> CompiledKernel:
-        """Returns baseline code, compiled on first use, with Ctrl-C deferred; the time counts as
-        this thread's compile time."""
+        """Returns baseline code, compiled on first use, with Ctrl-C deferred, without making it the
+        current code; the time counts as this thread's compile time."""
         return self._code(Effort.NONE)
 
     def optimised(self) -> CompiledKernel:
