@@ -88,8 +88,8 @@ def record_lane_run(
     """Records the access of `lanes` in the block with state `slot`: each accesses the bytes right
     after those of the lane number before (lanes may be missing), the first those at `address`. With
     INIT also marks what a store writes as written. Returns 1; ALL_SETTLED if reads there need no
-    record; 0, and the general code has to decide, if the bytes are not all in one allocation, are
-    misaligned, or a store to a CONSTANT or CLOSED one, touched bytes are tracked, some are
+    record; 0, and the general code has to decide, if the bytes are misaligned or not all in one
+    allocation, a store is to a CONSTANT or CLOSED one, touched bytes are tracked, some are
     unwritten or lanes are missing (INIT), or the lines cannot decide."""
     present = lanes >> first_lane(lanes)
     end = address + lanes_up_to_last(present) * event.size
