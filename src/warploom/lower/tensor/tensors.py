@@ -55,8 +55,8 @@ class TensorCode:
     def emit(self, index: int, instruction: Instruction, on: Value) -> None:
         """Emits an operation of `isa.ops.tensors` (a tensor copy or reduction, a change of a tensor
         map, a cancellation of a cluster's launch): stores its operands in rows, and if `on` has
-        lanes at run time, passes it to the race detector, the log and the rules, and exits if it
-        faults."""
+        lanes at run time, passes it to the race detector, the log and the helper that executes it,
+        and exits if it faults."""
         request, b, frame = tensor_request(instruction), self.b, self.frame
         rows = {each[0]: self._input(each, request.map_space) for each in request.inputs}
         self.fill(rows)
@@ -91,9 +91,8 @@ class TensorCode:
                 self.fail(index)
 
     def fail(self, index: int) -> None:
-        """Emits the exit with FAULT: copies the fault that the rules have stored in the scratch
-        words to the environment's record, with the instruction, the warp and the space.
-        """
+        """Emits the exit with FAULT: copies the fault that a helper has stored in the scratch words
+        to the environment's record, with the instruction, the warp and the space."""
         b, frame = self.b, self.frame
         in_shared = b.load(self.scratch(IssueScratch.fault_in_shared), typ=I64)
         is_shared = b.icmp_unsigned("!=", in_shared, I64(0))
@@ -159,7 +158,7 @@ class TensorCode:
 
     @property
     def host_memory(self) -> Value:
-        """Returns the pointer to host address `ORIGIN`, from which the rules address all memory."""
+        """Returns the pointer to host address `ORIGIN`, from which helpers address all memory."""
         return self.b.inttoptr(I64(ORIGIN), PTR)
 
     def row(self, row: int) -> Value:
@@ -172,7 +171,7 @@ class TensorCode:
 
     @cached_property
     def work(self) -> Value:
-        """Returns a stack buffer in which the rules build an entry of the queue of copies."""
+        """Returns a stack buffer in which helpers build an entry of the queue of copies."""
         size = work_words(self.frame.program.has_tensor_memory)
         return self.frame.prologue.alloca(ir.ArrayType(I64, size), align=64)
 
@@ -233,8 +232,9 @@ class TensorWaitCode:
             emit(bits)
 
     def _state(self) -> tuple[Value, ...]:
-        """Stores the warp's context for the rules; returns the arguments that the helpers of waits
-        share: scratch words, schedule, both lists of copies, and the buffer of an entry."""
+        """Emits stores of the warp's context in the scratch words; returns the arguments that the
+        helpers of waits share: addresses of the scratch words, the schedule, both lists of copies,
+        and the buffer of an entry."""
         self.tensors.store_context()
         slots = Slot.PLAN_AT, Slot.QUEUE_AT, Slot.HELD_AT
         lists = (self.frame.pointer(slot) for slot in slots)

@@ -39,8 +39,9 @@ class TextureCode:
 
     def emit(self, index: int, instruction: Instruction, on: Value) -> list[Result]:
         """Emits a texture or surface instruction: stores its operands in rows (zeros in those that
-        it does not have), calls the rules, and exits if they fault; returns its destinations with
-        the values of result rows. The predicate that texels are resident is always true."""
+        it does not have), calls the helper `serve_texels`, and exits if that faults; returns its
+        destinations with the values of result rows. The predicate that texels are resident is
+        always true."""
         request = texel_request(instruction)
         rows = {TexelOperands.handle: self._handle(request.handle, on)}
         if request.sampler is not None:
@@ -83,10 +84,11 @@ class TextureCode:
         return self.b.trunc(value, narrow) if type.bits < 64 else value
 
     def _serve(self, index: int, request: int, on: Value) -> None:
-        """Emits the call of the rules for the lanes `on`, after the race detector's event; then the
-        exit on a fault, whose record is stored in the environment, and in a recorded launch the
-        record of the sectors. `request`: its packed options (`program.requests.texture`). A query
-        has no access record, so it is neither counted nor recorded."""
+        """Emits the call of the helper `serve_texels` for the lanes `on`, after the race detector's
+        event; then the exit on a fault, whose record is stored in the environment, and in a
+        recorded launch the record of the sectors. `request`: its packed options
+        (`program.requests.texture`). A query has no access record, so it is neither counted nor
+        recorded."""
         b, frame = self.b, self.frame
         row = next((r for r in frame.layout.rows if r.instruction == index), None)
         space = row.space if row else Space.TEXTURE
@@ -127,7 +129,8 @@ class TextureCode:
 
     def _scratch(self, word: int) -> Value:
         """Returns the address of 64-bit word `word` of the scratch words (`TexelScratch`), in which
-        the rules store a fault, the sectors of an access and the corners of a lane."""
+        the helper `serve_texels` stores a fault, the sectors of an access and the corners of a
+        lane."""
         return self.b.gep(self._words, [I64(8 * word)], source_etype=I8)
 
     @cached_property

@@ -212,7 +212,7 @@ class LaunchBuffers:
 
     def _fill(self) -> None:
         """Writes everything that is not zero initially: the start of the arena, the cost of each
-        record's common access, and the lane sets that range caches start with."""
+        record's common access, and the keys (masks of full warps) that range caches start with."""
         self._head[:] = self._start
         self._cost_of_row[:] = self._launch_template.costs
         self._caches[: len(self._launch_template.full_lane_sets)] = (

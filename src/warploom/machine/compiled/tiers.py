@@ -197,9 +197,9 @@ class Tiers:
 
     def _load(self, task: ForkedTask) -> None:
         """Loads the code that a forked process has compiled, and makes it the current code. There
-        will be no better code if the process could not: the kernel is too long, or the process was
-        killed. Loads nothing if this process was forked after the task began (`is_forgotten`): the
-        task is dropped, and another may be started."""
+        will be no better code if that fails: the kernel is too long, the process was killed, or a
+        function that the code calls is not in the cache. Loads nothing if this process was forked
+        after the task began (`is_forgotten`): the task is dropped, and another may be started."""
         entry, self._task = task.result(), None
         if task.is_forgotten:
             return
