@@ -78,6 +78,7 @@ class Tally:
         n = len(program.instructions)
 
         def column() -> Counts:
+            """Returns a zero for each instruction of the program."""
             return np.zeros(n, np.int64)
 
         rows_of_rules = np.zeros((len(rows), RECORD_WIDTH), np.int64)

@@ -66,6 +66,7 @@ class RegisterShapes:
     masked_regions: tuple[MaskedRegion, ...]
 
     def __bool__(self) -> bool:
+        """Returns whether any register has a shape."""
         return bool(self.by_register)
 
     def at(self, block: int) -> BlockShapes:
@@ -83,6 +84,7 @@ class RegisterShapes:
 
     @cached_property
     def _at_block(self) -> dict[int, BlockShapes]:
+        """Returns the cache of `at`, by block: empty at first."""
         return {}
 
     def becomes_varying(self, block: int) -> frozenset[Register]:
@@ -205,9 +207,12 @@ class OperandShapes:
     registers (in one block, or in all); a register without one is varying."""
 
     def __init__(self, program: Program, warp_layout: WarpLayout, shapes: BlockShapes) -> None:
+        """Stores the program, its layout of warps, and the shapes of its registers: those without
+        one are varying."""
         self.program, self.warp_layout, self.shapes = program, warp_layout, shapes
 
     def shape(self, operand: Operand, type: ScalarType) -> VectorShape:
+        """Returns the shape of an operand that is read as `type` (`operand`)."""
         return self.operand(operand, type).shape
 
     def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
@@ -364,9 +369,9 @@ def _resized(shape: VectorShape, have: int, want: int) -> VectorShape:
 
 
 def block_affine_registers(block: BlockShapes, shapes: RegisterShapes) -> frozenset[Register]:
-    """Returns the registers whose shapes in the thread block (`block`) continue those in its warps
-    (`shapes`), and hold in all basic blocks: their values in the first warp determine those in all
-    warps."""
+    """Returns the registers whose shapes in the thread block (`block`) have the stride of those in
+    its warps (`shapes`) and no more runs, and hold in all basic blocks: their values in the first
+    warp determine those in all warps."""
     common = block.keys() & shapes.lasting
     pairs = ((r, block[r], shapes.by_register[r]) for r in common)
     return frozenset(r for r, b, w in pairs if b.stride == w.stride and b.width <= w.width)
