@@ -171,7 +171,8 @@ MOST_THREADS = {"x": 1024, "y": 1024, "z": 64}
 def special_shape(name: str, warp_layout: WarpLayout) -> VectorShape:
     """Returns the shape of a special register: `%laneid` with stride 1, `%tid.x` with stride 1 in
     each run of the layout, `%tid.y` and `%tid.z` uniform in each run, others uniform or varying as
-    the register is defined; clocks are varying. Of a whole thread block (BLOCK_WIDE), registers
+    the register is defined; clocks are varying. `%laneid`, `%tid` and `%ntid` have the bits that
+    may be 1 in the first value of a run (`ones`). Of a whole thread block (BLOCK_WIDE), registers
     that differ between warps are varying, and thread indices but for those of ALONG_X and
     IN_ROWS."""
     special = SPECIAL_REGISTERS[name]
@@ -217,7 +218,8 @@ class OperandShapes:
 
     def operand(self, operand: Operand, type: ScalarType) -> ShapedValue:
         """Returns the shape of an operand that is read as `type`, and its constant if it is an
-        immediate integer. Addresses, vectors and other compound operands are varying."""
+        immediate integer. A negated predicate has the shape of its register; registers without a
+        known shape, addresses, vectors and other compound operands are varying."""
         match operand:
             case Immediate(value):
                 whole = None if type.is_float else value & ((1 << type.bits) - 1)

@@ -64,7 +64,8 @@ class VectorShape:
         return VectorShape(width, self.stride, both)
 
     def ones_in(self, width: int) -> int:
-        """Returns `ones` of the shape of `width` runs, of which this one has no more."""
+        """Returns the bits that may be 1 in the first values of `width` runs (`ones`), if the
+        shape's own runs are split into so many; `width` is not less than the shape's."""
         if self.width == width or self.stride == 0:
             return self.ones
         return from_lowest(self.ones | self.stride * (LANES // width))

@@ -88,11 +88,11 @@ class Observer(Protocol):
         ...
 
     def block_begins(self, block: int) -> None:
-        """Reports a thread block that begins."""
+        """Reports a thread block that begins, by its linear number in the grid."""
         ...
 
     def block_ends(self, block: int) -> None:
-        """Reports a thread block whose warps have all ended."""
+        """Reports a thread block whose warps have all ended, by its linear number in the grid."""
         ...
 
 
@@ -328,8 +328,8 @@ class Warp:
 
     @property
     def level(self) -> int:
-        """Returns the call depth of the active lanes, from the program's register for it, in which
-        they agree; 0 if the program has no calls left."""
+        """Returns the call depth of the active lanes, which the lowest one has in the program's
+        register of call depths, as the others do; 0 if all calls of the program are inlined."""
         depth = self.run.program.depth
         if depth is None:
             return 0
