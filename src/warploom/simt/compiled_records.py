@@ -1,5 +1,5 @@
-"""Tells Numba what a `WordRecord` is: a pointer to words and an index, whose fields are read and
-written at constant offsets."""
+"""Registers `WordRecord` classes with Numba: in compiled code a record is a pointer to words and
+the index of its first word, and its fields are read and written at constant offsets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _record_type() -> Any:
     extending: Any = import_module("numba.extending")
 
     class RecordType(types.Type):
-        """Is Numba's type of the views of a record class on words of one type."""
+        """Numba's type of the views of a record class on words of one type."""
 
         def __init__(self, record: type[WordRecord], words: Any) -> None:
             """Stores the record class and the type of the pointer `words`, both of which the type's
@@ -36,7 +36,7 @@ def _record_type() -> Any:
 
     @extending.register_model(RecordType)
     class RecordModel(extending.models.StructModel):
-        """Lays a view out as its two members."""
+        """Lays a record view out as a struct of its pointer and its first word."""
 
         def __init__(self, manager: Any, record: Any) -> None:
             """Declares the members `words`, the pointer, and `at`, an int64, for type `record`."""
@@ -58,7 +58,7 @@ def _register_fields(record_type: Any) -> None:
 
     @templates.infer_getattr
     class FieldTemplate(templates.AttributeTemplate):
-        """Types the fields, and `words`, `at` and `WORDS`."""
+        """Types the attributes of a record view: its fields, `words`, `at` and `WORDS`."""
 
         key = record_type
 
@@ -113,7 +113,7 @@ def _register_layout() -> None:
 
     @templates.infer_getattr
     class LayoutTemplate(templates.AttributeTemplate):
-        """Types these attributes; Numba's type of a class is that of a function."""
+        """Types the layout attributes of a record class, whose Numba type is that of a function."""
 
         key = types.Function
 
@@ -141,7 +141,7 @@ def _register_constructor(record: type[WordRecord]) -> None:
 
     @templates.infer_global(record)
     class Constructor(templates.AbstractTemplate):
-        """Types a call of the class."""
+        """Types a call of the record class, which makes a view."""
 
         key = record
 
