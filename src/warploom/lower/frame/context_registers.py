@@ -61,5 +61,6 @@ class ContextRegisters:
 
 
 def alignment(offset: int) -> int:
-    """Returns the alignment of an offset in a context; contexts are aligned to 64 bytes."""
+    """Returns the alignment in bytes of a byte offset in a context: the greatest power of two that
+    divides the offset, at most 64, to which contexts themselves are aligned."""
     return min(64, offset & -offset)

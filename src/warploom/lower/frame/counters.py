@@ -29,8 +29,8 @@ class Counters:
 
     @contextmanager
     def adding_up(self) -> Generator[None]:
-        """Collects the amounts added while it is open, which has to be straight-line code, and adds
-        to each count once when it closes."""
+        """Collects the amounts added while it is open, around straight-line code, and emits one
+        addition to each of their counts when it closes. It cannot be nested."""
         self._sums = {}
         yield
         sums, self._sums = self._sums, None

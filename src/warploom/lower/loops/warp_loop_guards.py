@@ -71,11 +71,11 @@ class WarpLoopCheck:
         self._prefix_masks = PrefixMaskCode(self.memory.operands)
 
     def _access(self, warp_loop: WarpLoop) -> WarpLoopAccess:
-        """Returns an emitter of the full warps' accesses."""
+        """Returns a new emitter of the full warps' accesses in a warp loop."""
         return WarpLoopAccess(self.memory, self._operand_shapes, self.layout, warp_loop)
 
     def _part(self, warp_loop: WarpLoop) -> PartialAccess:
-        """Returns an emitter of the partial warp's accesses."""
+        """Returns a new emitter of the partial warp's accesses in a warp loop."""
         return PartialAccess(self.memory, warp_loop)
 
     def resume_first_warp(self, warp_loop: WarpLoop) -> None:

@@ -35,7 +35,7 @@ class PreconditionCode:
                 self.frame.fault(check.precondition.number, index, lane, address, size)
 
     def _value(self, operand: Operand) -> Value:
-        """Returns an address, or the value of a u32 operand."""
+        """Returns an address in 64-bit lanes, or the value of a u32 operand in 32-bit lanes."""
         if isinstance(operand, Address):
             return self.operands.address(operand)
         return self.operands.read(operand, U32)

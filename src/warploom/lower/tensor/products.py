@@ -42,17 +42,18 @@ BUFFER_BYTES = 24 * LANES * 8
 
 
 def register_type(fragment: Fragment) -> ScalarType:
-    """Returns the type by which a register with part of a fragment is read."""
+    """Returns the type by which a register with part of a fragment is read: .u64 for elements of
+    64 bits, else .u32."""
     return U64 if fragment.bits == 64 else U32
 
 
 def register_vector(type: ScalarType) -> ir.VectorType:
-    """Returns the LLVM type of such a register in all lanes."""
+    """Returns the LLVM type of a register of `type` in 32 lanes: integers of its width."""
     return vector(ir.IntType(type.bits))
 
 
 def constant(values: list[int], element: ir.IntType) -> ir.Constant:
-    """Returns a vector constant of one number for each lane."""
+    """Returns the constant vector of 32 lanes whose elements are `values`, of type `element`."""
     return ir.Constant(vector(element), [element(value) for value in values])
 
 

@@ -1,6 +1,6 @@
 """Emits tensor copies of the Tensor Memory Accelerator as calls of helpers shared with the
-interpreter (`asynchronous.issue.tensor_copies`, "the rules"), with operands in rows of 32 words,
-one for each lane; and the completion of copies that complete late."""
+interpreter (`asynchronous.issue.tensor_copies`), with operands in rows of 32 words, one for each
+lane; and the completion of copies that complete late."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ RECORD = {
     Slot.FAULT_ADDRESS: IssueScratch.fault_address,
     Slot.FAULT_SIZE: IssueScratch.fault_size,
 }
-"""The words in which the rules report a fault, by the environment's slot of its record."""
+"""The words in which the helpers report a fault, by the environment's slot of its record."""
 
 
 class TensorCode:
     """Emits the tensor copies of one warp function; owns the stack buffers that pass operands
-    (*rows*), context and faults (*scratch words*, `asynchronous.tensors.entries`) to the *rules*,
-    the helpers that execute copies."""
+    (*rows*), context and faults (*scratch words*, `asynchronous.tensors.entries`) to the helpers
+    that execute copies."""
 
     def __init__(self, memory: MemoryCode) -> None:
         """Shares the operands, frame and IR builder of `memory`; emits nothing."""
@@ -110,7 +110,7 @@ class TensorCode:
         extended to 64 bits by the type's signedness."""
         row, operand, type = arguments
         if type is None:
-            # The rules address a tensor map by its generic address.
+            # The helpers address a tensor map by its generic address.
             window = WINDOWS.get(map_space, 0) if row == CopyOperands.map else 0
             address = self.operands.address(operand)
             return self.b.add(address, splat_constant(window, I64)) if window else address
@@ -120,7 +120,7 @@ class TensorCode:
         return (self.b.sext if type.is_signed else self.b.zext)(value, vector(I64))
 
     def fill(self, rows: dict[int, Value]) -> None:
-        """Stores the operand rows by offset, and zeros in all other rows."""
+        """Stores operand rows, by their offsets in words, and zeros in all other rows."""
         zero = splat_constant(0, I64)
         for row in range(0, CopyOperands.WORDS, LANES):
             self.b.store(rows.get(row, zero), self.row(row), align=64)
@@ -162,11 +162,11 @@ class TensorCode:
         return self.b.inttoptr(I64(ORIGIN), PTR)
 
     def row(self, row: int) -> Value:
-        """Returns the address of an operand row, by its offset."""
+        """Returns the address of an operand row, by its offset in words of 64 bits."""
         return self.lanes.slot(self._data, row)
 
     def scratch(self, word: int) -> Value:
-        """Returns the address of a scratch word."""
+        """Returns the address of a scratch word (64 bits), by its number."""
         return self.lanes.slot(self._words, word)
 
     @cached_property
@@ -177,7 +177,7 @@ class TensorCode:
 
     @cached_property
     def _data(self) -> Value:
-        """Returns the buffer of operand rows."""
+        """Returns the stack buffer of operand rows, allocated at its first use."""
         return self.frame.prologue.alloca(ir.ArrayType(I64, CopyOperands.WORDS), align=64)
 
     @cached_property
