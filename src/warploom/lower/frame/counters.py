@@ -14,6 +14,7 @@ class Counters:
     """Adds to 64-bit elements of the array of counts at the address `start`."""
 
     def __init__(self, lanes: Lanes, start: Value) -> None:
+        """Begins without an open `adding_up`: additions are emitted at once."""
         self.lanes, self._start = lanes, start
         self._sums: dict[int, Value] | None = None
 

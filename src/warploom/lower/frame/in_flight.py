@@ -61,6 +61,7 @@ class InFlightCode:
     modulo CAPACITY, and those from COMPLETED up to ISSUED are in flight."""
 
     def __init__(self, frame: Frame) -> None:
+        """Shares the frame and its IR builder; emits nothing."""
         self.frame, self.lanes, self.b = frame, frame.lanes, frame.lanes.b
 
     def clear(self) -> None:

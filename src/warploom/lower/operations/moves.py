@@ -16,6 +16,7 @@ class MoveCode:
     """Emits `mov`, `cvta` and `isspacep.param`; returns their results, which the caller writes."""
 
     def __init__(self, operands: Operands) -> None:
+        """Shares the operands and their program; emits nothing."""
         self.operands, self.b = operands, operands.b
         self.program = operands.frame.program
 

@@ -32,6 +32,7 @@ class MatrixRowCode:
     (`isa.row_matrices`)."""
 
     def __init__(self, memory: MemoryCode) -> None:
+        """Shares the operands and IR builder of `memory`; emits nothing."""
         self.memory, self.operands = memory, memory.operands
         self.lanes, self.b = memory.lanes, memory.b
 

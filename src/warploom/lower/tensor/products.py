@@ -89,8 +89,8 @@ class SumCode:
     """
 
     def __init__(self, lanes: Lanes, product: Product) -> None:
-        """Selects `type` by that of D: .s32 for integers and bits, .f64 for it, .f32 for other
-        floats."""
+        """Selects the type of sums (`type`) by that of D: .s32 for integers and bits, .f64 for
+        .f64, .f32 for other floats."""
         self.lanes, self.b, self.product = lanes, lanes.b, product
         self.lower = Lowering(lanes, LANES)
         self.type = calculated(product.d.type)
@@ -193,6 +193,7 @@ class _ProductBody:
     """Emits the body of one product's function."""
 
     def __init__(self, lanes: Lanes, buffer: Value, product: Product) -> None:
+        """Keeps the buffer of operands, and creates the `SumCode` of the product; emits nothing."""
         self.b, self.buffer, self.product = lanes.b, buffer, product
         self.code = SumCode(lanes, product)
 
