@@ -205,7 +205,8 @@ def warp_at_position(plan: Plan) -> int:
 
 @jitable
 def can_start(plan: Plan) -> bool:
-    """Returns whether another block can begin beside those that are resident."""
+    """Returns whether another block can begin beside those that are resident: one is left to begin
+    (`next_block`), and a slot is neither occupied nor held."""
     return plan.next_block < last_block(plan) and plan.resident + plan.held < plan.slots
 
 

@@ -91,8 +91,8 @@ class WorkCosts:
 
     def tensor_interval(self, products: int) -> int:
         """Returns the ticks for which a tensor core (one for each scheduler) is occupied by
-        `products` multiply-adds of 16 bits; practically forever on a device without tensor
-        cores."""
+        `products` multiply-adds of 16 bits; those of NO_LIMIT cycles, whatever their number, on
+        a device without tensor cores."""
         products_per_cycle = self.timing.tensor_fma / self.timing.schedulers
         return (
             round(TICKS * products / products_per_cycle) if products_per_cycle else TICKS * NO_LIMIT

@@ -79,8 +79,8 @@ class _PtxWorkBuilder:
     a PTX program on a device."""
 
     def __init__(self, program: Program, costs: WorkCosts, polls: frozenset[int]) -> None:
-        """Before any row is built, counts reads and writes of each register, and finds which
-        instructions compilers fold and which registers are copies of others. `polls`: the indices
+        """Counts reads and writes of each register, and finds which instructions compilers fold and
+        which registers are copies of others; builds no row yet. `polls`: the indices
         of the loads at which warps wait for each other."""
         self.program, self.costs, self._polls = program, costs, polls
         self.code = program.instructions
@@ -207,7 +207,8 @@ class _PtxWorkBuilder:
         return aliases
 
     def _class(self, index: int) -> str:
-        """Returns the class of an instruction after folding."""
+        """Returns the class of work of instruction `index`: the one that folding gives it if it is
+        folded or absorbs a folded one, else `class_of`."""
         return self._folded_classes.get(index) or class_of(self.code[index])
 
     def _register_number(self, register: Register) -> int:
