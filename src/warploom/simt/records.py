@@ -55,8 +55,10 @@ class WordRecord:
         self.at = at + index * self.WORDS
 
     def __init_subclass__(cls, align: int = 1, **options: Any) -> None:
-        """Lays out the annotated fields of a subclass, and appends it to RECORDS; a record takes a
-        multiple of `align` words."""
+        """Lays out the annotated fields of a subclass one after the other (one with the name of an
+        earlier field as its shape: at that field's offset), replaces each by the descriptor that
+        reads it, and sets WORDS, a multiple of `align`, OFFSETS, RUNS and PARTS; appends the
+        subclass to RECORDS."""
         super().__init_subclass__(**options)
         offsets, runs, parts = dict[str, int](), set[str](), dict[str, type[WordRecord]]()
         hints, end = get_type_hints(cls, include_extras=True), 0

@@ -264,8 +264,8 @@ def sample_position(
 
 @jitable
 def texel_at(texture: TextureRow, level: int, x: int, y: int, z: int, layer: int) -> int:
-    """Returns the offset of a texel of a mipmap level and layer from `base`, in bytes; -1 for the
-    border (a negative coordinate)."""
+    """Returns the offset in device memory, in bytes, of a texel of a mipmap level and layer; -1 for
+    the border (a negative coordinate). Coordinates are not checked against the size."""
     if x < 0 or y < 0 or z < 0:
         return -1
     width, height = extent(texture.width, level), extent(texture.height, level)

@@ -11,7 +11,8 @@ from warploom.timing.saved import ReplayState
 
 
 class Replaying:
-    """Controls the replay of a launch.
+    """Controls the replay of a launch: runs it step by step, saves and restores its state, and
+    returns the modelled time.
 
     replaying = run.replay(scheduler="gto")
     replaying.advance(100_000)           # cycles

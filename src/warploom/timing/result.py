@@ -89,9 +89,9 @@ class Timing:
         outcome: ReplayOutcome,
         basis: Basis = PTX_BASIS,
     ) -> None:
-        """Keeps the arguments, and counts the replayed and predicted blocks. `program`: the code that
-        was replayed; `timing`: figures of the device for the model; `scheduler`: the name of the
-        warp scheduler; `record`, `work` and `outcome`: the inputs and the result of the
+        """Keeps the arguments, and counts the replayed and predicted blocks. `program`: the code of
+        the replay; `timing`: figures of the device for the model; `scheduler`: the name of the warp
+        scheduler; `record`, `work` and `outcome`: the inputs and the result of the
         replay; `basis`: the kind of code that was replayed."""
         self.program, self.device, self.spec, self.scheduler = program, device, timing, scheduler
         self._record, self._work, self._outcome = record, work, outcome
@@ -376,8 +376,8 @@ class Timing:
         return [CopyInFlight(*row) for row in rows]
 
     def _events(self, sm: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """Returns the events of an SM's timeline, states of warps and copies, shape (events, words
-        of a `TimelineEvent`)."""
+        """Returns the events of an SM's timeline, states of warps and copies, as a view, shape
+        (events, words of a `TimelineEvent`)."""
         sm_words = self._outcome.sms[sm]
         start, count = int(self._p.at_events), int(sm_words[SmState.event_count])
         return sm_words[start : start + count * TimelineEvent.WORDS].reshape(

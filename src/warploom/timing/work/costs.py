@@ -86,7 +86,8 @@ class WorkCosts:
         return max(1, round(TICKS * 32 * unit_count / lanes))
 
     def is_shared(self, unit: str) -> bool:
-        """Returns whether all sub-partitions share the unit."""
+        """Returns whether an SM has one unit of this name, which all its schedulers share, instead
+        of one for each."""
         return unit in SHARED_UNITS or (unit == "fp64" and self.timing.fp64_shared)
 
     def tensor_interval(self, products: int) -> int:

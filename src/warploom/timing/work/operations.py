@@ -49,13 +49,15 @@ _FUSABLE = ("mul", "shl")
 
 @dataclass(frozen=True)
 class MachineWork:
-    """Holds the code that the engine runs.
+    """Holds the operations and basic blocks of a kernel as the arrays that the engine replays.
 
     - `operations`, shape (operations, words of a `TimedOperation`); `registers`: those that they
       read and write.
-    - `blocks`, shape (2 * basic blocks, words of a `BlockOperations`): the basic blocks, and then
-      the same without a barrier at their end.
-    - `ptx_instructions`: by operation the PTX instruction that it belongs to, -1 for none.
+    - `blocks`, shape (blocks, words of a `BlockOperations`): the basic blocks; of PTX then each
+      once more without a barrier at its end.
+    - `ptx_instructions`: by operation the PTX instruction that it belongs to, -1 for none; of a
+      trace the index of its instruction in the trace's code.
+    - `register_count`: how many distinct registers there are.
     """
 
     operations: Words
