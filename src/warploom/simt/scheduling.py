@@ -395,10 +395,10 @@ def after_run(plan: Plan, state: WarpState, table: WarpTable, status: int, diges
 
 @jitable
 def split_into_lanes(table: WarpTable, block: int, mask: int, node: int) -> None:
-    """Parks each lane of a split, and of the nodes that contain it (the lanes that have arrived
-    there, and those of the side that has not begun), as a ready split of its own, and frees the
-    nodes: under ADVERSARIAL, lanes that have diverged never reconverge. `block` and `mask` are
-    those of the split, `node` its innermost node."""
+    """Parks each lane of a split (lanes that execute together), and of the nodes that contain it
+    (the lanes that have arrived there, and those of the side that has not begun), as a ready split
+    of its own, and frees the nodes: under ADVERSARIAL, lanes that have diverged never reconverge.
+    `block` and `mask` are those of the split, `node` its innermost node."""
     while node != NONE:
         entry = node_of(table, node)
         park_separately(table, entry.point, entry.arrived, NONE)
